@@ -1,0 +1,43 @@
+"""limes: what LIME converges to, exactly where the model can be read, with error bars where not.
+
+The public names are loaded when they are first used, so that ``import limes`` stays fast.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "Explanation": "limes.explanation",
+    "Surrogate": "limes.surrogates.surrogate",
+    "TabularExplainer": "limes.explainers.tabular",
+    "designs": "limes.designs",
+    "exceptions": "limes.exceptions",
+    "limit": "limes.pipeline",
+    "models": "limes.models",
+}
+
+__all__ = ["__version__", *sorted(_HOME)]  # noqa: PLE0604 - names come from the table above
+
+if TYPE_CHECKING:
+    from limes import designs, exceptions, models
+    from limes.explainers.tabular import TabularExplainer
+    from limes.explanation import Explanation
+    from limes.pipeline import limit
+    from limes.surrogates.surrogate import Surrogate
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'limes' has no attribute {name!r}")
+    module = import_module(_HOME[name])
+    found = module if module.__name__ == f"limes.{name}" else getattr(module, name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

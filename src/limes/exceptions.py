@@ -1,0 +1,26 @@
+"""Errors that limes raises: each says what was wrong, where, and what to do.
+
+They derive from the built-in error a caller would expect, so that ``except ValueError`` keeps working.
+"""
+
+from __future__ import annotations
+
+
+class LimesError(Exception):
+    """Base class of every error that limes raises on purpose."""
+
+
+class InputError(LimesError, ValueError):
+    """The background, a row or an option is not usable."""
+
+
+class ModelError(LimesError, RuntimeError):
+    """The model raised, or answered with the wrong shape or with values that are not finite."""
+
+
+class NotReadableError(LimesError, TypeError):
+    """An exact explanation was asked for a model whose structure limes cannot read."""
+
+
+class ReadMismatchError(LimesError, RuntimeError):
+    """What limes read off a model does not predict what the model itself predicts."""
