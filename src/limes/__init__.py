@@ -20,7 +20,7 @@ _HOME = {
     "models": "limes.models",
 }
 
-__all__ = ["__version__", *sorted(_HOME)]  # noqa: PLE0604 - names come from the table above
+__all__ = ["__version__", *sorted(_HOME)]
 
 if TYPE_CHECKING:
     from limes import designs, exceptions, models

@@ -14,6 +14,10 @@ class InputError(LimesError, ValueError):
     """The background, a row or an option is not usable."""
 
 
+class UnknownOptionError(LimesError, TypeError):
+    """A keyword argument that does not exist."""
+
+
 class ModelError(LimesError, RuntimeError):
     """The model raised, or answered with the wrong shape or with values that are not finite."""
 

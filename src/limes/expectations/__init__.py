@@ -1,1 +1,1 @@
-
+"""Γ, and how sure of it one is."""

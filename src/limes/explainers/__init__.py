@@ -1,1 +1,1 @@
-
+"""What a user calls: words, columns and pixels stop here."""

@@ -1,0 +1,247 @@
+"""Where a numeric column is cut into bins.
+
+Quartiles, deciles, the thresholds of a small tree, edges that the user gives: all are one notion, a
+sorted list of inner edges ``q``. Bins are ``(q[b-1], q[b]]``, so that the bin of ``x`` is
+``np.searchsorted(q, x, side="left")``. Only numbers are known here; missing values are left out.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from limes._arrays import Bools, Floats, Objects
+from limes.exceptions import InputError
+
+Bins: TypeAlias = str | int | Sequence[ArrayLike | None]
+Strategy: TypeAlias = Callable[[Floats, "Objects | None"], Floats]
+
+DEFAULT = "quartile"
+TREE_DEPTH = 3  # at most eight bins, as lime's EntropyDiscretizer
+CLASSES = 20  # a target of floats with more distinct values than this is a quantity, not a class
+
+__all__ = ["Bins", "bin_edges", "entropy_edges", "quantile_edges"]
+
+
+def quantile_edges(x: Floats, count: int) -> Floats:
+    """Cut into ``count`` bins of equal frequency: percentiles ``100 i / count``, ties merged.
+
+    Parameters
+    ----------
+    x : array (n,)
+        Background values; NaN is left out.
+    count : int
+        How many bins are wanted; ties in the data give fewer.
+
+    Returns
+    -------
+    array
+        Inner edges, strictly increasing, as lime's quartile and decile discretizers have them.
+    """
+    ranks = [100 * i / count for i in range(1, count)]
+    return np.unique(np.percentile(x[~np.isnan(x)], ranks)).astype(np.float64)
+
+
+def entropy_edges(x: Floats, target: ArrayLike, seed: int = 0) -> Floats:
+    """Cut where a decision tree of depth 3 on this column alone would split.
+
+    Parameters
+    ----------
+    x : array (n,)
+        Background values; NaN is left out.
+    target : array (n,)
+        Classes, or floats with more than 20 distinct values (then a regression tree).
+    seed : int
+        Breaks ties between equally good splits.
+
+    Returns
+    -------
+    array
+        Inner edges, strictly increasing, as lime's ``EntropyDiscretizer`` has them: the median
+        where the tree finds no split.
+    """
+    from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+    answers = np.asarray(target)
+    values, codes = np.unique(answers, return_inverse=True)
+    if answers.dtype.kind == "f" and values.size > CLASSES:
+        tree, response = DecisionTreeRegressor(max_depth=TREE_DEPTH, random_state=seed), answers
+    else:
+        tree = DecisionTreeClassifier(criterion="entropy", max_depth=TREE_DEPTH, random_state=seed)
+        response = codes
+    known = ~np.isnan(x)
+    tree.fit(x[known, None], response[known])
+    splits = tree.tree_.threshold[tree.tree_.children_left >= 0]
+    return np.unique(splits if splits.size else np.median(x[known])).astype(np.float64)
+
+
+def _by_target(x: Floats, target: Objects | None) -> Floats:
+    if target is None:
+        raise InputError('bins="entropy" needs the answers to split by: give target=')
+    return entropy_edges(x, target)
+
+
+def _by_count(count: int) -> Strategy:
+    return lambda x, _: quantile_edges(x, count)
+
+
+STRATEGIES: dict[str, Strategy] = {
+    "quartile": _by_count(4),
+    "decile": _by_count(10),
+    "entropy": _by_target,
+}
+
+
+def bin_edges(
+    matrix: Floats,
+    numeric: Bools | Sequence[bool],
+    *,
+    bins: Bins,
+    target: ArrayLike | None = None,
+    names: Sequence[str] | None = None,
+) -> list[Floats | None]:
+    """Full edges of every numeric column, both ends included; no bin is empty.
+
+    Parameters
+    ----------
+    matrix : array (n, d)
+        The background.
+    numeric : array (d,) of bool
+        Which columns are cut; the others get None.
+    bins : str, int or list
+        ``"quartile"``, ``"decile"``, ``"entropy"`` (needs `target`), a number of bins of equal
+        frequency, or a list of d arrays of edges as `numpy.histogram` takes them (both ends
+        included, infinite ends allowed; None for a column that is left at quartiles).
+    target : array (n,), optional
+        What ``"entropy"`` splits by.
+    names : list of str, optional
+        Names of the columns, for messages.
+
+    Returns
+    -------
+    list of (array or None)
+        The ends are the given ones, or the smallest and the largest background value. Where the
+        smallest value is itself the first inner edge, the first bin has width zero; a constant
+        column ``c`` has the edges ``[c, c]``.
+
+    Raises
+    ------
+    InputError
+        An unknown strategy, a column without values, or edges that are not increasing, do not
+        cover the background or leave a bin empty.
+    """
+    cut = [bool(flag) for flag in numeric]
+    labels = [repr(name) for name in names] if names else [str(j) for j in range(len(cut))]
+    answers = None if target is None else _answers(target, len(matrix))
+    given = _given(bins, cut, labels)
+    strategy = _strategy(DEFAULT if given is not None else bins)
+
+    def edges(j: int) -> Floats | None:
+        if not cut[j]:
+            return None
+        x = np.asarray(matrix[:, j], dtype=np.float64)
+        if np.isnan(x).all():
+            raise InputError(f"column {labels[j]} holds no values to learn bins from: drop it")
+        wanted = None if given is None else given[j]
+        if wanted is not None:
+            return _checked(wanted, x[~np.isnan(x)], labels[j])
+        return _closed(strategy(x, answers), x[~np.isnan(x)])
+
+    return [edges(j) for j in range(len(cut))]
+
+
+def _answers(target: ArrayLike, rows: int) -> Objects:
+    answers: Objects = np.asarray(target)
+    if answers.shape != (rows,):
+        raise InputError(
+            f"target has shape {answers.shape}, but the background has {rows} rows: "
+            "give one answer for each row"
+        )
+    missing = [i for i, value in enumerate(answers.tolist()) if value is None or value != value]
+    if missing:
+        raise InputError(f"target is missing in row {missing[0]}: drop such rows from it and the background")
+    return answers
+
+
+def _strategy(bins: Any) -> Strategy:
+    if isinstance(bins, str):
+        if bins not in STRATEGIES:
+            near = difflib.get_close_matches(bins, STRATEGIES, n=1, cutoff=0.4)
+            hint = f"did you mean {near[0]!r}? " if near else ""
+            raise InputError(
+                f"bins={bins!r} is not known: {hint}Choose one of "
+                f"{', '.join(map(repr, STRATEGIES))}, a number of bins, or a list of edges"
+            )
+        return STRATEGIES[bins]
+    if isinstance(bins, bool | np.bool_) or bins < 2:
+        raise InputError(f"bins={bins!r}: a number of bins must be a whole number, 2 or more")
+    return _by_count(int(bins))
+
+
+def _given(bins: Any, cut: list[bool], labels: list[str]) -> list[Any] | None:
+    """List the edges that the user gave, one entry a column; None if they are to be computed."""
+    if isinstance(bins, str | int | np.integer | np.bool_):
+        return None
+    if not isinstance(bins, list | tuple | np.ndarray):
+        raise InputError(
+            f"bins={bins!r} is not understood: give a name ({', '.join(map(repr, STRATEGIES))}), "
+            "a whole number of bins, or a list with the edges of each column"
+        )
+    if len(bins) != len(cut):
+        raise InputError(
+            f"bins lists edges for {len(bins)} columns, but the background has {len(cut)}: "
+            "give one array of edges, or None, for each column"
+        )
+    for edges, is_cut, label in zip(bins, cut, labels, strict=True):
+        if edges is not None and not is_cut:
+            raise InputError(f"bins gives edges for column {label}, which is categorical: put None there")
+    return list(bins)
+
+
+def _checked(given: ArrayLike, x: Floats, label: str) -> Floats:
+    """Take edges as the user gave them, or say what is wrong with them."""
+    where = f"the edges of column {label}"
+    try:
+        edges = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{where} are not numbers: {given!r}") from error
+    if edges.ndim != 1 or edges.size < 2:
+        raise InputError(f"{where} must be a list of two or more, both ends included: {given!r}")
+    steps = edges[1:] > edges[:-1]  # False for NaN as well
+    if not steps.all():
+        at = int(np.argmin(steps))
+        raise InputError(
+            f"{where} must increase strictly, but {edges[at]:g} is followed by {edges[at + 1]:g}: "
+            "sort them and drop repeats"
+        )
+    if x.min() < edges[0] or x.max() > edges[-1]:
+        raise InputError(
+            f"{where} run from {edges[0]:g} to {edges[-1]:g}, but its background values run from "
+            f"{x.min():g} to {x.max():g}: widen the ends (-inf and inf are allowed)"
+        )
+    counts = _counts(edges[1:-1], x)
+    if not counts.all():
+        at = int(np.argmin(counts))
+        raise InputError(
+            f"no background value of column {label} lies in the bin {'[' if at == 0 else '('}"
+            f"{edges[at]:g}, {edges[at + 1]:g}]: merge it with a bin beside it by dropping "
+            "one of the two edges"
+        )
+    return edges
+
+
+def _counts(inner: Floats, x: Floats) -> Any:
+    return np.bincount(np.searchsorted(inner, x, side="left"), minlength=inner.size + 1)
+
+
+def _closed(inner: Floats, x: Floats) -> Floats:
+    """Drop inner edges that bound an empty bin, then add both ends."""
+    counts = _counts(inner, x)
+    kept = inner[counts[:-1] > 0]
+    if counts[-1] == 0:  # the last edge is the largest value: nothing lies to its right
+        kept = kept[:-1]
+    return np.concatenate(([x.min()], kept, [x.max()]))

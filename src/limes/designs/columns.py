@@ -1,0 +1,167 @@
+"""Marginals learnt from a background's columns, or stated by their statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from limes._arrays import Floats, Ints
+from limes.designs.atoms import Atoms
+from limes.designs.gaussian import GaussianPieces
+from limes.designs.marginals import Bins, Levels, Marginal, marginal
+from limes.exceptions import InputError
+
+Part = tuple[GaussianPieces | Atoms, Ints]
+
+
+def binned(x: Floats, edges: Floats, *, law: str = "truncnorm") -> Marginal:
+    """A numeric column cut at its edges (p + 1,), with the in-bin law learnt from its values (n,).
+
+    A bin whose values are all equal is an atom at that value. Missing values are an atom in a cell of their
+    own.
+
+    Raises
+    ------
+    InputError
+        If the law is unknown, or a bin holds no value.
+    """
+    if law not in LAWS:
+        raise InputError(f"law must be one of {sorted(LAWS)}, got {law!r}")
+    missing = bool(np.isnan(x).any())
+    cells = Bins(edges, missing)
+    owner = cells.locate(x)
+    mass = np.bincount(owner, minlength=cells.count)
+    if not mass.all():
+        raise InputError(f"bin {int(np.argmin(mass))} of edges {edges.tolist()} holds no background value")
+    parts = []
+    spread = []
+    for b in range(edges.size - 1):
+        inside = x[owner == b]
+        if inside.min() == inside.max():
+            parts.append(_atoms(inside[:1], b))
+        else:
+            spread.append(b)
+    if spread:
+        parts.append(LAWS[law](x, owner, np.array(spread), edges))
+    if missing:
+        parts.append(_atoms(np.array([np.nan]), cells.count - 1))
+    return marginal(cells, mass, parts)
+
+
+def categorical(x: Floats) -> Marginal:
+    """A column of codes (n,): every level is an atom and a cell; so is NaN."""
+    values, counts = np.unique(x, return_counts=True)
+    levels = Levels(values)
+    return marginal(levels, counts, [(Atoms(values, np.ones(values.size)), np.arange(values.size))])
+
+
+def unbinned(x: Floats, *, law: str = "truncnorm") -> Marginal:
+    """A numeric column in one piece: normal(mean, std), the range's uniform law, or the values themselves.
+
+    Raises
+    ------
+    InputError
+        If values are missing: a slope needs a number everywhere.
+    """
+    if np.isnan(x).any():
+        raise InputError("has missing values, and a slope (bins=None) needs numbers: impute, or use bins")
+    mean, std = np.array([x.mean()]), np.array([x.std()])
+    ends = np.array([-np.inf, np.inf])
+    if x.min() == x.max():
+        return marginal(Bins(ends), np.ones(1), [_atoms(x[:1], 0)])
+    if law == "truncnorm":
+        pieces = GaussianPieces.truncated_normal(mean, std, ends[:1], ends[1:], weight=np.ones(1))
+        return marginal(Bins(ends), np.ones(1), [(pieces, np.zeros(1, dtype=np.int64))])
+    return binned(x, np.array([x.min(), x.max()]), law=law)
+
+
+def marginals_from_bins(
+    edges: Sequence[Sequence[float] | Floats],
+    means: Sequence[Sequence[float] | Floats],
+    stds: Sequence[Sequence[float] | Floats],
+    *,
+    frequencies: Sequence[Sequence[float] | Floats] | None = None,
+) -> tuple[Marginal, ...]:
+    """Marginals from bin statistics, one array a column; see ``ProductDesign.from_bins``."""
+    d = len(edges)
+    given = {"means": means, "stds": stds, "frequencies": frequencies or [()] * d}
+    for name, lists in given.items():
+        if len(lists) != d:
+            raise InputError(f"{name} has {len(lists)} arrays, edges has {d}: one a column is needed")
+    return tuple(
+        _stated(j, *(np.asarray(a, dtype=np.float64) for a in column))
+        for j, column in enumerate(zip(edges, *given.values(), strict=True))
+    )
+
+
+def _stated(j: int, edges: Floats, mean: Floats, std: Floats, mass: Floats) -> Marginal:
+    count = edges.size - 1
+    mass = mass if mass.size else np.ones(max(count, 0))
+    if edges.ndim != 1 or count < 1 or not {mean.shape, std.shape, mass.shape} == {(count,)}:
+        raise InputError(
+            f"column {j}: {edges.size} edges make {max(count, 0)} bins, but means, stds and frequencies have "
+            f"shapes {mean.shape}, {std.shape}, {mass.shape}"
+        )
+    lower, upper = edges[:-1], edges[1:]
+    if not (np.isfinite(mean).all() and np.isfinite(std).all() and (std >= 0).all()):
+        raise InputError(f"column {j}: means must be finite and stds finite and >= 0")
+    if not (lower <= upper).all():
+        raise InputError(f"column {j}: edges must ascend, got {edges.tolist()}")
+    point = (std == 0) | (lower == upper)
+    parts: list[Part] = []
+    spread = np.flatnonzero(~point)
+    if spread.size:
+        pieces = GaussianPieces.truncated_normal(
+            mean[spread], std[spread], lower[spread], upper[spread], weight=np.ones(spread.size)
+        )
+        parts.append((pieces, spread))
+    if point.any():
+        place = np.clip(mean[point], lower[point], upper[point])
+        parts.append((Atoms(place, np.ones(place.size)), np.flatnonzero(point)))
+    return marginal(Bins(edges), mass, parts)
+
+
+def _atoms(values: Floats, cell: int) -> Part:
+    weight = np.full(values.size, 1.0 / values.size)
+    return Atoms(values, weight), np.full(values.size, cell)
+
+
+def _truncated_normal(x: Floats, owner: Ints, bins: Ints, edges: Floats) -> Part:
+    mean = np.array([x[owner == b].mean() for b in bins])
+    std = np.array([x[owner == b].std() for b in bins])
+    pieces = GaussianPieces.truncated_normal(
+        mean, std, edges[bins], edges[bins + 1], weight=np.ones(bins.size)
+    )
+    return pieces, bins
+
+
+def _uniform(x: Floats, owner: Ints, bins: Ints, edges: Floats) -> Part:
+    # an open outer bin is uniform as far as the background reaches
+    lower, upper = edges[bins], edges[bins + 1]
+    reach = [x[owner == b] for b in bins]
+    lower = np.where(np.isfinite(lower), lower, [v.min() for v in reach])
+    upper = np.where(np.isfinite(upper), upper, [v.max() for v in reach])
+    flat = np.full(bins.size, np.inf)
+    pieces = GaussianPieces.truncated_normal(
+        0.5 * (lower + upper), flat, lower, upper, weight=np.ones(bins.size)
+    )
+    return pieces, bins
+
+
+def _empirical(x: Floats, owner: Ints, bins: Ints, edges: Floats) -> Part:  # noqa: ARG001
+    values, weights, cells = [], [], []
+    for b in bins:
+        places, counts = np.unique(x[owner == b], return_counts=True)
+        values.append(places)
+        weights.append(counts / counts.sum())
+        cells.append(np.full(places.size, b))
+    return Atoms(np.concatenate(values), np.concatenate(weights)), np.concatenate(cells)
+
+
+Learner = Callable[[Floats, Ints, Ints, Floats], Part]
+LAWS: Mapping[str, Learner] = {
+    "truncnorm": _truncated_normal,
+    "uniform": _uniform,
+    "empirical": _empirical,
+}

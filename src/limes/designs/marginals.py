@@ -1,0 +1,197 @@
+"""The law of one column, cell by cell.
+
+A column's values fall into cells: bins (q_{b-1}, q_b], categories, or "missing". LIME's surrogate knows
+only the cell; the model sees the value inside it. A marginal therefore keeps the probability of each cell
+and the law inside it, a mixture of Gaussian pieces and atoms:
+
+- LIME's quartile bins: one truncated normal a bin, an atom where a bin has no width;
+- a categorical column: one atom a cell;
+- ``law="empirical"``: the training values of a bin, each an atom;
+- no bins at all: one normal piece on the whole line, in the only cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import logsumexp
+
+from limes._arrays import Floats, Ints
+from limes.designs.atoms import Atoms
+from limes.designs.gaussian import CentredPieces, GaussianPieces
+from limes.exceptions import InputError
+from limes.functions import Function, Identity
+
+Measure = GaussianPieces | CentredPieces | Atoms
+
+
+class Cells(Protocol):
+    """How a column is cut into cells."""
+
+    @property
+    def count(self) -> int:
+        """Number of cells."""
+        ...
+
+    def locate(self, x: Floats) -> Ints:
+        """Cell of each value (n,) -> (n,); -1 where it lies in none."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Bins:
+    """(edges[b], edges[b+1]], the outer two open-ended; a last cell for missing values if there are any."""
+
+    edges: Floats
+    missing: bool = False
+
+    @property
+    def count(self) -> int:
+        return self.edges.size - 1 + self.missing
+
+    def locate(self, x: Floats) -> Ints:
+        found = np.searchsorted(self.edges[1:-1], x, side="left")
+        return np.where(np.isnan(x), self.count - 1 if self.missing else -1, found)
+
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """One cell a value; NaN is a value like any other. Values ascend, NaN comes last."""
+
+    values: Floats
+
+    @property
+    def count(self) -> int:
+        return self.values.size
+
+    def locate(self, x: Floats) -> Ints:
+        found = np.minimum(np.searchsorted(self.values, x, side="left"), self.count - 1)
+        here = self.values[found]
+        return np.where((here == x) | (np.isnan(here) & np.isnan(x)), found, -1)
+
+
+@dataclass(frozen=True, eq=False)
+class Marginal:
+    """The law of one column.
+
+    Attributes
+    ----------
+    cells
+        How the column is cut into p cells.
+    log_mass
+        log P(cell), (p,), up to a constant.
+    measures
+        Laws inside the cells; weights add up to 1 in each cell.
+    owners
+        The cell of each piece of the measures, in their order.
+    """
+
+    cells: Cells
+    log_mass: Floats
+    measures: tuple[GaussianPieces | Atoms, ...]
+    owners: Ints
+
+    def expect(self, function: Function) -> Floats:
+        """E[function | cell], (m, p)."""
+        return self._by_cell(self.measures, function)
+
+    def expect_centred(self, function: Function) -> Floats:
+        """E[(x - mean of the cell) function | cell], (m, p)."""
+        origins = self._split(self.means[self.owners])
+        centred = [m.centred(o) for m, o in zip(self.measures, origins, strict=True)]
+        return self._by_cell(centred, function)
+
+    @cached_property
+    def means(self) -> Floats:
+        """E[x | cell], (p,)."""
+        return np.asarray(self.expect(Identity())[0])
+
+    @property
+    def is_point(self) -> bool:
+        """Whether the column has a single value."""
+        return self.owners.size == 1 and isinstance(self.measures[0], Atoms)
+
+    def reweighted(self, factors: Sequence[tuple[GaussianPieces | Atoms, Floats]]) -> Marginal:
+        """The marginal whose pieces were multiplied: their products, and the log of what each lost."""
+        log_piece = np.concatenate([log_factor + _log(measure.weight) for measure, log_factor in factors])
+        log_cell = np.full(self.cells.count, -np.inf)
+        for cell in range(self.cells.count):
+            log_cell[cell] = logsumexp(log_piece[self.owners == cell])
+        weights = self._split(np.exp(log_piece - log_cell[self.owners]))
+        measures = tuple(
+            replace(measure, weight=weight) for (measure, _), weight in zip(factors, weights, strict=True)
+        )
+        return Marginal(self.cells, self.log_mass + log_cell, measures, self.owners)
+
+    def quantile(self, cell: Ints, level: Floats) -> Floats:
+        """Inverse distribution function inside the given cells, both (n,)."""
+        weight = np.concatenate([m.weight for m in self.measures])
+        found = np.empty(level.shape)
+        for b in np.unique(cell):
+            rows = np.flatnonzero(cell == b)
+            pieces = np.flatnonzero(self.owners == b)
+            cumulative = np.cumsum(weight[pieces])
+            cumulative /= cumulative[-1]
+            u = level[rows]
+            chosen = np.minimum(np.searchsorted(cumulative, u, side="right"), pieces.size - 1)
+            share = weight[pieces[chosen]] / weight[pieces].sum()
+            inside = np.clip((u - (cumulative[chosen] - share)) / share, 0.0, 1.0)
+            found[rows] = self._quantile_of(pieces[chosen], inside)
+        return found
+
+    def _quantile_of(self, piece: Ints, level: Floats) -> Floats:
+        found = np.empty(level.shape)
+        first = 0
+        for measure in self.measures:
+            size = measure.weight.size
+            mine = (piece >= first) & (piece < first + size)
+            found[mine] = measure.quantile(piece[mine] - first, level[mine])
+            first += size
+        return found
+
+    def _by_cell(self, measures: Sequence[Measure], function: Function) -> Floats:
+        pieces = np.concatenate([m.expect(function) for m in measures], axis=1)
+        pieces = pieces[:, self._order]
+        if self.owners.size == self.cells.count:
+            return pieces
+        starts = np.searchsorted(self.owners[self._order], np.arange(self.cells.count))
+        return np.add.reduceat(pieces, starts, axis=1)
+
+    @cached_property
+    def _order(self) -> Ints:
+        return np.argsort(self.owners, kind="stable")
+
+    def _split(self, per_piece: Floats) -> list[Floats]:
+        sizes = [m.weight.size for m in self.measures]
+        return np.split(per_piece, np.cumsum(sizes)[:-1])
+
+
+def marginal(
+    cells: Cells,
+    mass: ArrayLike,
+    parts: Sequence[tuple[GaussianPieces | Atoms, Ints]],
+) -> Marginal:
+    """Assemble a marginal from laws and the cells that own their pieces.
+
+    Raises
+    ------
+    InputError
+        If a cell has no law, or if masses are negative, not finite or all zero.
+    """
+    mass = np.asarray(mass, dtype=np.float64)
+    if not (np.isfinite(mass).all() and (mass >= 0).all() and mass.sum() > 0):
+        raise InputError(f"cell frequencies must be >= 0, finite and not all zero; got {mass.tolist()}")
+    owners = np.concatenate([owner for _, owner in parts])
+    if not np.array_equal(np.unique(owners), np.arange(cells.count)):
+        raise InputError("every cell needs a law inside it")
+    return Marginal(cells, _log(mass / mass.sum()), tuple(m for m, _ in parts), owners)
+
+
+def _log(x: Floats) -> Floats:
+    with np.errstate(divide="ignore"):
+        return np.log(x)

@@ -1,0 +1,284 @@
+"""Explain rows of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any, Never
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from limes import __version__
+from limes._arrays import Floats
+from limes.designs.columns import LAWS, binned, categorical, unbinned
+from limes.designs.bins import bin_edges
+from limes.designs.marginals import Marginal
+from limes.designs.product import ProductFamily
+from limes.designs.weights import named_weights
+from limes.exceptions import InputError
+from limes.explainers.conditions import cell_texts, number_texts
+from limes.explainers.options import check_choice, check_count, check_size, refuse_unknown, seed_of
+from limes.explainers.table import Table
+from limes.explanation import Explanation
+from limes.models.outputs import Asker, resolve
+from limes.models.read import check_against, read_output
+from limes.models.reductions import BlackBox
+from limes.pipeline import METHODS, Pipeline, Sampling, expectation_of
+
+# A reading is compared with the model's own predictions on so many background rows.
+_CHECKED_ROWS = 1000
+# Rows predicted at once, where predictions are all that is needed
+_BATCH = 10_000
+
+
+class TabularExplainer:
+    r"""Explain predictions on a table: what LIME converges to, exactly where the model can be read.
+
+    The surrogate is g = β₀ + Σ_j β_j z_j, where z_j says that column j stays in the row's bin (or category), and
+    minimises E_w (f - g)² under the background's law, columns independent, weighted towards the row:
+
+        β_j = E_w[f | z_j = 1] - E_w[f | z_j = 0].
+
+    Parameters
+    ----------
+    model
+        A fitted estimator, a Pipeline, or a callable: X -> (n,) or (n, k).
+    background
+        Table or array (n, d): bins, frequencies and the laws inside bins are learnt from it. pandas, polars,
+        pyarrow, numpy, lists. The model is asked with tables of the same kind, names, categories and dtypes
+        (whole-number columns become float64 where their perturbed values are not whole).
+    output
+        None: ``predict`` of regressors, ``predict_proba`` of classifiers. "margin", "probability", a class label,
+        or a list of labels.
+    bins
+        "quartile", "decile", "entropy" (needs ``target``), a number of bins, a list of edge arrays with both ends
+        (as ``numpy.histogram`` takes them), or None: no bins, β_j is the slope in x_j itself, per unit of the
+        column, under normal(mean, std) with smooth weights.
+    target
+        (n,) what "entropy" bins are to separate.
+    law
+        Inside a bin: "truncnorm" (LIME's), "uniform", or "empirical" (the bin's own background values).
+    categorical
+        Names or positions of columns to be taken as categories; text, booleans and categoricals always are.
+    bandwidth
+        ν > 0; 0.75 √d if not given, infinity allowed.
+    weights
+        "bins": exp(-#changed columns / (2ν²)), LIME's default. "euclidean": exp(-‖x - ξ‖² / (2ν²)), in standard
+        deviations of each column; another category counts 1. Without bins weights are always smooth.
+    ridge
+        0, or the penalty of ``lime``'s own fit on 5000 rows (``lime`` uses 1).
+    method
+        "exact" (an error where the model cannot be read), "sampled", or "auto".
+    tolerance
+        Sampling stops when no coefficient's standard error is larger.
+    max_calls
+        Rows that the model may be asked for, per explained row.
+    control
+        "auto" or "none": variance reduction of the sampler; there is none yet.
+    rng
+        Seed of the sampler. A row's result depends on seed and row only; None is a fixed seed.
+
+    Raises
+    ------
+    InputError
+        If the background or an option is not usable.
+    ModelError
+        If the model fails on background rows.
+    NotReadableError
+        If ``method="exact"`` and the model cannot be read.
+    ReadMismatchError
+        If what was read off the model does not predict what the model predicts.
+
+    References
+    ----------
+    Garreau & von Luxburg, "Looking deeper into tabular LIME", 2022, Theorem 1; Ribeiro et al. 2016.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.ensemble import RandomForestRegressor
+    >>> import limes
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> model = RandomForestRegressor(10, random_state=0).fit(X, y)
+    >>> explanation = limes.TabularExplainer(model, X)(X.iloc[:2])
+    >>> explanation.method, explanation.values.shape
+    ('exact', (2, 10))
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        background: Any,
+        *,
+        output: Any = None,
+        bins: Any = "quartile",
+        target: ArrayLike | None = None,
+        law: str = "truncnorm",
+        categorical: Any = None,
+        bandwidth: float | None = None,
+        weights: str = "bins",
+        ridge: float = 0.0,
+        method: str = "auto",
+        tolerance: float | None = None,
+        max_calls: int = 4096,
+        control: str = "auto",
+        rng: int | np.random.Generator | np.random.SeedSequence | None = None,
+        **unknown: Never,
+    ) -> None:
+        refuse_unknown(unknown, TabularExplainer)
+        check_choice("method", method, METHODS)
+        check_choice("control", control, ("auto", "none"))
+        check_choice("law", law, tuple(LAWS))
+        sampling = Sampling(
+            check_count("max_calls", max_calls),
+            None if tolerance is None else check_size("tolerance", tolerance),
+            seed_of(rng),
+        )
+        self._table = Table.fit(background, categorical=categorical)
+        self._marginals = self._learn(bins, target, law)
+        self._texts = [cell_texts(c, m) for c, m in zip(self._table.columns, self._marginals, strict=True)]
+        slopes = self._table.numeric & (bins is None)
+        d = len(self._marginals)
+        bandwidth = 0.75 * np.sqrt(d) if bandwidth is None else bandwidth
+        smooth = "euclidean" if bins is None else weights
+        family = ProductFamily(
+            self._marginals,
+            named_weights(smooth, bandwidth),
+            slopes=slopes if slopes.any() else None,
+            scales=self._scales(),
+        )
+        self._cells = family.cells
+        self._fixed = [
+            f"{column.name} does not vary in the background (it has one cell): its coefficient is 0"
+            for column, law, slope in zip(self._table.columns, self._marginals, slopes, strict=True)
+            if law.is_point or (law.cells.count == 1 and not slope)
+        ]
+        wanted = resolve(model, output)
+        self._ask = Asker(model, wanted, self._table.decode)
+        form = read_output(model, wanted, self._table.decode)
+        self._reason = form.reason if isinstance(form, BlackBox) else "asked for by method='sampled'"
+        expectation = expectation_of(form, self._ask, method=method, sampling=sampling)
+        shape = self._try(form if expectation.method == "exact" else None)
+        self._output_names = wanted.names(shape)
+        self._pipeline = Pipeline(family, expectation, penalty=check_size("ridge", ridge, zero=True))
+        self._provenance = {
+            "limes": __version__,
+            "model": type(model).__name__,
+            "answer": wanted.method or "call",
+            "background": f"{len(self._table.matrix)} rows",
+            "bins": bins if bins is None or isinstance(bins, str | int) else "given",
+            "law": law,
+            "weights": smooth,
+            "bandwidth": float(bandwidth),
+            "ridge": float(ridge),
+            "seed": sampling.seed if expectation.method == "sampled" else None,
+        }
+
+    @cached_property
+    def _range(self) -> Floats:
+        """Smallest and largest background value of each column, (2, d); a column may be all missing."""
+        known = np.ma.masked_invalid(self._table.matrix)
+        return np.stack([known.min(axis=0).filled(np.nan), known.max(axis=0).filled(np.nan)])
+
+    @property
+    def method(self) -> str:
+        """How rows will be explained: "exact" or "sampled"."""
+        return self._pipeline.method
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return self._table.names
+
+    def __call__(self, X: Any, *, progress: bool = True) -> Explanation:
+        """Explain one row or many.
+
+        Parameters
+        ----------
+        X
+            Rows of the background's columns: a table of any kind, one row as a list, Series or mapping.
+            Columns of a dataframe are matched by name.
+        progress
+            Show a progress bar when it takes more than a second or two.
+
+        Raises
+        ------
+        InputError
+            If columns do not match, or a value is infinite, of an unseen category, or missing where the
+            background has none: says which row and column.
+        ModelError
+            If the model fails.
+        """
+        rows = self._table.encode(X)
+        predictions = np.concatenate([self._ask(rows[i : i + _BATCH]) for i in range(0, len(rows), _BATCH)])
+        fitted = self._pipeline.explain(_watched(rows, show=progress), predictions)
+        return Explanation(
+            values=fitted.values,
+            standard_errors=fitted.standard_errors,
+            intercepts=fitted.intercepts,
+            predictions=predictions,
+            surrogate_predictions=fitted.surrogate_predictions,
+            fidelity=fitted.fidelity,
+            feature_names=self._table.names,
+            output_names=self._output_names,
+            conditions=tuple(
+                tuple(texts[b] for texts, b in zip(self._texts, row, strict=True)) for row in self._cells(rows)
+            ),
+            data=self._table.originals(rows),
+            method=self.method,
+            reason=self._reason if self.method == "sampled" else "",
+            calls=np.array(fitted.calls),
+            row_converged=np.array(fitted.converged),
+            row_warnings=tuple(tuple(self._warnings(row)) for row in rows),
+            provenance=self._provenance,
+        )
+
+    def _learn(self, bins: Any, target: ArrayLike | None, law: str) -> tuple[Marginal, ...]:
+        matrix, table = self._table.matrix, self._table
+        if bins is None:
+            edges: list[Floats | None] = [None] * matrix.shape[1]
+        else:
+            edges = bin_edges(matrix, table.numeric, bins=bins, target=target, names=table.names)
+        found = []
+        for j, column in enumerate(table.columns):
+            x, cut = matrix[:, j], edges[j]
+            try:
+                if column.categorical:
+                    found.append(categorical(x))
+                else:
+                    found.append(unbinned(x, law=law) if cut is None else binned(x, cut, law=law))
+            except InputError as error:
+                raise InputError(f"column {column.name!r} {error}") from None
+        return tuple(found)
+
+    def _scales(self) -> Floats:
+        """Standard deviation of numbers, 1 for categories and for columns that do not vary."""
+        scales = np.nanstd(self._table.matrix, axis=0)
+        return np.where(self._table.numeric & (scales > 0), scales, 1.0)
+
+    def _try(self, form: Any) -> tuple[int, ...]:
+        """Ask the model about background rows: it must answer, and as it was read."""
+        matrix = self._table.matrix
+        if form is None:
+            return self._ask(matrix[:2]).shape[1:]
+        chosen = np.unique(np.linspace(0, len(matrix) - 1, _CHECKED_ROWS).astype(np.int64))
+        check_against(self._ask, form, matrix[chosen])
+        return self._ask(matrix[:1]).shape[1:]
+
+    def _warnings(self, row: Floats) -> Iterator[str]:
+        for j, column in enumerate(self._table.columns):
+            low, high = self._range[:, j]
+            if not column.categorical and (row[j] < low or row[j] > high):
+                value, low_text, high_text = number_texts([row[j], low, high])
+                yield (
+                    f"{column.name} = {value} lies outside the background's range [{low_text}, {high_text}]; "
+                    "it is explained as if it lay in the outermost bin"
+                )
+        yield from self._fixed
+
+
+def _watched(rows: Floats, *, show: bool) -> Any:
+    from tqdm.auto import tqdm
+
+    return tqdm(rows, desc="explaining", unit="row", delay=1.0, disable=not show or len(rows) == 1)

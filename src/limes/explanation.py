@@ -1,0 +1,271 @@
+"""The explanation of one or many rows: frozen arrays, names, and how they came about.
+
+Everything that shows an explanation lives in `limes.show` and is imported when it is called.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limes.exceptions import InputError
+from limes.show.fields import stored
+from limes.show.selection import (
+    UnknownNameError,
+    is_single,
+    name_positions,
+    row_positions,
+    split_key,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from rich.console import Console, ConsoleOptions, RenderResult
+
+    from limes._arrays import Bools, Floats, Ints, Objects
+    from limes.show.frame import Backend
+    from limes.show.plots import Plots
+
+__all__ = ["Explanation", "UnknownNameError"]
+
+_At: TypeAlias = NDArray[np.intp]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Explanation:
+    """Local linear surrogates of n rows, d features and one or k outputs.
+
+    The surrogate of a row is ``intercept + sum_j value_j * [condition j holds]``: a value is the
+    change of the surrogate when the condition holds against when it does not. Arrays are copied
+    and read-only; a one-row input gives n = 1.
+
+    Parameters
+    ----------
+    values, standard_errors : (n, d) or (n, d, k)
+        Coefficients and their standard errors, 0 where a coefficient is exact.
+    intercepts, predictions, surrogate_predictions, fidelity : (n,) or (n, k)
+        Of the surrogate; of the model at the row; of the surrogate at the row; the weighted R2,
+        nan where nobody asked for it.
+    feature_names, output_names : d names; one name for (n, d), k for (n, d, k)
+        Output names differ from each other; a repeated feature name picks all that bear it.
+    conditions : n tuples of d texts
+        What holds at the row, such as ``"bmi <= -0.54"`` or ``"age is missing"``.
+    data : (n, d)
+        The rows in the user's own values; None where missing. NumPy scalars become Python ones,
+        dates and other objects become text, so that JSON gives back the same.
+    method : "exact" or "sampled"
+    reason : str
+        Why it is sampled.
+    calls, row_converged, row_warnings : (n,), (n,), n tuples of texts
+        Model calls; whether the tolerance was met; what the user should know about the row.
+    provenance : mapping
+        Facts that JSON can hold: bandwidth, weights, bins, law, version. ``"meaning"``, if there,
+        replaces the sentence under tables and pictures that says what a coefficient is.
+
+    Raises
+    ------
+    InputError
+        Shapes, names or kinds do not agree.
+
+    Examples
+    --------
+    >>> explanation = Explanation(
+    ...     values=[[0.5, -2.0]], standard_errors=[[0.0, 0.0]], intercepts=[3.0],
+    ...     predictions=[1.6], surrogate_predictions=[1.5], fidelity=[0.9],
+    ...     feature_names=["age", "bmi"], output_names=["risk"],
+    ...     conditions=[["age > 40", "bmi <= 25"]], data=[[52, 21.5]], method="exact",
+    ...     calls=[1], row_converged=[True], row_warnings=[[]])
+    >>> explanation
+    <Explanation: 1 row x 2 features, exact; risk: bmi <= 25 -2.0, age > 40 +0.5>
+    >>> explanation[0, "bmi"].values
+    array([[-2.]])
+    >>> Explanation.from_json(explanation.to_json()).values.tolist()
+    [[0.5, -2.0]]
+    """
+
+    values: Floats
+    standard_errors: Floats
+    intercepts: Floats
+    predictions: Floats
+    surrogate_predictions: Floats
+    fidelity: Floats
+    feature_names: tuple[str, ...]
+    output_names: tuple[str, ...]
+    conditions: tuple[tuple[str, ...], ...]
+    data: Objects
+    method: Literal["exact", "sampled"]
+    reason: str = ""
+    calls: Ints
+    row_converged: Bools
+    row_warnings: tuple[tuple[str, ...], ...]
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, value in stored({f.name: getattr(self, f.name) for f in fields(self)}).items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def model_calls(self) -> int:
+        """Model calls of all rows together."""
+        return int(self.calls.sum())
+
+    @property
+    def converged(self) -> bool:
+        """Whether every row met its tolerance."""
+        return bool(self.row_converged.all())
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The rows' warnings, each once, in their order."""
+        return tuple(dict.fromkeys(text for row in self.row_warnings for text in row))
+
+    @property
+    def plot(self) -> Plots:
+        """Pictures: ``explanation.plot.bar(row=0)`` and ``explanation.plot.beeswarm()``."""
+        from limes.show.plots import Plots
+
+        return Plots(self)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __iter__(self) -> Iterator[Self]:
+        return (self[row] for row in range(len(self)))
+
+    def __getitem__(self, key: Any) -> Self:
+        """Pick rows, features and outputs: ``e[0]``, ``e[mask]``, ``e[:, "bmi"]``, ``e[..., -1]``.
+
+        Rows and features keep their axis; one output, by name or position, drops it.
+
+        Raises
+        ------
+        UnknownNameError
+            No feature or output has this name; it is a KeyError and an `InputError`.
+        IndexError
+            A position, or the length of a mask, does not fit.
+        """
+        row, feature, output = split_key(key)
+        rows = row_positions(row, len(self))
+        columns = name_positions(feature, self.feature_names, "feature")
+        outputs = name_positions(output, self.output_names, "output")
+        return self._picked(rows, columns, outputs, drops_axis=is_single(output))
+
+    def _picked(self, rows: _At, columns: _At, outputs: _At, *, drops_axis: bool) -> Self:
+        last: Any = int(outputs[0]) if drops_axis else outputs
+
+        def of_row(array: Floats) -> Floats:
+            return array[rows] if self.values.ndim == 2 else array[rows][..., last]
+
+        return replace(
+            self,
+            values=of_row(self.values)[:, columns],
+            standard_errors=of_row(self.standard_errors)[:, columns],
+            intercepts=of_row(self.intercepts),
+            predictions=of_row(self.predictions),
+            surrogate_predictions=of_row(self.surrogate_predictions),
+            fidelity=of_row(self.fidelity),
+            feature_names=tuple(self.feature_names[j] for j in columns),
+            output_names=tuple(self.output_names[k] for k in outputs),
+            conditions=tuple(tuple(self.conditions[i][j] for j in columns) for i in rows),
+            data=self.data[rows][:, columns],
+            calls=self.calls[rows],
+            row_converged=self.row_converged[rows],
+            row_warnings=tuple(self.row_warnings[i] for i in rows),
+        )
+
+    def top(self, k: int = 5) -> Self:
+        """Return the k features with the largest mean absolute value, largest first.
+
+        The mean goes over rows and outputs; ties keep their order.
+        """
+        if not is_single(k) or isinstance(k, str) or k < 1:
+            raise InputError(f"top(k={k!r}): k is the number of features; give 1 or more")
+        from limes.show.view import by_size
+
+        # The sum orders as the mean does, and is defined without rows.
+        sizes = np.abs(self.values).sum(axis=(0, *range(2, self.values.ndim)))
+        return self[:, by_size(sizes)[:k]]
+
+    def to_frame(self, backend: Backend = "pandas") -> Any:
+        """Return a long data frame: one line a row, feature and output.
+
+        Its columns are row, feature, condition, data (as text, null where missing), output, value
+        and standard_error. `backend` is "pandas", "polars" or "pyarrow".
+        """
+        from limes.show.frame import to_frame
+
+        return to_frame(self, backend)
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """Return strictly valid JSON, and write it to `path` if given; see `limes.show.jsons`."""
+        from limes.show.jsons import dumps
+
+        return _written(dumps(self), path)
+
+    @classmethod
+    def from_json(cls, text_or_path: str | Path) -> Self:
+        """Return the explanation that `to_json` wrote, every float to the last bit.
+
+        Raises
+        ------
+        InputError
+            The text or file is not readable, not complete, or of an unknown format or version.
+        """
+        from limes.show.jsons import loads
+
+        return cls(**loads(text_or_path, tuple(f.name for f in fields(cls))))
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """Return a self-contained page, and write it to `path` if given."""
+        from limes.show.html import page
+
+        return _written(page(self), path)
+
+    def to_shap(self) -> Any:
+        """Return a ``shap.Explanation`` for shap's plots; base values are the intercepts.
+
+        The values are the surrogate's coefficients, not Shapley values: with the intercept they
+        sum to the surrogate's prediction, not to the model's.
+        """
+        from limes.show.shap import to_shap
+
+        return to_shap(self)
+
+    def _repr_html_(self) -> str:
+        from limes.show.html import fragment
+
+        return fragment(self)
+
+    def __repr__(self) -> str:
+        from limes.show.terminal import one_line_summary
+
+        return one_line_summary(self)
+
+    def __str__(self) -> str:
+        from limes.show.terminal import plain_table
+
+        return plain_table(self)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        from limes.show.terminal import printed
+
+        yield printed(self, options)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Through the constructor: arrays that were merely unpickled would be writable.
+        return _rebuilt, (type(self), {f.name: getattr(self, f.name) for f in fields(self)})
+
+
+def _rebuilt(cls: type[Explanation], state: dict[str, Any]) -> Explanation:
+    return cls(**state)
+
+
+def _written(text: str, path: str | Path | None) -> str:
+    if path is not None:
+        Path(path).write_text(text, encoding="utf-8")
+    return text

@@ -1,0 +1,122 @@
+"""Functions of one coordinate: the bricks that models are made of and that laws can integrate.
+
+LIME's tables meet four kinds. A tree tests *intervals*, an RBF kernel multiplies *Gaussian bumps*, a linear
+model adds *identities*, a generalised additive model adds whatever *shape* it has learnt. A brick is a family
+of m functions that share their kind. It can be evaluated, and it can be integrated against a density, in
+closed form where there is one and by adaptive quadrature where there is none.
+
+Bricks know neither designs nor models: both sides speak them, which is why this file lies below both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from limes._arrays import Bools, Floats
+from limes.exceptions import InputError
+
+
+class Density(Protocol):
+    """A family of P (possibly signed) measures with densities, which can integrate what it is asked to."""
+
+    def interval(self, lower: Floats, upper: Floats) -> Floats:
+        """∫ 1[lower < x <= upper], bounds (m,) -> (m, P)."""
+        ...
+
+    def bump(self, center: Floats, precision: float) -> Floats:
+        """∫ exp(-precision (x - center)² / 2), centers (m,) -> (m, P)."""
+        ...
+
+    def identity(self) -> Floats:
+        """∫ x, (1, P)."""
+        ...
+
+    def quadrature(self, shape: Callable[[Floats], Floats], breaks: Sequence[float]) -> Floats:
+        """∫ shape(x) for a callable (n,) -> (n,), smooth between the breaks: (1, P)."""
+        ...
+
+
+class Function(Protocol):
+    """m functions of one coordinate."""
+
+    def __call__(self, x: Floats) -> Floats:
+        """Evaluate at x (n,) -> (m, n)."""
+        ...
+
+    def integrate(self, density: Density) -> Floats:
+        """Integrate against P measures -> (m, P)."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Interval:
+    """1[lower < x <= upper], and ``missing`` where x is NaN; arrays (m,)."""
+
+    lower: Floats
+    upper: Floats
+    missing: Bools
+
+    def __call__(self, x: Floats) -> Floats:
+        inside = (self.lower[:, None] < x) & (x <= self.upper[:, None])
+        return np.where(np.isnan(x), self.missing[:, None], inside).astype(np.float64)
+
+    def integrate(self, density: Density) -> Floats:
+        return density.interval(self.lower, self.upper)
+
+
+@dataclass(frozen=True, eq=False)
+class Bump:
+    """exp(-precision (x - center)² / 2); centers (m,), one precision = 1 / scale²."""
+
+    center: Floats
+    precision: float
+
+    def __call__(self, x: Floats) -> Floats:
+        return np.asarray(np.exp(-0.5 * self.precision * (x - self.center[:, None]) ** 2))
+
+    def integrate(self, density: Density) -> Floats:
+        return density.bump(self.center, self.precision)
+
+
+@dataclass(frozen=True, eq=False)
+class Identity:
+    """x itself (m = 1)."""
+
+    def __call__(self, x: Floats) -> Floats:
+        return x[None, :]
+
+    def integrate(self, density: Density) -> Floats:
+        return density.identity()
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """A user's callable (n,) -> (n,), smooth between its breaks (m = 1)."""
+
+    shape: Callable[[Floats], Floats]
+    breaks: tuple[float, ...] = ()
+
+    def __call__(self, x: Floats) -> Floats:
+        found = np.asarray(self.shape(x), dtype=np.float64)
+        if found.shape != x.shape:
+            raise InputError(
+                f"a one-dimensional function was called with an array of shape {x.shape} and answered with "
+                f"shape {found.shape}; it must map (n,) to (n,), for instance with numpy functions"
+            )
+        return found[None, :]
+
+    def integrate(self, density: Density) -> Floats:
+        return density.quadrature(self.shape, self.breaks)
+
+
+def as_function(candidate: Callable[[Floats], Floats] | Function, breaks: Sequence[float]) -> Function:
+    """Wrap a plain callable; a callable that says its own integral is taken as it is."""
+    if hasattr(candidate, "integrate"):
+        return candidate  # type: ignore[return-value]  # it has both methods of the protocol
+    if not callable(candidate):
+        raise InputError(f"expected a callable of one array, got {type(candidate).__name__}")
+    return Shape(candidate, tuple(float(b) for b in breaks))

@@ -1,0 +1,141 @@
+"""Linear, additive and multiplicative forms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from limes._arrays import Floats
+from limes.exceptions import InputError
+from limes.functions import Function, Identity, as_function
+from limes.models.reductions import Sum, SumOfProducts, finite, outputs_intercept
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """f(x) = intercept + Σ_j coef[j] x_j.
+
+    Parameters
+    ----------
+    coef
+        (d,), or (d, k) for k outputs.
+    intercept
+        A number, or (k,).
+
+    Raises
+    ------
+    InputError
+        If a number is not finite, or shapes disagree.
+
+    Examples
+    --------
+    >>> from limes.models import forms
+    >>> forms.Linear([1.0, 2.0], 3.0).predict([[1.0, 1.0]])
+    array([6.])
+    """
+
+    coef: Floats
+    intercept: Floats = field(default_factory=lambda: np.zeros(()))
+
+    def __post_init__(self) -> None:
+        coef = finite(self.coef, "coef", 1, 2)
+        object.__setattr__(self, "coef", coef)
+        object.__setattr__(self, "intercept", outputs_intercept(self.intercept, coef.shape[1:]))
+
+    @property
+    def size(self) -> int:
+        """Number of columns d."""
+        return len(self.coef)
+
+    def reduce(self) -> Sum:
+        """One identity a column."""
+        return Sum((Identity(),) * self.size, tuple(self.coef[:, None]), self.intercept)
+
+    def predict(self, x: Floats) -> Floats:
+        """Values (n, ...) at rows (n, d)."""
+        return np.asarray(np.asarray(x, dtype=np.float64) @ self.coef + self.intercept)
+
+    def select(self, outputs: int | list[int]) -> Linear:
+        """One or several outputs."""
+        return Linear(self.coef[:, outputs], self.intercept[outputs])
+
+
+@dataclass(frozen=True, eq=False)
+class Additive:
+    """f(x) = intercept + Σ_j functions[j](x_j).
+
+    Parameters
+    ----------
+    functions
+        One callable a column, (n,) -> (n,); None for a column without effect. A callable with a method
+        ``integrate(density)`` says its own integral (see ``limes.functions``); others go by quadrature.
+    breaks
+        One list of points a column, where its function is not smooth; none if not given.
+    intercept
+        A number.
+    """
+
+    functions: Sequence[Callable[[Floats], Floats] | None]
+    breaks: Sequence[Sequence[float]] | None = None
+    intercept: Floats = field(default_factory=lambda: np.zeros(()))
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "functions", _wrapped(self.functions, self.breaks))
+        object.__setattr__(self, "intercept", outputs_intercept(self.intercept, ()))
+
+    @property
+    def size(self) -> int:
+        """Number of columns d."""
+        return len(self.functions)
+
+    def reduce(self) -> Sum:
+        """Itself."""
+        return Sum(tuple(self.functions), (np.ones(1),) * self.size, self.intercept)  # type: ignore[arg-type]
+
+    def predict(self, x: Floats) -> Floats:
+        """Values (n, ...) at rows (n, d)."""
+        return self.reduce().predict(np.asarray(x, dtype=np.float64))
+
+    def select(self, outputs: int | list[int]) -> Additive:
+        """Refuse: there is one output only."""
+        raise InputError(f"an additive form has one output, {outputs} cannot be selected")
+
+
+@dataclass(frozen=True, eq=False)
+class Multiplicative:
+    """f(x) = ∏_j functions[j](x_j); parameters as for :class:`Additive`."""
+
+    functions: Sequence[Callable[[Floats], Floats] | None]
+    breaks: Sequence[Sequence[float]] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "functions", _wrapped(self.functions, self.breaks))
+
+    @property
+    def size(self) -> int:
+        """Number of columns d."""
+        return len(self.functions)
+
+    def reduce(self) -> SumOfProducts:
+        """One product."""
+        return SumOfProducts(tuple(self.functions), np.ones(1), np.zeros(()))  # type: ignore[arg-type]
+
+    def predict(self, x: Floats) -> Floats:
+        """Values (n, ...) at rows (n, d)."""
+        return self.reduce().predict(np.asarray(x, dtype=np.float64))
+
+    def select(self, outputs: int | list[int]) -> Multiplicative:
+        """Refuse: there is one output only."""
+        raise InputError(f"a multiplicative form has one output, {outputs} cannot be selected")
+
+
+def _wrapped(
+    functions: Sequence[Callable[[Floats], Floats] | None],
+    breaks: Sequence[Sequence[float]] | None,
+) -> tuple[Function | None, ...]:
+    breaks = [()] * len(functions) if breaks is None else breaks
+    if len(breaks) != len(functions):
+        raise InputError(f"breaks has {len(breaks)} lists, functions has {len(functions)}: one a column")
+    return tuple(None if f is None else as_function(f, b) for f, b in zip(functions, breaks, strict=True))

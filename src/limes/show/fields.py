@@ -1,0 +1,123 @@
+"""The fields of an explanation in the form in which they are stored, or an error with advice."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from limes.exceptions import InputError
+from limes.show.plain import plain_cells, plain_fact
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+_FLOATS = ("fiu", np.float64, "numbers")
+_KINDS: dict[str, tuple[str, type, str]] = {
+    "calls": ("iu", np.int64, "whole numbers"),
+    "row_converged": ("b", np.bool_, "truth values"),
+}
+_METHODS = ("exact", "sampled")
+
+
+def stored(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of an explanation: read-only arrays, tuples of texts, plain facts.
+
+    Raises
+    ------
+    InputError
+        Shapes, names or kinds do not agree.
+    """
+    arrays = _arrays(given)
+    method, reason = given["method"], given["reason"]
+    if method not in _METHODS:
+        raise InputError(f"method={method!r} is not known; use one of {_METHODS}")
+    if not isinstance(reason, str):
+        raise InputError(f"reason is {reason!r}; give a text")
+    if (arrays["standard_errors"] < 0).any():
+        raise InputError("standard_errors has negative entries; use 0 where a value is exact")
+    facts = plain_fact(given["provenance"], "provenance")
+    if not isinstance(facts, dict):
+        raise InputError(f"provenance is {facts!r}; give a dictionary")
+    return {**arrays, **_names(given, arrays["values"].shape), "provenance": facts}
+
+
+def _arrays(given: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+    shape = _array("values", given["values"]).shape
+    if len(shape) not in (2, 3):
+        raise InputError(
+            f"values has shape {shape}; give (rows, features) for one output or "
+            "(rows, features, outputs) for several"
+        )
+    n, d, *k = shape
+    shapes = {
+        "values": shape,
+        "standard_errors": shape,
+        "intercepts": (n, *k),
+        "predictions": (n, *k),
+        "surrogate_predictions": (n, *k),
+        "fidelity": (n, *k),
+        "data": (n, d),
+        "calls": (n,),
+        "row_converged": (n,),
+    }
+    arrays = {name: _array(name, given[name]) for name in shapes}
+    for name, array in arrays.items():
+        if array.shape != shapes[name]:
+            raise InputError(
+                f"{name} has shape {array.shape} but values has shape {shape}; "
+                f"give {name} the shape {shapes[name]}"
+            )
+        array.flags.writeable = False
+    return arrays
+
+
+def _array(name: str, given: Any) -> NDArray[Any]:
+    """Return a copy of the kind that belongs to this field."""
+    kinds, wanted, words = _KINDS.get(name, _FLOATS)
+    try:
+        array = np.array(given, dtype=object if name == "data" else None)
+    except ValueError as problem:
+        raise InputError(f"{name} is ragged ({problem}); give rows of equal length") from problem
+    if name == "data":
+        return plain_cells(array)
+    if array.size and array.dtype.kind not in kinds:
+        raise InputError(f"{name} is of type {array.dtype}; give {words}")
+    return array.astype(wanted, copy=False)
+
+
+def _names(given: Mapping[str, Any], shape: tuple[int, ...]) -> dict[str, tuple[Any, ...]]:
+    n, d, *k = shape
+    outputs = _texts("output_names", given["output_names"], *(k or [1]))
+    if len(set(outputs)) != len(outputs) or not outputs:
+        raise InputError(f"output_names is {outputs}; give each output its own name")
+    return {
+        "feature_names": _texts("feature_names", given["feature_names"], d),
+        "output_names": outputs,
+        "conditions": _text_rows("conditions", given["conditions"], n, d),
+        "row_warnings": _text_rows("row_warnings", given["row_warnings"], n, None),
+    }
+
+
+def _text_rows(name: str, given: Any, n: int, length: int | None) -> tuple[tuple[str, ...], ...]:
+    rows = _entries(name, given, n)
+    return tuple(_texts(f"{name}[{i}]", row, length) for i, row in enumerate(rows))
+
+
+def _texts(name: str, given: Any, length: int | None) -> tuple[str, ...]:
+    entries = _entries(name, given, length)
+    for at, entry in enumerate(entries):
+        if not isinstance(entry, str):
+            raise InputError(f"{name}[{at}] is {entry!r}; give a text")
+    return tuple(map(str, entries))
+
+
+def _entries(name: str, given: Any, length: int | None) -> tuple[Any, ...]:
+    if isinstance(given, str) or not hasattr(given, "__iter__"):
+        raise InputError(f"{name} is {given!r}; give a list")
+    entries = tuple(given)
+    if length is not None and len(entries) != length:
+        raise InputError(f"{name} has {len(entries)} entries; give {length}, as values has")
+    return entries

@@ -1,0 +1,184 @@
+"""An explanation as HTML: one self-contained page, or a part of one for notebooks.
+
+The template escapes every text it is given; no script is needed, and the page forbids any.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from limes.show.view import OutputView, largest_output, meaning, method_line, view_row
+from limes.show.wording import CONFIDENCE, count, difference, error, number, one_line, signed_column
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+    from limes.explanation import Explanation
+    from limes.show.view import Line
+
+MAX_ROWS = 50
+MAX_FEATURES = 20
+MAX_OPEN_OUTPUTS = 3
+_MOST_LINES = {"exact": 500, "sampled": 400}  # in one page: with ten features below 100 kB
+_LONGEST_FACT = 300
+
+
+def page(explanation: Explanation) -> str:
+    """Return a page that needs nothing but a browser."""
+    return _environment().get_template("page.html").render(_content(explanation))
+
+
+def fragment(explanation: Explanation) -> str:
+    """Return a part of a page whose style touches nothing outside itself."""
+    return _environment().get_template("explanation.html").render(_content(explanation))
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    return Environment(
+        loader=PackageLoader("limes.show"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _content(explanation: Explanation) -> dict[str, Any]:
+    n, d = explanation.values.shape[:2]
+    outputs = len(explanation.output_names)
+    lines = max(1, outputs * min(d, MAX_FEATURES))
+    shown = min(n, MAX_ROWS, max(1, _MOST_LINES[explanation.method] // lines))
+    rows = [_row(explanation, row) for row in range(shown)]
+    return {
+        "title": _title(explanation),
+        "method": method_line(explanation, explanation.model_calls),
+        "sampled": explanation.method == "sampled",
+        "meaning": meaning(explanation),
+        "rows": rows,
+        "several": n > 1,
+        "warnings": _gathered_warnings(explanation) if n > 1 else [],
+        "left_out": count(n - shown, "further row") if n > shown else "",
+        "facts": [(one_line(name), _fact(fact)) for name, fact in explanation.provenance.items()],
+    }
+
+
+def _title(explanation: Explanation) -> str:
+    outputs = [one_line(name) for name in explanation.output_names]
+    named = outputs[0] if len(outputs) == 1 else count(len(outputs), "output")
+    return named if len(explanation) == 1 else f"{named}, {count(len(explanation), 'row')}"
+
+
+def _gathered_warnings(explanation: Explanation) -> list[str]:
+    """Return the warnings of many rows, each once with the number of rows that it concerns."""
+    n = len(explanation)
+    counts = Counter(text for row in explanation.row_warnings for text in dict.fromkeys(row))
+    told = [f"{number:,} of {n:,} rows: {one_line(text)}" for text, number in counts.items()]
+    missed = n - int(explanation.row_converged.sum())
+    if missed:
+        told.insert(0, f"{missed:,} of {n:,} rows: the tolerance was not reached")
+    return told
+
+
+def _row(explanation: Explanation, row: int) -> dict[str, Any]:
+    view = view_row(explanation, row, MAX_FEATURES)
+    first = largest_output(explanation, row)
+    few = len(view.outputs) <= MAX_OPEN_OUTPUTS
+    return {
+        "number": row,
+        "warnings": view.warnings,
+        "summary": _summary(view.outputs[first], alone=len(view.outputs) == 1),
+        "outputs": [
+            _output(output, is_open=few or k == first, sampled=explanation.method == "sampled")
+            for k, output in enumerate(view.outputs)
+        ],
+    }
+
+
+def _summary(output: OutputView, *, alone: bool) -> str:
+    prediction = f"prediction {number(output.prediction)}"
+    largest = "" if alone else f" ({output.name})"
+    reason = f"; most by {output.lines[0].condition}" if output.lines else ""
+    return f"{prediction}{largest}{reason}"
+
+
+def _output(output: OutputView, *, is_open: bool, sampled: bool) -> dict[str, Any]:
+    facts = [
+        ("prediction", number(output.prediction)),
+        ("surrogate", number(output.surrogate)),
+        ("local difference", difference(output.difference)),
+        ("intercept", number(output.intercept)),
+    ]
+    if np.isfinite(output.fidelity):
+        facts.append(("fidelity R²", number(output.fidelity, 3)))
+    return {
+        "name": output.name,
+        "open": is_open,
+        "facts": facts,
+        "zero": _Scale.of(output.lines).at(0.0),
+        "lines": _lines(output, sampled=sampled),
+        "left_out": count(output.left_out, "smaller coefficient") if output.left_out else "",
+    }
+
+
+def _lines(output: OutputView, *, sampled: bool) -> list[dict[str, Any]]:
+    scale = _Scale.of(output.lines)
+    texts = signed_column(line.value for line in output.lines)
+    return [
+        {
+            "condition": line.condition,
+            "data": line.data,
+            "coefficient": text,
+            "error": error(line.standard_error) if sampled else "",
+            "sign": "p" if line.value > 0 else "m",
+            "bar": scale.between(0.0, line.value),
+            "whisker": scale.between(line.value - _reach(line), line.value + _reach(line)),
+        }
+        for line, text in zip(output.lines, texts, strict=True)
+    ]
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """From coefficients to places in a picture, in per cent of its width; zero is inside."""
+
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, lines: tuple[Line, ...]) -> _Scale:
+        ends = [line.value + side * _reach(line) for line in lines for side in (-1, 1)]
+        known = [0.0, *(end for end in ends if np.isfinite(end))]
+        return cls(min(known), max(known))
+
+    def at(self, value: float) -> float:
+        # Divided before subtracted: the whole range of floats is wider than a float.
+        size = max(abs(self.low), abs(self.high)) or 1.0
+        span = (self.high / size - self.low / size) or 1.0
+        return round(99 * (value / size - self.low / size) / span, 1)
+
+    def between(self, start: float, end: float) -> tuple[float, float] | None:
+        """Return left end and width, or None where there is nothing to draw."""
+        if not (np.isfinite(start) and np.isfinite(end)) or start == end:
+            return None
+        left, right = sorted((self.at(start), self.at(end)))
+        return left, round(right - left, 1)
+
+
+def _reach(line: Line) -> float:
+    reach = CONFIDENCE * line.standard_error
+    return reach if np.isfinite(reach) else 0.0
+
+
+def _fact(fact: Any) -> str:
+    text = fact if isinstance(fact, str) else json.dumps(fact, ensure_ascii=False)
+    text = one_line(text)
+    return text if len(text) <= _LONGEST_FACT else f"{text[:_LONGEST_FACT]}…"

@@ -1,0 +1,122 @@
+"""An explanation as strictly valid JSON, and back, every float to the last bit.
+
+The object holds ``"format"``, ``"version"``, ``"shape"`` (of the values) and the fields of the
+explanation under their own names, arrays as nested lists. Finite floats are written with the fewest
+digits that give the same float again. JSON has no number for the others: they are
+``{"$float": "nan"}``, ``{"$float": "inf"}`` and ``{"$float": "-inf"}``; a missing cell is ``null``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from limes.exceptions import InputError
+from limes.show.plain import NOT_FINITE
+
+if TYPE_CHECKING:
+    from limes.explanation import Explanation
+
+FORMAT = "limes.explanation"
+VERSION = 1
+
+_SPECIAL = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+_FULL = ("values", "standard_errors")
+_ONE_EACH_ROW = ("intercepts", "predictions", "surrogate_predictions", "fidelity")
+_HEAD = ("format", "version", "shape")
+
+
+def dumps(explanation: Explanation) -> str:
+    """Return the explanation as JSON."""
+    head = {"format": FORMAT, "version": VERSION, "shape": list(explanation.values.shape)}
+    body = {f.name: _encode(getattr(explanation, f.name)) for f in fields(explanation)}
+    return json.dumps({**head, **body}, allow_nan=False, separators=(",", ":"))
+
+
+def loads(text_or_path: str | Path, names: tuple[str, ...]) -> dict[str, Any]:
+    """Return the fields `names` of an explanation from JSON text or from a file of it.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, is no JSON, is of another format or version, or lacks fields.
+    """
+    text, where = _read(text_or_path)
+    found = _parse(text, where)
+    _check_format(found, where)
+    _check_fields(set(found), {*_HEAD, *names}, where)
+    try:
+        return {name: _shaped(name, found[name], found["shape"]) for name in names}
+    except (KeyError, TypeError, ValueError) as problem:
+        raise InputError(f"{where} is damaged ({problem}); write it again") from problem
+
+
+def _encode(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        finite = value.dtype != object and bool(np.isfinite(value).all())
+        return value.tolist() if finite else _encode(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return {NOT_FINITE: str(value)}
+    if isinstance(value, list | tuple):
+        return [_encode(v) for v in value]
+    if hasattr(value, "items"):
+        return {key: _encode(v) for key, v in value.items()}
+    return value
+
+
+def _shaped(name: str, value: Any, shape: list[int]) -> Any:
+    # Nested lists cannot say how wide no rows are: hence the shape beside them.
+    rows, features, *outputs = shape
+    one_each_row = dict.fromkeys(_ONE_EACH_ROW, (rows, *outputs))
+    shapes = {**dict.fromkeys(_FULL, tuple(shape)), **one_each_row, "data": (rows, features)}
+    if 0 not in shapes.get(name, ()):
+        return value
+    return np.empty(shapes[name], dtype=object if name == "data" else float)
+
+
+def _read(text_or_path: str | Path) -> tuple[str, str]:
+    if isinstance(text_or_path, str) and text_or_path.lstrip().startswith("{"):
+        return text_or_path, "The JSON text"
+    try:
+        return Path(text_or_path).read_text(encoding="utf-8"), f"The file {text_or_path}"
+    except (OSError, ValueError, TypeError) as problem:
+        raise InputError(
+            f"No explanation could be read from {str(text_or_path)[:80]!r} ({problem}); "
+            "give the path of a file, or the text, that to_json wrote"
+        ) from problem
+
+
+def _parse(text: str, where: str) -> Any:
+    def special(piece: dict[str, Any]) -> Any:
+        return _SPECIAL[piece[NOT_FINITE]] if set(piece) == {NOT_FINITE} else piece
+
+    def refuse(constant: str) -> NoReturn:
+        raise ValueError(f"{constant} is no JSON")
+
+    try:
+        return json.loads(text, object_hook=special, parse_constant=refuse)
+    except (ValueError, KeyError, TypeError, RecursionError) as problem:
+        raise InputError(f"{where} is no valid JSON: {problem}; write it with to_json") from problem
+
+
+def _check_format(found: Any, where: str) -> None:
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise InputError(f'{where} has no "format": "{FORMAT}"; write it with Explanation.to_json')
+    if found.get("version") != VERSION:
+        raise InputError(
+            f"{where} has version {found.get('version')!r} of its format, this limes reads "
+            f"version {VERSION}; use the limes that wrote it, or write it again"
+        )
+
+
+def _check_fields(found: set[str], wanted: set[str], where: str) -> None:
+    if found != wanted:
+        raise InputError(
+            f"{where} lacks the fields {sorted(wanted - found)} and has the unknown fields "
+            f"{sorted(found - wanted)}; write it again with to_json"
+        )

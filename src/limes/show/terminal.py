@@ -1,0 +1,252 @@
+"""An explanation in the terminal: a table of one row, a line in words."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from io import StringIO
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from limes.show.view import (
+    Line,
+    OutputView,
+    RowView,
+    by_size,
+    headline,
+    meaning,
+    method_line,
+    view_row,
+)
+from limes.show.wording import count, difference, error, shorten, signed_column
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.console import ConsoleOptions, Group, RenderableType
+    from rich.table import Table
+    from rich.text import Text
+
+    from limes.explanation import Explanation
+
+MAX_FEATURES = 10
+MAX_OUTPUTS = 4
+_LABELS = 27  # characters that condition and value need at least
+_ROOM_FOR_BARS = 76  # narrower, the numbers alone
+_WIDEST = 120  # longer lines are hard to follow
+_HALF_BAR = 8  # characters to each side of zero
+_RAISES, _LOWERS = "dodger_blue1", "dark_orange"  # told apart by the colour-blind
+
+
+# For terminals and files that cannot encode them.
+_ASCII = str.maketrans({**dict.fromkeys("█▐▌", "#"), "│": "|", "─": "-", "…": "~", "±": "+-"})
+
+
+def one_line_summary(explanation: Explanation) -> str:
+    """Return size, method and the largest features of the first row."""
+    n, d = explanation.values.shape[:2]
+    several = len(explanation.output_names) > 1
+    outputs = f" x {count(len(explanation.output_names), 'output')}" if several else ""
+    size = f"{count(n, 'row')} x {count(d, 'feature')}{outputs}, {explanation.method}"
+    if not (n and d):
+        return f"<Explanation: {size}>"
+    view = view_row(explanation, 0, max_features=3).outputs[-1]
+    texts = signed_column(line.value for line in view.lines)
+    first = [f"{shorten(line.condition, 32)} {text}" for line, text in zip(view.lines, texts, strict=True)]
+    more = ", ..." if view.left_out else ""
+    row = "row 0, " if n > 1 else ""
+    return f"<Explanation: {size}; {row}{shorten(view.name, 24)}: {', '.join(first)}{more}>"
+
+
+def plain_table(explanation: Explanation) -> str:
+    """Return the table of the first row as text without colours, as wide as the terminal."""
+    from rich.console import Console
+
+    console = Console(file=StringIO(), force_terminal=False, color_system=None)
+    console.width = min(console.width, _WIDEST)
+    with console.capture() as captured:
+        console.print(table(explanation, console.width))
+    text = "\n".join(line.rstrip() for line in captured.get().splitlines())
+    return _encodable(text, getattr(sys.stdout, "encoding", None) or "utf-8")
+
+
+def _encodable(text: str, encoding: str) -> str:
+    """Return text that print() can write without an error, whatever the names are."""
+    if not encoding.lower().startswith("utf"):
+        text = text.translate(_ASCII)
+    return text.encode(encoding, "replace").decode(encoding)
+
+
+def printed(explanation: Explanation, options: ConsoleOptions) -> RenderableType:
+    """Return what rich prints: the table of the first row, in plain text where it must."""
+    from rich.text import Text
+
+    if options.ascii_only:
+        return Text(_encodable(plain_table(explanation), "ascii"))
+    return table(explanation, options.max_width)
+
+
+def table(explanation: Explanation, width: int) -> Group:
+    """Return header, table and remarks of the first row, for rich to print."""
+    from rich.console import Group
+    from rich.text import Text
+
+    if len(explanation) == 0:
+        return Group(Text(one_line_summary(explanation)))
+    sampled = explanation.method == "sampled"
+    view = view_row(explanation, 0, max_features=explanation.values.shape[1])
+    columns = _fitting([_Column.of(output, sampled=sampled) for output in view.outputs], width)
+    body = (
+        _single(columns[0].output, sampled=sampled, bars=width >= _ROOM_FOR_BARS)
+        if len(columns) == 1
+        else _several(columns)
+    )
+    return Group(*_header(explanation, view, columns), body, *_remarks(explanation, view, columns))
+
+
+@dataclass(frozen=True)
+class _Column:
+    """One output with its numbers in words, by position of the feature."""
+
+    output: OutputView
+    lines: dict[int, Line]
+    coefficients: dict[int, str]
+    errors: dict[int, str]
+
+    @classmethod
+    def of(cls, output: OutputView, *, sampled: bool) -> _Column:
+        at = [line.position for line in output.lines]
+        coefficients = signed_column((line.value for line in output.lines), significant=3)
+        errors = [f" {error(line.standard_error)}" if sampled else "" for line in output.lines]
+        return cls(
+            output,
+            dict(zip(at, output.lines, strict=True)),
+            dict(zip(at, coefficients, strict=True)),
+            dict(zip(at, errors, strict=True)),
+        )
+
+    @property
+    def title(self) -> str:
+        return shorten(self.output.name, 16 if any(self.errors.values()) else 11)
+
+    @property
+    def width(self) -> int:
+        cells = (len(self.coefficients[at]) + len(self.errors[at]) for at in self.lines)
+        return max(len(self.title), *cells) if self.lines else len(self.title)
+
+
+def _fitting(columns: list[_Column], width: int) -> list[_Column]:
+    """Return the outputs with the largest predictions that there is room for, in their order."""
+    room = width - _LABELS
+    kept: list[int] = []
+    for k in by_size(np.array([column.output.prediction for column in columns])):
+        room -= columns[k].width + 2
+        if kept and (room < 0 or len(kept) == MAX_OUTPUTS):
+            break
+        kept.append(int(k))
+    return [columns[k] for k in sorted(kept)]
+
+
+def _header(explanation: Explanation, view: RowView, columns: list[_Column]) -> Iterator[Text]:
+    from rich.text import Text
+
+    for output in (column.output for column in columns):
+        missed = f", difference {difference(output.difference)}"
+        yield Text.assemble((shorten(output.name, 30), "bold"), f": {headline(output)}{missed}")
+    yield Text(method_line(explanation, view.calls), style="dim")
+
+
+def _single(output: OutputView, *, sampled: bool, bars: bool) -> Table:
+    from rich.text import Text
+
+    lines = output.lines[:MAX_FEATURES]
+    grid = _grid()
+    grid.add_column("coefficient", justify="right", no_wrap=True)
+    if sampled:
+        grid.add_column("± std. error", no_wrap=True)
+    if bars:
+        grid.add_column("lowers" + " " * (2 * _HALF_BAR - 11) + "raises", no_wrap=True)
+    reach = max((abs(v) for line in lines if np.isfinite(v := line.value)), default=0.0)
+    for line, text in zip(lines, signed_column(line.value for line in lines), strict=True):
+        cells = [Text(text, style=_colour(line.value))]
+        cells += [Text(error(line.standard_error))] if sampled else []
+        cells += [_bar(line.value, reach)] if bars else []
+        grid.add_row(*_labels(line), *cells)
+    return grid
+
+
+def _several(columns: list[_Column]) -> Table:
+    from rich.text import Text
+
+    grid = _grid()
+    for column in columns:
+        grid.add_column(Text(column.title), justify="right", no_wrap=True)
+    for at in _largest_positions(columns):
+        cells = [
+            Text.assemble((c.coefficients[at], _colour(c.lines[at].value)), c.errors[at]) for c in columns
+        ]
+        grid.add_row(*_labels(columns[0].lines[at]), *cells)
+    return grid
+
+
+def _largest_positions(columns: list[_Column]) -> list[int]:
+    """Return the features with the largest coefficients of any of the outputs."""
+    sizes = np.abs([[column.lines[at].value for at in sorted(column.lines)] for column in columns])
+    largest = np.where(np.isnan(sizes), -np.inf, sizes).max(axis=0)
+    return [int(at) for at in by_size(largest)[:MAX_FEATURES]]
+
+
+def _grid() -> Table:
+    from rich import box
+    from rich.table import Table
+
+    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    grid.add_column("condition", min_width=12)
+    grid.add_column("value", justify="right", min_width=5)
+    return grid
+
+
+def _labels(line: Line) -> tuple[Text, Text]:
+    from rich.text import Text
+
+    # Only these two give way in a narrow terminal; numbers are never cut.
+    return (
+        Text(shorten(line.condition, 48), no_wrap=True, overflow="ellipsis"),
+        Text(shorten(line.data, 16), no_wrap=True, overflow="ellipsis"),
+    )
+
+
+def _colour(value: float) -> str:
+    if value == 0 or np.isnan(value):
+        return ""
+    return _RAISES if value > 0 else _LOWERS
+
+
+def _bar(value: float, reach: float) -> Text:
+    from rich.text import Text
+
+    share = abs(value) / reach if reach and np.isfinite(value) else 0.0
+    full, half = divmod(round(2 * _HALF_BAR * share), 2)
+    left = "▐" * half + "█" * full if value < 0 else ""
+    right = "█" * full + "▌" * half if value > 0 else ""
+    return Text.assemble((left.rjust(_HALF_BAR), _LOWERS), ("│", "dim"), (right.ljust(_HALF_BAR), _RAISES))
+
+
+def _remarks(explanation: Explanation, view: RowView, columns: list[_Column]) -> Iterator[Text]:
+    from rich.text import Text
+
+    for warning in view.warnings:
+        yield Text(f"! {warning}", style="bold yellow")
+    yield Text(f"coefficient: {meaning(explanation)}", style="dim")
+    hidden = len(columns[0].lines) - MAX_FEATURES
+    if hidden > 0:
+        yield Text(f"{count(hidden, 'further feature')} in .to_frame()", style="dim")
+    if len(columns) < len(view.outputs):
+        yield Text(
+            f"{len(columns)} of {len(view.outputs)} outputs, with the largest predictions; "
+            "any other: explanation[..., name]",
+            style="dim",
+        )
+    if len(explanation) > 1:
+        yield Text(f"row 0 of {len(explanation):,}; any other: explanation[i]", style="dim")

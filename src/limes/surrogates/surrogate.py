@@ -1,0 +1,29 @@
+"""The local linear model that stands in for f around one instance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from limes._arrays import Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Surrogate:
+    """g(x) = intercept + Σ_j coef[j] h_j(x), with h_j = z_j, or x_j for slopes.
+
+    Attributes
+    ----------
+    intercept
+        () or (k,).
+    coef
+        β, (d,) or (d, k).
+    standard_errors
+        Of coef, same shape; 0 where exact.
+    fidelity
+        R² of g under w, () or (k,); NaN where Var_w f was not computed.
+    """
+
+    intercept: Floats
+    coef: Floats
+    standard_errors: Floats
+    fidelity: Floats
