@@ -16,6 +16,7 @@ from limes.exceptions import InputError
 from limes.show.fields import stored
 from limes.show.selection import (
     UnknownNameError,
+    is_count,
     is_single,
     name_positions,
     row_positions,
@@ -81,7 +82,7 @@ class Explanation:
     ...     conditions=[["age > 40", "bmi <= 25"]], data=[[52, 21.5]], method="exact",
     ...     calls=[1], row_converged=[True], row_warnings=[[]])
     >>> explanation
-    <Explanation: 1 row x 2 features, exact; risk: bmi <= 25 -2.0, age > 40 +0.5>
+    <Explanation: 1 row x 2 features, exact; risk: bmi <= 25 -2.00, age > 40 +0.50>
     >>> explanation[0, "bmi"].values
     array([[-2.]])
     >>> Explanation.from_json(explanation.to_json()).values.tolist()
@@ -183,7 +184,7 @@ class Explanation:
 
         The mean goes over rows and outputs; ties keep their order.
         """
-        if not is_single(k) or isinstance(k, str) or k < 1:
+        if not is_count(k):
             raise InputError(f"top(k={k!r}): k is the number of features; give 1 or more")
         from limes.show.view import by_size
 

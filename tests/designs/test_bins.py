@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from limes.designs.bins import bin_edges, entropy_edges, quantile_edges
 from limes.exceptions import InputError
 

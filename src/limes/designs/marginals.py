@@ -130,19 +130,22 @@ class Marginal:
 
     def quantile(self, cell: Ints, level: Floats) -> Floats:
         """Inverse distribution function inside the given cells, both (n,)."""
-        weight = np.concatenate([m.weight for m in self.measures])
-        found = np.empty(level.shape)
-        for b in np.unique(cell):
-            rows = np.flatnonzero(cell == b)
-            pieces = np.flatnonzero(self.owners == b)
-            cumulative = np.cumsum(weight[pieces])
-            cumulative /= cumulative[-1]
-            u = level[rows]
-            chosen = np.minimum(np.searchsorted(cumulative, u, side="right"), pieces.size - 1)
-            share = weight[pieces[chosen]] / weight[pieces].sum()
-            inside = np.clip((u - (cumulative[chosen] - share)) / share, 0.0, 1.0)
-            found[rows] = self._quantile_of(pieces[chosen], inside)
-        return found
+        owner, share, upto = self._shares
+        # cell + distribution function ascends over all pieces, so one search finds the piece of every level
+        rank = np.searchsorted(owner + upto, cell + level, side="right")
+        last = np.searchsorted(owner, cell, side="right") - 1
+        rank = np.minimum(rank, last)
+        inside = (level - (upto[rank] - share[rank])) / share[rank]
+        return self._quantile_of(self._order[rank], np.clip(inside, 0.0, 1.0))
+
+    @cached_property
+    def _shares(self) -> tuple[Ints, Floats, Floats]:
+        """Of the pieces in the order of their cells: the cell, the share of it, the shares so far."""
+        owner = self.owners[self._order]
+        share = np.concatenate([m.weight for m in self.measures])[self._order]
+        total = np.cumsum(share)
+        first = np.searchsorted(owner, owner)
+        return owner, share, total - total[first] + share[first]
 
     def _quantile_of(self, piece: Ints, level: Floats) -> Floats:
         found = np.empty(level.shape)

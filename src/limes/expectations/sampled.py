@@ -63,10 +63,9 @@ class SampledExpectation:
         values: list[Floats] = []
         for look in looks:
             fresh = streams[len(features) : look]
-            drawn = [design.draw(_sobol(design.size, points, stream)) for stream in fresh]
-            answers = self._ask(np.concatenate([x for x, _ in drawn]))
-            features += [h for _, h in drawn]
-            values += np.split(answers, len(fresh))
+            x, h = design.draw(np.concatenate([_sobol(design.size, points, s) for s in fresh]))
+            features += np.split(h, len(fresh))
+            values += np.split(self._ask(x), len(fresh))
             found = _estimate(design, features, values, self.tolerance)
             if found.converged:
                 break

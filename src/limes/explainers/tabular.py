@@ -156,11 +156,13 @@ class TabularExplainer:
         ]
         wanted = resolve(model, output)
         self._ask = Asker(model, wanted, self._table.decode)
+        # asked before it is read: a model that is not fitted, or fails on this table, says so itself
+        self._output_names = wanted.names(self._ask(self._table.matrix[:2]).shape[1:])
         form = read_output(model, wanted, self._table.decode)
         self._reason = form.reason if isinstance(form, BlackBox) else "asked for by method='sampled'"
         expectation = expectation_of(form, self._ask, method=method, sampling=sampling)
-        shape = self._try(form if expectation.method == "exact" else None)
-        self._output_names = wanted.names(shape)
+        if expectation.method == "exact" and not isinstance(form, BlackBox):
+            check_against(self._ask, form, self._some_rows())
         self._pipeline = Pipeline(family, expectation, penalty=check_size("ridge", ridge, zero=True))
         self._provenance = {
             "limes": __version__,
@@ -223,7 +225,8 @@ class TabularExplainer:
             feature_names=self._table.names,
             output_names=self._output_names,
             conditions=tuple(
-                tuple(texts[b] for texts, b in zip(self._texts, row, strict=True)) for row in self._cells(rows)
+                tuple(texts[b] for texts, b in zip(self._texts, row, strict=True))
+                for row in self._cells(rows)
             ),
             data=self._table.originals(rows),
             method=self.method,
@@ -257,14 +260,11 @@ class TabularExplainer:
         scales = np.nanstd(self._table.matrix, axis=0)
         return np.where(self._table.numeric & (scales > 0), scales, 1.0)
 
-    def _try(self, form: Any) -> tuple[int, ...]:
-        """Ask the model about background rows: it must answer, and as it was read."""
+    def _some_rows(self) -> Floats:
+        """Background rows to compare a reading on: up to 1000, evenly spread."""
         matrix = self._table.matrix
-        if form is None:
-            return self._ask(matrix[:2]).shape[1:]
-        chosen = np.unique(np.linspace(0, len(matrix) - 1, _CHECKED_ROWS).astype(np.int64))
-        check_against(self._ask, form, matrix[chosen])
-        return self._ask(matrix[:1]).shape[1:]
+        spread = np.linspace(0, len(matrix) - 1, min(_CHECKED_ROWS, len(matrix)))
+        return matrix[spread.astype(np.int64)]
 
     def _warnings(self, row: Floats) -> Iterator[str]:
         for j, column in enumerate(self._table.columns):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limes.exceptions import InputError
+from limes.show.selection import is_count
 from limes.show.view import Line, OutputView, headline, largest_output, view_row
 from limes.show.wording import CONFIDENCE, count, number, shorten
 
@@ -96,7 +97,7 @@ def _refuse_empty(explanation: Explanation) -> None:
 
 
 def _axes(ax: Axes | None, max_features: int, explanation: Explanation) -> Axes:
-    if isinstance(max_features, bool) or max_features < 1:
+    if not is_count(max_features):
         raise InputError(f"max_features={max_features!r}; give 1 or more")
     if ax is not None:
         return ax
@@ -191,7 +192,8 @@ def _stacked(slots: Floats) -> Floats:
     order = _order_within(slots)
     # 0, 1, 2, 3, ... becomes 0, 1, -1, 2, ...: stacks grow to both sides of the line.
     heights = np.where(order % 2, (order + 1) / 2, -order / 2)
-    return heights * min(_SPREAD / max(np.abs(heights).max(), 1.0), 0.07)
+    factor: float = min(_SPREAD / max(np.abs(heights).max(), 1.0), 0.07)
+    return np.asarray(heights * factor, dtype=float)
 
 
 def _order_within(slots: Floats) -> Floats:

@@ -32,5 +32,7 @@ def _data(cells: Objects) -> Floats | Objects:
         return cells.astype(float)  # shap colours by value, for which it needs numbers
     except (TypeError, ValueError):
         texts = cells.copy()
-        texts[np.equal(cells, None)] = "missing"  # shap formats what is no text as a number
+        texts[np.array([cell is None for cell in cells.ravel()]).reshape(cells.shape)] = (
+            "missing"  # shap formats what is no text as a number
+        )
         return texts

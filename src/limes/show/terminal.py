@@ -52,7 +52,7 @@ def one_line_summary(explanation: Explanation) -> str:
     if not (n and d):
         return f"<Explanation: {size}>"
     view = view_row(explanation, 0, max_features=3).outputs[-1]
-    texts = signed_column(line.value for line in view.lines)
+    texts = signed_column((line.value for line in view.lines), significant=3)
     first = [f"{shorten(line.condition, 32)} {text}" for line, text in zip(view.lines, texts, strict=True)]
     more = ", ..." if view.left_out else ""
     row = "row 0, " if n > 1 else ""

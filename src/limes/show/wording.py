@@ -20,7 +20,7 @@ def number(value: float, significant: int = 4) -> str:
     """Write a number with a few significant digits and no trailing zeros.
 
     >>> [number(x) for x in (0.0, 152.13348, -0.0021, 3.0, 1.2345e-7, float("nan"))]
-    ['0', '152.1', '-0.0021', '3', '1.234e-07', 'nan']
+    ['0', '152.1', '-0.0021', '3', '1.235e-07', 'nan']
     """
     text = _digits(value, significant)
     return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
@@ -79,7 +79,7 @@ def shorten(text: str, width: int) -> str:
     """Cut a text in its middle, since both the name and the bound of a condition matter.
 
     >>> shorten("mean concave points <= 0.0203", 20)
-    'mean concav… <= 0.0203'
+    'mean concave… 0.0203'
     """
     text = one_line(text)
     if len(text) <= width:
