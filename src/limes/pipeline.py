@@ -1,14 +1,13 @@
 """From a design and a model to a surrogate: the only file that sees all stages.
 
-    design ──► expectation ──► surrogate
-      Σ, w         Γ              β = Σ⁻¹Γ
+The design knows Σ and the weighted law w, the expectation gives Γ, the surrogate is β = Σ⁻¹Γ.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 
@@ -24,13 +23,14 @@ from limes.surrogates.ridge import ridge
 from limes.surrogates.surrogate import Surrogate
 
 METHODS = ("auto", "exact", "sampled")
+Method = Literal["exact", "sampled"]
 
 
 class Expectation(Protocol):
     """Gives the moments of one model under any design."""
 
     @property
-    def method(self) -> str:
+    def method(self) -> Method:
         """Exact or sampled."""
         ...
 
@@ -144,7 +144,7 @@ class Pipeline:
         self._penalty = penalty
 
     @property
-    def method(self) -> str:
+    def method(self) -> Method:
         """Exact or sampled."""
         return self._expectation.method
 

@@ -19,17 +19,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.special import erfcx
 
 from limes._arrays import Floats, Ints
+from limes.designs.gaussian_integrals import gaussian_area, gaussian_moment
 from limes.exceptions import InputError
 from limes.functions import Function
 
 # exp(-45) = 3e-20: beyond it a density cannot change a float64 sum.
 _NEGLIGIBLE_EXPONENT = 45.0
-# Below this drop of the exponent the closed form loses digits to cancellation, and eight nodes give them all.
-_NARROW = 0.1
-_NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(8)
 _PANEL_NODES, _PANEL_WEIGHTS = np.polynomial.legendre.leggauss(64)
 # Asked of the adaptive quadrature, and demanded of it: three digits more than what is promised to users.
 _QUADRATURE_ASKED, _QUADRATURE_DEMANDED = 1e-13, 1e-10
@@ -255,9 +252,7 @@ class CentredPieces:
         whole = self.pieces.weight * (self.pieces.mean - self.origin)
         return self.pieces._partly(lower, upper, whole, self._interval_moment)  # noqa: SLF001
 
-    def _interval_moment(
-        self, pieces: GaussianPieces, piece: Ints, start: Floats, end: Floats
-    ) -> Floats:
+    def _interval_moment(self, pieces: GaussianPieces, piece: Ints, start: Floats, end: Floats) -> Floats:
         anchor = pieces.anchor[piece]
         area, moment = gaussian_moment(
             start - anchor, end - anchor, pieces.slope[piece], pieces.precision[piece]
@@ -287,68 +282,7 @@ class CentredPieces:
         )[None, :]
 
 
-def gaussian_area(start: Floats, end: Floats, slope: Floats, precision: Floats) -> Floats:
-    """∫ exp(-slope t - precision t²/2) dt over [start, end].
-
-    Needs the maximum of the integrand over the piece at t = 0: slope >= 0 where the piece lies right of 0,
-    <= 0 where it lies left, 0 where it lies on both sides.
-    """
-    right = _one_sided(np.maximum(start, 0.0), np.maximum(end, 0.0), slope, precision)
-    left = _one_sided(np.maximum(-end, 0.0), np.maximum(-start, 0.0), -slope, precision)
-    return right + left
-
-
-def gaussian_moment(start: Floats, end: Floats, slope: Floats, precision: Floats) -> tuple[Floats, Floats]:
-    """The area as above, and ∫ t exp(-slope t - precision t²/2) dt over the same interval."""
-    right = _one_sided_moment(np.maximum(start, 0.0), np.maximum(end, 0.0), slope, precision)
-    left = _one_sided_moment(np.maximum(-end, 0.0), np.maximum(-start, 0.0), -slope, precision)
-    return right[0] + left[0], right[1] - left[1]
-
-
 def _interval_mass(pieces: GaussianPieces, piece: Ints, start: Floats, end: Floats) -> Floats:
     anchor = pieces.anchor[piece]
     area = gaussian_area(start - anchor, end - anchor, pieces.slope[piece], pieces.precision[piece])
     return np.asarray(pieces.weight[piece] * area / pieces.area[piece])
-
-
-def _one_sided(start: Floats, end: Floats, slope: Floats, precision: Floats) -> Floats:
-    """The area over [start, end] with 0 <= start <= end."""
-    with np.errstate(over="ignore", under="ignore"):
-        height = np.exp(-start * (slope + 0.5 * precision * start))
-    return np.asarray(height * _from_edge(end - start, slope + precision * start, precision))
-
-
-def _from_edge(width: Floats, slope: Floats, precision: Floats) -> Floats:
-    """∫ exp(-slope t - precision t²/2) dt over [0, width], for slope >= 0, precision >= 0."""
-    width, slope, precision = np.broadcast_arrays(width, np.maximum(slope, 0.0), precision)
-    found = np.zeros(width.shape)
-    narrow = width * (slope + np.sqrt(precision)) < _NARROW
-    w, a, p = width[narrow], slope[narrow], precision[narrow]
-    t = 0.5 * w[:, None] * (1.0 + _NODES)
-    found[narrow] = 0.5 * w * (np.exp(-t * (a[:, None] + 0.5 * p[:, None] * t)) @ _NODE_WEIGHTS)
-    w, a, p = width[~narrow], slope[~narrow], precision[~narrow]
-    root = np.sqrt(0.5 * p)
-    drop = np.exp(-w * (a + 0.5 * p * w))
-    near, far = a / (2.0 * root), a / (2.0 * root) + w * root
-    found[~narrow] = (erfcx(near) - drop * erfcx(far)) * np.sqrt(np.pi) / (2.0 * root)
-    return found
-
-
-def _one_sided_moment(start: Floats, end: Floats, slope: Floats, precision: Floats) -> tuple[Floats, Floats]:
-    """Area and ∫ t ... dt over [start, end] with 0 <= start <= end."""
-    width, edge = end - start, slope + precision * start
-    height = np.exp(-start * (slope + 0.5 * precision * start))
-    area = _from_edge(width, edge, precision)
-    width, edge, precision = np.broadcast_arrays(width, np.maximum(edge, 0.0), precision)
-    moment = np.zeros(width.shape)
-    narrow = width * (edge + np.sqrt(precision)) < _NARROW
-    w, a, p = width[narrow], edge[narrow], precision[narrow]
-    t = 0.5 * w[:, None] * (1.0 + _NODES)
-    height_at = t * np.exp(-t * (a[:, None] + 0.5 * p[:, None] * t))
-    moment[narrow] = 0.5 * w * (height_at @ _NODE_WEIGHTS)
-    w, a, p = width[~narrow], edge[~narrow], precision[~narrow]
-    # d/dt exp(-a t - p t²/2) = -(a + p t) exp(...)
-    moment[~narrow] = (-np.expm1(-w * (a + 0.5 * p * w)) - a * area[~narrow]) / p
-    with np.errstate(invalid="ignore"):
-        from_start = np.where(height > 0, start * area, 0.0)
-    return np.asarray(height * area), np.asarray(height * (from_start + moment))

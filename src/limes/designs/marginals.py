@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,19 +29,6 @@ from limes.functions import Function, Identity
 Measure = GaussianPieces | CentredPieces | Atoms
 
 
-class Cells(Protocol):
-    """How a column is cut into cells."""
-
-    @property
-    def count(self) -> int:
-        """Number of cells."""
-        ...
-
-    def locate(self, x: Floats) -> Ints:
-        """Cell of each value (n,) -> (n,); -1 where it lies in none."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
 class Bins:
     """(edges[b], edges[b+1]], the outer two open-ended; a last cell for missing values if there are any."""
@@ -52,9 +38,11 @@ class Bins:
 
     @property
     def count(self) -> int:
+        """Number of cells."""
         return self.edges.size - 1 + self.missing
 
     def locate(self, x: Floats) -> Ints:
+        """Cell of each value (n,) -> (n,); -1 for a missing value without a cell."""
         found = np.searchsorted(self.edges[1:-1], x, side="left")
         return np.where(np.isnan(x), self.count - 1 if self.missing else -1, found)
 
@@ -67,12 +55,17 @@ class Levels:
 
     @property
     def count(self) -> int:
+        """Number of cells."""
         return self.values.size
 
     def locate(self, x: Floats) -> Ints:
+        """Cell of each value (n,) -> (n,); -1 for a value that is no level."""
         found = np.minimum(np.searchsorted(self.values, x, side="left"), self.count - 1)
         here = self.values[found]
         return np.where((here == x) | (np.isnan(here) & np.isnan(x)), found, -1)
+
+
+Cells = Bins | Levels
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,15 +6,8 @@ Three instances of one notion:
 - smooth weights (2020 paper): the same z, weight exp(-‖x - ξ‖²/(2ν²));
 - LIME without bins: the surrogate's feature is x_j itself.
 
-Tilting a product by a product leaves a product: under the weighted law w the columns are independent, so Σ
-is diagonal and β_j = Cov_w(h_j, f) / Var_w(h_j) for whatever feature h_j a column offers to the surrogate.
-A column is then two linear functionals of a one-dimensional function g,
-
-    mean(g) = E_w g     and     contrast(g) = Cov_w(h, g) / Var_w(h),
-
-and nothing else about the design is needed to explain a sum or a product of such functions. For an
-indicator feature the contrast is E_w[g | z = 1] - E_w[g | z = 0] (MATHEMATICS: section 2), which is how it
-is computed.
+Tilting a product by a product leaves a product: under the weighted law w the columns are independent, so Σ is
+diagonal and every column can be dealt with alone (``coordinates.py``).
 """
 
 from __future__ import annotations
@@ -22,171 +15,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
-from scipy.special import expit, logsumexp
 
 from limes._arrays import Bools, Floats, Ints
 from limes.designs.columns import marginals_from_bins
+from limes.designs.coordinates import Coordinate, IndicatorCoordinate, SlopeCoordinate
 from limes.designs.marginals import Marginal
 from limes.designs.weights import BinWeights, Weights, named_weights
 from limes.exceptions import InputError
-from limes.functions import Function, Identity
-
-# A cell with less probability than this still tells what the model does there (its conditional law is
-# exact), while products of two such masses stay above the smallest float64.
-_SMALLEST_MASS = 1e-100
-
-
-@dataclass(frozen=True, eq=False)
-class Table:
-    """E[g | cell] of m functions, (m, p), and E[(x - mean) g | cell] where the feature is x itself."""
-
-    values: Floats
-    moments: Floats | None = None
-
-
-class Coordinate(Protocol):
-    """One column of a product design, tilted at the instance."""
-
-    @property
-    def marginal(self) -> Marginal:
-        """The tilted law. Rows that share it (same object) share the tables made from it."""
-        ...
-
-    @property
-    def center(self) -> float:
-        """E_w h."""
-        ...
-
-    @property
-    def variance(self) -> float:
-        """Var_w h; 0 where the column cannot vary."""
-        ...
-
-    @property
-    def at_instance(self) -> float:
-        """Value of h at the instance."""
-        ...
-
-    @property
-    def log_weight(self) -> float:
-        """Log of this column's factor of C = E[π]."""
-        ...
-
-    def tabulate(self, function: Function) -> Table:
-        """What the functionals need of m functions."""
-        ...
-
-    def functionals(self, table: Table) -> tuple[Floats, Floats]:
-        """mean(g) and contrast(g), both (m,)."""
-        ...
-
-    def draw(self, level: Floats) -> tuple[Floats, Floats]:
-        """Values x and features h at levels in (0, 1), by the inverse distribution function."""
-        ...
-
-
-@dataclass(frozen=True, eq=False)
-class IndicatorCoordinate:
-    """h = z = 1[x lies in the instance's cell].
-
-    ``inclusion`` α = P_w(z = 1) and ``exclusion`` 1 - α are kept both, and ``elsewhere``, the law of the
-    cell given z = 0, is kept apart from them: none of the three loses digits when another is tiny.
-    """
-
-    marginal: Marginal
-    cell: int
-    inclusion: float
-    exclusion: float
-    elsewhere: Floats
-    log_weight: float
-    at_instance: float = 1.0
-
-    @classmethod
-    def tilted(
-        cls, marginal: Marginal, x: float, cell: int, *, scale: float, weights: Weights
-    ) -> IndicatorCoordinate:
-        """Tilt a column's law at the instance."""
-        law, penalty = weights.tilt(marginal, x, scale)
-        others = law.log_mass.copy()
-        here = float(others[cell])
-        others[cell] = -np.inf
-        rest = float(logsumexp(others)) if others.size > 1 else -np.inf
-        if rest == -np.inf:
-            return cls(law, cell, 1.0, 0.0, np.zeros(others.size), here)
-        odds = here - (rest - penalty)
-        return cls(
-            law,
-            cell,
-            max(float(expit(odds)), _SMALLEST_MASS),
-            max(float(expit(-odds)), _SMALLEST_MASS),
-            np.exp(others - rest),
-            float(np.logaddexp(here, rest - penalty)),
-        )
-
-    @property
-    def center(self) -> float:
-        return self.inclusion
-
-    @property
-    def variance(self) -> float:
-        return self.inclusion * self.exclusion
-
-    def tabulate(self, function: Function) -> Table:
-        return Table(self.marginal.expect(function))
-
-    def functionals(self, table: Table) -> tuple[Floats, Floats]:
-        on = table.values[:, self.cell]
-        if self.exclusion == 0.0:
-            return on, np.zeros_like(on)
-        off = table.values @ self.elsewhere
-        return self.inclusion * on + self.exclusion * off, on - off
-
-    def draw(self, level: Floats) -> tuple[Floats, Floats]:
-        probability = self.exclusion * self.elsewhere
-        probability[self.cell] = self.inclusion
-        cell, inside = _split_level(level, probability)
-        return self.marginal.quantile(cell, inside), (cell == self.cell).astype(np.float64)
-
-
-@dataclass(frozen=True, eq=False)
-class SlopeCoordinate:
-    """h = x: the surrogate's coefficient is a slope in the column's own units."""
-
-    marginal: Marginal
-    at_instance: float
-    probability: Floats
-    center: float
-    variance: float
-    log_weight: float
-
-    @classmethod
-    def tilted(cls, marginal: Marginal, x: float, *, scale: float, weights: Weights) -> SlopeCoordinate:
-        """Tilt a column's law at the instance."""
-        law, _ = weights.tilt(marginal, x, scale)
-        total = float(logsumexp(law.log_mass))
-        probability = np.exp(law.log_mass - total)
-        center = float(probability @ law.means)
-        table = Table(*_slope_table(law, _IDENTITY))
-        variance = float(_covariance(table, law, probability, center)[0])
-        return cls(law, x, probability, center, variance, total)
-
-    def tabulate(self, function: Function) -> Table:
-        return Table(*_slope_table(self.marginal, function))
-
-    def functionals(self, table: Table) -> tuple[Floats, Floats]:
-        mean = table.values @ self.probability
-        if self.variance == 0.0:
-            return mean, np.zeros_like(mean)
-        covariance = _covariance(table, self.marginal, self.probability, self.center)
-        return mean, covariance / self.variance
-
-    def draw(self, level: Floats) -> tuple[Floats, Floats]:
-        cell, inside = _split_level(level, self.probability)
-        x = self.marginal.quantile(cell, inside)
-        return x, x
 
 
 @dataclass(frozen=True, eq=False)
@@ -339,27 +176,3 @@ class ProductFamily:
         if self.slopes is not None and self.slopes[j]:
             return SlopeCoordinate.tilted(law, x, scale=scale, weights=self.weights)
         return IndicatorCoordinate.tilted(law, x, int(cells[j]), scale=scale, weights=self.weights)
-
-
-_IDENTITY = Identity()
-
-
-def _slope_table(law: Marginal, function: Function) -> tuple[Floats, Floats]:
-    return law.expect(function), law.expect_centred(function)
-
-
-def _covariance(table: Table, law: Marginal, probability: Floats, center: float) -> Floats:
-    """Cov(x, g) = Σ_b q_b (E[(x - m_b) g | b] + (m_b - m) E[g | b])."""
-    assert table.moments is not None  # noqa: S101 - a slope's tables always have them
-    within = table.moments @ probability
-    return np.asarray(within + table.values @ (probability * (law.means - center)))
-
-
-def _split_level(level: Floats, probability: Floats) -> tuple[Ints, Floats]:
-    """One number in (0, 1) gives the cell, and what is left of it the place inside the cell."""
-    share = probability / probability.sum()
-    upper = np.cumsum(share)
-    upper[-1] = max(upper[-1], 1.0)
-    cell = np.searchsorted(upper, level, side="right")
-    inside = (level - (upper[cell] - share[cell])) / share[cell]
-    return cell, np.clip(inside, 0.0, 1.0)

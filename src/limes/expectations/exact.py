@@ -1,6 +1,6 @@
 r"""Exact expectations of sums and of sums of products under a product design.
 
-With mean_j(g) and contrast_j(g) the two functionals of column j (see ``designs/product.py``):
+With mean_j(g) and contrast_j(g) the two functionals of column j (see ``designs/coordinates.py``):
 
     f = Σ_j f_j(x_j):          β_j = contrast_j(f_j)
     f = Σ_i a_i ∏_j g_ij(x_j): β_j = Σ_i a_i contrast_j(g_ij) ∏_{k≠j} mean_k(g_ik)
@@ -11,12 +11,14 @@ and E_w f is the same with means alone. No subtraction of large numbers happens 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Literal
 
 import numpy as np
 
 from limes._arrays import Floats
+from limes.designs.coordinates import Coordinate, Table
 from limes.designs.marginals import Marginal
-from limes.designs.product import Coordinate, ProductDesign, Table
+from limes.designs.product import ProductDesign
 from limes.exceptions import InputError, ModelError
 from limes.expectations.moments import Moments
 from limes.functions import Function
@@ -40,7 +42,7 @@ class ExactExpectation:
         If the form has no finite value somewhere the design goes (a linear model at a missing value).
     """
 
-    method = "exact"
+    method: Literal["exact"] = "exact"
 
     def __init__(self, form: Form) -> None:
         self._form = form

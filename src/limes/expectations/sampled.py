@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import blake2b
+from typing import Literal
 
 import numpy as np
 
@@ -52,7 +53,10 @@ class SampledExpectation:
     tolerance: float | None
     seed: int
 
-    method = "sampled"
+    @property
+    def method(self) -> Literal["sampled"]:
+        """How moments are had."""
+        return "sampled"
 
     def moments(self, design: ProductDesign, row: Floats) -> Moments:
         """E_w f and Cov_w(h, f), estimated, with standard errors."""

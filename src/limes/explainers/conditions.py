@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -28,7 +29,7 @@ def _bin_texts(name: str, edges: Floats) -> list[str]:
     if edges.size == 2:
         return [f"{name} = {number_texts(edges[:1])[0]}" if edges[0] == edges[1] else name]
     inner = number_texts(edges[1:-1])
-    between = [f"{low} < {name} <= {high}" for low, high in zip(inner, inner[1:], strict=False)]
+    between = [f"{low} < {name} <= {high}" for low, high in pairwise(inner)]
     return [f"{name} <= {inner[0]}", *between, f"{name} > {inner[-1]}"]
 
 

@@ -324,7 +324,7 @@ class Table:
         return np.column_stack([column.originals(values) for column, values in pairs])
 
     def _aligned(self, raw: _Raw) -> list[Objects]:
-        found = dict(zip(map(str, raw.keys or ()), raw.arrays, strict=False))
+        found = dict(zip(_names(raw), raw.arrays, strict=True))
         named = isinstance(self.form, _Frame) or not found.keys().isdisjoint(self.names)
         if raw.keys is not None and named:
             return _by_name(found, self.names)
@@ -500,6 +500,8 @@ def _as_array(X: Any) -> Objects:
 def _cells(series: nw.Series[Any]) -> Objects:
     if series.null_count() == len(series):
         return np.full(len(series), np.nan)
+    if series.dtype in (nw.Int128, nw.UInt128):
+        raise _unreadable(f"column {series.name!r}", series.dtype)
     if series.dtype != nw.Categorical or series.null_count() == 0:
         return _readable(series.to_numpy(), f"column {series.name!r}")
     # pyarrow forgets which categories are null
@@ -524,6 +526,6 @@ def _declared(series: nw.Series[Any]) -> tuple[list[Any] | None, Any]:
     if kind in (nw.String, nw.Boolean, nw.Object) or series.null_count() == len(series):
         return None, np.dtype(object)
     try:
-        return None, np.dtype(str(kind).lower())
-    except TypeError as error:  # decimals and numbers of 128 bits among them: float64 is not exact
+        return None, np.dtype(type(kind).__name__.lower())
+    except TypeError as error:  # decimals among them: float64 does not hold them exactly
         raise _unreadable(f"column {series.name!r}", kind) from error

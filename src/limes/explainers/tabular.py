@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 
 from limes import __version__
 from limes._arrays import Floats
-from limes.designs.columns import LAWS, binned, categorical, unbinned
 from limes.designs.bins import bin_edges
+from limes.designs.columns import LAWS, binned, categorical, unbinned
 from limes.designs.marginals import Marginal
 from limes.designs.product import ProductFamily
 from limes.designs.weights import named_weights
@@ -24,7 +24,7 @@ from limes.explanation import Explanation
 from limes.models.outputs import Asker, resolve
 from limes.models.read import check_against, read_output
 from limes.models.reductions import BlackBox
-from limes.pipeline import METHODS, Pipeline, Sampling, expectation_of
+from limes.pipeline import METHODS, Method, Pipeline, Sampling, expectation_of
 
 # A reading is compared with the model's own predictions on so many background rows.
 _CHECKED_ROWS = 1000
@@ -35,8 +35,9 @@ _BATCH = 10_000
 class TabularExplainer:
     r"""Explain predictions on a table: what LIME converges to, exactly where the model can be read.
 
-    The surrogate is g = β₀ + Σ_j β_j z_j, where z_j says that column j stays in the row's bin (or category), and
-    minimises E_w (f - g)² under the background's law, columns independent, weighted towards the row:
+    The surrogate is g = β₀ + Σ_j β_j z_j, where z_j says that column j stays in the row's bin (or
+    category), and minimises E_w (f - g)² under the background's law, columns independent, weighted towards
+    the row:
 
         β_j = E_w[f | z_j = 1] - E_w[f | z_j = 0].
 
@@ -49,8 +50,8 @@ class TabularExplainer:
         pyarrow, numpy, lists. The model is asked with tables of the same kind, names, categories and dtypes
         (whole-number columns become float64 where their perturbed values are not whole).
     output
-        None: ``predict`` of regressors, ``predict_proba`` of classifiers. "margin", "probability", a class label,
-        or a list of labels.
+        None: ``predict`` of regressors, ``predict_proba`` of classifiers. "margin", "probability", a class
+        label, or a list of labels.
     bins
         "quartile", "decile", "entropy" (needs ``target``), a number of bins, a list of edge arrays with both ends
         (as ``numpy.histogram`` takes them), or None: no bins, β_j is the slope in x_j itself, per unit of the
@@ -184,7 +185,7 @@ class TabularExplainer:
         return np.stack([known.min(axis=0).filled(np.nan), known.max(axis=0).filled(np.nan)])
 
     @property
-    def method(self) -> str:
+    def method(self) -> Method:
         """How rows will be explained: "exact" or "sampled"."""
         return self._pipeline.method
 

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import sys
+
+import narwhals as nw
+import numpy as np
+import pytest
+from show.samples import CLASSES, NAMES, explanation
+
+from limes.exceptions import InputError, LimesError
+
+BACKENDS = ("pandas", "polars", "pyarrow")
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("k", [None, 3])
+def test_one_line_a_row_feature_and_output(backend, k):
+    e = explanation(4, k, sampled=True)
+    frame = nw.from_native(e.to_frame(backend), eager_only=True)
+    assert frame.implementation.name.lower() == backend
+    assert frame.columns == [
+        "row", "feature", "condition", "data", "output", "value", "standard_error",
+    ]  # fmt: skip
+    assert len(frame) == 4 * 10 * (k or 1)
+    assert frame["value"].to_list() == e.values.ravel().tolist()
+    assert frame["standard_error"].to_list() == e.standard_errors.ravel().tolist()
+    line = frame.row(len(frame) - 1)
+    assert line[:3] == (3, NAMES[-1], f"{NAMES[-1]} <= 3.5")
+    assert line[3:5] == (str(e.data[3, 9]), "progression" if k is None else CLASSES[2])
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_missing_cells_are_null_and_columns_keep_their_types(backend):
+    e = explanation(2, d=2, data=[[None, None], [None, None]])
+    frame = nw.from_native(e.to_frame(backend), eager_only=True)
+    assert frame["data"].null_count() == 4
+    assert frame.schema["value"] == nw.Float64
+    empty = nw.from_native(e[[]].to_frame(backend), eager_only=True)
+    assert empty.shape == (0, 7)
+    assert empty.schema == frame.schema
+
+
+def test_nan_values_stay_floats():
+    frame = explanation(d=1, values=[[np.nan]]).to_frame()
+    assert np.isnan(frame["value"]).tolist() == [True]
+
+
+def test_unknown_backend():
+    with pytest.raises(InputError, match="'duckdb' is not known; use one of"):
+        explanation().to_frame("duckdb")
+
+
+@pytest.mark.parametrize("kind", [ImportError, LimesError])
+def test_a_backend_that_is_not_installed(monkeypatch, kind):
+    monkeypatch.setitem(sys.modules, "polars", None)
+    with pytest.raises(kind, match="needs polars.*pip install polars"):
+        explanation().to_frame("polars")

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from limes.exceptions import InputError
+from limes.explanation import Explanation
+
+from show.samples import explanation
+
+FLOATS = ("values", "standard_errors", "intercepts", "predictions", "surrogate_predictions")
+FLOATS += ("fidelity",)
+OTHERS = ("feature_names", "output_names", "conditions", "row_warnings", "method", "reason")
+OTHERS += ("provenance",)
+
+
+def assert_same(one, other):
+    for name in (*FLOATS, "calls", "row_converged"):
+        assert getattr(one, name).tobytes() == getattr(other, name).tobytes(), name
+        assert getattr(one, name).shape == getattr(other, name).shape
+        assert getattr(one, name).dtype == getattr(other, name).dtype
+    for name in OTHERS:
+        assert getattr(one, name) == getattr(other, name)
+    # repr tells nan from None, True from 1, and every float from every other
+    assert repr(one.data.tolist()) == repr(other.data.tolist())
+
+
+@pytest.mark.parametrize("k", [None, 1, 3])
+@pytest.mark.parametrize("n", [0, 1, 5])
+@pytest.mark.parametrize("d", [0, 1, 10])
+def test_round_trip_is_bitwise(n, d, k):
+    e = explanation(n, k, d=d)
+    assert_same(e, Explanation.from_json(e.to_json()))
+
+
+def test_round_trip_of_floats_that_json_has_no_number_for():
+    special = [np.nan, np.inf, -np.inf, -0.0, 5e-324, 1.7976931348623157e308, 0.1, 1 / 3, 1e22, 2.0]
+    cells = [np.nan, np.inf, "NaN", None, True, 2**70, "naïve ☃ 𝄞", "", -0.0, "\ud800"]
+    e = explanation(
+        values=[special],
+        fidelity=[np.nan],
+        data=[cells],
+        provenance={"bandwidth": np.inf, "nested": {"a": [np.float32(0.1), None, "∞"]}},
+    )
+    text = e.to_json()
+    json.loads(text, parse_constant=pytest.fail)  # strictly valid: no bare NaN
+    back = Explanation.from_json(text)
+    assert_same(e, back)
+    assert np.signbit(back.values[0, 3])
+
+
+def test_tag_and_version_come_first():
+    assert explanation().to_json().startswith('{"format":"limes.explanation","version":1,')
+
+
+def test_files(tmp_path):
+    e = explanation(2, 3, sampled=True)
+    path = tmp_path / "e.json"
+    assert e.to_json(path) == path.read_text(encoding="utf-8")
+    assert_same(e, Explanation.from_json(path))
+    assert_same(e, Explanation.from_json(str(path)))
+
+
+def changed(**changes):
+    content = json.loads(explanation().to_json())
+    return json.dumps({**content, **changes})
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("no/such/file.json", "No explanation could be read from 'no/such/file.json'"),
+        ("", "No explanation could be read"),
+        ("\0", "No explanation could be read"),
+        ("{", "no valid JSON"),
+        ('{"a": NaN}', "NaN is no JSON"),
+        ('{"a": {"$float": "1"}}', "no valid JSON"),
+        ('{"a": {"$float": [1]}}', "no valid JSON"),
+        ('{"a": ' + "[" * 100_000, "no valid JSON"),
+        ("{}", 'no "format"'),
+        (changed(format="other"), 'no "format"'),
+        (changed(version=2), "has version 2"),
+        (changed(extra=1), r"unknown fields \['extra'\]"),
+        (changed(shape=[1]), "damaged"),
+        (changed(shape="ab"), "damaged"),
+        (changed(shape=[0, "x"]), "damaged|values"),
+        (changed(values=[[1.0]]), "shape"),
+        (changed(values=[["1.0"] * 10]), "give numbers"),
+        (changed(provenance=3), "give a dictionary"),
+    ],
+)
+def test_bad_input_is_told(text, message):
+    with pytest.raises(InputError, match=message):
+        Explanation.from_json(text)
+
+
+def test_a_field_that_is_missing_is_named():
+    content = json.loads(explanation().to_json())
+    del content["data"]
+    with pytest.raises(InputError, match=r"lacks the fields \['data'\]"):
+        Explanation.from_json(json.dumps(content))
+
+
+def test_a_binary_file_is_no_explanation(tmp_path):
+    path = tmp_path / "e.bin"
+    path.write_bytes(b"\x80\x04\x95\xff")
+    with pytest.raises(InputError, match="to_json wrote"):
+        Explanation.from_json(path)

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import sys
+import warnings
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from show.samples import NAMES, explanation
+
+mpl.use("agg")
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # shap's own imports warn
+    shap = pytest.importorskip("shap")
+
+
+@pytest.mark.parametrize("k", [None, 3])
+def test_the_fields_arrive(k):
+    e = explanation(4, k)
+    s = e.to_shap()
+    np.testing.assert_array_equal(s.values, e.values)
+    np.testing.assert_array_equal(s.base_values, e.intercepts)
+    assert list(s.feature_names) == list(NAMES)
+    assert s.data.tolist() == e.data.tolist()
+    if k:
+        np.testing.assert_array_equal(s[..., 1].values, e.values[..., 1])
+
+
+def test_writing_into_the_copy_leaves_the_explanation_alone():
+    e = explanation(2)
+    e.to_shap().values[:] = 0.0
+    assert (e.values != 0.0).any()
+
+
+def test_numbers_arrive_as_floats_with_nan_for_missing():
+    s = explanation(d=3, data=[[1, None, 2.5]]).to_shap()
+    np.testing.assert_array_equal(s.data, [[1.0, np.nan, 2.5]])
+
+
+@pytest.mark.filterwarnings("ignore")  # shap's plots warn
+@pytest.mark.parametrize("picture", ["bar of a row", "bar of all", "beeswarm", "waterfall"])
+def test_shap_draws_it(picture):
+    data = explanation(6).data.copy()
+    data[0, 3] = None
+    s = explanation(6, data=data).to_shap()
+    draw = {
+        "bar of a row": lambda: shap.plots.bar(s[0], show=False),
+        "bar of all": lambda: shap.plots.bar(s, show=False),
+        "beeswarm": lambda: shap.plots.beeswarm(s, show=False),
+        "waterfall": lambda: shap.plots.waterfall(s[0], show=False),
+    }
+    assert draw[picture]() is not None
+    mpl.pyplot.close("all")
+
+
+def test_shap_that_is_not_installed(monkeypatch):
+    monkeypatch.setitem(sys.modules, "shap", None)
+    with pytest.raises(ImportError, match=r"to_shap\(\) needs shap.*pip install shap"):
+        explanation().to_shap()

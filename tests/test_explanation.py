@@ -1,0 +1,298 @@
+from __future__ import annotations
+
+import copy
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from show.samples import CLASSES, NAMES, explanation, fields
+
+from limes.exceptions import InputError
+from limes.explanation import Explanation, UnknownNameError
+
+ARRAYS = ("values", "standard_errors", "intercepts", "predictions", "surrogate_predictions")
+ARRAYS += ("fidelity", "data", "calls", "row_converged")
+
+
+def same(one: Explanation, other: Explanation) -> bool:
+    texts = ("feature_names", "output_names", "conditions", "row_warnings", "method", "reason")
+    return all(
+        getattr(one, name).tobytes() == getattr(other, name).tobytes()
+        and getattr(one, name).shape == getattr(other, name).shape
+        for name in ARRAYS
+        if name != "data"
+    ) and all(getattr(one, name) == getattr(other, name) for name in (*texts, "provenance"))
+
+
+# -- what is stored ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [None, 1, 3])
+def test_shapes_follow_the_values(k):
+    e = explanation(4, k)
+    outputs = () if k is None else (k,)
+    assert len(e) == 4
+    assert e.values.shape == e.standard_errors.shape == (4, 10, *outputs)
+    assert e.intercepts.shape == e.predictions.shape == e.fidelity.shape == (4, *outputs)
+    assert e.data.shape == (4, 10)
+    assert e.output_names == (("progression",) if k is None else CLASSES[:k])
+
+
+def test_lists_become_tuples_and_float64_arrays():
+    e = explanation(2, values=np.ones((2, 10), dtype=np.float32).tolist())
+    assert e.values.dtype == np.float64
+    assert isinstance(e.feature_names, tuple)
+    assert isinstance(e.conditions[0], tuple)
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_arrays_are_copies_that_nobody_can_write(name):
+    given = fields(2)
+    e = Explanation(**given)
+    with pytest.raises(ValueError, match="read-only"):
+        getattr(e, name)[0] = 0
+    given["values"][:] = -7.0
+    assert not (e.values == -7.0).any()
+
+
+def test_fields_and_provenance_do_not_change_with_what_was_given():
+    given = fields(1)
+    e = Explanation(**given)
+    given["provenance"]["bandwidth"] = 0.0
+    assert e.provenance["bandwidth"] == 2.37
+    with pytest.raises(AttributeError):
+        e.method = "sampled"
+
+
+def test_cells_become_plain_python_values():
+    cells = [np.float32(0.5), np.int64(3), np.bool_(True), np.str_("a"), None, float("nan")]
+    cells += [np.datetime64("2024-02-29"), np.datetime64("NaT"), np.longdouble(1.5), b"x"]
+    e = explanation(data=[cells])
+    plain = e.data[0].tolist()
+    assert plain[:5] == [0.5, 3, True, "a", None]
+    assert np.isnan(plain[5])
+    assert plain[6:] == ["2024-02-29", None, 1.5, "b'x'"]
+    assert {type(v) for v in plain} == {float, int, bool, str, type(None)}
+
+
+def test_pandas_missing_values_become_none():
+    pd = pytest.importorskip("pandas")
+    e = explanation(d=3, data=pd.DataFrame([[pd.NA, pd.NaT, pd.Timestamp("2024-02-29")]]))
+    assert e.data[0].tolist() == [None, None, "2024-02-29 00:00:00"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"values": [1.0, 2.0]}, r"values has shape \(2,\); give \(rows, features\)"),
+        ({"values": [[1.0], [2.0, 3.0]]}, "values is ragged"),
+        ({"values": [["a"] * 10]}, "values is of type <U1; give numbers"),
+        ({"intercepts": [[1.0]]}, r"give intercepts the shape \(1,\)"),
+        ({"standard_errors": np.full((1, 10), -1.0)}, "negative"),
+        ({"data": [[1.0]]}, r"give data the shape \(1, 10\)"),
+        ({"calls": [1.5]}, "calls is of type float64; give whole numbers"),
+        ({"row_converged": [1]}, "give truth values"),
+        ({"feature_names": NAMES[:9]}, "feature_names has 9 entries; give 10"),
+        ({"feature_names": "abcdefghij"}, "give a list"),
+        ({"feature_names": range(10)}, r"feature_names\[0\] is 0; give a text"),
+        ({"output_names": ["a", "b"]}, "output_names has 2 entries; give 1"),
+        ({"conditions": [["a"]]}, r"conditions\[0\] has 1 entries; give 10"),
+        ({"row_warnings": []}, "row_warnings has 0 entries; give 1"),
+        ({"row_warnings": ["careful"]}, r"row_warnings\[0\] is 'careful'; give a list"),
+        ({"method": "guessed"}, "method='guessed' is not known"),
+        ({"reason": None}, "reason is None; give a text"),
+        ({"provenance": {"law": {1, 2}}}, r"provenance\['law'\] is of type set"),
+        ({"provenance": {1: 2}}, "provenance has the key 1"),
+        ({"provenance": {"a": [{"$float": 1}]}}, r"provenance\['a'\]\[0\] has the key '\$float'"),
+        ({"provenance": [1]}, "give a dictionary"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_advice(change, message):
+    with pytest.raises(InputError, match=message):
+        explanation(**change)
+
+
+def test_output_names_must_differ():
+    with pytest.raises(InputError, match="its own name"):
+        explanation(1, 2, output_names=["a", "a"])
+
+
+def test_totals_over_rows():
+    warnings = [["a", "b"], [], ["b", "c"]]
+    e = explanation(3, calls=[1, 2, 3], row_converged=[True, False, True], row_warnings=warnings)
+    assert e.model_calls == 6
+    assert not e.converged
+    assert e.warnings == ("a", "b", "c")
+    assert e[[0, 2]].converged
+
+
+# -- selection --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [None, 3])
+@pytest.mark.parametrize(
+    ("key", "rows"),
+    [
+        (0, [0]),
+        (-1, [3]),
+        (np.int64(2), [2]),
+        (slice(1, 3), [1, 2]),
+        ([2, 0], [2, 0]),
+        (np.array([1, -1]), [1, 3]),
+        ([True, False, False, True], [0, 3]),
+        (np.array([False] * 4), []),
+        (..., [0, 1, 2, 3]),
+    ],
+)
+def test_rows_keep_their_axis(k, key, rows):
+    e = explanation(4, k)
+    picked = e[key]
+    assert picked.values.shape == (len(rows), *e.values.shape[1:])
+    for name in ARRAYS:
+        np.testing.assert_array_equal(getattr(picked, name), getattr(e, name)[rows])
+    assert picked.conditions == tuple(e.conditions[i] for i in rows)
+    assert picked.row_warnings == tuple(e.row_warnings[i] for i in rows)
+
+
+@pytest.mark.parametrize(
+    ("key", "columns"),
+    [
+        ("bmi", [2]),
+        (["bmi", "age"], [2, 0]),
+        (2, [2]),
+        (-1, [9]),
+        (["bmi", -1], [2, 9]),
+        (slice(0, 2), [0, 1]),
+        (np.array(["bp", "sex"]), [3, 1]),
+        ([True] + [False] * 9, [0]),
+    ],
+)
+def test_features_keep_their_axis(key, columns):
+    e = explanation(3, 2)
+    picked = e[:, key]
+    assert picked.feature_names == tuple(NAMES[j] for j in columns)
+    np.testing.assert_array_equal(picked.values, e.values[:, columns])
+    np.testing.assert_array_equal(picked.data, e.data[:, columns])
+    assert picked.conditions[1] == tuple(e.conditions[1][j] for j in columns)
+    np.testing.assert_array_equal(picked.predictions, e.predictions)
+
+
+def test_one_output_drops_its_axis_and_a_list_keeps_it():
+    e = explanation(3, 3)
+    for key in (-1, 2, "virginica", np.int64(2)):
+        picked = e[..., key]
+        np.testing.assert_array_equal(picked.values, e.values[..., 2])
+        np.testing.assert_array_equal(picked.predictions, e.predictions[:, 2])
+        assert picked.output_names == ("virginica",)
+    both = e[..., ["virginica", "setosa"]]
+    np.testing.assert_array_equal(both.values, e.values[..., [2, 0]])
+    np.testing.assert_array_equal(both.fidelity, e.fidelity[:, [2, 0]])
+    assert e[..., ["setosa"]].values.shape == (3, 10, 1)
+
+
+def test_all_three_at_once():
+    e = explanation(3, 3)
+    picked = e[1, "bmi", "setosa"]
+    assert picked.values.tolist() == [[e.values[1, 2, 0]]]
+    assert e[1, ..., "setosa"].values.tolist() == [e.values[1, :, 0].tolist()]
+
+
+@pytest.mark.parametrize("key", ["progression", 0, -1, ["progression"]])
+def test_a_single_output_answers_to_its_name(key):
+    e = explanation(2)
+    assert same(e[..., key], e)
+
+
+def test_a_repeated_feature_name_picks_all_that_bear_it():
+    e = explanation(1, d=3, feature_names=["bank", "river", "bank"])
+    np.testing.assert_array_equal(e[:, "bank"].values, e.values[:, [0, 2]])
+
+
+@pytest.mark.parametrize("kind", [KeyError, InputError, UnknownNameError])
+def test_unknown_names_are_told_with_the_nearest(kind):
+    with pytest.raises(kind) as caught:
+        explanation()[:, "cholestrol"]
+    message = str(caught.value)
+    assert message.startswith("There is no feature 'cholestrol'. Did you mean 'cholesterol'?")
+    assert all(repr(name) in message for name in NAMES)
+    with pytest.raises(kind, match="no output 'rosa'. Did you mean 'setosa'?"):
+        explanation(1, 3)[..., "rosa"]
+
+
+@pytest.mark.parametrize(
+    ("key", "kind", "message"),
+    [
+        (4, IndexError, "no row 4: there are 4"),
+        (-5, IndexError, "no row -5"),
+        ((0, 10), IndexError, "no feature 10"),
+        ((..., 1), IndexError, "no output 1"),
+        ([True, False], IndexError, "mask has 2 entries; give one for each row: 4"),
+        ((0, 0, 0, 0), IndexError, "at most one entry"),
+        ((..., ...), IndexError, "at most one"),
+        ("bmi", InputError, r"explanation\[:, 'bmi'\]"),
+        (["bmi"], InputError, "Rows have positions"),
+        (1.5, InputError, "1.5 picks no row"),
+        (True, InputError, "True picks no row"),
+        ([1.0], InputError, "no position of a row"),
+        ((..., []), InputError, "output_names"),
+    ],
+)
+def test_keys_that_fit_nothing(key, kind, message):
+    with pytest.raises(kind, match=message):
+        explanation(4)[key]
+
+
+def test_iteration_gives_one_row_explanations():
+    e = explanation(3, 2)
+    rows = list(e)
+    assert [len(row) for row in rows] == [1, 1, 1]
+    assert all(same(row, e[i]) for i, row in enumerate(rows))
+
+
+def test_top_sorts_by_mean_size_over_rows_and_outputs():
+    values = np.zeros((2, 3, 2))
+    values[:, 0], values[:, 1] = 0.1, [[-3.0, 1.0], [0.0, 0.0]]
+    values[:, 2] = [[1.0, 1.0], [1.0, 0.5]]
+    e = explanation(2, 2, d=3, values=values)
+    assert e.top().feature_names == ("sex", "bmi", "age")
+    assert e.top(1).feature_names == ("sex",)
+    assert e[[]].top(2).values.shape == (0, 2, 2)
+
+
+def test_top_puts_nan_last():
+    e = explanation(d=3, values=[[np.nan, 1.0, -2.0]])
+    assert e.top(3).feature_names == ("bmi", "sex", "age")
+
+
+@pytest.mark.parametrize("k", [0, -1, True, 1.5, "2"])
+def test_top_needs_a_count(k):
+    with pytest.raises(InputError, match="give 1 or more"):
+        explanation().top(k)
+
+
+# -- copies and lazy imports ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, copy.copy, lambda e: pickle.loads(pickle.dumps(e))])
+def test_copies_are_the_same_and_read_only(copied):
+    e = explanation(2, 3, sampled=True)
+    other = copied(e)
+    assert same(e, other)
+    assert other.data.tolist() == e.data.tolist()
+    assert not other.values.flags.writeable
+
+
+def test_making_and_slicing_load_no_library_for_showing():
+    code = """
+import sys
+sys.path.insert(0, "tests")
+from show.samples import explanation
+e = explanation(3, 2)
+e[0, "bmi", "setosa"], e.top(2), e.warnings, repr(e), e.to_json()
+heavy = {"matplotlib", "pandas", "polars", "pyarrow", "jinja2", "rich", "narwhals", "shap", "numba"}
+print(sorted(heavy & set(sys.modules)))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
