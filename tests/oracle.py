@@ -1,8 +1,10 @@
 """Oracles: what limes computes in closed form, computed the long way.
 
-Nothing here imports a formula of the library. A law is a list of (probability, values, weights) cells obtained by
-Gauss-Legendre panels so fine that they are exact to 1e-13; the expectation of f is the plain sum over the grid of all
-columns; the surrogate is weighted least squares on that grid.
+Nothing here imports the library. A column is a list of points with masses, obtained by Gauss-Legendre panels that are
+halved until the density is smooth on each; an expectation is the plain sum over the grid of all columns; the
+surrogate is either the definition of its coefficients on that grid (``explain``), or weighted least squares by the
+normal equations, which needs no theory at all (``least_squares``). Sums run in extended precision and masses are
+kept as logarithms, so that a bandwidth of 0.01, where weights are exp(-5000), is a number like any other.
 """
 
 from __future__ import annotations
@@ -12,145 +14,295 @@ from dataclasses import dataclass
 
 import numpy as np
 
+# -- tolerances: each is named once -----------------------------------------------------------------------
+
 # Exact results against oracles: the promise to users.
 EXACT = 1e-9
+# Two ways to the same number that differ only in the order of a few thousand roundings.
+ROUNDING = 1e-12
+# Where a coefficient may truly be 0, errors are judged against this share of the largest value of f: a coefficient
+# a million times smaller than f itself explains nothing.
+VANISHING = 1e-6
+# |z| of a mean over seeds: a correct program fails one such test in 150,000.
+Z_LIMIT = 4.5
+# The normal equations lose digits: the condition number of a Gram matrix of indicators at moderate bandwidths is
+# below 1e4.
+NORMAL_EQUATIONS = 1e-11
 
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
+# exp(-60) = 1e-26 of the peak density cannot be seen in any sum
+_NEGLIGIBLE = 60.0
+# 16 nodes integrate exp(-8 t) on [0, 1] to the last digit
+_SMOOTH = 8.0
 
 
-@dataclass
+# -- comparing --------------------------------------------------------------------------------------------
+
+
+def error(found, expected, size=0.0):
+    """Largest error, relative to the largest expected value or to a vanishing share of the size of f."""
+    found, expected = np.asarray(found, dtype=np.longdouble), np.asarray(expected, dtype=np.longdouble)
+    assert found.shape == expected.shape, (found.shape, expected.shape)
+    scale = max(np.abs(expected).max(initial=0), VANISHING * float(size))
+    gap = np.abs(found - expected).max(initial=0)
+    if not np.isfinite(gap):
+        return np.inf
+    return float(gap / scale) if scale > 0 else float(gap)
+
+
+def relative_errors(found, expected):
+    """Elementwise relative errors, 0 where both are 0."""
+    found, expected = np.asarray(found, dtype=np.longdouble), np.asarray(expected, dtype=np.longdouble)
+    assert found.shape == expected.shape, (found.shape, expected.shape)
+    gap = np.abs(found - expected)
+    return np.where(gap == 0, 0.0, gap / np.where(expected == 0, 1e-300, np.abs(expected))).astype(float)
+
+
+# -- columns ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
 class Column:
-    """Points x with probabilities under the *unweighted* law, and the cell of each."""
+    """Points x, the log of their masses (law times weight, not normalised), the cell of each."""
 
     x: np.ndarray
-    probability: np.ndarray
+    log_mass: np.ndarray
     cell: np.ndarray
 
+    @property
+    def log_total(self):
+        return _log_sum(self.log_mass)
 
-def truncated_normal_cell(mean, std, lower, upper, breaks=(), scale=None):
-    """Points and weights of normal(mean, std) on [lower, upper], split at breaks; weights add up to 1."""
+    def law(self, chosen=slice(None)):
+        """Probabilities of the chosen points given that one of them happens."""
+        part = self.log_mass[chosen]
+        return np.exp(part - _log_sum(part))
+
+    def weighted(self, log_weight):
+        """Multiply by a weight, given by its log: an array (n,) or a function of x."""
+        extra = log_weight(self.x) if callable(log_weight) else log_weight
+        return Column(self.x, self.log_mass + extra, self.cell)
+
+    def collapsed(self, breaks):
+        """One point for all those between two breaks in a cell: the same law for piecewise constant functions."""
+        part = np.searchsorted(np.unique(breaks), self.x, side="left")
+        part = np.where(np.isnan(self.x), -1, part)
+        keys, first, group = np.unique(
+            np.stack([self.cell, part]), axis=1, return_index=True, return_inverse=True
+        )
+        group = group.ravel()
+        masses = np.array([_log_sum(self.log_mass[group == g]) for g in range(keys.shape[1])])
+        return Column(self.x[first], masses, self.cell[first])
+
+
+def normal(mean, std):
+    """Log density of a normal law, up to a constant; std = inf is uniform."""
+    return lambda x: -0.5 * ((x - mean) / std) ** 2
+
+
+def smooth(instance, bandwidth):
+    """Log of a smooth weight exp(-(x - ξ)² / (2ν²))."""
+    return lambda x: -0.5 * ((x - instance) / bandwidth) ** 2
+
+
+def cell_points(mean, std, lower, upper, *, log_weight=None, breaks=(), resolution=np.inf):
+    """Points and log masses of normal(mean, std) cut to [lower, upper], normalised, times a weight.
+
+    Panels are split at the breaks and are no longer than the resolution, for functions that need it.
+    """
     if std == 0 or lower == upper:
-        return np.array([min(max(mean, lower), upper)]), np.ones(1)
-    lower, upper = max(lower, mean - 40 * std), min(upper, mean + 40 * std)
-    cuts = [lower, *sorted(b for b in breaks if lower < b < upper), upper]
-    x, w = _panels(cuts, min(std, scale or std))
-    log = -0.5 * ((x - mean) / std) ** 2
-    w = w * np.exp(log - log.max())
-    return x, w / w.sum()
+        x = np.array([min(max(mean, lower), upper)])
+        return x, np.zeros(1, dtype=np.longdouble) + (0 if log_weight is None else log_weight(x))
+    density = normal(mean, std)
+    _, whole = _panels(density, max(lower, mean - 40 * std), min(upper, mean + 40 * std))
+    if not np.isfinite(lower) or not np.isfinite(upper) or log_weight is None:
+        # the weight pulls the law towards the instance: the peak lies between it and the mean
+        pull = mean if log_weight is None else log_weight.__closure__[1].cell_contents
+        start = max(lower, min(mean, pull) - 40 * std)
+        end = min(upper, max(mean, pull) + 40 * std)
+    else:
+        start, end = lower, upper
+    start, end = (lower, upper) if start >= end else (start, end)
+    tilted = density if log_weight is None else lambda x: density(x) + log_weight(x)
+    x, masses = _panels(tilted, start, end, breaks, resolution)
+    return x, masses - _log_sum(whole)
 
 
-def uniform_cell(lower, upper, breaks=()):
-    cuts = [lower, *sorted(b for b in breaks if lower < b < upper), upper]
-    x, w = _panels(cuts, upper - lower)
-    return x, w / w.sum()
-
-
-def _panels(cuts, scale):
-    """Gauss-Legendre points between the cuts, in panels no longer than three scales."""
-    xs, ws = [], []
-    for a, b in zip(cuts, cuts[1:], strict=False):
-        count = max(1, int(np.ceil((b - a) / (3.0 * scale))))
-        ends = np.linspace(a, b, count + 1)
-        half = 0.5 * np.diff(ends)[:, None]
-        xs.append((ends[:-1, None] + half * (1 + _NODES)).ravel())
-        ws.append((half * _WEIGHTS).ravel())
-    return np.concatenate(xs), np.concatenate(ws)
-
-
-def binned_column(edges, means, stds, frequencies=None, breaks=(), scale=None):
+def binned_column(edges, means, stds, frequencies=None, *, log_weight=None, breaks=(), resolution=np.inf):
+    """A column of bins with truncated normals inside, times a weight that is a function of x."""
     count = len(edges) - 1
     mass = np.ones(count) if frequencies is None else np.asarray(frequencies, float)
-    xs, ps, cs = [], [], []
+    xs, ms, cs = [], [], []
     for b in range(count):
-        x, w = truncated_normal_cell(means[b], stds[b], edges[b], edges[b + 1], breaks, scale)
+        if mass[b] == 0:
+            continue
+        x, log_mass = cell_points(
+            means[b],
+            stds[b],
+            edges[b],
+            edges[b + 1],
+            log_weight=log_weight,
+            breaks=breaks,
+            resolution=resolution,
+        )
         xs.append(x)
-        ps.append(w * mass[b] / mass.sum())
+        ms.append(log_mass + np.log(np.longdouble(mass[b] / mass.sum())))
         cs.append(np.full(x.size, b))
-    return Column(np.concatenate(xs), np.concatenate(ps), np.concatenate(cs))
+    return Column(np.concatenate(xs), np.concatenate(ms), np.concatenate(cs))
+
+
+def atoms_column(values, masses, cells=None):
+    """Point masses; each its own cell if not said otherwise."""
+    values = np.asarray(values, dtype=float)
+    cells = np.arange(values.size) if cells is None else np.asarray(cells)
+    return Column(values, np.log(np.asarray(masses, dtype=np.longdouble)), cells)
+
+
+def bin_weighted(column, cell, bandwidth):
+    """Multiply by LIME's weight for bins: exp(-1/(2ν²)) outside the instance's cell."""
+    return column.weighted(np.where(column.cell == cell, 0.0, -0.5 / np.longdouble(bandwidth) ** 2))
+
+
+def bin_of(edges, x):
+    """The bin (q_{b-1}, q_b] that x lies in, by counting inner edges below x."""
+    return sum(1 for edge in edges[1:-1] if edge < x)
+
+
+def _panels(log_density, lower, upper, breaks=(), resolution=np.inf):
+    """Points and log masses of a log-concave density between finite or infinite ends that hold its peak."""
+    cuts = np.array([lower, *sorted({b for b in breaks if lower < b < upper}), upper], dtype=float)
+    ends = np.stack([cuts[:-1], cuts[1:]], axis=1)
+    done = []
+    while len(ends):
+        half = 0.5 * (ends[:, 1:] - ends[:, :1])
+        x = np.concatenate([ends[:, :1], ends[:, :1] + half * (1 + _NODES), ends[:, 1:]], axis=1)
+        height = log_density(x)
+        # the panel with the peak shares an end with its neighbour: it is never the one that is dropped
+        peak = max([height.max(), *(h.max() for _, h, _ in done)])
+        matters = height.max(axis=1) > peak - _NEGLIGIBLE
+        fine = (height.max(axis=1) - height.min(axis=1) <= _SMOOTH) & (2 * half[:, 0] <= resolution)
+        fine |= half[:, 0] <= 1e-15 * np.abs(ends).max(axis=1)
+        done += list(zip(x[fine], height[fine], half[fine], strict=True))
+        rest = ends[matters & ~fine]
+        middle = rest.mean(axis=1)
+        ends = np.concatenate(
+            [np.stack([rest[:, 0], middle], axis=1), np.stack([middle, rest[:, 1]], axis=1)]
+        )
+    peak = max(h.max() for _, h, _ in done)
+    done = [panel for panel in done if panel[1].max() > peak - _NEGLIGIBLE]
+    points = np.concatenate([x[1:-1] for x, _, _ in done])
+    masses = np.concatenate(
+        [h[1:-1].astype(np.longdouble) + np.log(w * _WEIGHTS.astype(np.longdouble)) for _, h, w in done]
+    )
+    return points, masses
+
+
+def _log_sum(log_mass):
+    peak = log_mass.max()
+    return peak + np.log(np.exp(log_mass - peak).sum())
+
+
+# -- surrogates -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Truth:
+    """The surrogate, what it is made of, and the largest |f| on the grid."""
+
+    intercept: np.ndarray
+    coef: np.ndarray
+    mean: np.ndarray
+    inclusion: np.ndarray
+    variance: np.ndarray
+    size: float
 
 
 def explain(
     columns: Sequence[Column],
     f: Callable[[np.ndarray], np.ndarray],
-    instance_cells: Sequence[int],
+    cells: Sequence[int],
     *,
-    log_weight: Sequence[np.ndarray],
     slopes: Sequence[bool] | None = None,
-):
-    """The surrogate of f on the full grid: (intercept, coef).
+) -> Truth:
+    """The surrogate of f: (n, d) -> (n, ...) on the full grid of the weighted columns.
 
-    ``log_weight[j]`` is the log of column j's factor of π at its points. Coefficients are differences of conditional
-    means (slopes: covariance over variance) under the weighted law; ``least_squares`` below, which does without
-    that theory, agrees wherever its normal equations are not singular.
+    An indicator's coefficient is the difference of two conditional means, a slope's is covariance over variance. The
+    conditional laws of a column are made from log masses, so no bandwidth is too narrow.
     """
     d = len(columns)
     slopes = slopes or [False] * d
-    tilted, features = [], []
-    for j, column in enumerate(columns):
-        p = column.probability.astype(np.longdouble) * np.exp(log_weight[j].astype(np.longdouble))
-        tilted.append(p / p.sum())
-        features.append(
-            column.x.astype(np.longdouble)
-            if slopes[j]
-            else (column.cell == instance_cells[j]).astype(np.longdouble)
-        )
-    grids = np.meshgrid(*[np.arange(c.x.size) for c in columns], indexing="ij")
-    index = np.stack([g.ravel() for g in grids], axis=1)
-    x = np.stack([columns[j].x[index[:, j]] for j in range(d)], axis=1)
-    w = np.prod(np.stack([tilted[j][index[:, j]] for j in range(d)], axis=1), axis=1)
+    x, _ = grid(columns)
     values = np.asarray(f(x)).astype(np.longdouble)
-    coef = np.stack(
-        [
-            (_slope if slopes[j] else _contrast)(w, tilted[j], features[j], index[:, j], values)
-            for j in range(d)
-        ]
+    outputs = values.shape[1:]
+    table = values.reshape(*(c.x.size for c in columns), -1)
+    whole = [c.law() for c in columns]
+    coef, center, variance = [], [], []
+    for j, column in enumerate(columns):
+        profile = table
+        for k in reversed(range(d)):
+            if k != j:
+                profile = np.tensordot(whole[k], profile, axes=(0, k))
+        measure, middle, spread = (
+            _slope(column) if slopes[j] else _contrast(column, column.cell == cells[j])
+        )
+        coef.append(np.tensordot(measure, profile, axes=(0, 0)))
+        center.append(middle)
+        variance.append(spread)
+    mean = table
+    for law in whole:
+        mean = np.tensordot(law, mean, axes=(0, 0))
+    coef, center = np.stack(coef), np.array(center)
+    return Truth(
+        intercept=(mean - center @ coef).reshape(outputs).astype(float),
+        coef=coef.reshape(d, *outputs).astype(float),
+        mean=mean.reshape(outputs).astype(float),
+        inclusion=center.astype(float),
+        variance=np.array(variance).astype(float),
+        size=float(np.abs(values).max()),
     )
-    mean = np.tensordot(w, values, axes=(0, 0))
-    centers = np.array([(tilted[j] * features[j]).sum() for j in range(d)])
-    intercept = mean - np.tensordot(centers, coef, axes=(0, 0))
-    return np.asarray(intercept, dtype=np.float64), coef.astype(np.float64)
 
 
-def _contrast(w, tilted, feature, index, values):
-    on = feature[index] == 1
-    # the law of the other columns is the same on both sides, so w may be divided by this column's own part
-    others = w / tilted[index]
-    means = []
-    for side, cells in ((on, feature == 1), (~on, feature == 0)):
-        mass = tilted[cells].sum()
-        if mass == 0:
-            return np.zeros(values.shape[1:])
-        weight = others[side] * (tilted[index[side]] / mass)
-        means.append(np.tensordot(weight, values[side], axes=(0, 0)))
-    return means[0] - means[1]
+def _contrast(column, here):
+    """The signed measure E[. | z = 1] - E[. | z = 0], and mean and variance of z."""
+    measure = np.zeros(column.x.size, dtype=np.longdouble)
+    if here.all() or not here.any():
+        return measure, np.longdouble(here.all()), np.longdouble(0)
+    measure[here], measure[~here] = column.law(here), -column.law(~here)
+    inside = np.exp(_log_sum(column.log_mass[here]) - column.log_total)
+    outside = np.exp(_log_sum(column.log_mass[~here]) - column.log_total)
+    return measure, inside, inside * outside
 
 
-def _slope(w, tilted, feature, index, values):
-    center = (tilted * feature).sum()
-    variance = (tilted * (feature - center) ** 2).sum()
-    if feature.min() == feature.max():
-        return np.zeros(values.shape[1:])
-    return np.tensordot(w * (feature[index] - center) / variance, values, axes=(0, 0))
+def _slope(column):
+    """The signed measure (x - m) / Var x, and mean and variance of x."""
+    law, x = column.law(), column.x.astype(np.longdouble)
+    center = law @ x
+    variance = law @ (x - center) ** 2
+    if variance == 0:
+        return np.zeros_like(x), center, variance
+    return law * (x - center) / variance, center, variance
 
 
-def least_squares(z, f, weights):
-    """Weighted least squares by the normal equations: (intercept, coef)."""
+def grid(columns):
+    """All combinations of the columns' points, (n, d), and their probabilities (n,)."""
+    index = np.indices([c.x.size for c in columns]).reshape(len(columns), -1)
+    x = np.stack([c.x[i] for c, i in zip(columns, index, strict=True)], axis=1)
+    weights = np.prod([c.law()[i] for c, i in zip(columns, index, strict=True)], axis=0)
+    return x, weights
+
+
+def features(columns, cells):
+    """z on the same grid, (n, d)."""
+    index = np.indices([c.x.size for c in columns]).reshape(len(columns), -1)
+    z = [c.cell[i] == b for c, i, b in zip(columns, index, cells, strict=True)]
+    return np.stack(z, axis=1).astype(float)
+
+
+def least_squares(z, f, weights, penalty=0.0):
+    """Weighted ridge with an unpenalised intercept, by the normal equations: (intercept, coef)."""
     design = np.column_stack([np.ones(len(z)), z])
-    gram = design.T @ (weights[:, None] * design)
-    solution = np.linalg.solve(gram, design.T @ (weights[:, None] * f.reshape(len(f), -1)))
-    return solution[0], solution[1:]
-
-
-def bin_log_weights(columns, instance_cells, bandwidth):
-    return [
-        np.where(c.cell == b, 0.0, -0.5 / bandwidth**2)
-        for c, b in zip(columns, instance_cells, strict=True)
-    ]
-
-
-def smooth_log_weights(columns, instance, bandwidth, scales=None):
-    scales = np.ones(len(columns)) if scales is None else scales
-    return [
-        -0.5 * ((c.x - x) / (bandwidth * s)) ** 2
-        for c, x, s in zip(columns, instance, scales, strict=True)
-    ]
+    gram = (design.T @ (weights[:, None] * design)).astype(float)
+    gram[np.arange(1, len(gram)), np.arange(1, len(gram))] += penalty
+    right = design.T @ (weights[:, None] * f.reshape(len(f), -1))
+    solution = np.linalg.solve(gram, right.astype(float))
+    return solution[0].reshape(f.shape[1:]), solution[1:].reshape(-1, *f.shape[1:])

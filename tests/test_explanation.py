@@ -7,10 +7,10 @@ import sys
 
 import numpy as np
 import pytest
-from show.samples import CLASSES, NAMES, explanation, fields
 
 from limes.exceptions import InputError
 from limes.explanation import Explanation, UnknownNameError
+from show.samples import CLASSES, NAMES, explanation, fields
 
 ARRAYS = ("values", "standard_errors", "intercepts", "predictions", "surrogate_predictions")
 ARRAYS += ("fidelity", "data", "calls", "row_converged")
@@ -24,9 +24,6 @@ def same(one: Explanation, other: Explanation) -> bool:
         for name in ARRAYS
         if name != "data"
     ) and all(getattr(one, name) == getattr(other, name) for name in (*texts, "provenance"))
-
-
-# -- what is stored ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("k", [None, 1, 3])
@@ -217,7 +214,7 @@ def test_unknown_names_are_told_with_the_nearest(kind):
     message = str(caught.value)
     assert message.startswith("There is no feature 'cholestrol'. Did you mean 'cholesterol'?")
     assert all(repr(name) in message for name in NAMES)
-    with pytest.raises(kind, match="no output 'rosa'. Did you mean 'setosa'?"):
+    with pytest.raises(kind, match=r"no output 'rosa'\. Did you mean 'setosa'\?"):
         explanation(1, 3)[..., "rosa"]
 
 
@@ -294,5 +291,7 @@ e[0, "bmi", "setosa"], e.top(2), e.warnings, repr(e), e.to_json()
 heavy = {"matplotlib", "pandas", "polars", "pyarrow", "jinja2", "rich", "narwhals", "shap", "numba"}
 print(sorted(heavy & set(sys.modules)))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(  # noqa: S603 - our own code
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == "[]"

@@ -71,8 +71,9 @@ def explain(
     """Explain one row of a table."""
     from limes.explainers.tabular import TabularExplainer
 
+    whole = read_table(data)
     fitted = load_model(model, trust=trust or [], trust_pickle=trust_pickle)
-    table = features(read_table(data), fitted, drop or [])
+    table = features(whole, fitted, drop or [])
     if row >= len(table):
         raise InputError(f"--row {row}: {data} has {len(table)} rows, counted from 0")
     explainer = TabularExplainer(

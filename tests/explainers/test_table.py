@@ -346,6 +346,14 @@ def test_nullable_whole_numbers_become_nullable_floats():
     assert broken[0] == 3.5
 
 
+def test_a_missing_value_may_come_back_where_the_background_has_none():
+    table = Table.fit(
+        pd.DataFrame({"n": pd.array([1, 2], dtype="Int64"), "o": np.array([1, 2], dtype=object)})
+    )
+    for name in table.names:
+        assert table.decode(np.array([[3.0, 3.0], [NAN, NAN]]))[name].isna().tolist() == [False, True]
+
+
 def test_a_value_outside_a_narrow_dtype_is_not_wrapped():
     for background in (np.array([[1], [2]], dtype=np.uint8), pd.DataFrame({"a": [1, 2]}, dtype="uint8")):
         table = Table.fit(background)

@@ -5,9 +5,9 @@ import sys
 import narwhals as nw
 import numpy as np
 import pytest
-from show.samples import CLASSES, NAMES, explanation
 
 from limes.exceptions import InputError, LimesError
+from show.samples import CLASSES, NAMES, explanation
 
 BACKENDS = ("pandas", "polars", "pyarrow")
 
@@ -53,5 +53,5 @@ def test_unknown_backend():
 @pytest.mark.parametrize("kind", [ImportError, LimesError])
 def test_a_backend_that_is_not_installed(monkeypatch, kind):
     monkeypatch.setitem(sys.modules, "polars", None)
-    with pytest.raises(kind, match="needs polars.*pip install polars"):
+    with pytest.raises(kind, match=r"needs polars.*pip install polars"):
         explanation().to_frame("polars")

@@ -6,6 +6,7 @@ import warnings
 import matplotlib as mpl
 import numpy as np
 import pytest
+
 from show.samples import NAMES, explanation
 
 mpl.use("agg")

@@ -50,8 +50,11 @@ def loads(text_or_path: str | Path, names: tuple[str, ...]) -> dict[str, Any]:
     found = _parse(text, where)
     _check_format(found, where)
     _check_fields(set(found), {*_HEAD, *names}, where)
+    shape = found["shape"]
+    if not isinstance(shape, list) or not all(type(size) is int for size in shape):
+        raise InputError(f"{where} is damaged: its shape is {shape!r}; write it again")
     try:
-        return {name: _shaped(name, found[name], found["shape"]) for name in names}
+        return {name: _shaped(name, found[name], shape) for name in names}
     except (KeyError, TypeError, ValueError) as problem:
         raise InputError(f"{where} is damaged ({problem}); write it again") from problem
 
@@ -76,6 +79,8 @@ def _shaped(name: str, value: Any, shape: list[int]) -> Any:
     shapes = {**dict.fromkeys(_FULL, tuple(shape)), **one_each_row, "data": (rows, features)}
     if 0 not in shapes.get(name, ()):
         return value
+    if np.size(value):
+        raise ValueError(f"{name} has entries, but its shape is {shapes[name]}")
     return np.empty(shapes[name], dtype=object if name == "data" else float)
 
 

@@ -85,7 +85,8 @@ class Plots:
         """
         one_output = self.explanation[..., -1 if output is None else output]
         _refuse_empty(one_output)
-        return _beeswarm(one_output.top(max_features), _axes(ax, max_features, one_output), one_output)
+        axes = _axes(ax, max_features, one_output)
+        return _beeswarm(one_output.top(max_features), axes, one_output)
 
 
 def _refuse_empty(explanation: Explanation) -> None:
@@ -112,7 +113,7 @@ def _bar(explanation: Explanation, ax: Axes, max_features: int) -> Axes:
     values = np.array([line.value for line in view.lines])
     ax.barh(
         np.arange(len(values)),
-        np.nan_to_num(values, posinf=np.nan, neginf=np.nan),
+        np.where(np.isfinite(values), values, np.nan),
         height=0.68,
         color=[RAISES if value > 0 else LOWERS for value in values],
         zorder=2,

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from limes.show.wording import cell, count, difference, error, number, one_line, shorten
+from limes.show.wording import signed_column as column
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0"),
+        (-0.0, "0"),
+        (0.9999999, "1"),
+        (123456.7, "123457"),
+        (1234567.0, "1.235e+06"),
+        (0.00123456, "0.001235"),
+        (-0.000123456, "-1.235e-04"),
+        (math.inf, "inf"),
+        (-math.inf, "-inf"),
+        (math.nan, "nan"),
+    ],
+)
+def test_number(value, text):
+    assert number(value) == text
+
+
+def test_columns_share_their_decimals_and_tell_zero_from_rounded():
+    assert column([123.456, -1.0, 0.0, -0.001]) == ["+123.5", "-1.0", "0", "0.0"]
+    assert column([math.nan, math.inf, -math.inf, 1.0]) == ["nan", "+inf", "-inf", "+1.000"]
+    assert column([1e-7, -2e-9]) == ["+1.00e-07", "-2.00e-09"]
+    assert column([]) == []
+
+
+def test_error_and_difference():
+    assert [error(x) for x in (0.0123, 0.02, 0.0, 12.0)] == ["± 0.012", "± 0.020", "± 0", "± 12"]
+    assert [difference(x) for x in (1.5, -1.5, 0.0)] == ["+1.5", "-1.5", "0"]
+
+
+def test_cell():
+    cells = [None, math.nan, 3, 2**70, 3.0, 0.123456, True, "a\nb", 1e300]
+    words = ["missing", "missing", "3", str(2**70), "3", "0.1235", "True", "a b", "1.000e+300"]
+    assert [cell(value) for value in cells] == words
+
+
+@pytest.mark.parametrize("width", [8, 20, 41])
+def test_shorten_keeps_both_ends(width):
+    short = shorten("mean concave points <= 0.0203 and more, much more", width)
+    assert len(short) <= width
+    assert short.startswith("mea")
+    assert short.endswith("re")
+    assert "…" in short
+    assert shorten("short", width) == "short"
+
+
+def test_names_cannot_command_a_terminal():
+    assert one_line("a\x1b[31mb\r\nc\u202ed\t") == "a [31mb c d"
+
+
+def test_count():
+    assert [count(n, "row") for n in (0, 1, 1024)] == ["0 rows", "1 row", "1,024 rows"]

@@ -1,0 +1,130 @@
+"""The command line, as a user types it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import joblib
+import pandas as pd
+import pytest
+import skops.io
+from sklearn.datasets import load_wine
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+
+from limes import Explanation
+
+TREE = "sklearn.tree._tree.Tree"
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cli")
+    X, y = load_wine(return_X_y=True, as_frame=True)
+    X = X.iloc[:, :4]
+    forest = RandomForestClassifier(5, random_state=0).fit(X, y)
+    skops.io.dump(forest, folder / "forest.skops")
+    joblib.dump(forest, folder / "forest.joblib")
+    skops.io.dump(LogisticRegression(max_iter=5000).fit(X / 10, y), folder / "linear.skops")
+    table = X.assign(target=y)
+    table.to_csv(folder / "wine.csv", index=False)
+    table.to_parquet(folder / "wine.parquet")
+    (folder / "broken.skops").write_text("not a model")
+    (folder / "broken.csv").write_text("")
+    return folder
+
+
+def run(folder, *arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "limes", *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={"PATH": "", "COLUMNS": "100", "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "error"},
+    )
+
+
+def test_explain_prints_a_table_and_writes_html_and_json(files):
+    done = run(
+        files,
+        *("explain", "forest.skops", "wine.csv", "--row", "5", "--trust", TREE),
+        *("--output", "1", "--html", "out.html", "--json", "out.json"),
+    )
+    assert done.returncode == 0, done.stderr
+    assert "exact" in done.stdout
+    assert "alcohol >" in done.stdout
+    assert "<svg" in (files / "out.html").read_text() or "<div" in (files / "out.html").read_text()
+    explanation = Explanation.from_json(files / "out.json")
+    assert explanation.feature_names == ("alcohol", "malic_acid", "ash", "alcalinity_of_ash")
+    assert explanation.values.shape == (1, 4)
+    assert json.loads((files / "out.json").read_text())
+
+
+def test_a_pickle_needs_trust(files):
+    refused = run(files, "explain", "forest.joblib", "wine.parquet")
+    assert refused.returncode == 1
+    assert "--trust-pickle" in refused.stderr
+    assert "Traceback" not in refused.stderr
+    done = run(files, "explain", "forest.joblib", "wine.parquet", "--trust-pickle", "--bins", "3")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_model_that_cannot_be_read_is_sampled_and_says_why(files):
+    done = run(files, "explain", "linear.skops", "wine.csv", "--max-calls", "256")
+    assert done.returncode == 0, done.stderr
+    assert "sampled" in done.stdout
+    exact = run(files, "explain", "linear.skops", "wine.csv", "--method", "exact")
+    assert exact.returncode == 1
+    assert "margin" in exact.stderr
+    margin = run(files, "explain", "linear.skops", "wine.csv", "--output", "margin")
+    assert "exact" in margin.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "advice"),
+    [
+        (["nowhere.skops", "wine.csv"], "no such file"),
+        (["forest.skops", "nowhere.csv"], "no such file"),
+        (["forest.skops", "wine.csv"], f"--trust {TREE}"),
+        (["broken.skops", "wine.csv"], "not a skops file"),
+        (["forest.skops", "broken.csv", "--trust", TREE], "could not be read"),
+        (["wine.csv", "wine.csv"], "a model file ends in"),
+        (["forest.skops", "forest.skops", "--trust", TREE], "a table ends in"),
+        (["forest.skops", "wine.csv", "--trust", TREE, "--row", "1000"], "has 178 rows"),
+        (["forest.skops", "wine.csv", "--trust", TREE, "--bins", "quartil"], "quartile"),
+        (["forest.skops", "wine.csv", "--trust", TREE, "--output", "3"], "no class"),
+        (["forest.skops", "wine.csv", "--trust", TREE, "--drop", "nothing"], "no such column"),
+        (["linear.skops", "wine.csv", "--bandwidth", "-1"], "bandwidth"),
+    ],
+)
+def test_errors_are_advice_without_a_traceback(files, arguments, advice):
+    done = run(files, "explain", *arguments)
+    assert done.returncode == 1
+    assert advice in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_unknown_option_is_refused(files):
+    done = run(files, "explain", "forest.skops", "wine.csv", "--rov", "3")
+    assert done.returncode == 2
+    assert "--row" in done.stderr
+
+
+def test_demo_explains_a_patient_exactly(tmp_path):
+    done = run(tmp_path, "demo")
+    assert done.returncode == 0, done.stderr
+    assert "exact" in done.stdout
+    assert "bmi" in done.stdout
+    page = (tmp_path / "limes-demo.html").read_text()
+    assert len(page) < 100_000
+    assert "bmi" in page
+
+
+def test_a_table_without_the_model_columns_is_refused(files):
+    pd.DataFrame({"alcohol": [1.0], "ash": [2.0]}).to_csv(files / "less.csv", index=False)
+    done = run(files, "explain", "forest.skops", "less.csv", "--trust", TREE)
+    assert done.returncode == 1
+    assert "malic_acid" in done.stderr
