@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 
 import numpy as np
-import oracle
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -14,12 +13,13 @@ from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.neural_network import MLPRegressor
+from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeRegressor
 
 import limes
+import oracle
 from limes.exceptions import (
     InputError,
     ModelError,
@@ -66,7 +66,7 @@ def as_numbers(frame):
     return job * region + frame["age"].fillna(33.0) * frame["member"] + np.log1p(frame["gain"])
 
 
-# -- shapes, names, kinds of input ------------------------------------------------------------------------------
+# -- shapes, names, kinds of input ------------------------------------------------------------
 
 
 def test_regression_has_one_output(diabetes):
@@ -98,9 +98,9 @@ def test_classifier_explains_all_classes_and_picks_some():
     one = limes.TabularExplainer(model, X, output="virginica")(X.iloc[:2])
     assert one.values.shape == (2, 4)
     assert one.output_names == ("virginica",)
-    np.testing.assert_array_equal(one.values, whole.values[..., 2])
+    np.testing.assert_allclose(one.values, whole.values[..., 2], rtol=oracle.EXACT)
     two = limes.TabularExplainer(model, X, output=["virginica", "setosa"])(X.iloc[:2])
-    np.testing.assert_array_equal(two.values, whole.values[..., [2, 0]])
+    np.testing.assert_allclose(two.values, whole.values[..., [2, 0]], rtol=oracle.EXACT)
     assert two.output_names == ("virginica", "setosa")
 
 
@@ -153,7 +153,7 @@ def test_backgrounds_of_any_kind_give_the_same(diabetes, kind):
     model = RandomForestRegressor(5, max_depth=4, random_state=0).fit(X.to_numpy(), y)
 
     def predict(frame):
-        table = frame.to_numpy() if hasattr(frame, "to_numpy") else np.asarray(frame.to_pandas())
+        table = frame.to_pandas() if isinstance(frame, pa.Table) else frame
         return model.predict(np.asarray(table, dtype=float))
 
     expected = limes.TabularExplainer(predict, X, max_calls=256)(X.iloc[:2])
@@ -187,68 +187,43 @@ def test_conditions_name_ties_and_missing_values(mixed):
     assert e.data[1, 2] is None
 
 
-# -- values: against oracles on the learnt background -------------------------------------------------------------
+# -- values: against oracles on the learnt background ------------------------------------------------------------
 
 
-def test_values_equal_enumeration_over_learnt_cells(mixed):
-    """f reads cells only, so that E_w f is a finite sum over the background's own frequencies."""
+def test_sampled_values_equal_enumeration_over_the_background_cells(mixed):
+    """f reads cells only, so that its surrogate follows from the background's frequencies."""
     X, _ = mixed
-    weight = {"nurse": 1.0, "clerk": -2.0, "smith": 5.0}
+    worth = {"nurse": 1.0, "clerk": -2.0, "smith": 5.0}
 
     def f(frame):
-        gain, age = np.asarray(frame["gain"], float), np.asarray(frame["age"], float)
-        job = frame["job"].map(weight).to_numpy(dtype=float)
-        member = frame["member"].to_numpy(dtype=float)
-        return (gain <= 0) * job + np.where(np.isnan(age), 3.0, -1.0) * (1 + member) * job
+        job = frame["job"].map(worth).to_numpy(dtype=float)
+        unknown = frame["age"].isna().to_numpy()
+        none = frame["gain"].to_numpy() <= 0
+        return none * job + np.where(unknown, 3.0, -1.0) * (1 + frame["member"].to_numpy()) * job
 
     e = limes.TabularExplainer(f, X, max_calls=2**15, bandwidth=1.5)(X.iloc[:1])
-    tilt = np.exp(-0.5 / 1.5**2)
-    row = X.iloc[0]
-
-    def column(values, own):
-        values = pd.Series(values)
-        mass = values.value_counts(normalize=True, dropna=False)
-        keys = list(mass.index)
-        return keys, np.array([mass.iloc[i] for i in range(len(keys))]), [k == own for k in keys]
-
-    zero = column(X["gain"] <= 0, row["gain"] <= 0)
-    missing = column(X["age"].isna(), pd.isna(row["age"]))
-    job, member = column(X["job"], row["job"]), column(X["member"], row["member"])
-    # gain > 0 and a known age have several cells; those of the row itself have their own masses
-    cuts = [-np.inf, *np.unique(np.quantile(X["gain"], [0.25, 0.5, 0.75])), np.inf]
-    assert row["gain"] > 0 or zero[2][zero[0].index(True)]
-    columns, cells = [], []
-    gain_cell = np.searchsorted(cuts[1:-1], X["gain"])
-    columns.append((gain_cell == 0, gain_cell, int(np.searchsorted(cuts[1:-1], row["gain"]))))
-    known = X["age"].dropna()
-    age_cuts = np.unique(np.quantile(known, [0.25, 0.5, 0.75]))
-    age_cell = np.where(X["age"].isna(), len(age_cuts) + 1, np.searchsorted(age_cuts, X["age"].fillna(0)))
-    own_age = (
-        len(age_cuts) + 1 if pd.isna(row["age"]) else int(np.searchsorted(age_cuts, row["age"]))
+    cuts = {c: np.unique(np.nanquantile(X[c], [0.25, 0.5, 0.75])) for c in ("gain", "age")}
+    cells = pd.DataFrame(
+        {
+            "gain": np.searchsorted(cuts["gain"], X["gain"]),
+            "age": np.where(X["age"].isna(), -1, np.searchsorted(cuts["age"], X["age"])),
+            "job": X["job"],
+            "member": X["member"],
+        }
     )
-    columns.append((age_cell, age_cell, own_age))
-    columns.append((X["job"], X["job"], row["job"]))
-    columns.append((X["member"], X["member"], row["member"]))
-    del cells, missing, job, member
-    laws = []
-    for _, cell, own in columns:
-        mass = pd.Series(np.asarray(cell)).value_counts(normalize=True)
-        p = np.array([mass[k] * (1.0 if k == own else tilt) for k in mass.index])
-        laws.append((list(mass.index), p / p.sum(), np.array([k == own for k in mass.index])))
-    grid = np.stack(np.meshgrid(*[np.arange(len(l[0])) for l in laws], indexing="ij"), -1).reshape(-1, 4)
-    w = np.prod([laws[j][1][grid[:, j]] for j in range(4)], axis=0)
-    z = np.stack([laws[j][2][grid[:, j]] for j in range(4)], axis=1).astype(float)
-    gain_zero = grid[:, 0] == laws[0][0].index(0)
-    age_missing = np.array([laws[1][0][i] == len(age_cuts) + 1 for i in grid[:, 1]])
-    jobs = np.array([weight[laws[2][0][i]] for i in grid[:, 2]])
-    members = np.array([float(laws[3][0][i]) for i in grid[:, 3]])
-    values = gain_zero * jobs + np.where(age_missing, 3.0, -1.0) * (1 + members) * jobs
-    intercept, coef = oracle.least_squares(z, values, w)
-    found, error = e.values[0, [1, 2, 3, 5]], e.standard_errors[0, [1, 2, 3, 5]]
-    assert (np.abs(found - coef[:, 0]) < 4.5 * error + 1e-9).all()
+    masses = [cells[c].value_counts(normalize=True) for c in cells]
+    grid = pd.MultiIndex.from_product([m.index for m in masses], names=list(cells)).to_frame(index=False)
+    z = np.stack([(grid[c] == cells[c].iloc[0]).to_numpy() for c in grid], axis=1)
+    weights = np.prod([m[grid[c]].to_numpy() for c, m in zip(grid, masses, strict=True)], axis=0)
+    weights *= np.exp(-0.5 * (~z).sum(axis=1) / 1.5**2)
+    values = (grid["gain"] == 0) * grid["job"].map(worth)
+    values += np.where(grid["age"] == -1, 3.0, -1.0) * (1 + grid["member"]) * grid["job"].map(worth)
+    _, coef = oracle.least_squares(z.astype(float), values.to_numpy(dtype=float), weights)
+    columns = [X.columns.get_loc(c) for c in cells]
+    found, error = e.values[0, columns], e.standard_errors[0, columns]
+    assert (np.abs(found - coef) < 4.5 * error).all()
     assert (error < 0.05).all()
-    # neither income nor region is read
-    assert (np.abs(e.values[0, [0, 4]]) < 4.5 * e.standard_errors[0, [0, 4]] + 1e-9).all()
+    assert (np.abs(np.delete(e.values[0], columns)) < 0.05).all()  # neither income nor region is read
 
 
 def test_sampled_agrees_with_exact_for_every_design(diabetes):
@@ -293,12 +268,13 @@ def test_entropy_bins_need_a_target(diabetes):
 def test_ridge_shrinks_towards_lime(diabetes):
     X, _, model = diabetes
     plain = limes.TabularExplainer(model, X)(X.iloc[:1])
-    shrunk = limes.TabularExplainer(model, X, ridge=1.0)(X.iloc[:1])
-    ratio = shrunk.values / plain.values
-    assert ((ratio > 0.95) & (ratio < 1.0)).all()
+    slightly = limes.TabularExplainer(model, X, ridge=1.0)(X.iloc[:1])
+    np.testing.assert_allclose(slightly.values, plain.values, atol=0.01 * np.abs(plain.values).max())
+    strongly = limes.TabularExplainer(model, X, ridge=3000.0)(X.iloc[:1])
+    assert (np.abs(strongly.values) < 0.5 * np.abs(plain.values)).all()
 
 
-# -- the same answer every time -----------------------------------------------------------------------------------
+# -- the same answer every time ------------------------------------------------------------
 
 
 def test_sampled_results_depend_on_seed_and_row_only(diabetes):
@@ -321,15 +297,14 @@ def test_tolerance_stops_early_and_is_reported(diabetes):
     strict = limes.TabularExplainer(model, X, method="sampled", tolerance=1e-6)(X.iloc[:1])
     assert not strict.converged
     assert strict.model_calls == 4096
-    assert any("tolerance" in w for w in strict.warnings)
 
 
-# -- bad input ----------------------------------------------------------------------------------------------------
+# -- bad input ------------------------------------------------------------
 
 
 def test_unknown_keyword_is_refused_with_the_nearest(diabetes):
     X, _, model = diabetes
-    with pytest.raises(UnknownOptionError, match="'bandwith'.*did you mean 'bandwidth'"):
+    with pytest.raises(UnknownOptionError, match=r"'bandwith'.*did you mean 'bandwidth'"):
         limes.TabularExplainer(model, X, bandwith=1.0)
 
 
@@ -457,8 +432,8 @@ def test_unfitted_models_say_so(diabetes, model):
 
 def test_exact_on_an_unreadable_model_says_why(diabetes):
     X, y, _ = diabetes
-    model = MLPRegressor(5, max_iter=20, random_state=0, solver="lbfgs", tol=1e9).fit(X, y)
-    with pytest.raises(NotReadableError, match=r"cannot read MLPRegressor.*method='auto'"):
+    model = KNeighborsRegressor().fit(X, y)
+    with pytest.raises(NotReadableError, match=r"cannot read KNeighborsRegressor.*method='auto'"):
         limes.TabularExplainer(model, X, method="exact")
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from limes._arrays import Floats
 from limes.designs.marginals import Bins, Marginal
-from limes.explainers.table import Column
+from limes.explainers.columns import Column
 
 _DIGITS = 3
 

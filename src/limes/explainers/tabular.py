@@ -28,6 +28,9 @@ from limes.pipeline import METHODS, Method, Pipeline, Sampling, expectation_of
 
 # A reading is compared with the model's own predictions on so many background rows.
 _CHECKED_ROWS = 1000
+_SLOPE_MEANING = (
+    "change of the surrogate per unit of a number, or when a category holds against when it does not"
+)
 # Rows predicted at once, where predictions are all that is needed
 _BATCH = 10_000
 
@@ -53,9 +56,9 @@ class TabularExplainer:
         None: ``predict`` of regressors, ``predict_proba`` of classifiers. "margin", "probability", a class
         label, or a list of labels.
     bins
-        "quartile", "decile", "entropy" (needs ``target``), a number of bins, a list of edge arrays with both ends
-        (as ``numpy.histogram`` takes them), or None: no bins, β_j is the slope in x_j itself, per unit of the
-        column, under normal(mean, std) with smooth weights.
+        "quartile", "decile", "entropy" (needs ``target``), a number of bins, a list of edge arrays with both
+        ends (as ``numpy.histogram`` takes them), or None: no bins, β_j is the slope in x_j itself, per unit of
+        the column, under normal(mean, std) with smooth weights.
     target
         (n,) what "entropy" bins are to separate.
     law
@@ -65,8 +68,8 @@ class TabularExplainer:
     bandwidth
         ν > 0; 0.75 √d if not given, infinity allowed.
     weights
-        "bins": exp(-#changed columns / (2ν²)), LIME's default. "euclidean": exp(-‖x - ξ‖² / (2ν²)), in standard
-        deviations of each column; another category counts 1. Without bins weights are always smooth.
+        "bins": exp(-#changed columns / (2ν²)), LIME's default. "euclidean": exp(-‖x - ξ‖² / (2ν²)), in
+        standard deviations of each column; another category counts 1. Without bins weights are always smooth.
     ridge
         0, or the penalty of ``lime``'s own fit on 5000 rows (``lime`` uses 1).
     method
@@ -166,6 +169,7 @@ class TabularExplainer:
             check_against(self._ask, form, self._some_rows())
         self._pipeline = Pipeline(family, expectation, penalty=check_size("ridge", ridge, zero=True))
         self._provenance = {
+            **({"meaning": _SLOPE_MEANING} if bins is None else {}),
             "limes": __version__,
             "model": type(model).__name__,
             "answer": wanted.method or "call",
