@@ -69,6 +69,29 @@ class Interval:
 
 
 @dataclass(frozen=True, eq=False)
+class Members:
+    """1[x is one of the allowed categories], and ``missing`` where x is NaN.
+
+    ``allowed`` is (m, L): a column per category code 0 .. L - 1; any other value is not allowed.
+    """
+
+    allowed: Bools
+    missing: Bools
+
+    def __call__(self, x: Floats) -> Floats:
+        known = (x >= 0) & (x < self.allowed.shape[1]) & (x == np.floor(x))
+        code = np.where(known, x, 0).astype(np.int64)
+        inside = self.allowed[:, code] & known
+        return np.where(np.isnan(x), self.missing[:, None], inside).astype(np.float64)
+
+    def integrate(self, density: Density) -> Floats:  # noqa: ARG002 - there is nothing to integrate
+        raise InputError(
+            "the model splits a column by its categories, but the background takes it as a number: "
+            "name it in categorical="
+        )
+
+
+@dataclass(frozen=True, eq=False)
 class Bump:
     """exp(-precision (x - center)² / 2); centers (m,), one precision = 1 / scale²."""
 

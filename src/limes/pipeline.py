@@ -14,10 +14,12 @@ import numpy as np
 from limes._arrays import Floats
 from limes.designs.product import ProductDesign, ProductFamily
 from limes.exceptions import InputError, NotReadableError
+from limes.expectations.combined import CombinedExpectation
 from limes.expectations.exact import ExactExpectation
 from limes.expectations.moments import Moments
 from limes.expectations.sampled import SampledExpectation
-from limes.models.reductions import BlackBox, Form
+from limes.models.combination import Combination
+from limes.models.reductions import BlackBox, Form, Reducible
 from limes.surrogates.least_squares import least_squares
 from limes.surrogates.ridge import ridge
 from limes.surrogates.surrogate import Surrogate
@@ -78,9 +80,7 @@ def limit(design: ProductDesign, form: Form) -> Surrogate:
     """
     if isinstance(form, BlackBox):
         raise NotReadableError(f"a black box has no exact limit: {form.reason}")
-    if not isinstance(form, Form):
-        raise InputError(f"expected a form of limes.models.forms, got {type(form).__name__}")
-    return least_squares(design, ExactExpectation(form).moments(design))
+    return least_squares(design, exact_expectation(form).moments(design))
 
 
 @dataclass(frozen=True)
@@ -90,6 +90,16 @@ class Sampling:
     max_calls: int
     tolerance: float | None
     seed: int
+
+
+def exact_expectation(form: Form) -> ExactExpectation | CombinedExpectation:
+    """The exact expectation of a form, by its type."""
+    if isinstance(form, Combination):
+        parts = [exact_expectation(part) for part in form.parts]
+        return CombinedExpectation(parts, form.weights, form.intercept)
+    if not isinstance(form, Reducible):
+        raise InputError(f"expected a form of limes.models.forms, got {type(form).__name__}")
+    return ExactExpectation(form)
 
 
 def expectation_of(
@@ -103,7 +113,7 @@ def expectation_of(
         If ``method="exact"`` and the model could not be read: says why.
     """
     if method != "sampled" and not isinstance(form, BlackBox):
-        return ExactExpectation(form)
+        return exact_expectation(form)
     if method == "exact" and isinstance(form, BlackBox):
         raise NotReadableError(
             f"method='exact' needs a model that can be read: {form.reason}. "

@@ -22,7 +22,7 @@ from limes.designs.product import ProductDesign
 from limes.exceptions import InputError, ModelError
 from limes.expectations.moments import Moments
 from limes.functions import Function
-from limes.models.reductions import Form, Sum, SumOfProducts
+from limes.models.reductions import Reducible, Sum, SumOfProducts
 
 # columns x terms multiplied at once: 32 MB of float64 for each of three arrays
 _BLOCK = 4_000_000
@@ -44,7 +44,7 @@ class ExactExpectation:
 
     method: Literal["exact"] = "exact"
 
-    def __init__(self, form: Form) -> None:
+    def __init__(self, form: Reducible) -> None:
         self._form = form
         self._reduced = form.reduce()
         self._tables: dict[int, tuple[Marginal, Table]] = {}

@@ -25,6 +25,7 @@ from limes.explainers.doors import (
     names_of,
     open_table,
 )
+from limes.models.schema import Schema
 
 __all__ = ["Table"]
 
@@ -48,6 +49,11 @@ class Table:
     def names(self) -> tuple[str, ...]:
         """Column names; ``x0``, ``x1``, ... for arrays."""
         return tuple(column.name for column in self.columns)
+
+    @property
+    def schema(self) -> Schema:
+        """The columns as readers of models see them."""
+        return Schema(self.names, tuple(c.levels if c.coded else () for c in self.columns))
 
     @property
     def numeric(self) -> Bools:

@@ -56,9 +56,9 @@ class TabularExplainer:
         None: ``predict`` of regressors, ``predict_proba`` of classifiers. "margin", "probability", a class
         label, or a list of labels.
     bins
-        "quartile", "decile", "entropy" (needs ``target``), a number of bins, a list of edge arrays with both
-        ends (as ``numpy.histogram`` takes them), or None: no bins, β_j is the slope in x_j itself, per unit of
-        the column, under normal(mean, std) with smooth weights.
+        "quartile", "decile", "entropy" (needs ``target``), a number of bins, a list of edge arrays with
+        ends (as ``numpy.histogram`` takes them), or None: no bins, β_j is the slope in x_j itself, per unit
+        unit of the column, under normal(mean, std) with smooth weights.
     target
         (n,) what "entropy" bins are to separate.
     law
@@ -162,11 +162,11 @@ class TabularExplainer:
         self._ask = Asker(model, wanted, self._table.decode)
         # asked before it is read: a model that is not fitted, or fails on this table, says so itself
         self._output_names = wanted.names(self._ask(self._table.matrix[:2]).shape[1:])
-        form = read_output(model, wanted, self._table.decode)
+        form = read_output(model, wanted, self._table.decode, schema=self._table.schema)
         self._reason = form.reason if isinstance(form, BlackBox) else "asked for by method='sampled'"
         expectation = expectation_of(form, self._ask, method=method, sampling=sampling)
         if expectation.method == "exact" and not isinstance(form, BlackBox):
-            check_against(self._ask, form, self._some_rows())
+            check_against(model, self._ask, form, self._some_rows())
         self._pipeline = Pipeline(family, expectation, penalty=check_size("ridge", ridge, zero=True))
         self._provenance = {
             **({"meaning": _SLOPE_MEANING} if bins is None else {}),

@@ -74,16 +74,21 @@ class Form(Protocol):
         """Number of columns d."""
         ...
 
-    def reduce(self) -> Sum | SumOfProducts:
-        """The sum or the sum of products that this form is."""
-        ...
-
     def predict(self, x: Floats) -> Floats:
         """Values (n, ...) at rows (n, d)."""
         ...
 
     def select(self, outputs: int | list[int]) -> Form:
         """The form of one output (drops the last axis) or of several, of a form with k outputs."""
+        ...
+
+
+@runtime_checkable
+class Reducible(Form, Protocol):
+    """A form that is a sum or a sum of products."""
+
+    def reduce(self) -> Sum | SumOfProducts:
+        """Which of the two it is."""
         ...
 
 

@@ -8,9 +8,10 @@ import numpy as np
 
 from limes.models.additive import Linear
 from limes.models.read import CannotRead
+from limes.models.schema import Schema
 
 
-def regressor(model: Any, method: str) -> Linear:  # noqa: ARG001 - regressors have one method
+def regressor(model: Any, method: str, schema: Schema | None) -> Linear:  # noqa: ARG001
     """coef_ (d,) or (k, d), intercept_ a number or (k,)."""
     coef = np.asarray(model.coef_, dtype=np.float64)
     intercept = np.asarray(model.intercept_, dtype=np.float64)
@@ -19,7 +20,7 @@ def regressor(model: Any, method: str) -> Linear:  # noqa: ARG001 - regressors h
     return Linear(coef.T, intercept)
 
 
-def classifier(model: Any, method: str) -> Linear:
+def classifier(model: Any, method: str, schema: Schema | None) -> Linear:  # noqa: ARG001
     """coef_ (k, d), intercept_ (k,); two classes have one margin."""
     if method != "decision_function":
         raise CannotRead(

@@ -8,16 +8,17 @@ import numpy as np
 
 from limes._arrays import Floats
 from limes.models.read import CannotRead
+from limes.models.schema import Schema
 from limes.models.trees import Forest, float32_threshold
 
 
-def tree(model: Any, method: str) -> Forest:  # noqa: ARG001 - a tree predicts means or class shares, nothing else
+def tree(model: Any, method: str, schema: Schema | None) -> Forest:  # noqa: ARG001
     """One tree."""
     values = _leaf_values(model)
     return _structure(model, values, np.zeros(values.shape[1:]))
 
 
-def forest(model: Any, method: str) -> Forest:  # noqa: ARG001
+def forest(model: Any, method: str, schema: Schema | None) -> Forest:  # noqa: ARG001
     """The mean of trees; a classifier's is the mean of their class shares."""
     share = 1.0 / len(model.estimators_)
     leaf_values = [_leaf_values(member) * share for member in model.estimators_]
@@ -26,7 +27,7 @@ def forest(model: Any, method: str) -> Forest:  # noqa: ARG001
     return Forest.joined(trees, intercept=zero)
 
 
-def boosting(model: Any, method: str) -> Forest:
+def boosting(model: Any, method: str, schema: Schema | None) -> Forest:  # noqa: ARG001
     """Initial value + learning_rate · Σ trees: predictions of the regressor, margin of the classifier."""
     if method == "predict_proba":
         raise CannotRead(

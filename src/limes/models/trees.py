@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
 from limes.exceptions import InputError
+from limes.functions import Function, Interval, Members
 from limes.models.boxes import Boxes
 from limes.models.reductions import SumOfProducts
+
+
+def _no_sets() -> Bools:
+    return np.zeros((0, 0), dtype=np.bool_)
 
 
 @dataclass(frozen=True, eq=False)
 class Forest:
     """f(x) = intercept + Σ_trees value of the leaf that x reaches.
 
-    Nodes of all trees lie in common arrays of length N. An inner node sends x left where
-    x[feature] <= threshold, right where it is larger, and a missing value where ``missing_left`` says.
+    Nodes of all trees lie in common arrays of length N. An inner node sends x left where x[feature] <=
+    threshold, or, if it splits by category, where the code x[feature] is in its set; a missing value goes
+    where ``missing_left`` says, everything else right.
 
     Attributes
     ----------
@@ -38,6 +44,11 @@ class Forest:
         () or (k,).
     size
         Number of columns d.
+    set_of
+        (N,) row of ``sets`` by which a node splits, -1 where it splits by threshold. A column is split one
+        way only.
+    sets
+        (S, L) which of the category codes 0 .. L - 1 go left.
     """
 
     feature: Ints
@@ -49,27 +60,43 @@ class Forest:
     roots: Ints
     intercept: Floats
     size: int
+    set_of: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    sets: Bools = field(default_factory=_no_sets)
+
+    def __post_init__(self) -> None:
+        if self.set_of.size == 0:
+            object.__setattr__(self, "set_of", np.full(self.feature.size, -1))
+        by_set = set(self.feature[self.set_of >= 0].tolist())
+        by_threshold = set(self.feature[(self.set_of < 0) & (self.feature >= 0)].tolist())
+        if by_set & by_threshold:
+            raise InputError(f"columns {sorted(by_set & by_threshold)} are split by set and by threshold")
 
     @classmethod
     def joined(cls, trees: Sequence[Forest], *, intercept: Floats) -> Forest:
         """One forest of many (single trees, usually) over the same columns."""
-        starts = np.cumsum([0] + [t.feature.size for t in trees[:-1]])
         if len({t.size for t in trees}) != 1:
             raise InputError("trees of one forest must read the same columns")
+        nodes = np.cumsum([0] + [t.feature.size for t in trees[:-1]])
+        sets = np.cumsum([0] + [len(t.sets) for t in trees[:-1]])
+        width = max(t.sets.shape[1] for t in trees)
 
-        def shifted(children: Ints, start: int) -> Ints:
-            return np.where(children >= 0, children + start, -1)
+        def joint(name: str, starts: Ints) -> Ints:
+            """Positions, moved by the start of their tree; -1 stays."""
+            parts = [getattr(t, name) for t in trees]
+            return np.concatenate([np.where(p >= 0, p + s, -1) for p, s in zip(parts, starts, strict=True)])
 
         return cls(
             feature=np.concatenate([t.feature for t in trees]),
             threshold=np.concatenate([t.threshold for t in trees]),
-            left=np.concatenate([shifted(t.left, s) for t, s in zip(trees, starts, strict=True)]),
-            right=np.concatenate([shifted(t.right, s) for t, s in zip(trees, starts, strict=True)]),
+            left=joint("left", nodes),
+            right=joint("right", nodes),
             missing_left=np.concatenate([t.missing_left for t in trees]),
             value=np.concatenate([t.value for t in trees]),
-            roots=np.concatenate([t.roots + s for t, s in zip(trees, starts, strict=True)]),
+            roots=joint("roots", nodes),
             intercept=np.asarray(intercept, dtype=np.float64),
             size=trees[0].size,
+            set_of=joint("set_of", sets),
+            sets=np.concatenate([np.pad(t.sets, ((0, 0), (0, width - t.sets.shape[1]))) for t in trees]),
         )
 
     def predict(self, x: Floats) -> Floats:
@@ -87,49 +114,81 @@ class Forest:
             here = node[rows]
             tested = x[rows, self.feature[here]]
             goes_left = np.where(np.isnan(tested), self.missing_left[here], tested <= self.threshold[here])
+            by_set = np.flatnonzero((self.set_of[here] >= 0) & ~np.isnan(tested))
+            if by_set.size:
+                goes_left[by_set] = self._in_set(self.set_of[here[by_set]], tested[by_set])
             node[rows] = np.where(goes_left, self.left[here], self.right[here])
             rows = rows[self.feature[node[rows]] >= 0]
         return node
 
+    def _in_set(self, which: Ints, code: Floats) -> Bools:
+        known = (code >= 0) & (code < self.sets.shape[1]) & (code == np.floor(code))
+        found = self.sets[which, np.where(known, code, 0).astype(np.int64)] & known
+        return np.asarray(found, dtype=np.bool_)
+
     def boxes(self) -> Boxes:
-        """The leaves, each as a box."""
-        count = self.feature.size
-        lower, upper = np.full((count, self.size), -np.inf), np.full((count, self.size), np.inf)
-        missing = np.ones((count, self.size), dtype=np.bool_)
-        nodes = self.roots
-        while (nodes := nodes[self.feature[nodes] >= 0]).size:
-            j, cut = self.feature[nodes], self.threshold[nodes]
-            for child, passes in (
-                (self.left[nodes], self.missing_left[nodes]),
-                (self.right[nodes], ~self.missing_left[nodes]),
-            ):
-                for bounds in (lower, upper, missing):
-                    bounds[child] = bounds[nodes]
-                missing[child, j] &= passes
-            left, right = self.left[nodes], self.right[nodes]
-            upper[left, j] = np.minimum(upper[left, j], cut)
-            lower[right, j] = np.maximum(lower[right, j], cut)
-            nodes = np.concatenate([left, right])
+        """The leaves, each as a box; for trees that split by thresholds only."""
+        if (self.set_of >= 0).any():
+            raise InputError("a forest that splits by category is no sum of boxes")
+        lower, upper, missing = self._bounds()
         leaf = self.feature < 0
         return Boxes(lower[leaf], upper[leaf], self.value[leaf], missing[leaf], self.intercept)
 
+    def _bounds(self) -> tuple[Floats, Floats, Bools]:
+        """What is known of x at every node: bounds and whether it may be missing, (N, d) each."""
+        count = self.feature.size
+        lower, upper = np.full((count, self.size), -np.inf), np.full((count, self.size), np.inf)
+        missing = np.ones((count, self.size), dtype=np.bool_)
+        for nodes, left, right in self._levels():
+            j, by_threshold = self.feature[nodes], self.set_of[nodes] < 0
+            for child, passes in ((left, self.missing_left[nodes]), (right, ~self.missing_left[nodes])):
+                for known in (lower, upper, missing):
+                    known[child] = known[nodes]
+                missing[child, j] &= passes
+            left, right, j = left[by_threshold], right[by_threshold], j[by_threshold]
+            cut = self.threshold[nodes[by_threshold]]
+            upper[left, j] = np.minimum(upper[left, j], cut)
+            lower[right, j] = np.maximum(lower[right, j], cut)
+        return lower, upper, missing
+
+    def _allowed(self, column: int) -> Bools:
+        """Which categories of a column reach every node, (N, L)."""
+        allowed = np.ones((self.feature.size, self.sets.shape[1]), dtype=np.bool_)
+        for nodes, left, right in self._levels():
+            here = (self.feature[nodes] == column)[:, None]
+            goes_left = self.sets[self.set_of[nodes]]
+            allowed[left] = allowed[nodes] & (goes_left | ~here)
+            allowed[right] = allowed[nodes] & ~(goes_left & here)
+        return allowed
+
+    def _levels(self) -> Sequence[tuple[Ints, Ints, Ints]]:
+        """Inner nodes and their children, parents before children."""
+        levels, nodes = [], self.roots
+        while (nodes := nodes[self.feature[nodes] >= 0]).size:
+            left, right = self.left[nodes], self.right[nodes]
+            levels.append((nodes, left, right))
+            nodes = np.concatenate([left, right])
+        return levels
+
     def reduce(self) -> SumOfProducts:
-        """One product of intervals a leaf."""
-        return self.boxes().reduce()
+        """One product of intervals and category sets a leaf."""
+        lower, upper, missing = self._bounds()
+        leaf = self.feature < 0
+        by_set = set(self.feature[self.set_of >= 0].tolist())
+
+        def function(j: int) -> Function | None:
+            if j in by_set:
+                return Members(self._allowed(j)[leaf], missing[leaf, j])
+            if not (self.feature == j).any():
+                return None
+            return Interval(lower[leaf, j], upper[leaf, j], missing[leaf, j])
+
+        functions = tuple(function(j) for j in range(self.size))
+        return SumOfProducts(functions, self.value[leaf], self.intercept)
 
     def select(self, outputs: int | list[int]) -> Forest:
         """One or several outputs."""
-        return Forest(
-            self.feature,
-            self.threshold,
-            self.left,
-            self.right,
-            self.missing_left,
-            self.value[:, outputs],
-            self.roots,
-            self.intercept[outputs],
-            self.size,
-        )
+        return replace(self, value=self.value[:, outputs], intercept=self.intercept[outputs])
 
 
 def float32_threshold(threshold: Floats) -> Floats:

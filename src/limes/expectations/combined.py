@@ -1,0 +1,47 @@
+"""Expectations are linear in f: those of a combination are combined."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+
+from limes._arrays import Floats
+from limes.designs.product import ProductDesign
+from limes.expectations.moments import Moments
+
+
+class ExactMoments(Protocol):
+    """An exact expectation of one part."""
+
+    def moments(self, design: ProductDesign, row: Floats | None = None) -> Moments:
+        """Moments of the part."""
+        ...
+
+
+@dataclass(frozen=True)
+class CombinedExpectation:
+    """Moments of intercept + Σ_i weights[i] · part_i."""
+
+    parts: Sequence[ExactMoments]
+    weights: Floats
+    intercept: Floats
+
+    @property
+    def method(self) -> Literal["exact"]:
+        """How moments are had."""
+        return "exact"
+
+    def moments(self, design: ProductDesign, row: Floats | None = None) -> Moments:
+        """E_w f and Cov_w(h, f), exactly."""
+        found = [part.moments(design, row) for part in self.parts]
+        mean = self.intercept + sum(w * m.mean for w, m in zip(self.weights, found, strict=True))
+        gamma = np.sum([w * m.gamma for w, m in zip(self.weights, found, strict=True)], axis=0)
+        return Moments(
+            mean=np.asarray(mean),
+            gamma=gamma,
+            gamma_errors=np.zeros_like(gamma),
+            variance=np.full(np.shape(mean), np.nan),
+        )
