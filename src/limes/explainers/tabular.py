@@ -57,7 +57,7 @@ class TabularExplainer:
         label, or a list of labels.
     bins
         "quartile", "decile", "entropy" (needs ``target``), a number of bins, a list of edge arrays with
-        ends (as ``numpy.histogram`` takes them), or None: no bins, β_j is the slope in x_j itself, per unit
+        both ends (as ``numpy.histogram`` takes them), or None: no bins, β_j is the slope in x_j itself, per
         unit of the column, under normal(mean, std) with smooth weights.
     target
         (n,) what "entropy" bins are to separate.

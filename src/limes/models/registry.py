@@ -1,4 +1,4 @@
-"""Which reader reads which class: found by name, so that no library is imported that the model is not from."""
+"""Which reader reads which class, found by name: no library is imported that the model is not from."""
 
 from __future__ import annotations
 
