@@ -7,25 +7,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from limes._arrays import Floats
+from limes._arrays import Bools, Floats, Ints
+from limes.designs.features import FeatureTable, stacked_features, taken, weighted_sum
 from limes.designs.product import ProductDesign, ProductFamily
 from limes.exceptions import InputError, NotReadableError
 from limes.expectations.combined import CombinedExpectation
 from limes.expectations.exact import ExactExpectation
-from limes.expectations.moments import Moments
+from limes.expectations.forest import ForestExpectation
+from limes.expectations.moments import Moments, joined, stacked
 from limes.expectations.sampled import SampledExpectation
 from limes.models.combination import Combination
 from limes.models.reductions import BlackBox, Form, Reducible
+from limes.models.trees import Forest
 from limes.surrogates.least_squares import least_squares
 from limes.surrogates.ridge import ridge
 from limes.surrogates.surrogate import Surrogate
 
 METHODS = ("auto", "exact", "sampled")
 Method = Literal["exact", "sampled"]
+# Shows progress over what it is given: ``tqdm``, or nothing
+Watch = Callable[[Any], Iterable[Any]]
+# Patterns of cells that a forest explains between two steps of the progress bar
+_PATTERNS = 4096
 
 
 class Expectation(Protocol):
@@ -92,8 +99,10 @@ class Sampling:
     seed: int
 
 
-def exact_expectation(form: Form) -> ExactExpectation | CombinedExpectation:
+def exact_expectation(form: Form) -> ExactExpectation | CombinedExpectation | ForestExpectation:
     """The exact expectation of a form, by its type."""
+    if isinstance(form, Forest):
+        return ForestExpectation(form)
     if isinstance(form, Combination):
         parts = [exact_expectation(part) for part in form.parts]
         return CombinedExpectation(parts, form.weights, form.intercept)
@@ -131,8 +140,8 @@ class Fitted:
     intercepts: Floats
     surrogate_predictions: Floats
     fidelity: Floats
-    calls: tuple[int, ...]
-    converged: tuple[bool, ...]
+    calls: Ints
+    converged: Bools
 
 
 class Pipeline:
@@ -145,10 +154,10 @@ class Pipeline:
     expectation
         Of the model that is explained.
     penalty
-        0 for least squares, else the ridge penalty of ``lime``'s finite sample.
+        None for least squares, else the ridge penalty of each column in ``lime``'s finite sample.
     """
 
-    def __init__(self, family: ProductFamily, expectation: Expectation, *, penalty: float) -> None:
+    def __init__(self, family: ProductFamily, expectation: Expectation, *, penalty: Floats | None) -> None:
         self._family = family
         self._expectation = expectation
         self._penalty = penalty
@@ -158,32 +167,56 @@ class Pipeline:
         """Exact or sampled."""
         return self._expectation.method
 
-    def explain(self, rows: Iterable[Floats], predictions: Floats) -> Fitted:
-        """Surrogates at rows (d,), given the model's predictions (n, ...) there.
+    def explain(self, rows: Floats, predictions: Floats, *, watch: Watch) -> Fitted:
+        """Surrogates at rows (n, d), given the model's predictions (n, ...) there.
 
-        Exact moments depend on the row through its design alone, so rows with the same cells share them.
+        Rows with the same cells have the same design under bin weights; exact moments are computed once for
+        them.
         """
-        known: dict[bytes, tuple[ProductDesign, Moments]] = {}
-        found = []
-        for row, prediction in zip(rows, predictions, strict=True):
-            key = self._family.key(row) if self.method == "exact" else row.tobytes()
-            if key not in known:
-                design = self._family.at(row)
-                known[key] = design, self._expectation.moments(design, row)
-            design, moments = known[key]
-            found.append((self._surrogate(design, moments, prediction), moments, design.at_instance))
-        surrogates = [s for s, _, _ in found]
-        return Fitted(
-            values=np.stack([s.coef for s in surrogates]),
-            standard_errors=np.stack([s.standard_errors for s in surrogates]),
-            intercepts=np.stack([s.intercept for s in surrogates]),
-            surrogate_predictions=np.stack([s.intercept + h @ s.coef for s, _, h in found]),
-            fidelity=np.stack([s.fidelity for s in surrogates]),
-            calls=tuple(m.calls for _, m, _ in found),
-            converged=tuple(m.converged for _, m, _ in found),
+        expectation = self._expectation
+        if expectation.method == "exact" and self._family.by_cell:
+            patterns, place = np.unique(self._family.cells(rows), axis=0, return_inverse=True)
+            place = place.reshape(-1)
+            features = self._family.features(patterns)
+            if isinstance(expectation, ForestExpectation) and expectation.serves(self._family):
+                moments = _in_blocks(expectation, self._family, patterns, watch)
+            else:
+                first = _first_of_each(place, len(patterns))
+                moments = stacked([self._at(rows[i])[1] for i in watch(first)])
+            return self._fitted(taken(features, place), moments.taken(place), predictions)
+        found = [self._at(row) for row in watch(rows)]
+        return self._fitted(
+            stacked_features([d for d, _ in found]), stacked([m for _, m in found]), predictions
         )
 
-    def _surrogate(self, design: ProductDesign, moments: Moments, prediction: Floats) -> Surrogate:
-        if self._penalty == 0:
-            return least_squares(design, moments)
-        return ridge(design, moments, prediction, penalty=self._penalty)
+    def _at(self, row: Floats) -> tuple[ProductDesign, Moments]:
+        design = self._family.at(row)
+        return design, self._expectation.moments(design, row)
+
+    def _fitted(self, features: FeatureTable, moments: Moments, predictions: Floats) -> Fitted:
+        if self._penalty is None:
+            surrogate = least_squares(features, moments)
+        else:
+            surrogate = ridge(features, moments, predictions, penalty=self._penalty)
+        return Fitted(
+            values=surrogate.coef,
+            standard_errors=surrogate.standard_errors,
+            intercepts=surrogate.intercept,
+            surrogate_predictions=surrogate.intercept + weighted_sum(features.at_instance, surrogate.coef),
+            fidelity=surrogate.fidelity,
+            calls=moments.calls,
+            converged=moments.converged,
+        )
+
+
+def _in_blocks(
+    expectation: ForestExpectation, family: ProductFamily, patterns: Ints, watch: Watch
+) -> Moments:
+    starts = range(0, len(patterns), _PATTERNS)
+    return joined([expectation.many(family, patterns[i : i + _PATTERNS]) for i in watch(starts)])
+
+
+def _first_of_each(place: Ints, count: int) -> Ints:
+    first = np.zeros(count, dtype=np.int64)
+    first[place[::-1]] = np.arange(len(place))[::-1]
+    return first

@@ -69,8 +69,13 @@ class Coordinate(Protocol):
         """What the functionals need of m functions."""
         ...
 
-    def functionals(self, table: Table) -> tuple[Floats, Floats]:
-        """mean(g) and contrast(g), both (m,)."""
+    @property
+    def mixing(self) -> Floats:
+        """(2, 2): mean and contrast are mixing @ basis."""
+        ...
+
+    def basis(self, table: Table) -> Floats:
+        """Two linear functionals of m functions, (m, 2), that mean and contrast are mixed from."""
         ...
 
     def draw(self, level: Floats) -> tuple[Floats, Floats]:
@@ -127,12 +132,14 @@ class IndicatorCoordinate:
     def tabulate(self, function: Function) -> Table:
         return Table(self.marginal.expect(function))
 
-    def functionals(self, table: Table) -> tuple[Floats, Floats]:
-        on = table.values[:, self.cell]
-        if self.exclusion == 0.0:
-            return on, np.zeros_like(on)
-        off = table.values @ self.elsewhere
-        return self.inclusion * on + self.exclusion * off, on - off
+    @property
+    def mixing(self) -> Floats:
+        varies = float(self.exclusion > 0.0)
+        return np.array([[self.inclusion, self.exclusion], [varies, -varies]])
+
+    def basis(self, table: Table) -> Floats:
+        """E[g | z = 1] and E[g | z = 0]."""
+        return np.stack([table.values[:, self.cell], table.values @ self.elsewhere], axis=1)
 
     def draw(self, level: Floats) -> tuple[Floats, Floats]:
         probability = self.exclusion * self.elsewhere
@@ -166,12 +173,15 @@ class SlopeCoordinate:
     def tabulate(self, function: Function) -> Table:
         return Table(*_slope_table(self.marginal, function))
 
-    def functionals(self, table: Table) -> tuple[Floats, Floats]:
+    @property
+    def mixing(self) -> Floats:
+        return np.eye(2)
+
+    def basis(self, table: Table) -> Floats:
+        """Mean and contrast themselves."""
         mean = table.values @ self.probability
-        if self.variance == 0.0:
-            return mean, np.zeros_like(mean)
         covariance = _covariance(table, self.marginal, self.probability, self.center)
-        return mean, covariance / self.variance
+        return np.stack([mean, covariance / self.variance if self.variance > 0 else 0.0 * mean], axis=1)
 
     def draw(self, level: Floats) -> tuple[Floats, Floats]:
         cell, inside = _split_level(level, self.probability)
@@ -189,8 +199,10 @@ def _slope_table(law: Marginal, function: Function) -> tuple[Floats, Floats]:
 def _covariance(table: Table, law: Marginal, probability: Floats, center: float) -> Floats:
     """Cov(x, g) = Σ_b q_b (E[(x - m_b) g | b] + (m_b - m) E[g | b])."""
     assert table.moments is not None  # noqa: S101 - a slope's tables always have them
-    within = table.moments @ probability
-    return np.asarray(within + table.values @ (probability * (law.means - center)))
+    within = table.moments @ probability + table.values @ (probability * (law.means - center))
+    # means are rounded, so that x less its mean has itself a mean: it must not be taken for a covariance
+    drift = probability @ (law.drifts + (law.means - center))
+    return np.asarray(within - drift * (table.values @ probability))
 
 
 def _split_level(level: Floats, probability: Floats) -> tuple[Ints, Floats]:
@@ -201,3 +213,9 @@ def _split_level(level: Floats, probability: Floats) -> tuple[Ints, Floats]:
     cell = np.searchsorted(upper, level, side="right")
     inside = (level - (upper[cell] - share[cell])) / share[cell]
     return cell, np.clip(inside, 0.0, 1.0)
+
+
+def functionals(coordinate: Coordinate, table: Table) -> tuple[Floats, Floats]:
+    """mean(g) and contrast(g) of m functions, both (m,)."""
+    mixed = coordinate.basis(table) @ coordinate.mixing.T
+    return mixed[:, 0], mixed[:, 1]

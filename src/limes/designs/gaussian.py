@@ -86,8 +86,7 @@ class GaussianPieces:
         )
         return product, exponent + np.log(product.area) - np.log(self.area)
 
-    # -- what a one-dimensional function may ask of a density
-    # ---------------------------------------------------
+    # -- what a one-dimensional function may ask of a density ------------------------------------------
 
     def expect(self, function: Function) -> Floats:
         """∫ function d(piece), (m, P)."""
@@ -105,6 +104,10 @@ class GaussianPieces:
     def identity(self) -> Floats:
         """∫ x, (1, P)."""
         return (self.weight * self.mean)[None, :]
+
+    def square(self) -> Floats:
+        """∫ x², (1, P)."""
+        return (self.weight * (self.variance + self.mean**2))[None, :]
 
     def quadrature(self, shape: Callable[[Floats], Floats], breaks: Sequence[float]) -> Floats:
         """∫ shape(x), (1, P)."""
@@ -161,20 +164,28 @@ class GaussianPieces:
         return left, right
 
     @cached_property
+    def offset(self) -> Floats:
+        """Mean of each piece less its anchor, (P,): keeps the digits that the mean itself rounds off."""
+        t, w = self._rule
+        return np.asarray((w * t).sum(axis=-1))
+
+    @property
     def mean(self) -> Floats:
         """Mean of each piece, (P,)."""
-        t, w = self._rule
-        return np.asarray(self.anchor + (w * t).sum(axis=-1))
+        return self.anchor + self.offset
 
     @cached_property
     def variance(self) -> Floats:
         """Variance of each piece, (P,)."""
-        t, w = self._rule
-        centred = t - (w * t).sum(axis=-1, keepdims=True)
-        return np.asarray((w * centred**2).sum(axis=-1))
+        return self.central(2)
 
-    # -- plumbing
-    # ----------------------------------------------------------------------------------------------
+    def central(self, power: int) -> Floats:
+        """E(x - mean) ** power of each piece, (P,)."""
+        t, w = self._rule
+        centred = t - self.offset[..., None]
+        return np.asarray((w * centred**power).sum(axis=-1))
+
+    # -- plumbing --------------------------------------------------------------------------------------
 
     def _partly(
         self,
@@ -220,7 +231,8 @@ class GaussianPieces:
             lambda x: integrand(np.array([x]))[0],
             start,
             end,
-            epsabs=_QUADRATURE_ASKED * size,
+            # not 0, which no error is smaller than, where the function vanishes
+            epsabs=max(_QUADRATURE_ASKED * size, 1e-300),
             epsrel=_QUADRATURE_ASKED,
             points=[p for p in sorted({anchor, *breaks}) if start < p < end],
             limit=2000,
@@ -243,13 +255,17 @@ class CentredPieces:
     pieces: GaussianPieces
     origin: Floats
 
+    @property
+    def _mean(self) -> Floats:
+        return self.pieces.offset + (self.pieces.anchor - self.origin)
+
     def expect(self, function: Function) -> Floats:
         """∫ (x - origin) function d(piece), (m, P)."""
         return function.integrate(self)
 
     def interval(self, lower: Floats, upper: Floats) -> Floats:
         """∫ (x - origin) 1[lower < x <= upper], (m, P)."""
-        whole = self.pieces.weight * (self.pieces.mean - self.origin)
+        whole = self.pieces.weight * self._mean
         return self.pieces._partly(lower, upper, whole, self._interval_moment)  # noqa: SLF001
 
     def _interval_moment(self, pieces: GaussianPieces, piece: Ints, start: Floats, end: Floats) -> Floats:
@@ -263,13 +279,20 @@ class CentredPieces:
     def bump(self, center: Floats, precision: float) -> Floats:
         """∫ (x - origin) exp(-precision (x - center)²/2), (m, P)."""
         product, log_mass = self.pieces.times(center[:, None], precision)
-        return np.asarray(product.weight * np.exp(log_mass) * (product.mean - self.origin))
+        centred_mean = product.offset + (product.anchor - self.origin)
+        return np.asarray(product.weight * np.exp(log_mass) * centred_mean)
 
     def identity(self) -> Floats:
         """∫ (x - origin) x, (1, P)."""
         pieces = self.pieces
-        second = pieces.variance + (pieces.mean - self.origin) * pieces.mean
+        second = pieces.variance + self._mean * pieces.mean
         return (pieces.weight * second)[None, :]
+
+    def square(self) -> Floats:
+        """∫ (x - origin) x², (1, P)."""
+        pieces, mean, variance = self.pieces, self.pieces.mean, self.pieces.variance
+        third = pieces.central(3) + 2.0 * mean * variance + (mean - self.origin) * (variance + mean**2)
+        return (pieces.weight * third)[None, :]
 
     def quadrature(self, shape: Callable[[Floats], Floats], breaks: Sequence[float]) -> Floats:
         """∫ (x - origin) shape(x), (1, P)."""

@@ -24,7 +24,7 @@ from limes._arrays import Floats, Ints
 from limes.designs.atoms import Atoms
 from limes.designs.gaussian import CentredPieces, GaussianPieces
 from limes.exceptions import InputError
-from limes.functions import Function, Identity
+from limes.functions import Function, Identity, Interval
 
 Measure = GaussianPieces | CentredPieces | Atoms
 
@@ -103,6 +103,11 @@ class Marginal:
     def means(self) -> Floats:
         """E[x | cell], (p,)."""
         return np.asarray(self.expect(Identity())[0])
+
+    @cached_property
+    def drifts(self) -> Floats:
+        """E[x - rounded mean of the cell | cell], (p,)."""
+        return np.asarray(self.expect_centred(_EVERYWHERE)[0])
 
     @property
     def is_point(self) -> bool:
@@ -186,6 +191,9 @@ def marginal(
     if not np.array_equal(np.unique(owners), np.arange(cells.count)):
         raise InputError("every cell needs a law inside it")
     return Marginal(cells, _log(mass / mass.sum()), tuple(m for m, _ in parts), owners)
+
+
+_EVERYWHERE = Interval(np.array([-np.inf]), np.array([np.inf]), np.array([True]))
 
 
 def _log(x: Floats) -> Floats:

@@ -12,7 +12,7 @@ diagonal and every column can be dealt with alone (``coordinates.py``).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,6 +21,7 @@ import numpy as np
 from limes._arrays import Bools, Floats, Ints
 from limes.designs.columns import marginals_from_bins
 from limes.designs.coordinates import Coordinate, IndicatorCoordinate, SlopeCoordinate
+from limes.designs.features import FeatureTable
 from limes.designs.marginals import Marginal
 from limes.designs.weights import BinWeights, Weights, named_weights
 from limes.exceptions import InputError
@@ -29,6 +30,8 @@ from limes.exceptions import InputError
 @dataclass(frozen=True, eq=False)
 class ProductDesign:
     """Independent columns under the weighted law w, at one instance.
+
+    ``family`` and ``cells`` (d,) are kept where the family's laws are the same at every instance.
 
     ``limes.limit(design, form)`` explains a form under it. Built by :class:`ProductFamily` from a
     background, or by :meth:`from_bins` from statistics alone.
@@ -46,6 +49,8 @@ class ProductDesign:
     """
 
     coordinates: tuple[Coordinate, ...]
+    family: ProductFamily | None = None
+    cells: Ints | None = None
 
     @classmethod
     def from_bins(
@@ -117,15 +122,10 @@ class ProductDesign:
         """h_j(ξ), (d,): ones, or the instance's own values for slopes."""
         return np.array([c.at_instance for c in self.coordinates])
 
-    @property
-    def log_weight(self) -> float:
-        """Log E[π] before tilting: how much of the unweighted law the weights keep."""
-        return float(sum(c.log_weight for c in self.coordinates))
-
-    def solve(self, gamma: Floats) -> Floats:
-        """Σ⁻¹Γ for centred Γ_j = Cov_w(h_j, f), (d, ...) -> (d, ...); 0 for columns that cannot vary."""
-        variance = self.variance.reshape(-1, *(1,) * (gamma.ndim - 1))
-        return np.divide(gamma, variance, out=np.zeros_like(gamma), where=variance > 0)
+    @cached_property
+    def log_weight(self) -> Floats:
+        """Log E[π] before tilting, (): how much of the unweighted law the weights keep."""
+        return np.array(sum(c.log_weight for c in self.coordinates))
 
     def draw(self, levels: Floats) -> tuple[Floats, Floats]:
         """Rows x and features h of the tilted law from points of the unit cube, (n, d) -> (n, d), (n, d)."""
@@ -159,20 +159,45 @@ class ProductFamily:
         located = [m.cells.locate(rows[:, j]) for j, m in enumerate(self.marginals)]
         return np.stack(located, axis=1)
 
-    def key(self, row: Floats) -> bytes:
-        """Rows with equal keys have equal designs: the cells decide, unless distances count."""
-        if isinstance(self.weights, BinWeights) and self.slopes is None:
-            return self.cells(row[None, :]).tobytes()
-        return row.tobytes()
+    @property
+    def by_cell(self) -> bool:
+        """Whether a row's cells alone decide its design: not where distances count."""
+        return isinstance(self.weights, BinWeights) and self.slopes is None
 
     def at(self, row: Floats) -> ProductDesign:
         """The design at one instance (d,)."""
         cells = self.cells(row[None, :])[0]
-        return ProductDesign(tuple(self._coordinate(j, row, cells) for j in range(row.size)))
+        if self.by_cell:
+            chosen = tuple(self.variants[j][b] for j, b in enumerate(cells))
+            return ProductDesign(chosen, self, cells)
+        return ProductDesign(
+            tuple(self._coordinate(j, float(row[j]), int(cells[j])) for j in range(row.size))
+        )
 
-    def _coordinate(self, j: int, row: Floats, cells: Ints) -> Coordinate:
+    @cached_property
+    def variants(self) -> tuple[tuple[Coordinate, ...], ...]:
+        """Of each column, its coordinate at an instance in each cell; for families that go by cell."""
+        return tuple(
+            tuple(self._coordinate(j, np.nan, b) for b in range(law.cells.count))
+            for j, law in enumerate(self.marginals)
+        )
+
+    def features(self, cells: Ints) -> FeatureTable:
+        """Features of the designs at n rows, given their cells (n, d); for families that go by cell."""
+
+        def looked_up(number: Callable[[Coordinate], float]) -> Floats:
+            columns = [np.array([number(c) for c in column]) for column in self.variants]
+            return np.stack([column[cells[:, j]] for j, column in enumerate(columns)], axis=1)
+
+        return FeatureTable(
+            inclusion=looked_up(lambda c: c.center),
+            variance=looked_up(lambda c: c.variance),
+            at_instance=looked_up(lambda c: c.at_instance),
+            log_weight=looked_up(lambda c: c.log_weight).sum(axis=1),
+        )
+
+    def _coordinate(self, j: int, x: float, cell: int) -> Coordinate:
         scale = 1.0 if self.scales is None else float(self.scales[j])
-        law, x = self.marginals[j], float(row[j])
         if self.slopes is not None and self.slopes[j]:
-            return SlopeCoordinate.tilted(law, x, scale=scale, weights=self.weights)
-        return IndicatorCoordinate.tilted(law, x, int(cells[j]), scale=scale, weights=self.weights)
+            return SlopeCoordinate.tilted(self.marginals[j], x, scale=scale, weights=self.weights)
+        return IndicatorCoordinate.tilted(self.marginals[j], x, cell, scale=scale, weights=self.weights)

@@ -39,9 +39,4 @@ class CombinedExpectation:
         found = [part.moments(design, row) for part in self.parts]
         mean = self.intercept + sum(w * m.mean for w, m in zip(self.weights, found, strict=True))
         gamma = np.sum([w * m.gamma for w, m in zip(self.weights, found, strict=True)], axis=0)
-        return Moments(
-            mean=np.asarray(mean),
-            gamma=gamma,
-            gamma_errors=np.zeros_like(gamma),
-            variance=np.full(np.shape(mean), np.nan),
-        )
+        return Moments.exact(np.asarray(mean), np.asarray(gamma))

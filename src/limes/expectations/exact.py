@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 
 from limes._arrays import Floats
-from limes.designs.coordinates import Coordinate, Table
+from limes.designs.coordinates import Coordinate, Table, functionals
 from limes.designs.marginals import Marginal
 from limes.designs.product import ProductDesign
 from limes.exceptions import InputError, ModelError
@@ -56,19 +56,14 @@ class ExactExpectation:
                 f"the design has {design.size} columns, the form ({type(self._form).__name__}) "
                 f"has {self._form.size}"
             )
-        functionals: dict[int, tuple[Floats, Floats]] = {}
+        found: dict[int, tuple[Floats, Floats]] = {}
         for j, function in enumerate(self._reduced.functions):
             if function is not None:
                 coordinate = design.coordinates[j]
-                functionals[j] = coordinate.functionals(self._table(j, coordinate, function))
-        mean, contrast = _COMBINE[type(self._reduced)](self._reduced, functionals)
+                found[j] = functionals(coordinate, self._table(j, coordinate, function))
+        mean, contrast = _COMBINE[type(self._reduced)](self._reduced, found)
         variance = design.variance.reshape(-1, *(1,) * mean.ndim)
-        return Moments(
-            mean=mean,
-            gamma=contrast * variance,
-            gamma_errors=np.zeros_like(contrast),
-            variance=np.full(mean.shape, np.nan),
-        )
+        return Moments.exact(mean, contrast * variance)
 
     def _table(self, j: int, coordinate: Coordinate, function: Function) -> Table:
         known = self._tables.get(j)
@@ -86,27 +81,27 @@ class ExactExpectation:
 Functionals = Mapping[int, tuple[Floats, Floats]]
 
 
-def _sum(form: Sum, functionals: Functionals) -> tuple[Floats, Floats]:
+def _sum(form: Sum, found: Functionals) -> tuple[Floats, Floats]:
     mean = form.intercept.astype(np.float64)
     contrast = np.zeros((len(form.functions), *form.intercept.shape))
-    for j, (average, difference) in functionals.items():
+    for j, (average, difference) in found.items():
         mean = mean + np.tensordot(average, form.loadings[j], axes=1)
         contrast[j] = np.tensordot(difference, form.loadings[j], axes=1)
     return mean, contrast
 
 
-def _sum_of_products(form: SumOfProducts, functionals: Functionals) -> tuple[Floats, Floats]:
+def _sum_of_products(form: SumOfProducts, found: Functionals) -> tuple[Floats, Floats]:
     mean = form.intercept.astype(np.float64)
     contrast = np.zeros((len(form.functions), *form.intercept.shape))
-    columns = list(functionals)
+    columns = list(found)
     step = max(1, _BLOCK // max(1, len(columns)))
     for start in range(0, len(form.coef), step):
         block = slice(start, start + step)
         coef = form.coef[block]
-        others, whole = _products_without_one([functionals[j][0][block] for j in columns], len(coef))
+        others, whole = _products_without_one([found[j][0][block] for j in columns], len(coef))
         mean = mean + np.tensordot(whole, coef, axes=1)
         for j, rest in zip(columns, others, strict=True):
-            contrast[j] += np.tensordot(functionals[j][1][block] * rest, coef, axes=1)
+            contrast[j] += np.tensordot(found[j][1][block] * rest, coef, axes=1)
     return mean, contrast
 
 

@@ -126,8 +126,8 @@ def _estimate(
         gamma=(coef[1:] * scale).reshape(shape),
         gamma_errors=(errors[1:] * scale).reshape(shape),
         variance=f2.var(axis=0).reshape(outputs),
-        calls=len(f),
-        converged=tolerance is None or bool((errors[1:] <= tolerance).all()),
+        calls=np.array(len(f)),
+        converged=np.array(tolerance is None or bool((errors[1:] <= tolerance).all())),
     )
 
 

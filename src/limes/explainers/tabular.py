@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cached_property
+from collections.abc import Callable
+from functools import cached_property, partial
 from typing import Any, Never
 
 import numpy as np
@@ -22,7 +22,7 @@ from limes.explainers.options import check_choice, check_count, check_size, refu
 from limes.explainers.table import Table
 from limes.explanation import Explanation
 from limes.models.outputs import Asker, resolve
-from limes.models.read import check_against, read_output
+from limes.models.read import adds_alike, check_against, read_output
 from limes.models.reductions import BlackBox
 from limes.pipeline import METHODS, Method, Pipeline, Sampling, expectation_of
 
@@ -153,11 +153,11 @@ class TabularExplainer:
             scales=self._scales(),
         )
         self._cells = family.cells
-        self._fixed = [
+        self._fixed = tuple(
             f"{column.name} does not vary in the background (it has one cell): its coefficient is 0"
             for column, law, slope in zip(self._table.columns, self._marginals, slopes, strict=True)
             if law.is_point or (law.cells.count == 1 and not slope)
-        ]
+        )
         wanted = resolve(model, output)
         self._ask = Asker(model, wanted, self._table.decode)
         # asked before it is read: a model that is not fitted, or fails on this table, says so itself
@@ -165,9 +165,15 @@ class TabularExplainer:
         form = read_output(model, wanted, self._table.decode, schema=self._table.schema)
         self._reason = form.reason if isinstance(form, BlackBox) else "asked for by method='sampled'"
         expectation = expectation_of(form, self._ask, method=method, sampling=sampling)
+        self._predict: Callable[[Floats], Floats] = self._ask
         if expectation.method == "exact" and not isinstance(form, BlackBox):
             check_against(model, self._ask, form, self._some_rows())
-        self._pipeline = Pipeline(family, expectation, penalty=check_size("ridge", ridge, zero=True))
+            if adds_alike(model):
+                self._predict = form.predict
+        alpha = check_size("ridge", ridge, zero=True)
+        # lime fits slopes on standardised columns: its penalty is per standard deviation
+        unit = np.where(slopes, self._scales(), 1.0)
+        self._pipeline = Pipeline(family, expectation, penalty=alpha * unit**2 if alpha > 0 else None)
         self._provenance = {
             **({"meaning": _SLOPE_MEANING} if bins is None else {}),
             "limes": __version__,
@@ -218,8 +224,10 @@ class TabularExplainer:
             If the model fails.
         """
         rows = self._table.encode(X)
-        predictions = np.concatenate([self._ask(rows[i : i + _BATCH]) for i in range(0, len(rows), _BATCH)])
-        fitted = self._pipeline.explain(_watched(rows, show=progress), predictions)
+        starts = range(0, len(rows), _BATCH)
+        predictions = np.concatenate([self._predict(rows[i : i + _BATCH]) for i in starts])
+        watch = partial(_watched, show=progress and len(rows) > 1)
+        fitted = self._pipeline.explain(rows, predictions, watch=watch)
         return Explanation(
             values=fitted.values,
             standard_errors=fitted.standard_errors,
@@ -236,9 +244,9 @@ class TabularExplainer:
             data=self._table.originals(rows),
             method=self.method,
             reason=self._reason if self.method == "sampled" else "",
-            calls=np.array(fitted.calls),
-            row_converged=np.array(fitted.converged),
-            row_warnings=tuple(tuple(self._warnings(row)) for row in rows),
+            calls=fitted.calls,
+            row_converged=fitted.converged,
+            row_warnings=self._warnings(rows),
             provenance=self._provenance,
         )
 
@@ -271,19 +279,23 @@ class TabularExplainer:
         spread = np.linspace(0, len(matrix) - 1, min(_CHECKED_ROWS, len(matrix)))
         return matrix[spread.astype(np.int64)]
 
-    def _warnings(self, row: Floats) -> Iterator[str]:
-        for j, column in enumerate(self._table.columns):
-            low, high = self._range[:, j]
-            if not column.categorical and (row[j] < low or row[j] > high):
-                value, low_text, high_text = number_texts([row[j], low, high])
-                yield (
-                    f"{column.name} = {value} lies outside the background's range [{low_text}, {high_text}]; "
-                    "it is explained as if it lay in the outermost bin"
-                )
-        yield from self._fixed
+    def _warnings(self, rows: Floats) -> tuple[tuple[str, ...], ...]:
+        low, high = self._range
+        outside = self._table.numeric & ((rows < low) | (rows > high))
+        found = [self._fixed] * len(rows)
+        for i in np.flatnonzero(outside.any(axis=1)):
+            found[i] = (*(self._outside(j, rows[i, j]) for j in np.flatnonzero(outside[i])), *self._fixed)
+        return tuple(found)
+
+    def _outside(self, j: int, x: float) -> str:
+        value, low, high = number_texts([x, *self._range[:, j]])
+        return (
+            f"{self._table.names[j]} = {value} lies outside the background's range [{low}, {high}]; "
+            "it is explained as if it lay in the outermost bin"
+        )
 
 
-def _watched(rows: Floats, *, show: bool) -> Any:
+def _watched(steps: Any, *, show: bool) -> Any:
     from tqdm.auto import tqdm
 
-    return tqdm(rows, desc="explaining", unit="row", delay=1.0, disable=not show or len(rows) == 1)
+    return tqdm(steps, desc="explaining", delay=1.0, disable=not show)

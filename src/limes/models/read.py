@@ -17,7 +17,7 @@ from limes._arrays import Floats
 from limes.exceptions import ReadMismatchError
 from limes.models.outputs import Asker, Output, resolve
 from limes.models.reductions import BlackBox, Form
-from limes.models.registry import READERS, Entry
+from limes.models.registry import EXACT_TOLERANCE, READERS, Entry
 from limes.models.schema import Schema
 
 
@@ -89,6 +89,11 @@ def read_form(model: Any, method: str, schema: Schema | None) -> Form:
     module, function = _entry(type(model)).reader.split(":")
     reader: Reader = getattr(import_module(f"limes.models.{module}"), function)
     return reader(model, method, schema)
+
+
+def adds_alike(model: Any) -> bool:
+    """Whether forms of the model's class predict what it predicts up to float64 rounding."""
+    return _entry(type(model)).tolerance <= EXACT_TOLERANCE
 
 
 def check_against(model: Any, ask: Callable[[Floats], Floats], form: Form, rows: Floats) -> None:

@@ -101,30 +101,16 @@ class Forest:
 
     def predict(self, x: Floats) -> Floats:
         """Values (n, ...) at rows (n, d)."""
-        x = np.asarray(x, dtype=np.float64)
-        total = np.broadcast_to(self.intercept, (len(x), *self.value.shape[1:])).copy()
-        for root in self.roots:
-            total += self.value[self._leaf(x, int(root))]
-        return total
+        from limes.models.traverse import add_leaves
 
-    def _leaf(self, x: Floats, root: int) -> Ints:
-        node = np.full(len(x), root)
-        rows = np.arange(len(x)) if self.feature[root] >= 0 else np.empty(0, dtype=np.int64)
-        while rows.size:
-            here = node[rows]
-            tested = x[rows, self.feature[here]]
-            goes_left = np.where(np.isnan(tested), self.missing_left[here], tested <= self.threshold[here])
-            by_set = np.flatnonzero((self.set_of[here] >= 0) & ~np.isnan(tested))
-            if by_set.size:
-                goes_left[by_set] = self._in_set(self.set_of[here[by_set]], tested[by_set])
-            node[rows] = np.where(goes_left, self.left[here], self.right[here])
-            rows = rows[self.feature[node[rows]] >= 0]
-        return node
-
-    def _in_set(self, which: Ints, code: Floats) -> Bools:
-        known = (code >= 0) & (code < self.sets.shape[1]) & (code == np.floor(code))
-        found = self.sets[which, np.where(known, code, 0).astype(np.int64)] & known
-        return np.asarray(found, dtype=np.bool_)
+        x = np.ascontiguousarray(x, dtype=np.float64)
+        value = self.value.reshape(self.value.shape[0], -1)
+        total = np.zeros((len(x), value.shape[1]))
+        add_leaves(
+            *(x, self.feature, self.threshold, self.left, self.right),
+            *(self.missing_left, self.set_of, self.sets, value, self.roots, total),
+        )
+        return np.asarray(total.reshape((len(x), *self.value.shape[1:])) + self.intercept)
 
     def boxes(self) -> Boxes:
         """The leaves, each as a box; for trees that split by thresholds only."""
@@ -151,15 +137,18 @@ class Forest:
             lower[right, j] = np.maximum(lower[right, j], cut)
         return lower, upper, missing
 
-    def _allowed(self, column: int) -> Bools:
-        """Which categories of a column reach every node, (N, L)."""
+    def reaching(self, column: int) -> tuple[Bools, Bools]:
+        """Which categories of a column reach every node, (N, L), and whether a missing value does, (N,)."""
         allowed = np.ones((self.feature.size, self.sets.shape[1]), dtype=np.bool_)
+        missing = np.ones(self.feature.size, dtype=np.bool_)
         for nodes, left, right in self._levels():
             here = (self.feature[nodes] == column)[:, None]
             goes_left = self.sets[self.set_of[nodes]]
             allowed[left] = allowed[nodes] & (goes_left | ~here)
             allowed[right] = allowed[nodes] & ~(goes_left & here)
-        return allowed
+            missing[left] = missing[nodes] & (self.missing_left[nodes] | ~here[:, 0])
+            missing[right] = missing[nodes] & ~(self.missing_left[nodes] & here[:, 0])
+        return allowed, missing
 
     def _levels(self) -> Sequence[tuple[Ints, Ints, Ints]]:
         """Inner nodes and their children, parents before children."""
@@ -178,7 +167,8 @@ class Forest:
 
         def function(j: int) -> Function | None:
             if j in by_set:
-                return Members(self._allowed(j)[leaf], missing[leaf, j])
+                allowed, _ = self.reaching(j)
+                return Members(allowed[leaf], missing[leaf, j])
             if not (self.feature == j).any():
                 return None
             return Interval(lower[leaf, j], upper[leaf, j], missing[leaf, j])

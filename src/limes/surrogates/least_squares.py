@@ -5,27 +5,38 @@ from __future__ import annotations
 import numpy as np
 
 from limes._arrays import Floats
-from limes.designs.product import ProductDesign
+from limes.designs.features import Features, solve, weighted_sum
 from limes.expectations.moments import Moments
 from limes.surrogates.surrogate import Surrogate
 
 
-def least_squares(design: ProductDesign, moments: Moments) -> Surrogate:
+def least_squares(design: Features, moments: Moments) -> Surrogate:
     """Fit the surrogate that minimises E_w (f - g)²: what LIME converges to.
 
-    coef = Σ⁻¹Γ (centred), intercept = E_w f - Σ_j α_j β_j.  Source: Garreau & von Luxburg 2022, Theorem 1.
+    coef = Σ⁻¹Γ (centred), intercept = E_w f - Σ_j α_j β_j.
+
+    Parameters
+    ----------
+    design
+        One design, or a table of n.
+    moments
+        Of f under it, or under each of them (one more leading axis).
+
+    References
+    ----------
+    Garreau & von Luxburg 2022, Theorem 1.
     """
-    coef = design.solve(moments.gamma)
+    coef = solve(design, moments.gamma)
     return Surrogate(
-        intercept=np.asarray(moments.mean - design.inclusion @ coef),
+        intercept=np.asarray(moments.mean - weighted_sum(design.inclusion, coef)),
         coef=coef,
-        standard_errors=design.solve(moments.gamma_errors),
-        fidelity=explained(coef, moments),
+        standard_errors=solve(design, moments.gamma_errors),
+        fidelity=_explained(coef, moments, axis=design.inclusion.ndim - 1),
     )
 
 
-def explained(coef: Floats, moments: Moments) -> Floats:
-    """R² = Σ β_j Γ_j / Var_w f, at most 1."""
+def _explained(coef: Floats, moments: Moments, *, axis: int) -> Floats:
+    """R² = Σ β_j Γ_j / Var_w f, at most 1; NaN where the variance is not known or zero."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = (coef * moments.gamma).sum(axis=0) / moments.variance
+        ratio = (coef * moments.gamma).sum(axis=axis) / moments.variance
     return np.where(moments.variance > 0, np.minimum(ratio, 1.0), np.nan)

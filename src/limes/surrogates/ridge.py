@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from limes._arrays import Floats
-from limes.designs.product import ProductDesign
+from limes.designs.features import Features, aligned, weighted_sum
 from limes.expectations.moments import Moments
 from limes.surrogates.least_squares import least_squares
 from limes.surrogates.surrogate import Surrogate
@@ -17,26 +17,28 @@ LIME_SAMPLES = 5000
 
 
 def ridge(
-    design: ProductDesign,
+    design: Features,
     moments: Moments,
     prediction: Floats,
     *,
-    penalty: float = 1.0,
+    penalty: float | Floats = 1.0,
     samples: int = LIME_SAMPLES,
 ) -> Surrogate:
     r"""Fit b = (S + penalty·I)⁻¹ s, with an unpenalised intercept.
 
-    S and s are the centred weighted sums that ``samples`` rows have in expectation: the instance itself, with
-    weight 1, and samples - 1 rows drawn from the background's law, of total weight (samples - 1)·C, C = E[π].
-    For an ordinary bandwidth b_j ≈ β_j n C v_j / (n C v_j + penalty); for a narrow one the instance dominates
-    and shrinks everything towards 0, which the unpenalised limit does not.
+    S and s are the centred weighted sums that ``samples`` rows have in expectation: the instance itself,
+    with weight 1, and samples - 1 rows drawn from the background's law, of total weight (samples - 1)·C, C
+    = E[π]. For an ordinary bandwidth b_j ≈ β_j n C v_j / (n C v_j + penalty); for a narrow one the instance
+    dominates and shrinks everything towards 0, which the unpenalised limit does not. It is a ratio of
+    expected sums: where only a few rows share the instance's bins (n·C of order 1), the mean of ``lime``'s
+    results differs from it.
 
     Parameters
     ----------
     prediction
         f(ξ), () or (k,).
     penalty
-        ``alpha`` of the ridge; ``lime`` uses 1.
+        ``alpha`` of the ridge, or one a feature (d,); ``lime`` uses 1, for slopes per standard deviation.
     samples
         n, the instance's own row included.
 
@@ -45,31 +47,37 @@ def ridge(
     ``lime`` 0.2.0.1, ``lime_base.py``; MATHEMATICS: section 2, "Finite n with ridge".
     """
     full = least_squares(design, moments)
-    drawn = (samples - 1) * np.exp(design.log_weight)
+    drawn = (samples - 1) * np.exp(np.asarray(design.log_weight))[..., None]
+    share = drawn / (drawn + 1.0)
     # The instance adds a rank-one term to the diagonal S: its distance from the mean, shrunk.
     step = (design.at_instance - design.inclusion) * (design.variance > 0)
-    share = drawn / (drawn + 1.0)
     diagonal = drawn * design.variance + penalty
-    target = drawn * moments.gamma + share * np.multiply.outer(step, prediction - moments.mean)
+    away = _per_feature(prediction - moments.mean, step)
+    target = aligned(drawn, moments.gamma) * moments.gamma + aligned(share * step, moments.gamma) * away
     coef = _rank_one_solve(diagonal, share, step, target)
-    coef[design.variance == 0] = 0.0
+    coef = np.where(aligned(design.variance, coef) > 0, coef, 0.0)
     mean_feature = (drawn * design.inclusion + design.at_instance) / (drawn + 1.0)
-    mean_value = (drawn * moments.mean + prediction) / (drawn + 1.0)
-    shrunk = np.divide(drawn * design.variance, diagonal)
-    errors = full.standard_errors * shrunk.reshape(-1, *(1,) * (coef.ndim - 1))
+    total = aligned(drawn[..., 0], moments.mean)
+    mean_value = (total * moments.mean + prediction) / (total + 1.0)
     return replace(
         full,
-        intercept=np.asarray(mean_value - mean_feature @ coef),
+        intercept=np.asarray(mean_value - weighted_sum(mean_feature, coef)),
         coef=coef,
-        standard_errors=errors,
+        standard_errors=full.standard_errors * aligned(drawn * design.variance / diagonal, coef),
         fidelity=np.full(moments.mean.shape, np.nan),
     )
 
 
-def _rank_one_solve(diagonal: Floats, share: float, step: Floats, target: Floats) -> Floats:
+def _per_feature(values: Floats, features: Floats) -> Floats:
+    """Values (..., *outputs) with an axis of length 1 for the features (..., d)."""
+    return np.expand_dims(values, features.ndim - 1)
+
+
+def _rank_one_solve(diagonal: Floats, share: Floats, step: Floats, target: Floats) -> Floats:
     """(diag + share · step stepᵀ)⁻¹ target, by Sherman and Morrison."""
-    columns = (-1, *(1,) * (target.ndim - 1))
-    plain = target / diagonal.reshape(columns)
+    plain = target / aligned(diagonal, target)
     scaled = step / diagonal
-    correction = share * (step @ plain) / (1.0 + share * (step @ scaled))
-    return np.asarray(plain - np.multiply.outer(scaled, correction))
+    strength = share[..., 0] / (1.0 + share[..., 0] * (step * scaled).sum(axis=-1))
+    along = weighted_sum(step, plain)
+    correction = aligned(strength, along) * along
+    return np.asarray(plain - aligned(scaled, target) * _per_feature(correction, step))
