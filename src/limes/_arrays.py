@@ -11,3 +11,15 @@ Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 Bools: TypeAlias = NDArray[np.bool_]
 Objects: TypeAlias = NDArray[Any]
+
+
+def distinct_rows(codes: Ints) -> tuple[Ints, Ints]:
+    """Distinct rows of a matrix of small codes >= 0, and the place among them of each row."""
+    sizes = codes.max(axis=0, initial=0) + 1
+    if np.log2(sizes.astype(np.float64)).sum() >= 62:
+        rows, place = np.unique(codes, axis=0, return_inverse=True)
+        return rows, place.reshape(-1)
+    # one number a row, in base of the sizes, sorts ten times faster than rows do
+    number = codes @ np.concatenate([[1], np.cumprod(sizes[:-1])])
+    _, first, place = np.unique(number, return_index=True, return_inverse=True)
+    return codes[first], place

@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from limes._arrays import Bools, Floats, Ints
+from limes._arrays import Bools, Floats, Ints, distinct_rows
 from limes.designs.features import FeatureTable, stacked_features, taken, weighted_sum
 from limes.designs.product import ProductDesign, ProductFamily
 from limes.exceptions import InputError, NotReadableError
@@ -175,11 +175,10 @@ class Pipeline:
         """
         expectation = self._expectation
         if expectation.method == "exact" and self._family.by_cell:
-            patterns, place = np.unique(self._family.cells(rows), axis=0, return_inverse=True)
-            place = place.reshape(-1)
+            patterns, place = distinct_rows(self._family.cells(rows))
             features = self._family.features(patterns)
             if isinstance(expectation, ForestExpectation) and expectation.serves(self._family):
-                moments = _in_blocks(expectation, self._family, patterns, watch)
+                moments = _in_blocks(expectation, self._family, patterns, features, watch)
             else:
                 first = _first_of_each(place, len(patterns))
                 moments = stacked([self._at(rows[i])[1] for i in watch(first)])
@@ -210,10 +209,17 @@ class Pipeline:
 
 
 def _in_blocks(
-    expectation: ForestExpectation, family: ProductFamily, patterns: Ints, watch: Watch
+    expectation: ForestExpectation,
+    family: ProductFamily,
+    patterns: Ints,
+    features: FeatureTable,
+    watch: Watch,
 ) -> Moments:
-    starts = range(0, len(patterns), _PATTERNS)
-    return joined([expectation.many(family, patterns[i : i + _PATTERNS]) for i in watch(starts)])
+    def block(start: int) -> Moments:
+        rows = slice(start, start + _PATTERNS)
+        return expectation.many(family, patterns[rows], features.variance[rows])
+
+    return joined([block(start) for start in watch(range(0, len(patterns), _PATTERNS))])
 
 
 def _first_of_each(place: Ints, count: int) -> Ints:

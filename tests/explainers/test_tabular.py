@@ -214,7 +214,9 @@ def test_sampled_values_equal_enumeration_over_the_background_cells(mixed):
     masses = [cells[c].value_counts(normalize=True) for c in cells]
     grid = pd.MultiIndex.from_product([m.index for m in masses], names=list(cells)).to_frame(index=False)
     z = np.stack([(grid[c] == cells[c].iloc[0]).to_numpy() for c in grid], axis=1)
-    weights = np.prod([grid[c].map(m).to_numpy(dtype=float) for c, m in zip(grid, masses, strict=True)], axis=0)
+    weights = np.prod(
+        [grid[c].map(m).to_numpy(dtype=float) for c, m in zip(grid, masses, strict=True)], axis=0
+    )
     weights *= np.exp(-0.5 * (~z).sum(axis=1) / 1.5**2)
     values = (grid["gain"] == 0) * grid["job"].map(worth)
     values += np.where(grid["age"] == -1, 3.0, -1.0) * (1 + grid["member"]) * grid["job"].map(worth)

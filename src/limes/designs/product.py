@@ -12,7 +12,7 @@ diagonal and every column can be dealt with alone (``coordinates.py``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -184,17 +184,17 @@ class ProductFamily:
 
     def features(self, cells: Ints) -> FeatureTable:
         """Features of the designs at n rows, given their cells (n, d); for families that go by cell."""
+        center, variance, at_instance, log_weight = self._numbers[:, np.arange(cells.shape[1]), cells]
+        return FeatureTable(center, variance, at_instance, log_weight.sum(axis=1))
 
-        def looked_up(number: Callable[[Coordinate], float]) -> Floats:
-            columns = [np.array([number(c) for c in column]) for column in self.variants]
-            return np.stack([column[cells[:, j]] for j, column in enumerate(columns)], axis=1)
-
-        return FeatureTable(
-            inclusion=looked_up(lambda c: c.center),
-            variance=looked_up(lambda c: c.variance),
-            at_instance=looked_up(lambda c: c.at_instance),
-            log_weight=looked_up(lambda c: c.log_weight).sum(axis=1),
-        )
+    @cached_property
+    def _numbers(self) -> Floats:
+        """(4, d, widest): center, variance, value at the instance and log weight of every variant."""
+        found = np.zeros((4, len(self.variants), max(len(column) for column in self.variants)))
+        for j, column in enumerate(self.variants):
+            for b, c in enumerate(column):
+                found[:, j, b] = c.center, c.variance, c.at_instance, c.log_weight
+        return found
 
     def _coordinate(self, j: int, x: float, cell: int) -> Coordinate:
         scale = 1.0 if self.scales is None else float(self.scales[j])

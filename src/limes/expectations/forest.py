@@ -16,17 +16,16 @@ nodes × cells, made once, serve all rows. Smooth weights and slopes have a law 
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from types import ModuleType
 from typing import Literal
 
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
+from limes._threads import WORKERS, in_threads
 from limes.designs.coordinates import Coordinate, Table
 from limes.designs.product import ProductDesign, ProductFamily
 from limes.exceptions import InputError
@@ -42,7 +41,6 @@ _FEW = 8
 _WORTH_SHARING = 50_000
 # Tables of nodes × cells beyond this size are not made; rows then get a table each.
 _LARGEST_TABLE = 2 << 30
-_WORKERS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class ForestExpectation:
@@ -78,15 +76,15 @@ class ForestExpectation:
         widest = max(law.cells.count for law in family.marginals)
         return family.by_cell and 16 * widest * self._layout.column.size <= _LARGEST_TABLE
 
-    def many(self, family: ProductFamily, cells: Ints) -> Moments:
-        """Moments under the designs at n rows given by their cells (n, d); one more leading axis."""
+    def many(self, family: ProductFamily, cells: Ints, variance: Floats) -> Moments:
+        """Moments under the designs at n rows, given their cells and Var_w h, both (n, d)."""
         self._check(len(family.marginals))
         tables = self._shared(family)
         n, d = cells.shape
         if n <= _FEW:
             rows = [self._row(tables, row) for row in cells]
             mean, contrast = (np.stack(part) for part in zip(*rows, strict=True))
-            return self._moments(mean, contrast, family.features(cells).variance)
+            return self._moments(mean, contrast, variance)
         mean = np.zeros((n, self._layout.value.shape[1]))
         contrast = np.zeros((n, d, self._layout.value.shape[1]))
         explain = partial(_kernels().explain_block, *self._layout.for_blocks, tables.ratio, tables.change)
@@ -95,8 +93,8 @@ class ForestExpectation:
             rows = slice(start, start + _BLOCK)
             explain(np.ascontiguousarray(cells[rows].T), mean[rows], contrast[rows])
 
-        _in_threads(block, range(0, n, _BLOCK))
-        return self._moments(mean, contrast, family.features(cells).variance)
+        in_threads(block, range(0, n, _BLOCK))
+        return self._moments(mean, contrast, variance)
 
     def _check(self, columns: int) -> None:
         if columns != self._layout.columns:
@@ -105,10 +103,10 @@ class ForestExpectation:
     def _row(self, tables: _Tables, cells: Ints) -> tuple[Floats, Floats]:
         layout, outputs = self._layout, self._layout.value.shape[1]
         explain = partial(_kernels().explain_row, *layout.for_row, tables.ratio, tables.change, cells)
-        parts = layout.parts(_WORKERS if layout.column.size > _WORTH_SHARING else 1)
+        parts = layout.parts
         mean = np.zeros((len(parts), outputs))
         contrast = np.zeros((len(parts), layout.columns, outputs))
-        _in_threads(lambda i: explain(*parts[i], mean[i], contrast[i]), range(len(parts)))
+        in_threads(lambda i: explain(*parts[i], mean[i], contrast[i]), range(len(parts)))
         return mean.sum(axis=0), contrast.sum(axis=0)
 
     def _shared(self, family: ProductFamily) -> _Tables:
@@ -211,8 +209,10 @@ class _Layout:
         """Arguments of ``explain_row``."""
         return self.parent, self.column, self.is_leaf, self.value
 
-    def parts(self, count: int) -> list[tuple[int, int]]:
-        """Whole trees in at most ``count`` runs of about equal size."""
+    @cached_property
+    def parts(self) -> list[tuple[int, int]]:
+        """Whole trees in runs of about equal size, one a thread where a single row is worth sharing."""
+        count = WORKERS if self.column.size > _WORTH_SHARING else 1
         roots = np.flatnonzero(self.parent < 0)
         wanted = np.linspace(0, self.parent.size, count + 1)[1:-1]
         cuts = np.unique([0, *roots[np.minimum(np.searchsorted(roots, wanted), roots.size - 1)]])
@@ -255,15 +255,6 @@ def _tabulated(coordinates: Sequence[Coordinate], function: Function) -> Iterato
         if table is None or coordinate.marginal is not law:
             table, law = coordinate.tabulate(function), coordinate.marginal
         yield coordinate, table
-
-
-def _in_threads(work: Callable[[int], None], items: Sequence[int]) -> None:
-    if len(items) <= 1 or _WORKERS == 1:
-        for item in items:
-            work(item)
-        return
-    with ThreadPoolExecutor(_WORKERS) as pool:
-        list(pool.map(work, items))
 
 
 def _kernels() -> ModuleType:

@@ -127,6 +127,8 @@ class Table:
 
     def originals(self, matrix: Floats) -> Objects:
         """Give the user's own values (m, d) for display; None for missing."""
+        if all(column.dtype == np.float64 for column in self.columns) and not np.isnan(matrix).any():
+            return matrix  # floats stand for themselves
         pairs = zip(self.columns, np.asarray(matrix, dtype=np.float64).T, strict=True)
         return np.column_stack([column.originals(values) for column, values in pairs])
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from limes import __version__
-from limes._arrays import Floats
+from limes._arrays import Floats, distinct_rows
 from limes.designs.bins import bin_edges
 from limes.designs.columns import LAWS, binned, categorical, unbinned
 from limes.designs.marginals import Marginal
@@ -141,7 +141,10 @@ class TabularExplainer:
         )
         self._table = Table.fit(background, categorical=categorical)
         self._marginals = self._learn(bins, target, law)
-        self._texts = [cell_texts(c, m) for c, m in zip(self._table.columns, self._marginals, strict=True)]
+        self._texts = [
+            np.array(cell_texts(column, law), dtype=object)
+            for column, law in zip(self._table.columns, self._marginals, strict=True)
+        ]
         slopes = self._table.numeric & (bins is None)
         d = len(self._marginals)
         bandwidth = 0.75 * np.sqrt(d) if bandwidth is None else bandwidth
@@ -237,10 +240,7 @@ class TabularExplainer:
             fidelity=fitted.fidelity,
             feature_names=self._table.names,
             output_names=self._output_names,
-            conditions=tuple(
-                tuple(texts[b] for texts, b in zip(self._texts, row, strict=True))
-                for row in self._cells(rows)
-            ),
+            conditions=self._conditions(rows),
             data=self._table.originals(rows),
             method=self.method,
             reason=self._reason if self.method == "sampled" else "",
@@ -279,12 +279,22 @@ class TabularExplainer:
         spread = np.linspace(0, len(matrix) - 1, min(_CHECKED_ROWS, len(matrix)))
         return matrix[spread.astype(np.int64)]
 
+    def _conditions(self, rows: Floats) -> tuple[tuple[str, ...], ...]:
+        """Texts of the rows' cells; rows with the same cells share a tuple."""
+        patterns, place = distinct_rows(self._cells(rows))
+        columns = [texts[cells] for texts, cells in zip(self._texts, patterns.T, strict=True)]
+        texts = list(zip(*columns, strict=True))
+        return tuple(texts[i] for i in place)
+
     def _warnings(self, rows: Floats) -> tuple[tuple[str, ...], ...]:
         low, high = self._range
         outside = self._table.numeric & ((rows < low) | (rows > high))
         found = [self._fixed] * len(rows)
         for i in np.flatnonzero(outside.any(axis=1)):
-            found[i] = (*(self._outside(j, rows[i, j]) for j in np.flatnonzero(outside[i])), *self._fixed)
+            found[i] = (
+                *(self._outside(int(j), rows[i, j]) for j in np.flatnonzero(outside[i])),
+                *self._fixed,
+            )
         return tuple(found)
 
     def _outside(self, j: int, x: float) -> str:

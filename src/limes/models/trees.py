@@ -8,10 +8,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
+from limes._threads import in_threads
 from limes.exceptions import InputError
 from limes.functions import Function, Interval, Members
 from limes.models.boxes import Boxes
 from limes.models.reductions import SumOfProducts
+
+# Rows that one thread takes down all trees
+_BLOCK = 512
 
 
 def _no_sets() -> Bools:
@@ -106,10 +110,21 @@ class Forest:
         x = np.ascontiguousarray(x, dtype=np.float64)
         value = self.value.reshape(self.value.shape[0], -1)
         total = np.zeros((len(x), value.shape[1]))
-        add_leaves(
-            *(x, self.feature, self.threshold, self.left, self.right),
-            *(self.missing_left, self.set_of, self.sets, value, self.roots, total),
+        tests = (
+            self.feature,
+            self.threshold,
+            self.left,
+            self.right,
+            self.missing_left,
+            self.set_of,
+            self.sets,
         )
+
+        def block(start: int) -> None:
+            rows = slice(start, start + _BLOCK)
+            add_leaves(x[rows], *tests, value, self.roots, total[rows])
+
+        in_threads(block, range(0, len(x), _BLOCK))
         return np.asarray(total.reshape((len(x), *self.value.shape[1:])) + self.intercept)
 
     def boxes(self) -> Boxes:

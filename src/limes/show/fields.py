@@ -77,12 +77,14 @@ def _arrays(given: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
 def _array(name: str, given: Any) -> NDArray[Any]:
     """Return a copy of the kind that belongs to this field."""
     kinds, wanted, words = _KINDS.get(name, _FLOATS)
+    # a table of floats alone stays one: a million rows of boxed numbers are a gigabyte
+    floats = isinstance(given, np.ndarray) and given.dtype == np.float64
     try:
-        array = np.array(given, dtype=object if name == "data" else None)
+        array = np.array(given, dtype=object if name == "data" and not floats else None)
     except ValueError as problem:
         raise InputError(f"{name} is ragged ({problem}); give rows of equal length") from problem
     if name == "data":
-        return plain_cells(array)
+        return array if floats else plain_cells(array)
     if array.size and array.dtype.kind not in kinds:
         raise InputError(f"{name} is of type {array.dtype}; give {words}")
     return array.astype(wanted, copy=False)
@@ -103,11 +105,18 @@ def _names(given: Mapping[str, Any], shape: tuple[int, ...]) -> dict[str, tuple[
 
 def _text_rows(name: str, given: Any, n: int, length: int | None) -> tuple[tuple[str, ...], ...]:
     rows = _entries(name, given, n)
-    return tuple(_texts(f"{name}[{i}]", row, length) for i, row in enumerate(rows))
+    # rows may share a tuple, as most do their warnings: it is checked once
+    known: dict[int, tuple[str, ...]] = {}
+    for i, row in enumerate(rows):
+        if id(row) not in known:
+            known[id(row)] = _texts(f"{name}[{i}]", row, length)
+    return tuple(known[id(row)] for row in rows)
 
 
 def _texts(name: str, given: Any, length: int | None) -> tuple[str, ...]:
     entries = _entries(name, given, length)
+    if set(map(type, entries)) <= {str}:
+        return entries
     for at, entry in enumerate(entries):
         if not isinstance(entry, str):
             raise InputError(f"{name}[{at}] is {entry!r}; give a text")

@@ -1,0 +1,30 @@
+"""Threads for compiled loops that release the interpreter's lock."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+
+WORKERS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def in_threads(work: Callable[[int], None], items: Sequence[int]) -> None:
+    """Call work(item) for all items, on all cores; the first error is raised."""
+    if len(items) <= 1 or WORKERS == 1:
+        for item in items:
+            work(item)
+        return
+    list(_pool().map(work, items))
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    """One pool a process: starting threads takes longer than explaining a row."""
+    return ThreadPoolExecutor(WORKERS, thread_name_prefix="limes")
+
+
+if hasattr(os, "register_at_fork"):
+    # a forked process has none of its parent's threads
+    os.register_at_fork(after_in_child=_pool.cache_clear)
