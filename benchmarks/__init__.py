@@ -1,0 +1,1 @@
+"""Side by side with other libraries; see README.md here."""

@@ -1,0 +1,75 @@
+"""Models and rows that are explained."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.datasets import fetch_california_housing, make_friedman1
+from sklearn.ensemble import RandomForestRegressor
+
+ROWS = 20_000
+DATA = Path(os.environ.get("LIMES_DATA", "../shared/data"))
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    model: Any
+    X: np.ndarray
+
+
+@cache
+def friedman() -> tuple[np.ndarray, np.ndarray]:
+    """20,000 rows, 20 columns, 5 of which matter."""
+    return make_friedman1(ROWS, 20, noise=1.0, random_state=0)
+
+
+@cache
+def california() -> tuple[np.ndarray, np.ndarray]:
+    """California housing: 8 columns."""
+    local = DATA / "tabular" / "california_housing.csv.gz"
+    if local.exists():
+        table = np.genfromtxt(local, delimiter=",", skip_header=1)
+        return table[:ROWS, :-1], table[:ROWS, -1]
+    X, y = fetch_california_housing(return_X_y=True)
+    return X[:ROWS], y[:ROWS]
+
+
+def _forest(depth: int | None) -> RandomForestRegressor:
+    return RandomForestRegressor(100, max_depth=depth, random_state=0, n_jobs=2)
+
+
+def _xgboost() -> Any:
+    from xgboost import XGBRegressor
+
+    return XGBRegressor(n_estimators=300, max_depth=6, random_state=0, n_jobs=2)
+
+
+def _lightgbm() -> Any:
+    from lightgbm import LGBMRegressor
+
+    return LGBMRegressor(n_estimators=300, num_leaves=31, random_state=0, n_jobs=2, verbose=-1)
+
+
+CASES: dict[str, tuple[Callable[[], tuple[np.ndarray, np.ndarray]], Callable[[], Any]]] = {
+    "random forest 100 x depth 10, friedman1 (d = 20)": (friedman, lambda: _forest(10)),
+    "random forest 100 x depth 10, California (d = 8)": (california, lambda: _forest(10)),
+    "XGBoost 300 x depth 6, friedman1 (d = 20)": (friedman, _xgboost),
+    "LightGBM 300 x 31 leaves, friedman1 (d = 20)": (friedman, _lightgbm),
+    "random forest 100, full depth, friedman1 (d = 20)": (friedman, lambda: _forest(None)),
+}
+
+
+def build(name: str) -> Case:
+    """Fit a case's model; it then predicts on one thread, as the libraries that call it like it best."""
+    data, make = CASES[name]
+    X, y = data()
+    model = make().fit(X, y)
+    model.set_params(n_jobs=1)
+    return Case(name, model, X)
