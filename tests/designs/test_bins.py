@@ -30,11 +30,11 @@ columns = st.one_of(
 
 @settings(deadline=None)
 @given(columns, st.one_of(st.sampled_from(["quartile", "decile"]), st.integers(2, 30)))
-def test_computed_bins_cover_the_column_and_none_is_empty(x, bins):
+def test_computed_bins_cover_the_column_and_the_outer_ones_are_not_empty(x, bins):
     edges = one(x, bins)
     assert edges[0] == np.nanmin(x)
     assert edges[-1] == np.nanmax(x)
-    assert (counts(edges, x) > 0).all()
+    assert (counts(edges, x)[[0, -1]] > 0).all()
     assert (np.diff(edges[1:]) > 0).all() or edges.size == 2
     assert edges[1] >= edges[0]
 

@@ -104,7 +104,7 @@ def bin_edges(
     target: ArrayLike | None = None,
     names: Sequence[str] | None = None,
 ) -> list[Floats | None]:
-    """Full edges of every numeric column, both ends included; no bin is empty.
+    """Full edges of every numeric column, both ends included.
 
     Parameters
     ----------
@@ -239,9 +239,8 @@ def _counts(inner: Floats, x: Floats) -> Any:
 
 
 def _closed(inner: Floats, x: Floats) -> Floats:
-    """Drop inner edges that bound an empty bin, then add both ends."""
-    counts = _counts(inner, x)
-    kept = inner[counts[:-1] > 0]
-    if counts[-1] == 0:  # the last edge is the largest value: nothing lies to its right
-        kept = kept[:-1]
+    """Add both ends. A bin between them may be empty, as lime's are where values leave a gap."""
+    kept = inner
+    if _counts(inner, x)[-1] == 0:  # the last edge is the largest value: nothing lies to its right
+        kept = inner[:-1]
     return np.concatenate(([x.min()], kept, [x.max()]))

@@ -18,13 +18,14 @@ Part = tuple[GaussianPieces | Atoms, Ints]
 def binned(x: Floats, edges: Floats, *, law: str = "truncnorm") -> Marginal:
     """A numeric column cut at its edges (p + 1,), with the in-bin law learnt from its values (n,).
 
-    A bin whose values are all equal is an atom at that value. Missing values are an atom in a cell of their
+    A bin whose values are all equal is an atom at that value; an empty one has probability 0 and, for rows
+    that fall into it all the same, a uniform law. Missing values are an atom in a cell of their
     own.
 
     Raises
     ------
     InputError
-        If the law is unknown, or a bin holds no value.
+        If the law is unknown.
     """
     if law not in LAWS:
         raise InputError(f"law must be one of {sorted(LAWS)}, got {law!r}")
@@ -32,18 +33,20 @@ def binned(x: Floats, edges: Floats, *, law: str = "truncnorm") -> Marginal:
     cells = Bins(edges, missing)
     owner = cells.locate(x)
     mass = np.bincount(owner, minlength=cells.count)
-    if not mass.all():
-        raise InputError(f"bin {int(np.argmin(mass))} of edges {edges.tolist()} holds no background value")
     parts = []
-    spread = []
+    spread, empty = [], []
     for b in range(edges.size - 1):
         inside = x[owner == b]
-        if inside.min() == inside.max():
+        if inside.size == 0:
+            empty.append(b)
+        elif inside.min() == inside.max():
             parts.append(_atoms(inside[:1], b))
         else:
             spread.append(b)
     if spread:
         parts.append(LAWS[law](x, owner, np.array(spread), edges))
+    if empty:
+        parts.append(_flat(np.array(empty), edges[empty], edges[1:][empty]))
     if missing:
         parts.append(_atoms(np.array([np.nan]), cells.count - 1))
     return marginal(cells, mass, parts)
@@ -85,7 +88,9 @@ def marginals_from_bins(
 ) -> tuple[Marginal, ...]:
     """Marginals from bin statistics, one array a column; see ``ProductDesign.from_bins``."""
     d = len(edges)
-    given = {"means": means, "stds": stds, "frequencies": frequencies or [()] * d}
+    if d == 0:
+        raise InputError("a design needs one column at least; edges is empty")
+    given = {"means": means, "stds": stds, "frequencies": [()] * d if frequencies is None else frequencies}
     for name, lists in given.items():
         if len(lists) != d:
             raise InputError(f"{name} has {len(lists)} arrays, edges has {d}: one a column is needed")
@@ -106,8 +111,10 @@ def _stated(j: int, edges: Floats, mean: Floats, std: Floats, mass: Floats) -> M
     lower, upper = edges[:-1], edges[1:]
     if not (np.isfinite(mean).all() and np.isfinite(std).all() and (std >= 0).all()):
         raise InputError(f"column {j}: means must be finite and stds finite and >= 0")
-    if not (lower <= upper).all():
-        raise InputError(f"column {j}: edges must ascend, got {edges.tolist()}")
+    if not (lower <= upper).all() or not np.isfinite(edges[1:-1]).all() or (lower == np.inf).any():
+        raise InputError(
+            f"column {j}: edges must ascend, and only the outer two may be infinite; got {edges.tolist()}"
+        )
     point = (std == 0) | (lower == upper)
     parts: list[Part] = []
     spread = np.flatnonzero(~point)
@@ -142,11 +149,12 @@ def _uniform(x: Floats, owner: Ints, bins: Ints, edges: Floats) -> Part:
     reach = [x[owner == b] for b in bins]
     lower = np.where(np.isfinite(lower), lower, [v.min() for v in reach])
     upper = np.where(np.isfinite(upper), upper, [v.max() for v in reach])
-    flat = np.full(bins.size, np.inf)
-    pieces = GaussianPieces.truncated_normal(
-        0.5 * (lower + upper), flat, lower, upper, weight=np.ones(bins.size)
-    )
-    return pieces, bins
+    return _flat(bins, lower, upper)
+
+
+def _flat(bins: Ints, lower: Floats, upper: Floats) -> Part:
+    middle, flat = 0.5 * (lower + upper), np.full(bins.size, np.inf)
+    return GaussianPieces.truncated_normal(middle, flat, lower, upper, weight=np.ones(bins.size)), bins
 
 
 def _empirical(x: Floats, owner: Ints, bins: Ints, edges: Floats) -> Part:  # noqa: ARG001

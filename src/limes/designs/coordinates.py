@@ -117,7 +117,7 @@ class IndicatorCoordinate:
             cell,
             max(float(expit(odds)), _SMALLEST_MASS),
             max(float(expit(-odds)), _SMALLEST_MASS),
-            np.exp(others - rest),
+            _normalised(others, rest),
             float(np.logaddexp(here, rest - penalty)),
         )
 
@@ -164,7 +164,7 @@ class SlopeCoordinate:
         """Tilt a column's law at the instance."""
         law, _ = weights.tilt(marginal, x, scale)
         total = float(logsumexp(law.log_mass))
-        probability = np.exp(law.log_mass - total)
+        probability = _normalised(law.log_mass, total)
         center = float(probability @ law.means)
         table = Table(*_slope_table(law, _IDENTITY))
         variance = float(_covariance(table, law, probability, center)[0])
@@ -190,6 +190,12 @@ class SlopeCoordinate:
 
 
 _IDENTITY = Identity()
+
+
+def _normalised(log_mass: Floats, total: float) -> Floats:
+    """Probabilities that add up to 1 also where their logarithms are so large that they lose digits."""
+    probability = np.exp(log_mass - total)
+    return np.asarray(probability / probability.sum())
 
 
 def _slope_table(law: Marginal, function: Function) -> tuple[Floats, Floats]:

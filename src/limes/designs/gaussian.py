@@ -218,26 +218,29 @@ class GaussianPieces:
         from scipy.integrate import quad_vec
 
         anchor, slope, precision = self.anchor[piece], self.slope[piece], self.precision[piece]
-        start, end = (anchor + side[piece] for side in self._reach)
+        start, end = (side[piece] for side in self._reach)
+        shift = None if origin is None else anchor - origin
 
-        def integrand(x: Floats) -> Floats:
-            t = x - anchor
-            value = np.asarray(shape(x), dtype=np.float64) * np.exp(-t * (slope + 0.5 * precision * t))
-            return np.asarray(value if origin is None else value * (x - origin))
+        # in t = x - anchor, which keeps the digits of x - origin where x hardly varies
+        def integrand(t: Floats) -> Floats:
+            value = np.asarray(shape(anchor + t), dtype=np.float64) * np.exp(
+                -t * (slope + 0.5 * precision * t)
+            )
+            return np.asarray(value if shift is None else value * (t + shift))
 
         # quad_vec asks for one point at a time; a grid first gives the size against which errors are judged
         size = float(np.abs(integrand(np.linspace(start, end, 33))).max()) * (end - start)
         integral, error = quad_vec(
-            lambda x: integrand(np.array([x]))[0],
+            lambda t: integrand(np.array([t]))[0],
             start,
             end,
             # not 0, which no error is smaller than, where the function vanishes
             epsabs=max(_QUADRATURE_ASKED * size, 1e-300),
             epsrel=_QUADRATURE_ASKED,
-            points=[p for p in sorted({anchor, *breaks}) if start < p < end],
+            points=[t for t in sorted({0.0, *(b - anchor for b in breaks)}) if start < t < end],
             limit=2000,
         )
-        where = f"on [{start:.6g}, {end:.6g}]"
+        where = f"on [{anchor + start:.6g}, {anchor + end:.6g}]"
         if not np.isfinite(integral):
             raise InputError(f"a one-dimensional function is not finite somewhere {where}")
         if error > _QUADRATURE_DEMANDED * max(abs(integral), size):

@@ -120,7 +120,10 @@ class Marginal:
         log_cell = np.full(self.cells.count, -np.inf)
         for cell in range(self.cells.count):
             log_cell[cell] = logsumexp(log_piece[self.owners == cell])
-        weights = self._split(np.exp(log_piece - log_cell[self.owners]))
+        weight = np.exp(log_piece - log_cell[self.owners])
+        # the logarithms may be so large that they lose digits: weights must add up to 1 all the same
+        weight /= np.bincount(self.owners, weight, minlength=self.cells.count)[self.owners]
+        weights = self._split(weight)
         measures = tuple(
             replace(measure, weight=weight) for (measure, _), weight in zip(factors, weights, strict=True)
         )

@@ -154,6 +154,10 @@ class ProductFamily:
     slopes: Bools | None = None
     scales: Floats | None = None
 
+    def __post_init__(self) -> None:
+        if isinstance(self.weights, BinWeights) and self.slopes is not None and self.slopes.any():
+            raise InputError("a slope has no bins to weigh by: use smooth weights, EuclideanWeights")
+
     def cells(self, rows: Floats) -> Ints:
         """Cell of every value, (n, d) -> (n, d)."""
         located = [m.cells.locate(rows[:, j]) for j, m in enumerate(self.marginals)]

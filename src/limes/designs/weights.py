@@ -60,7 +60,9 @@ class EuclideanWeights:
     def tilt(self, marginal: Marginal, x: float, scale: float) -> tuple[Marginal, float]:
         if not isinstance(marginal.cells, Bins) or np.isnan(x):
             return marginal, _penalty(self.bandwidth)
-        precision = (1.0 / (self.bandwidth * scale)) ** 2
+        with np.errstate(over="ignore", divide="ignore"):
+            # narrower than 1e-50 is as narrow: the weight is 0 beyond the nearest float64
+            precision = float(min((1.0 / (np.float64(self.bandwidth) * scale)) ** 2, 1e100))
         factors = []
         for measure in marginal.measures:
             product, log_factor = measure.times(x, precision)

@@ -23,6 +23,8 @@ from limes.expectations.moments import Moments
 _SCRAMBLINGS = 16
 # With a tolerance, look after half of them whether it is already met.
 _FIRST_LOOK = 8
+# A coefficient is known from the rows where its feature differs from its usual value: so many at least.
+_FEWEST = 16
 # Rows handed to the model in one call
 _BATCH = 4096
 
@@ -119,6 +121,9 @@ def _estimate(
     errors = np.sqrt(spread) * _student(count - 1)
     fixed = design.variance == 0
     coef[1:][fixed], errors[1:][fixed] = 0.0, 0.0
+    # a feature that should vary and hardly did in the sample: nothing is known of its coefficient
+    unseen = ~fixed & ((h != np.median(h, axis=0)).sum(axis=0) < _FEWEST)
+    coef[1:][unseen], errors[1:][unseen] = 0.0, np.inf
     scale = design.variance[:, None]
     shape = (design.size, *outputs)
     return Moments(

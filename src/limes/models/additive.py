@@ -10,7 +10,7 @@ import numpy as np
 from limes._arrays import Floats
 from limes.exceptions import InputError
 from limes.functions import Function, Identity, as_function
-from limes.models.reductions import Sum, SumOfProducts, finite, outputs_intercept
+from limes.models.reductions import Sum, SumOfProducts, finite, outputs_intercept, picked
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,8 @@ class Linear:
 
     def select(self, outputs: int | list[int]) -> Linear:
         """One or several outputs."""
-        return Linear(self.coef[:, outputs], self.intercept[outputs])
+        intercept = picked(self.intercept, outputs)
+        return Linear(self.coef[:, outputs], intercept)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ import numpy as np
 from limes._arrays import Bools, Floats
 from limes.exceptions import InputError
 from limes.functions import Interval
-from limes.models.reductions import SumOfProducts, finite, floats, outputs_intercept
+from limes.models.reductions import SumOfProducts, finite, floats, outputs_intercept, picked
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,4 +76,5 @@ class Boxes:
 
     def select(self, outputs: int | list[int]) -> Boxes:
         """One or several outputs."""
-        return Boxes(self.lower, self.upper, self.value[:, outputs], self.missing, self.intercept[outputs])
+        intercept = picked(self.intercept, outputs)
+        return Boxes(self.lower, self.upper, self.value[:, outputs], self.missing, intercept)

@@ -11,6 +11,7 @@ import numpy as np
 
 from limes._arrays import Floats
 from limes.exceptions import InputError, ModelError
+from limes.models.asking import answer_of
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,10 @@ def resolve(model: Any, output: Any = None) -> Output:
     list of labels: its probability. For callables and regressors with several outputs: a position or a list
     of positions.
 
+    A bare Booster (of XGBoost or LightGBM) is no classifier, whatever its objective: None is its own
+    ``predict``, which for an objective with a link is the probability or the mean, and "margin" is the sum of
+    its trees. The same holds for regressors with a link, such as Poisson's, of these libraries.
+
     Raises
     ------
     InputError
@@ -56,7 +61,9 @@ def resolve(model: Any, output: Any = None) -> Output:
             raise InputError(f"model must have a predict method or be callable, got {type(model).__name__}")
         return _positions("", output)
     classes = getattr(model, "classes_", None)
-    if classes is None and not hasattr(model, "predict_proba"):
+    if (classes is None or len(classes) == 0) and not hasattr(model, "predict_proba"):
+        if isinstance(output, str) and output == "margin" and answer_of(model, "decision_function"):
+            return Output("decision_function", None, None)
         return _positions("predict", output)
     return _classifier(model, classes, output)
 
@@ -92,7 +99,7 @@ def _classifier(model: Any, classes: Any, output: Any) -> Output:
     }
     if output is None or (isinstance(output, str) and output in whole):
         method = whole[output]
-        if not hasattr(model, method):
+        if answer_of(model, method) is None:
             raise InputError(
                 f"output={output!r} needs {type(model).__name__}.{method}, which it does not have"
             )
@@ -153,7 +160,9 @@ class Asker:
             If the model raises, or answers with another number of rows, too many axes, or NaN or inf.
         """
         name = self._name
-        call = getattr(self.model, self.output.method) if self.output.method else self.model
+        call = answer_of(self.model, self.output.method) if self.output.method else self.model
+        if call is None:
+            raise ModelError(f"there is no {name}")
         try:
             raw = call(self.decode(x))
         except Exception as error:
@@ -173,10 +182,15 @@ class Asker:
                 f"{self._name} returned a list of {len(raw)} arrays; pass a callable that returns one of them"
             )
         try:
-            answer = np.asarray(raw, dtype=np.float64)
+            found = np.asarray(raw)
+            odd = [] if found.dtype.kind in "biuf" else found.ravel().tolist()
+            strange = [value for value in odd if isinstance(value, str | complex)]
+            if strange:
+                raise ModelError(f"{self._name} did not return numbers, but {strange[0]!r}")
+            answer = found.astype(np.float64)
         except (TypeError, ValueError) as error:
             raise ModelError(f"{self._name} did not return numbers: {error}") from error
-        if answer.ndim not in (1, 2) or len(answer) != rows:
+        if answer.ndim not in (1, 2) or len(answer) != rows or 0 in answer.shape[1:]:
             raise ModelError(
                 f"{self._name} was given {rows} rows and returned shape {answer.shape}; "
                 f"expected ({rows},) or ({rows}, outputs)"
@@ -186,7 +200,7 @@ class Asker:
             raise ModelError(
                 f"{self._name} returned shape {answer.shape}, which has no column {np.max(wanted)}"
             )
-        bad = ~np.isfinite(answer.reshape(rows, -1)).all(axis=1)
+        bad = ~np.isfinite(answer).all(axis=tuple(range(1, answer.ndim)))
         if bad.any():
             row = int(np.argmax(bad))
             raise ModelError(

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats
-from limes.exceptions import ReadMismatchError
+from limes.exceptions import ModelError, ReadMismatchError
 from limes.models.outputs import Asker, Output, resolve
 from limes.models.reductions import BlackBox, Form
 from limes.models.registry import EXACT_TOLERANCE, READERS, Entry
@@ -87,6 +87,7 @@ def read_form(model: Any, method: str, schema: Schema | None) -> Form:
         With the reason.
     """
     module, function = _entry(type(model)).reader.split(":")
+    _check_fitted(model)
     reader: Reader = getattr(import_module(f"limes.models.{module}"), function)
     return reader(model, method, schema)
 
@@ -110,7 +111,7 @@ def check_against(model: Any, ask: Callable[[Floats], Floats], form: Form, rows:
         raise ReadMismatchError(
             f"the model predicts shape {expected.shape}, what was read off it {found.shape}"
         )
-    scale = max(1.0, float(np.abs(expected).max(initial=0.0)))
+    scale = float(np.abs(expected).max(initial=0.0))
     wrong = ~(np.abs(expected - found) <= _entry(type(model)).tolerance * scale)
     if wrong.any():
         row = int(np.argmax(wrong.reshape(len(rows), -1).any(axis=1)))
@@ -125,6 +126,18 @@ def _entry(kind: type) -> Entry:
     if name not in READERS:
         raise CannotRead(_why_not(kind))
     return READERS[name]
+
+
+def _check_fitted(model: Any) -> None:
+    if not type(model).__module__.startswith("sklearn."):
+        return
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
+    try:
+        check_is_fitted(model)
+    except NotFittedError as error:
+        raise ModelError(f"{type(model).__name__} is not fitted: call fit first") from error
 
 
 def _name(kind: type) -> str:

@@ -129,3 +129,18 @@ def finite(values: ArrayLike, name: str, *ndims: int) -> Floats:
 def outputs_intercept(values: ArrayLike, outputs: tuple[int, ...]) -> Floats:
     """A number, or one an output."""
     return np.broadcast_to(finite(values, "intercept", 0, 1), outputs).astype(np.float64)
+
+
+def picked(values: Floats, outputs: int | list[int]) -> Floats:
+    """One or several outputs of an array whose last axis they are.
+
+    Raises
+    ------
+    InputError
+        If there is no such output.
+    """
+    count = values.shape[-1] if values.ndim else 0
+    wanted = np.atleast_1d(outputs)
+    if values.ndim == 0 or (wanted >= count).any() or (wanted < 0).any():
+        raise InputError(f"there is no output {outputs}; there are {count} to choose from, counted from 0")
+    return np.asarray(values[..., outputs])

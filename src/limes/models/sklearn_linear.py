@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from limes._arrays import Floats
 from limes.models.additive import Linear
 from limes.models.read import CannotRead
 from limes.models.schema import Schema
@@ -13,8 +14,7 @@ from limes.models.schema import Schema
 
 def regressor(model: Any, method: str, schema: Schema | None) -> Linear:  # noqa: ARG001
     """coef_ (d,) or (k, d), intercept_ a number or (k,)."""
-    coef = np.asarray(model.coef_, dtype=np.float64)
-    intercept = np.asarray(model.intercept_, dtype=np.float64)
+    coef, intercept = _coefficients(model)
     if coef.ndim == 1 and intercept.ndim == 1:
         intercept = intercept[0]  # SGDRegressor and LinearSVR keep one number in an array
     return Linear(coef.T, intercept)
@@ -27,8 +27,12 @@ def classifier(model: Any, method: str, schema: Schema | None) -> Linear:  # noq
             f"the probabilities of {type(model).__name__} are not a sum of effects; "
             "its margin is read exactly with output='margin'"
         )
-    coef = np.asarray(model.coef_, dtype=np.float64)
-    intercept = np.asarray(model.intercept_, dtype=np.float64)
-    if len(coef) == 1:
-        return Linear(coef[0], intercept.reshape(-1)[0])
+    coef, intercept = _coefficients(model)
+    if coef.ndim == 1 or len(coef) == 1:  # RidgeClassifier keeps (d,) for two classes
+        return Linear(coef.reshape(-1), intercept.reshape(-1)[0])
     return Linear(coef.T, intercept)
+
+
+def _coefficients(model: Any) -> tuple[Floats, Floats]:
+    coef = model.coef_.toarray() if hasattr(model.coef_, "toarray") else model.coef_  # after sparsify()
+    return np.asarray(coef, dtype=np.float64), np.asarray(model.intercept_, dtype=np.float64)

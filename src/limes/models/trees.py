@@ -12,7 +12,7 @@ from limes._threads import in_threads
 from limes.exceptions import InputError
 from limes.functions import Function, Interval, Members
 from limes.models.boxes import Boxes
-from limes.models.reductions import SumOfProducts
+from limes.models.reductions import SumOfProducts, picked
 
 # Rows that one thread takes down all trees
 _BLOCK = 512
@@ -193,7 +193,8 @@ class Forest:
 
     def select(self, outputs: int | list[int]) -> Forest:
         """One or several outputs."""
-        return replace(self, value=self.value[:, outputs], intercept=self.intercept[outputs])
+        intercept = picked(self.intercept, outputs)
+        return replace(self, value=self.value[:, outputs], intercept=intercept)
 
 
 def float32_threshold(threshold: Floats) -> Floats:
@@ -204,11 +205,11 @@ def float32_threshold(threshold: Floats) -> Floats:
     it is rounded down.
     """
     threshold = np.asarray(threshold, dtype=np.float64)
-    last = threshold.astype(np.float32)
-    last = np.where(last > threshold, np.nextafter(last, np.float32(-np.inf)), last)
     with np.errstate(over="ignore"):
+        last = threshold.astype(np.float32)
+        last = np.where(last > threshold, np.nextafter(last, np.float32(-np.inf)), last)
         following = np.nextafter(last, np.float32(np.inf))
-    middle = 0.5 * (last.astype(np.float64) + following.astype(np.float64))
-    rounded_down = middle.astype(np.float32) == last
+        middle = 0.5 * (last.astype(np.float64) + following.astype(np.float64))
+        rounded_down = middle.astype(np.float32) == last
     found = np.where(rounded_down, middle, np.nextafter(middle, -np.inf))
     return np.where(np.isfinite(threshold) & np.isfinite(middle), found, threshold)

@@ -1,0 +1,79 @@
+"""Which callable gives an answer, for the libraries where it is not the method of that name.
+
+scikit-learn names three answers: predict, predict_proba, decision_function. Boosting libraries have the last
+one under other names, and one of them wants its own kind of table. A way is found by the class or a base of
+it, as readers are, so that no library is imported for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+Answer = Callable[[Any], Any]
+
+
+def class_name(kind: type) -> str:
+    """``library.Class``, by which readers and ways are found."""
+    return f"{kind.__module__.split('.')[0]}.{kind.__qualname__}"
+
+
+def answer_of(model: Any, method: str) -> Answer | None:
+    """The callable table -> answer that stands for a method of a model, None where it has none."""
+    for kind in type(model).__mro__:
+        way = _WAYS.get((class_name(kind), method))
+        if way is not None:
+            return way(model)
+        if method in vars(kind):
+            break  # a subclass that says it itself
+    return getattr(model, method, None)
+
+
+def _xgboost_margin(model: Any) -> Answer:
+    return lambda table: model.predict(table, output_margin=True)
+
+
+def _xgboost_booster(model: Any) -> Answer:
+    return lambda table: model.predict(_matrix(model, table))
+
+
+def _xgboost_booster_margin(model: Any) -> Answer:
+    return lambda table: model.predict(_matrix(model, table), output_margin=True)
+
+
+def _matrix(model: Any, table: Any) -> Any:
+    """A table as XGBoost takes it; columns without names go by position."""
+    matrix = import_module("xgboost").DMatrix
+    if isinstance(table, np.ndarray):
+        return matrix(table, feature_names=model.feature_names, feature_types=model.feature_types)
+    return matrix(table, enable_categorical=True)
+
+
+def _lightgbm_margin(model: Any) -> Answer:
+    return lambda table: model.predict(table, raw_score=True)
+
+
+def _catboost_margin(model: Any) -> Answer:
+    return lambda table: model.predict(table, prediction_type="RawFormulaVal")
+
+
+def _pipeline_margin(model: Any) -> Answer | None:
+    own: Answer | None = getattr(model, "decision_function", None)
+    if own is not None or len(model.steps) < 2:
+        return own or answer_of(model.steps[-1][1], "decision_function")
+    last = answer_of(model.steps[-1][1], "decision_function")
+    return None if last is None else lambda table: last(model[:-1].transform(table))
+
+
+_WAYS: Mapping[tuple[str, str], Callable[[Any], Answer | None]] = {
+    ("xgboost.XGBModel", "decision_function"): _xgboost_margin,
+    ("xgboost.Booster", "predict"): _xgboost_booster,
+    ("xgboost.Booster", "decision_function"): _xgboost_booster_margin,
+    ("lightgbm.LGBMModel", "decision_function"): _lightgbm_margin,
+    ("lightgbm.Booster", "decision_function"): _lightgbm_margin,
+    ("catboost.CatBoost", "decision_function"): _catboost_margin,
+    ("sklearn.Pipeline", "decision_function"): _pipeline_margin,
+}
