@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from benchmarks.speed import scaling
+
 HOME = Path(__file__).parent.parent
 BEGIN, END = "<!-- speed: written by python -m benchmarks -->", "<!-- end of speed -->"
 
 
-def write(result: dict) -> None:
+def write(result: dict, growth: dict) -> None:
     """All three."""
+    result = {**result, "growth": growth}
+    scaling.draw(growth)
     (HOME / "results").mkdir(exist_ok=True)
     (HOME / "results" / "speed.json").write_text(json.dumps(result, indent=1) + "\n")
     readme = HOME / "README.md"
@@ -38,4 +42,6 @@ def table(result: dict) -> str:
             for who, seconds in case["seconds_a_row"].items()
         ]
         lines.append("")
+    lines += ["### Growth", "", "Random forest 100 x depth 10 on California-like rows:", ""]
+    lines += [scaling.table(result["growth"]), "", "![time against nodes and rows](results/scaling.png)", ""]
     return "\n".join(lines)

@@ -1,0 +1,103 @@
+"""Explain rows of real tables with everyday models; hold the exact result against the sampler."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.compose import make_column_selector, make_column_transformer
+from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier, RandomForestRegressor
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+import limes
+from benchmarks.speed.cases import DATA
+
+HOME = Path(__file__).parent.parent
+BEGIN, END = "<!-- tables: written by python -m benchmarks -->", "<!-- end of tables -->"
+ROWS = 100
+
+
+def _encoded(last: Any) -> Any:
+    texts = make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder(handle_unknown="ignore"))
+    numbers = make_pipeline(SimpleImputer(), StandardScaler())
+    columns = make_column_transformer(
+        (numbers, make_column_selector(dtype_include="number")),
+        (texts, make_column_selector(dtype_exclude="number")),
+    )
+    return make_pipeline(columns, last)
+
+
+CASES = [
+    ("california_housing", RandomForestRegressor(100, max_depth=10, random_state=0), None),
+    ("california_housing", GradientBoostingRegressor(random_state=0), None),
+    ("wine_quality_white", RandomForestRegressor(100, random_state=0), None),
+    ("boston_housing", RandomForestRegressor(100, random_state=0), None),
+    ("adult", _encoded(LogisticRegression(max_iter=1000)), "margin"),
+    ("adult", _encoded(RandomForestClassifier(100, max_depth=10, random_state=0)), ">50K"),
+]
+
+
+def measure() -> list[dict]:
+    """All cases whose table is there."""
+    found = []
+    for name, model, output in CASES:
+        path = DATA / "tabular" / f"{name}.csv.gz"
+        if path.exists():
+            found.append(_case(name, path, model, output))
+            print(found[-1], flush=True)
+    return found
+
+
+def _case(name: str, path: Path, model: Any, output: str | None) -> dict:
+    table = pd.read_csv(path, keep_default_na=False, na_values=[""])
+    X, y = table.drop(columns="target"), table["target"]
+    model.fit(X, y)
+    start = time.perf_counter()
+    explainer = limes.TabularExplainer(model, X, output=output)
+    prepared = time.perf_counter() - start
+    explanation = explainer(X.iloc[:1])
+    start = time.perf_counter()
+    explainer(X.iloc[:ROWS], progress=False)
+    batch = time.perf_counter() - start
+    check = limes.TabularExplainer(model, X, output=output, method="sampled", rng=1)(X.iloc[:5])
+    score = (check.values - explainer(X.iloc[:5]).values) / np.where(
+        check.standard_errors > 0, check.standard_errors, 1
+    )
+    top = explanation.top(1)
+    return {
+        "table": name,
+        "rows": len(X),
+        "columns": X.shape[1],
+        "model": type(model[-1] if hasattr(model, "steps") else model).__name__,
+        "output": output or "predict",
+        "method": explanation.method,
+        "prepare_s": prepared,
+        "ms_a_row": 1e3 * batch / ROWS,
+        "strongest": f"{top.conditions[0][0]}: {top.values.ravel()[0]:+.3g}",
+        "largest_z_of_sampling": float(np.abs(score).max()),
+    }
+
+
+def write(found: list[dict]) -> None:
+    """JSON, and the table in README.md."""
+    (HOME / "results" / "tables.json").write_text(json.dumps(found, indent=1) + "\n")
+    head = (
+        "| table | model | output | method | prepare s | ms a row | first row's strongest | largest \\|z\\| |"
+    )
+    lines = [head, "|---" * 8 + "|"]
+    lines += [
+        f"| {c['table']} ({c['rows']:,} x {c['columns']}) | {c['model']} | {c['output']} | {c['method']} "
+        f"| {c['prepare_s']:.2f} | {c['ms_a_row']:.2f} | {c['strongest']} | {c['largest_z_of_sampling']:.1f} |"
+        for c in found
+    ]
+    readme = HOME / "README.md"
+    before, rest = readme.read_text().split(BEGIN)
+    table = "\n".join(lines)
+    readme.write_text(f"{before}{BEGIN}\n\n{table}\n\n{END}{rest.split(END)[1]}")
