@@ -1,10 +1,11 @@
 """Oracles: what limes computes in closed form, computed the long way.
 
-Nothing here imports the library. A column is a list of points with masses, obtained by Gauss-Legendre panels that are
-halved until the density is smooth on each; an expectation is the plain sum over the grid of all columns; the
-surrogate is either the definition of its coefficients on that grid (``explain``), or weighted least squares by the
-normal equations, which needs no theory at all (``least_squares``). Sums run in extended precision and masses are
-kept as logarithms, so that a bandwidth of 0.01, where weights are exp(-5000), is a number like any other.
+Nothing here imports the library. A column is a list of points with masses, obtained by Gauss-Legendre panels
+that are halved until the density is smooth on each; an expectation is the plain sum over the grid of all
+columns; the surrogate is either the definition of its coefficients on that grid (``explain``), or weighted
+least squares by the normal equations, which needs no theory at all (``least_squares``). Sums run in extended
+precision and masses are kept as logarithms, so that a bandwidth of 0.01, where weights are exp(-5000), is no
+exception.
 """
 
 from __future__ import annotations
@@ -20,16 +21,16 @@ import numpy as np
 EXACT = 1e-9
 # Two ways to the same number that differ only in the order of a few thousand roundings.
 ROUNDING = 1e-12
-# Where a coefficient may truly be 0, errors are judged against this share of the largest value of f: a coefficient
-# a million times smaller than f itself explains nothing.
-VANISHING = 1e-6
+# Where a coefficient may truly be 0, errors are judged against this share of the largest value of f: together
+# with EXACT, a thousand roundings of f itself.
+VANISHING = 1e-4
 # |z| of a mean over seeds: a correct program fails one such test in 150,000.
 Z_LIMIT = 4.5
-# The normal equations lose digits: the condition number of a Gram matrix of indicators at moderate bandwidths is
-# below 1e4.
+# The normal equations lose digits: the condition number of a Gram matrix of indicators at moderate bandwidths
+# is below 1e4.
 NORMAL_EQUATIONS = 1e-11
 
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
+_NODES, _WEIGHTS = (a.astype(np.longdouble) for a in np.polynomial.legendre.leggauss(16))
 # exp(-60) = 1e-26 of the peak density cannot be seen in any sum
 _NEGLIGIBLE = 60.0
 # 16 nodes integrate exp(-8 t) on [0, 1] to the last digit
@@ -63,46 +64,59 @@ def relative_errors(found, expected):
 
 @dataclass(frozen=True)
 class Column:
-    """Points x, the log of their masses (law times weight, not normalised), the cell of each."""
+    """Points x with masses probability · exp(log_weight), not normalised, and the cell of each."""
 
     x: np.ndarray
-    log_mass: np.ndarray
+    probability: np.ndarray
     cell: np.ndarray
+    log_weight: np.ndarray | float = 0.0
+
+    @property
+    def log_mass(self):
+        with np.errstate(divide="ignore"):
+            return np.log(np.asarray(self.probability, dtype=np.longdouble)) + self.log_weight
 
     @property
     def log_total(self):
-        return _log_sum(self.log_mass)
+        return log_sum(self.log_mass)
 
     def law(self, chosen=slice(None)):
         """Probabilities of the chosen points given that one of them happens."""
         part = self.log_mass[chosen]
-        return np.exp(part - _log_sum(part))
+        mass = np.exp(part - part.max())
+        return mass / mass.sum()
 
     def weighted(self, log_weight):
         """Multiply by a weight, given by its log: an array (n,) or a function of x."""
         extra = log_weight(self.x) if callable(log_weight) else log_weight
-        return Column(self.x, self.log_mass + extra, self.cell)
+        return Column(self.x, self.probability, self.cell, self.log_weight + extra)
 
     def collapsed(self, breaks):
-        """One point for all those between two breaks in a cell: the same law for piecewise constant functions."""
+        """One point between any two breaks in a cell: the same law for piecewise constant functions."""
         part = np.searchsorted(np.unique(breaks), self.x, side="left")
         part = np.where(np.isnan(self.x), -1, part)
         keys, first, group = np.unique(
             np.stack([self.cell, part]), axis=1, return_index=True, return_inverse=True
         )
-        group = group.ravel()
-        masses = np.array([_log_sum(self.log_mass[group == g]) for g in range(keys.shape[1])])
-        return Column(self.x[first], masses, self.cell[first])
+        log_mass, group = self.log_mass, group.ravel()
+        masses = np.array([log_sum(log_mass[group == g]) for g in range(keys.shape[1])])
+        return Column(self.x[first], np.ones(first.size), self.cell[first], masses)
 
 
 def normal(mean, std):
     """Log density of a normal law, up to a constant; std = inf is uniform."""
-    return lambda x: -0.5 * ((x - mean) / std) ** 2
+    return lambda x: -0.5 * ((np.asarray(x, dtype=np.longdouble) - mean) / std) ** 2
 
 
-def smooth(instance, bandwidth):
+@dataclass(frozen=True)
+class Smooth:
     """Log of a smooth weight exp(-(x - ξ)² / (2ν²))."""
-    return lambda x: -0.5 * ((x - instance) / bandwidth) ** 2
+
+    instance: float
+    bandwidth: float
+
+    def __call__(self, x):
+        return -0.5 * ((np.asarray(x, dtype=np.longdouble) - self.instance) / self.bandwidth) ** 2
 
 
 def cell_points(mean, std, lower, upper, *, log_weight=None, breaks=(), resolution=np.inf):
@@ -111,21 +125,31 @@ def cell_points(mean, std, lower, upper, *, log_weight=None, breaks=(), resoluti
     Panels are split at the breaks and are no longer than the resolution, for functions that need it.
     """
     if std == 0 or lower == upper:
-        x = np.array([min(max(mean, lower), upper)])
+        x = np.array([min(max(mean, lower), upper)], dtype=np.longdouble)
         return x, np.zeros(1, dtype=np.longdouble) + (0 if log_weight is None else log_weight(x))
     density = normal(mean, std)
-    _, whole = _panels(density, max(lower, mean - 40 * std), min(upper, mean + 40 * std))
-    if not np.isfinite(lower) or not np.isfinite(upper) or log_weight is None:
-        # the weight pulls the law towards the instance: the peak lies between it and the mean
-        pull = mean if log_weight is None else log_weight.__closure__[1].cell_contents
-        start = max(lower, min(mean, pull) - 40 * std)
-        end = min(upper, max(mean, pull) + 40 * std)
+    _, whole = panels(density, *_reach(lower, upper, std, mean))
+    if log_weight is None:
+        tilted, ends = density, _reach(lower, upper, std, mean)
     else:
-        start, end = lower, upper
-    start, end = (lower, upper) if start >= end else (start, end)
-    tilted = density if log_weight is None else lambda x: density(x) + log_weight(x)
-    x, masses = _panels(tilted, start, end, breaks, resolution)
-    return x, masses - _log_sum(whole)
+        # the product of law and weight is largest between the mean and the instance
+        tilted = lambda x: density(x) + log_weight(x)  # noqa: E731
+        ends = _reach(lower, upper, std, mean, log_weight.instance)
+    x, masses = panels(tilted, *ends, breaks, resolution)
+    return x, masses - log_sum(whole)
+
+
+def cell_mean(mean, std, lower, upper):
+    """Mean of normal(mean, std) cut to [lower, upper]."""
+    x, log_mass = cell_points(mean, std, lower, upper)
+    return float((x.astype(np.longdouble) * np.exp(log_mass)).sum())
+
+
+def _reach(lower, upper, std, *peaks):
+    """Replace infinite ends by finite ones, 40 standard deviations beyond all that attracts the law."""
+    start = lower if np.isfinite(lower) else min(*peaks, upper, max(peaks)) - 40 * std
+    end = upper if np.isfinite(upper) else max(*peaks, lower, min(peaks)) + 40 * std
+    return start, end
 
 
 def binned_column(edges, means, stds, frequencies=None, *, log_weight=None, breaks=(), resolution=np.inf):
@@ -148,14 +172,15 @@ def binned_column(edges, means, stds, frequencies=None, *, log_weight=None, brea
         xs.append(x)
         ms.append(log_mass + np.log(np.longdouble(mass[b] / mass.sum())))
         cs.append(np.full(x.size, b))
-    return Column(np.concatenate(xs), np.concatenate(ms), np.concatenate(cs))
+    x = np.concatenate(xs).astype(float)
+    return Column(x, np.ones(x.size), np.concatenate(cs), np.concatenate(ms))
 
 
 def atoms_column(values, masses, cells=None):
     """Point masses; each its own cell if not said otherwise."""
     values = np.asarray(values, dtype=float)
     cells = np.arange(values.size) if cells is None else np.asarray(cells)
-    return Column(values, np.log(np.asarray(masses, dtype=np.longdouble)), cells)
+    return Column(values, np.asarray(masses, dtype=float), cells)
 
 
 def bin_weighted(column, cell, bandwidth):
@@ -168,9 +193,9 @@ def bin_of(edges, x):
     return sum(1 for edge in edges[1:-1] if edge < x)
 
 
-def _panels(log_density, lower, upper, breaks=(), resolution=np.inf):
+def panels(log_density, lower, upper, breaks=(), resolution=np.inf):
     """Points and log masses of a log-concave density between finite or infinite ends that hold its peak."""
-    cuts = np.array([lower, *sorted({b for b in breaks if lower < b < upper}), upper], dtype=float)
+    cuts = np.array([lower, *sorted({b for b in breaks if lower < b < upper}), upper], dtype=np.longdouble)
     ends = np.stack([cuts[:-1], cuts[1:]], axis=1)
     done = []
     while len(ends):
@@ -181,7 +206,7 @@ def _panels(log_density, lower, upper, breaks=(), resolution=np.inf):
         peak = max([height.max(), *(h.max() for _, h, _ in done)])
         matters = height.max(axis=1) > peak - _NEGLIGIBLE
         fine = (height.max(axis=1) - height.min(axis=1) <= _SMOOTH) & (2 * half[:, 0] <= resolution)
-        fine |= half[:, 0] <= 1e-15 * np.abs(ends).max(axis=1)
+        fine |= half[:, 0] <= 1e-18 * np.abs(ends).max(axis=1)
         done += list(zip(x[fine], height[fine], half[fine], strict=True))
         rest = ends[matters & ~fine]
         middle = rest.mean(axis=1)
@@ -191,13 +216,11 @@ def _panels(log_density, lower, upper, breaks=(), resolution=np.inf):
     peak = max(h.max() for _, h, _ in done)
     done = [panel for panel in done if panel[1].max() > peak - _NEGLIGIBLE]
     points = np.concatenate([x[1:-1] for x, _, _ in done])
-    masses = np.concatenate(
-        [h[1:-1].astype(np.longdouble) + np.log(w * _WEIGHTS.astype(np.longdouble)) for _, h, w in done]
-    )
+    masses = np.concatenate([h[1:-1] + np.log(w * _WEIGHTS) for _, h, w in done])
     return points, masses
 
 
-def _log_sum(log_mass):
+def log_sum(log_mass):
     peak = log_mass.max()
     return peak + np.log(np.exp(log_mass - peak).sum())
 
@@ -222,12 +245,33 @@ def explain(
     f: Callable[[np.ndarray], np.ndarray],
     cells: Sequence[int],
     *,
+    log_weight: Sequence[np.ndarray] | None = None,
+    slopes: Sequence[bool] | None = None,
+):
+    """The surrogate of f as (intercept, coef); ``log_weight`` as by ``bin_log_weights``."""
+    if log_weight is not None:
+        columns = [c.weighted(w) for c, w in zip(columns, log_weight, strict=True)]
+    found = truth(columns, f, cells, slopes=slopes)
+    return found.intercept, found.coef
+
+
+def bin_log_weights(columns, cells, bandwidth):
+    """Log of LIME's weight for bins, one array a column."""
+    return [np.where(c.cell == b, 0.0, -0.5 / bandwidth**2) for c, b in zip(columns, cells, strict=True)]
+
+
+def truth(
+    columns: Sequence[Column],
+    f: Callable[[np.ndarray], np.ndarray],
+    cells: Sequence[int],
+    *,
     slopes: Sequence[bool] | None = None,
 ) -> Truth:
-    """The surrogate of f: (n, d) -> (n, ...) on the full grid of the weighted columns.
+    """The surrogate of f on the full grid of the weighted columns.
 
-    An indicator's coefficient is the difference of two conditional means, a slope's is covariance over variance. The
-    conditional laws of a column are made from log masses, so no bandwidth is too narrow.
+    f maps (n, d) to (n, ...). An indicator's coefficient is the difference of two conditional means, a
+    slope's is covariance over variance. The conditional laws of a column are made from log masses, so no
+    bandwidth is too narrow.
     """
     d = len(columns)
     slopes = slopes or [False] * d
@@ -242,9 +286,7 @@ def explain(
         for k in reversed(range(d)):
             if k != j:
                 profile = np.tensordot(whole[k], profile, axes=(0, k))
-        measure, middle, spread = (
-            _slope(column) if slopes[j] else _contrast(column, column.cell == cells[j])
-        )
+        measure, middle, spread = _slope(column) if slopes[j] else _contrast(column, column.cell == cells[j])
         coef.append(np.tensordot(measure, profile, axes=(0, 0)))
         center.append(middle)
         variance.append(spread)
@@ -268,19 +310,22 @@ def _contrast(column, here):
     if here.all() or not here.any():
         return measure, np.longdouble(here.all()), np.longdouble(0)
     measure[here], measure[~here] = column.law(here), -column.law(~here)
-    inside = np.exp(_log_sum(column.log_mass[here]) - column.log_total)
-    outside = np.exp(_log_sum(column.log_mass[~here]) - column.log_total)
+    inside = np.exp(log_sum(column.log_mass[here]) - column.log_total)
+    outside = np.exp(log_sum(column.log_mass[~here]) - column.log_total)
     return measure, inside, inside * outside
 
 
 def _slope(column):
     """The signed measure (x - m) / Var x, and mean and variance of x."""
-    law, x = column.law(), column.x.astype(np.longdouble)
+    law = column.law()
+    # as offsets from the likeliest point: a narrow law far from 0 keeps its digits
+    origin = np.longdouble(column.x[np.argmax(law)])
+    x = column.x - origin
     center = law @ x
     variance = law @ (x - center) ** 2
     if variance == 0:
-        return np.zeros_like(x), center, variance
-    return law * (x - center) / variance, center, variance
+        return np.zeros_like(x), origin + center, variance
+    return law * (x - center) / variance, origin + center, variance
 
 
 def grid(columns):

@@ -1,9 +1,10 @@
 """Functions of one coordinate: the bricks that models are made of and that laws can integrate.
 
-LIME's tables meet four kinds. A tree tests *intervals*, an RBF kernel multiplies *Gaussian bumps*, a linear
-model adds *identities*, a generalised additive model adds whatever *shape* it has learnt. A brick is a family
-of m functions that share their kind. It can be evaluated, and it can be integrated against a density, in
-closed form where there is one and by adaptive quadrature where there is none.
+LIME's tables meet few kinds. A tree tests *intervals* and *members* of category sets, an RBF kernel
+multiplies *Gaussian bumps*, a linear model adds *identities* and a polynomial *powers*, a generalised
+additive model adds *steps*, *lookups* or whatever *shape* it has learnt. A brick is a family of m functions
+that share their kind. It can be evaluated, and it can be integrated against a density, in closed form where
+there is one and by adaptive quadrature where there is none.
 
 Bricks know neither designs nor models: both sides speak them, which is why this file lies below both.
 """
@@ -16,7 +17,7 @@ from typing import Protocol
 
 import numpy as np
 
-from limes._arrays import Bools, Floats
+from limes._arrays import Bools, Floats, Ints
 from limes.exceptions import InputError
 
 
@@ -33,6 +34,10 @@ class Density(Protocol):
 
     def identity(self) -> Floats:
         """∫ x, (1, P)."""
+        ...
+
+    def square(self) -> Floats:
+        """∫ x², (1, P)."""
         ...
 
     def quadrature(self, shape: Callable[[Floats], Floats], breaks: Sequence[float]) -> Floats:
@@ -117,6 +122,67 @@ class Identity:
 
 
 @dataclass(frozen=True, eq=False)
+class Power:
+    """x ** exponent; exponents (m,) among 0, 1 and 2."""
+
+    exponent: Ints
+
+    def __call__(self, x: Floats) -> Floats:
+        return np.stack([np.ones_like(x), x, x * x])[self.exponent]
+
+    def integrate(self, density: Density) -> Floats:
+        line = np.array([np.inf])
+        moments = [density.interval(-line, line), density.identity(), density.square()]
+        return np.concatenate(moments)[self.exponent]
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """values[:, b] where cuts[b - 1] < x <= cuts[b], and ``missing`` where x is NaN.
+
+    c ascending cuts, shared by all m functions; values (m, c + 1), missing (m,).
+    """
+
+    cuts: Floats
+    values: Floats
+    missing: Floats
+
+    def __call__(self, x: Floats) -> Floats:
+        found = self.values[:, np.searchsorted(self.cuts, x, side="left")]
+        return np.where(np.isnan(x), self.missing[:, None], found)
+
+    def integrate(self, density: Density) -> Floats:
+        ends = np.concatenate([[-np.inf], self.cuts, [np.inf]])
+        return np.asarray(self.values @ density.interval(ends[:-1], ends[1:]))
+
+
+@dataclass(frozen=True, eq=False)
+class Lookup:
+    """values[:, i] where x = keys[i], ``missing`` where x is NaN, ``other`` at any other value.
+
+    L ascending keys, category codes or the user's own numbers; values (m, L), missing and other (m,).
+    """
+
+    keys: Floats
+    values: Floats
+    missing: Floats
+    other: Floats
+
+    def __call__(self, x: Floats) -> Floats:
+        table = np.column_stack([self.values, self.other, self.missing])
+        place = np.searchsorted(self.keys, x)
+        known = np.append(self.keys, np.nan)[place] == x
+        place = np.where(known, place, self.keys.size)
+        return table[:, np.where(np.isnan(x), self.keys.size + 1, place)]
+
+    def integrate(self, density: Density) -> Floats:  # noqa: ARG002 - there is nothing to integrate
+        raise InputError(
+            "the model looks up the categories of a column, but the background takes it as a number: "
+            "name it in categorical="
+        )
+
+
+@dataclass(frozen=True, eq=False)
 class Shape:
     """A user's callable (n,) -> (n,), smooth between its breaks (m = 1)."""
 
@@ -143,3 +209,55 @@ def as_function(candidate: Callable[[Floats], Floats] | Function, breaks: Sequen
     if not callable(candidate):
         raise InputError(f"expected a callable of one array, got {type(candidate).__name__}")
     return Shape(candidate, tuple(float(b) for b in breaks))
+
+
+@dataclass(frozen=True, eq=False)
+class Polynomial:
+    """c₀ + c₁ (x - center) + c₂ (x - center)², and ``missing`` where x is NaN; c (m, 3), missing (m,)."""
+
+    coefficients: Floats
+    center: float
+    missing: Floats
+
+    def __call__(self, x: Floats) -> Floats:
+        t = x - self.center
+        found = self.coefficients @ np.stack([np.ones_like(t), t, t * t])
+        return np.where(np.isnan(x), self.missing[:, None], found)
+
+    def integrate(self, density: Density) -> Floats:
+        line, c = np.array([np.inf]), self.center
+        mass, first = density.interval(-line, line), density.identity()
+        found = self.coefficients[:, :1] * mass + self.coefficients[:, 1:2] * (first - c * mass)
+        if self.coefficients[:, 2].any():
+            found = found + self.coefficients[:, 2:] * (density.square() - 2 * c * first + c * c * mass)
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Filled:
+    """factor · function(x), and ``missing`` where x is NaN; factor and missing (m,)."""
+
+    function: Function
+    factor: Floats
+    missing: Floats
+
+    def __call__(self, x: Floats) -> Floats:
+        blank = np.isnan(x)
+        found = self.function(np.where(blank, 0.0, x)) * self.factor[:, None]
+        return np.where(blank, self.missing[:, None], found)
+
+    def integrate(self, density: Density) -> Floats:
+        return self.function.integrate(density) * self.factor[:, None]
+
+
+@dataclass(frozen=True, eq=False)
+class Stacked:
+    """The functions of several families, one after the other."""
+
+    families: tuple[Function, ...]
+
+    def __call__(self, x: Floats) -> Floats:
+        return np.concatenate([family(x) for family in self.families])
+
+    def integrate(self, density: Density) -> Floats:
+        return np.concatenate([family.integrate(density) for family in self.families])

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from limes._arrays import Floats
 from limes.exceptions import InputError
-from limes.models.reductions import Form, outputs_intercept
+from limes.models.reductions import Form, Sum, SumOfProducts, outputs_intercept
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +28,7 @@ class Combination:
     Raises
     ------
     InputError
-        If there are no parts, or as many weights as parts are not given, or columns differ.
+        If there are no parts, or as many weights as parts are not given, or columns or outputs differ.
     """
 
     parts: Sequence[Form]
@@ -39,11 +39,16 @@ class Combination:
         weights = np.asarray(self.weights, dtype=np.float64)
         if not self.parts or weights.shape != (len(self.parts),):
             raise InputError(f"{len(self.parts)} parts need as many weights, got shape {weights.shape}")
+        for part in self.parts:
+            if not hasattr(part, "size"):
+                raise InputError(f"a {type(part).__name__} is no form, and cannot be part of a combination")
         if len({part.size for part in self.parts}) != 1:
             raise InputError("parts of a combination must read the same columns")
-        shape = self.parts[0].predict(np.zeros((1, self.parts[0].size))).shape[1:]
+        shapes = {outputs_of(part) for part in self.parts}
+        if len(shapes) != 1:
+            raise InputError(f"parts of a combination must have the same outputs, got {sorted(shapes)}")
         object.__setattr__(self, "weights", weights)
-        object.__setattr__(self, "intercept", outputs_intercept(self.intercept, shape))
+        object.__setattr__(self, "intercept", outputs_intercept(self.intercept, shapes.pop()))
 
     @property
     def size(self) -> int:
@@ -60,3 +65,44 @@ class Combination:
         return Combination(
             tuple(part.select(outputs) for part in self.parts), self.weights, self.intercept[outputs]
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Reduced:
+    """A form that is given as the sum, or the sum of products, that it is."""
+
+    terms: Sum | SumOfProducts
+
+    @property
+    def size(self) -> int:
+        """Number of columns d."""
+        return len(self.terms.functions)
+
+    @property
+    def intercept(self) -> Floats:
+        """() or (k,)."""
+        return self.terms.intercept
+
+    def reduce(self) -> Sum | SumOfProducts:
+        """Itself."""
+        return self.terms
+
+    def predict(self, x: Floats) -> Floats:
+        """Values (n, ...) at rows (n, d)."""
+        return self.terms.predict(np.asarray(x, dtype=np.float64))
+
+    def select(self, outputs: int | list[int]) -> Reduced:
+        """One or several outputs."""
+        terms = self.terms
+        intercept = terms.intercept[outputs]
+        if isinstance(terms, SumOfProducts):
+            return Reduced(replace(terms, coef=terms.coef[:, outputs], intercept=intercept))
+        loadings = tuple(loading[:, outputs] for loading in terms.loadings)
+        return Reduced(replace(terms, loadings=loadings, intercept=intercept))
+
+
+def outputs_of(form: Form) -> tuple[int, ...]:
+    """() for one output, (k,) for k."""
+    if hasattr(form, "intercept"):
+        return np.shape(form.intercept)
+    return form.predict(np.zeros((1, form.size))).shape[1:]

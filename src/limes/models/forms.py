@@ -6,16 +6,19 @@
 | ``Additive`` | c + Σ f_j(x_j) | generalised additive models |
 | ``Multiplicative`` | ∏ f_j(x_j) | |
 | ``Boxes`` | c + Σ_i a_i 1[x in box i] | rules; a tree is its leaves |
-| ``GaussianKernels`` | c + Σ_i a_i exp(-‖x - ζ_i‖²/(2γ²)) | RBF machines |
+| ``Quadratic`` | c + Σ_j b_j x_j + Σ_jk a_jk x_j x_k | linear models of polynomial features |
+| ``GaussianKernels`` | c + Σ_i a_i exp(-Σ_j (x_j - ζ_ij)²/(2γ_j²)) | RBF machines, Gaussian processes |
 | ``Forest`` | c + Σ trees | trees, forests, boosting |
 | ``Combination`` | c + Σ_i w_i f_i(x) | voting, bagging, stacking of readable parts |
+| ``Reduced`` | any sum, or sum of products, of bricks | explainable boosting machines |
 | ``BlackBox`` | anything | everything else: sampled |
 """
 
 from limes.models.additive import Additive, Linear, Multiplicative
 from limes.models.boxes import Boxes
-from limes.models.combination import Combination
+from limes.models.combination import Combination, Reduced
 from limes.models.kernels import GaussianKernels
+from limes.models.quadratic import Quadratic
 from limes.models.reductions import BlackBox, Form
 from limes.models.trees import Forest
 
@@ -29,4 +32,6 @@ __all__ = [
     "GaussianKernels",
     "Linear",
     "Multiplicative",
+    "Quadratic",
+    "Reduced",
 ]

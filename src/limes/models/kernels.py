@@ -9,12 +9,17 @@ import numpy as np
 from limes._arrays import Floats
 from limes.exceptions import InputError
 from limes.functions import Bump
-from limes.models.reductions import SumOfProducts, finite, outputs_intercept
+from limes.models.reductions import SumOfProducts, finite, floats, outputs_intercept, picked
+
+# 1 / scale² must be a number
+_SMALLEST_SCALE = 1e-150
+# rows x centers evaluated at once: 16 MB of float64
+_BLOCK = 2_000_000
 
 
 @dataclass(frozen=True, eq=False)
 class GaussianKernels:
-    """f(x) = intercept + Σ_i coef[i] exp(-‖x - centers[i]‖² / (2 scale²)).
+    """f(x) = intercept + Σ_i coef[i] exp(-Σ_j (x_j - centers[i, j])² / (2 scale_j²)).
 
     Parameters
     ----------
@@ -23,24 +28,42 @@ class GaussianKernels:
     coef
         (m,), or (m, k) for k outputs.
     scale
-        γ > 0.
+        γ > 0: one for all columns, or (d,) one a column, infinite where the kernel does not read the column.
     intercept
         A number, or (k,).
+
+    Raises
+    ------
+    InputError
+        If shapes disagree, or a number is not finite where it must be.
+
+    Examples
+    --------
+    >>> from limes.models import forms
+    >>> forms.GaussianKernels([[0.0, 0.0]], [2.0], [1.0, 0.5]).predict([[0.0, 0.0], [9.0, 9.0]])
+    array([2., 0.])
     """
 
     centers: Floats
     coef: Floats
-    scale: float
+    scale: Floats | float
     intercept: Floats = field(default_factory=lambda: np.zeros(()))
 
     def __post_init__(self) -> None:
         centers, coef = finite(self.centers, "centers", 2), finite(self.coef, "coef", 1, 2)
         if len(centers) != len(coef):
             raise InputError(f"{len(centers)} centers need as many coef, got {len(coef)}")
-        if not (np.isfinite(self.scale) and self.scale > 0):
-            raise InputError(f"scale must be finite and > 0, got {self.scale!r}")
+        scale = floats(self.scale, "scale", 0, 1)
+        if scale.shape not in ((), centers.shape[1:]):
+            raise InputError(f"scale must be a number or one a column, got shape {scale.shape}")
+        if not (scale >= _SMALLEST_SCALE).all() or (scale.ndim == 0 and np.isinf(scale)):
+            raise InputError(
+                f"scale must be > 0, not below {_SMALLEST_SCALE}, and finite if it is one for all columns; "
+                f"got {scale}"
+            )
         object.__setattr__(self, "centers", centers)
         object.__setattr__(self, "coef", coef)
+        object.__setattr__(self, "scale", scale if scale.ndim else float(scale))
         object.__setattr__(self, "intercept", outputs_intercept(self.intercept, coef.shape[1:]))
 
     @property
@@ -48,16 +71,34 @@ class GaussianKernels:
         """Number of columns d."""
         return int(self.centers.shape[1])
 
+    @property
+    def scales(self) -> Floats:
+        """(d,), one a column."""
+        return np.broadcast_to(np.asarray(self.scale, dtype=np.float64), (self.size,))
+
     def reduce(self) -> SumOfProducts:
         """One product of bumps a center."""
-        precision = 1.0 / float(self.scale) ** 2
-        functions = tuple(Bump(self.centers[:, j], precision) for j in range(self.size))
+        functions = tuple(
+            Bump(self.centers[:, j], float(scale) ** -2.0) if np.isfinite(scale) else None
+            for j, scale in enumerate(self.scales)
+        )
         return SumOfProducts(functions, self.coef, self.intercept)
 
     def predict(self, x: Floats) -> Floats:
         """Values (n, ...) at rows (n, d)."""
-        return self.reduce().predict(np.asarray(x, dtype=np.float64))
+        from scipy.spatial.distance import cdist
+
+        read = np.isfinite(self.scales)
+        rows = np.asarray(x, dtype=np.float64)[:, read] / self.scales[read]
+        centers = self.centers[:, read] / self.scales[read]
+        step = max(1, _BLOCK // max(1, len(centers)))
+        found = [
+            np.exp(-0.5 * cdist(rows[i : i + step], centers, "sqeuclidean")) @ self.coef
+            for i in range(0, max(1, len(rows)), step)
+        ]
+        return np.asarray(self.intercept + np.concatenate(found))
 
     def select(self, outputs: int | list[int]) -> GaussianKernels:
         """One or several outputs."""
-        return GaussianKernels(self.centers, self.coef[:, outputs], self.scale, self.intercept[outputs])
+        intercept = picked(self.intercept, outputs)
+        return GaussianKernels(self.centers, self.coef[:, outputs], self.scale, intercept)

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from limes._arrays import Floats
-from limes.models.read import CannotRead
+from limes.models.read import CannotRead, read_form
 from limes.models.schema import Schema
 from limes.models.trees import Forest, float32_threshold
 
 
 def tree(model: Any, method: str, schema: Schema | None) -> Forest:  # noqa: ARG001
     """One tree."""
+    _refuse_labels(model, method)
     values = _leaf_values(model)
     return _structure(model, values, np.zeros(values.shape[1:]))
 
 
 def forest(model: Any, method: str, schema: Schema | None) -> Forest:  # noqa: ARG001
     """The mean of trees; a classifier's is the mean of their class shares."""
+    _refuse_labels(model, method)
     share = 1.0 / len(model.estimators_)
     leaf_values = [_leaf_values(member) * share for member in model.estimators_]
     zero = np.zeros(leaf_values[0].shape[1:])
@@ -27,17 +30,14 @@ def forest(model: Any, method: str, schema: Schema | None) -> Forest:  # noqa: A
     return Forest.joined(trees, intercept=zero)
 
 
-def boosting(model: Any, method: str, schema: Schema | None) -> Forest:  # noqa: ARG001
+def boosting(model: Any, method: str, schema: Schema | None) -> Forest:
     """Initial value + learning_rate · Σ trees: predictions of the regressor, margin of the classifier."""
-    if method == "predict_proba":
+    if hasattr(model, "classes_") and method != "decision_function":
         raise CannotRead(
-            "the probabilities of GradientBoostingClassifier are not a sum of trees; "
+            f"{method} of GradientBoostingClassifier is not a sum of trees; "
             "its margin is read exactly with output='margin'"
         )
-    if type(model.init_).__name__ not in ("DummyRegressor", "DummyClassifier", "str"):
-        raise CannotRead(
-            f"gradient boosting that starts from {type(model.init_).__name__} is not a sum of trees alone"
-        )
+    start = _start(model, schema)
     rounds, outputs = model.estimators_.shape
     trees = []
     for r in range(rounds):
@@ -46,9 +46,53 @@ def boosting(model: Any, method: str, schema: Schema | None) -> Forest:  # noqa:
             effect = _leaf_values(member) * model.learning_rate
             values = effect if outputs == 1 else np.outer(effect, np.eye(outputs)[k])
             trees.append(_structure(member, values, np.zeros(values.shape[1:])))
-    # scikit-learn's own computation of the constant that boosting starts from, on a row without names
-    start = model._raw_predict_init(np.zeros((1, model.n_features_in_)))[0]  # noqa: SLF001
-    return Forest.joined(trees, intercept=start[0] if outputs == 1 else start)
+    return Forest.joined([*trees, start], intercept=start.intercept)
+
+
+def _start(model: Any, schema: Schema | None) -> Forest:
+    """What boosting starts from: a constant, or trees."""
+    init = model.init_
+    name = type(init).__name__
+    if isinstance(init, str) or name == "DummyRegressor" or _is_constant_classifier(init):
+        # scikit-learn's own computation, on a row without names
+        value = model._raw_predict_init(np.zeros((1, model.n_features_in_)))[0]  # noqa: SLF001
+        return _constant(value[0] if value.size == 1 else value, model.n_features_in_)
+    if hasattr(model, "classes_"):
+        raise CannotRead(f"gradient boosting that starts from probabilities of {name} is no sum of trees")
+    form = read_form(init, "predict", schema)
+    if not isinstance(form, Forest):
+        raise CannotRead(
+            f"gradient boosting asks the {name} that it starts from at rows rounded to float32, "
+            "which can be read exactly for trees only"
+        )
+    return replace(form, threshold=float32_threshold(form.threshold))
+
+
+def _is_constant_classifier(init: Any) -> bool:
+    """Whether a dummy says the same of every row; strategy "stratified" draws lots."""
+    return type(init).__name__ == "DummyClassifier" and init.strategy != "stratified"
+
+
+def _constant(value: Floats, size: int) -> Forest:
+    """A forest of one leaf."""
+    return Forest(
+        feature=np.full(1, -1),
+        threshold=np.zeros(1),
+        left=np.full(1, -1),
+        right=np.full(1, -1),
+        missing_left=np.zeros(1, dtype=np.bool_),
+        value=np.zeros((1, *np.shape(value))),
+        roots=np.zeros(1, dtype=np.int64),
+        intercept=np.asarray(value, dtype=np.float64),
+        size=size,
+    )
+
+
+def _refuse_labels(model: Any, method: str) -> None:
+    if hasattr(model, "classes_") and method != "predict_proba":
+        raise CannotRead(
+            f"{type(model).__name__}.{method} answers labels; its probabilities are read exactly"
+        )
 
 
 def _leaf_values(model: Any) -> Floats:

@@ -1,0 +1,219 @@
+"""Forms from forms: their sums, linear maps of their outputs, other places for their columns.
+
+Readers of votes, bags and stacks say with these what a model is made of. Sums are kept small: many forests
+become one, linear parts become one, kernels of one scale become one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from limes._arrays import Floats, Ints
+from limes.exceptions import InputError
+from limes.models.additive import Linear
+from limes.models.boxes import Boxes
+from limes.models.combination import Combination, Reduced, outputs_of
+from limes.models.kernels import GaussianKernels
+from limes.models.quadratic import Quadratic
+from limes.models.reductions import Form, Reducible, Sum, SumOfProducts
+from limes.models.trees import Forest
+
+# What a form multiplies its outputs by; all of these arrays have outputs last.
+_WEIGHTS: Mapping[type, tuple[str, ...]] = {
+    Boxes: ("value",),
+    Forest: ("value",),
+    GaussianKernels: ("coef",),
+    Linear: ("coef",),
+    Quadratic: ("matrix", "coef"),
+    SumOfProducts: ("coef",),
+}
+
+
+def _each(form: Any, change: Callable[[Floats], ArrayLike]) -> Any:
+    """The same form with every array that has outputs changed, the intercept among them."""
+    intercept = np.asarray(change(form.intercept))
+    if isinstance(form, Sum):
+        loadings = tuple(np.asarray(change(one)) for one in form.loadings)
+        return replace(form, loadings=loadings, intercept=intercept)
+    new = {name: change(getattr(form, name)) for name in _WEIGHTS[type(form)]}
+    return replace(form, **new, intercept=intercept)
+
+
+def _plain(form: Form) -> tuple[list[Form], Floats]:
+    """A form as a sum of parts whose arrays are known here, and a constant."""
+    if isinstance(form, Combination):
+        parts, constant = [], form.intercept
+        for weight, part in zip(form.weights, form.parts, strict=True):
+            inner, extra = _plain(part)
+            parts += [_linear(each, lambda values, w=weight: w * values) for each in inner]  # type: ignore[misc]
+            constant = constant + weight * extra
+        return parts, constant
+    if type(form) in _WEIGHTS or isinstance(form, Reduced):
+        return [form], np.zeros(outputs_of(form))
+    if isinstance(form, Reducible):
+        return [Reduced(form.reduce())], np.zeros(outputs_of(form))
+    raise InputError(f"{type(form).__name__} is no form that can be added to others")
+
+
+def _linear(form: Form, change: Callable[[Floats], ArrayLike]) -> Form:
+    """The form whose outputs are changed by a linear map."""
+    if isinstance(form, Reduced):
+        return Reduced(_each(form.terms, change))
+    changed: Form = _each(form, change)
+    return changed
+
+
+def mapped(form: Form, matrix: ArrayLike) -> Form:
+    """The linear map of a form's outputs: f(x) · matrix.
+
+    Parameters
+    ----------
+    form
+        With outputs () or (k,).
+    matrix
+        A number or (q,) for a form with one output, (k,) or (k, q) for one with k outputs.
+
+    Returns
+    -------
+    Form
+        With one output for a number and (k,), with q outputs for (q,) and (k, q).
+    """
+    m, axes = np.asarray(matrix, dtype=np.float64), len(outputs_of(form))
+    parts, constant = _plain(form)
+    moved = [_linear(part, lambda values: np.tensordot(values, m, axes=axes)) for part in parts]
+    return combine(moved, intercept=np.tensordot(constant, m, axes=axes))
+
+
+def combine(parts: Sequence[Form], weights: ArrayLike | None = None, *, intercept: ArrayLike = 0.0) -> Form:
+    """Σ_i weights[i] · parts[i] + intercept, with as few parts as will do.
+
+    Raises
+    ------
+    InputError
+        As :class:`Combination`.
+    """
+    one_each = np.ones(len(parts)) if weights is None else np.asarray(weights, dtype=np.float64)
+    flat, constant = _plain(Combination(parts, one_each, np.asarray(intercept, dtype=np.float64)))
+    merged = [form for group in _alike(flat) for form in _merged(group)]
+    if len(merged) > 1:
+        return Combination(merged, np.ones(len(merged)), constant)
+    only: Any = merged[0].terms if isinstance(merged[0], Reduced) else merged[0]
+    whole = replace(only, intercept=only.intercept + constant)
+    return Reduced(whole) if isinstance(merged[0], Reduced) else whole
+
+
+def _alike(parts: Sequence[Form]) -> list[list[Form]]:
+    groups: dict[Any, list[Form]] = {}
+    for part in parts:
+        scale = part.scales.tobytes() if isinstance(part, GaussianKernels) else None
+        key = (type(part), scale) if type(part) in _MERGE else id(part)
+        groups.setdefault(key, []).append(part)
+    return list(groups.values())
+
+
+def _merged(group: Sequence[Any]) -> Sequence[Form]:
+    if len(group) == 1:
+        return group
+    try:
+        return [_MERGE[type(group[0])](group, sum(part.intercept for part in group))]
+    except InputError:  # one forest splits a column by threshold, another by category
+        return group
+
+
+def _stacked(group: Sequence[GaussianKernels], intercept: Floats) -> Form:
+    centers = np.concatenate([part.centers for part in group])
+    return GaussianKernels(centers, np.concatenate([part.coef for part in group]), group[0].scale, intercept)
+
+
+def _joined(group: Sequence[Forest], intercept: Floats) -> Form:
+    return Forest.joined(group, intercept=intercept)
+
+
+def _added(group: Sequence[Any], intercept: Floats) -> Form:
+    new = {name: sum(getattr(part, name) for part in group) for name in _WEIGHTS[type(group[0])]}
+    whole: Form = replace(group[0], **new, intercept=intercept)
+    return whole
+
+
+# How forms of one kind add up to one
+_MERGE: Mapping[type, Callable[..., Form]] = {
+    Forest: _joined,
+    GaussianKernels: _stacked,
+    Linear: _added,
+    Quadratic: _added,
+}
+
+
+def on_columns(form: Form, columns: Sequence[int] | Ints, size: int) -> Form:
+    """The form of f(x[:, columns]) over x with ``size`` columns; a column may be given twice.
+
+    Raises
+    ------
+    InputError
+        If a column is given twice to a form that cannot read it twice.
+    """
+    places = np.asarray(columns, dtype=np.int64)
+    parts, constant = _plain(form)
+    moves: list[Callable[..., Form]] = [_MOVE.get(type(part), _move_reduced) for part in parts]
+    moved = [move(part, places, size) for move, part in zip(moves, parts, strict=True)]
+    return combine(moved, intercept=constant)
+
+
+def _move_forest(form: Forest, places: Ints, size: int) -> Form:
+    return replace(form, feature=np.where(form.feature >= 0, places[form.feature], -1), size=size)
+
+
+def _move_linear(form: Linear, places: Ints, size: int) -> Form:
+    coef = np.zeros((size, *form.coef.shape[1:]))
+    np.add.at(coef, places, form.coef)
+    return Linear(coef, form.intercept)
+
+
+def _move_quadratic(form: Quadratic, places: Ints, size: int) -> Form:
+    coef = np.zeros((size, *form.coef.shape[1:]))
+    np.add.at(coef, places, form.coef)
+    matrix = np.zeros((size, *coef.shape))
+    np.add.at(matrix, (places[:, None], places), form.matrix)
+    return Quadratic(matrix, coef, form.intercept)
+
+
+def _move_kernels(form: GaussianKernels, places: Ints, size: int) -> Form:
+    """Two bumps of one column are a bump between them, times what they miss each other by."""
+    centers, precision = np.zeros((len(form.centers), size)), np.zeros(size)
+    exponent = np.zeros(len(form.centers))
+    for j, column in enumerate(places):
+        p, q, center = form.scales[j] ** -2.0, precision[column], form.centers[:, j]
+        if p > 0:
+            exponent -= 0.5 * p * q / (p + q) * (center - centers[:, column]) ** 2
+            centers[:, column] = (p * center + q * centers[:, column]) / (p + q)
+            precision[column] = p + q
+    height = np.exp(exponent).reshape(-1, *(1,) * (form.coef.ndim - 1))
+    with np.errstate(divide="ignore"):
+        scale = 1.0 / np.sqrt(precision)
+    return GaussianKernels(centers, form.coef * height, scale, form.intercept)
+
+
+def _move_reduced(form: Any, places: Ints, size: int) -> Form:
+    if len(set(places.tolist())) < places.size:
+        raise InputError(f"{type(form).__name__} cannot read a column twice")
+    terms = form.reduce()
+    here = {int(column): j for j, column in enumerate(places)}
+    functions = tuple(terms.functions[here[j]] if j in here else None for j in range(size))
+    if isinstance(terms, SumOfProducts):
+        return Reduced(replace(terms, functions=functions))
+    blank = np.zeros((1, *terms.intercept.shape))
+    loadings = tuple(terms.loadings[here[j]] if j in here else blank for j in range(size))
+    return Reduced(replace(terms, functions=functions, loadings=loadings))
+
+
+_MOVE: Mapping[type, Callable[..., Form]] = {
+    Forest: _move_forest,
+    GaussianKernels: _move_kernels,
+    Linear: _move_linear,
+    Quadratic: _move_quadratic,
+}

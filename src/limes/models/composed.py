@@ -1,0 +1,238 @@
+"""Bricks behind a rising or falling function: g(φ(x)) as a brick of x; and products of bricks.
+
+Behind a scaler a power is a polynomial and a bump is a bump; an interval is an interval behind anything that
+rises or falls. What is left is a shape, to be integrated by quadrature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from limes._arrays import Floats
+from limes.functions import (
+    Bump,
+    Filled,
+    Function,
+    Identity,
+    Interval,
+    Lookup,
+    Members,
+    Polynomial,
+    Power,
+    Shape,
+    Stacked,
+    Step,
+)
+from limes.models.feature_maps import Monotone
+from limes.models.read import CannotRead
+
+
+def behind(function: Function, track: Monotone) -> Function:
+    """g(φ(x)).
+
+    Raises
+    ------
+    CannotRead
+        If it is no brick.
+    """
+    if type(function) not in _BEHIND:
+        raise CannotRead(f"{type(function).__name__} functions cannot be folded behind a transformer")
+    return _BEHIND[type(function)](function, track)
+
+
+def at_missing(function: Function, track: Monotone) -> Floats:
+    """g(φ(NaN)), (m,)."""
+    return np.asarray(function(np.array([track.at_missing]))[:, 0], dtype=np.float64)
+
+
+def _identity(function: Identity, track: Monotone) -> Function:
+    if track.affine is None:
+        return _shape(lambda values: values, (), track)
+    a = track.affine
+    return Polynomial(np.array([[a.value, a.slope, 0.0]]), a.center, at_missing(function, track))
+
+
+# Powers of z = value + slope (x - center), as polynomials in x - center
+_EXPANDED: tuple[Callable[[float, float], tuple[float, float, float]], ...] = (
+    lambda value, slope: (1.0, 0.0, 0.0),  # noqa: ARG005
+    lambda value, slope: (value, slope, 0.0),
+    lambda value, slope: (value * value, 2.0 * value * slope, slope * slope),
+)
+
+
+def _power(function: Power, track: Monotone) -> Function:
+    if track.affine is None:
+        raise CannotRead("products of columns are read behind scalers and encoders only")
+    a = track.affine
+    table = np.array([expand(a.value, a.slope) for expand in _EXPANDED])
+    return Polynomial(table[function.exponent], a.center, at_missing(function, track))
+
+
+def _polynomial(function: Polynomial, track: Monotone) -> Function:
+    if track.affine is None:
+        raise CannotRead("polynomials are read behind scalers and encoders only")
+    a = track.affine
+    table = np.array([expand(a.value - function.center, a.slope) for expand in _EXPANDED])
+    return Polynomial(function.coefficients @ table, a.center, at_missing(function, track))
+
+
+def _bump(function: Bump, track: Monotone) -> Function:
+    if track.affine is None:
+        raise CannotRead("kernels are read behind scalers and encoders only")
+    a = track.affine
+    moved = Bump(a.center + (function.center - a.value) / a.slope, function.precision * a.slope**2)
+    if np.isnan(track.at_missing):
+        return moved
+    return Filled(moved, np.ones(function.center.size), at_missing(function, track))
+
+
+def _interval(function: Interval, track: Monotone) -> Function:
+    lower, upper = track.cut(function.lower), track.cut(function.upper)
+    if track.falling:
+        lower, upper = upper, lower
+    if np.isfinite(track.start):
+        if function.missing.any():
+            raise CannotRead("a logarithm or root may be undefined where the model has an answer")
+        lower = np.maximum(lower, np.nextafter(track.start, -np.inf))
+    return Interval(lower, upper, at_missing(function, track) > 0.5)
+
+
+def _step(function: Step, track: Monotone) -> Function:
+    cuts, values = track.cut(function.cuts), function.values
+    if track.falling:
+        cuts, values = cuts[::-1], values[:, ::-1]
+    if np.isfinite(track.start):
+        below = np.nextafter(track.start, -np.inf)
+        cuts = np.append(below, np.maximum(cuts, below))
+        values = np.concatenate([function.missing[:, None], values], axis=1)
+    return Step(cuts, values, at_missing(function, track))
+
+
+def _lookup(function: Lookup, track: Monotone) -> Function:
+    _only_plain(track)
+    return Lookup(function.keys, function.values, at_missing(function, track), function.other)
+
+
+def _members(function: Members, track: Monotone) -> Function:
+    _only_plain(track)
+    return Members(function.allowed, at_missing(function, track) > 0.5)
+
+
+def _only_plain(track: Monotone) -> None:
+    if not track.plain:
+        raise CannotRead("the model takes a column for categories that a step before it has scaled")
+
+
+def _shape_behind(function: Shape, track: Monotone) -> Function:
+    return _shape(lambda values: function(values)[0], function.breaks, track)
+
+
+def _shape(shape: Callable[[Floats], Floats], breaks: Sequence[float], track: Monotone) -> Function:
+    if track.kinks is None:
+        raise CannotRead("it is read in front of trees only: its integrals are not known")
+    kinks = track.kinks + tuple(track.cut(np.array(breaks)).tolist() if breaks else ())
+
+    def composed(x: Floats) -> Floats:
+        return shape(np.asarray(track(x), dtype=np.float64))
+
+    return Shape(composed, tuple(kink for kink in kinks if np.isfinite(kink)))
+
+
+def _filled(function: Filled, track: Monotone) -> Function:
+    inner = behind(function.function, track)
+    return Filled(inner, function.factor, at_missing(function, track))
+
+
+def _stacked(function: Stacked, track: Monotone) -> Function:
+    return Stacked(tuple(behind(family, track) for family in function.families))
+
+
+_BEHIND: Mapping[type, Callable[[Any, Monotone], Function]] = {
+    Identity: _identity,
+    Power: _power,
+    Polynomial: _polynomial,
+    Bump: _bump,
+    Interval: _interval,
+    Step: _step,
+    Lookup: _lookup,
+    Members: _members,
+    Shape: _shape_behind,
+    Filled: _filled,
+    Stacked: _stacked,
+}
+
+
+# -- products ---------------------------------------------------------------------------------------------
+
+
+def multiplied(functions: Sequence[Function]) -> Function:
+    """The product of families of one size, function by function.
+
+    Raises
+    ------
+    CannotRead
+        If it is no brick.
+    """
+    return reduce(_times, functions)
+
+
+def _times(first: Function, second: Function) -> Function:
+    kinds = (type(first), type(second))
+    for pair, swapped in ((kinds, False), (kinds[::-1], True)):
+        if pair in _PRODUCTS:
+            product = _PRODUCTS[pair](second, first) if swapped else _PRODUCTS[pair](first, second)
+            if product is not None:
+                return product
+    raise CannotRead(
+        f"the model multiplies two functions of one column ({kinds[0].__name__} and {kinds[1].__name__}), "
+        "which has no integral in closed form; hand the column on once only"
+    )
+
+
+def _polynomials(first: Polynomial, second: Polynomial) -> Function | None:
+    moved = _recentered(second, first.center)
+    product = np.zeros((len(moved), 5))
+    for power in range(3):
+        product[:, power : power + 3] += first.coefficients[:, power : power + 1] * moved
+    if product[:, 3:].any():
+        return None
+    return Polynomial(product[:, :3], first.center, first.missing * second.missing)
+
+
+def _recentered(function: Polynomial, center: float) -> Floats:
+    table = np.array([expand(center - function.center, 1.0) for expand in _EXPANDED])
+    return np.asarray(function.coefficients @ table)
+
+
+def _intervals(first: Interval, second: Interval) -> Function:
+    return Interval(
+        np.maximum(first.lower, second.lower),
+        np.minimum(first.upper, second.upper),
+        first.missing & second.missing,
+    )
+
+
+def _steps(first: Step, second: Step) -> Function:
+    cuts = np.union1d(first.cuts, second.cuts)
+    ends = np.append(cuts, np.inf)
+    return Step(cuts, first(ends) * second(ends), first.missing * second.missing)
+
+
+def _constant_times(first: Step, second: Any) -> Function | None:
+    """A step without a cut tells only whether x is missing."""
+    if first.cuts.size:
+        return None
+    missing = first.missing * second(np.array([np.nan]))[:, 0]
+    return Filled(second, first.values[:, 0], missing)
+
+
+_PRODUCTS: Mapping[tuple[type, type], Callable[[Any, Any], Function | None]] = {
+    (Polynomial, Polynomial): _polynomials,
+    (Interval, Interval): _intervals,
+    (Step, Step): _steps,
+    **{(Step, kind): _constant_times for kind in (Polynomial, Bump, Interval, Filled, Shape)},
+}

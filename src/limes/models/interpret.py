@@ -1,0 +1,224 @@
+"""Explainable boosting machines of interpret: sums of tables over bins of one, two or more columns.
+
+A term is a table of scores. Bins of a number are steps, categories are looked up; entry 0 of an axis is for
+missing values, the last one for categories unseen in training. A term of one column is a step or a lookup. A
+term of several columns, T[a, b] where x is in bin a and y in bin b, is Σ_a 1[x in bin a] T[a, bin of y]: as
+many products as all columns but one have bins. Interactions of one order share their bins, so that many of
+them are one sum of products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from limes._arrays import Floats
+from limes.functions import Function, Lookup, Step
+from limes.models.algebra import combine
+from limes.models.combination import Reduced
+from limes.models.read import CannotRead
+from limes.models.reductions import Form, Sum, SumOfProducts
+from limes.models.schema import Schema
+
+# Larger numbers are written with an exponent by some of interpret's ways, in full by others.
+_LARGEST_CATEGORY = 1e15
+# Scores held by one sum of products: 32 MB
+_BLOCK = 4_000_000
+_SCORED = ("logit", "mlogit", "vlogit")
+
+
+def machine(model: Any, method: str, schema: Schema | None) -> Form:
+    """Predictions of the regressor with identity link, margin of the classifier."""
+    _check_link(model, method)
+    intercept = np.asarray(model.intercept_, dtype=np.float64)
+    intercept = intercept.reshape(()) if intercept.size == 1 else intercept
+    places = _places(model, schema)
+    size = len(model.feature_names_in_) if schema is None else len(schema.names)
+    single: dict[int, tuple[Function, Floats]] = {}
+    several: list[_Interaction] = []
+    for features, scores in sorted(zip(model.term_features_, model.term_scores_, strict=True), key=_order):
+        table = np.asarray(scores, dtype=np.float64)
+        if table.ndim != len(features) + intercept.ndim or not np.isfinite(table).all():
+            raise CannotRead(f"the scores of term {features} have shape {table.shape}: the model is damaged")
+        columns = [_Column(model, j, len(features), places[j], schema) for j in features]
+        if len(columns) == 1 and columns[0].place in single:
+            raise CannotRead(f"two terms of one column, {features}: the model is damaged")
+        if len(columns) == 1:
+            single[columns[0].place] = _effect(columns[0], table, intercept)
+        else:
+            several.append(_interaction(columns, table, intercept))
+    products = [_product(block, intercept, size) for block in _blocks(several)]
+    return combine([_sum(single, intercept, size), *products], intercept=intercept)
+
+
+def _order(term: tuple[tuple[int, ...], Any]) -> tuple[int, tuple[int, ...]]:
+    """Interactions of one order come together, and among them those of one column."""
+    return len(term[0]), term[0]
+
+
+def _check_link(model: Any, method: str) -> None:
+    name, link = type(model).__name__, model.link_
+    if hasattr(model, "classes_"):
+        if method != "decision_function":
+            raise CannotRead(
+                f"{method} of {name} is not a sum of effects; its margin is read exactly with output='margin'"
+            )
+        if link not in _SCORED:
+            raise CannotRead(f"{name} with link {link!r} has no margin that is a sum of effects")
+    elif link != "identity":
+        raise CannotRead(f"{name} with link {link!r} predicts a curve of its score; only 'identity' is a sum")
+
+
+def _places(model: Any, schema: Schema | None) -> dict[int, int]:
+    """The column of every feature: by name where the background has all names, else by position."""
+    names = [str(name) for name in model.feature_names_in_]
+    used = [j for j, kind in enumerate(model.feature_types_in_) if kind != "ignore"]
+    if schema is None:
+        return {j: j for j in used}
+    if all(names[j] in schema.names for j in used):
+        return {j: schema.names.index(names[j]) for j in used}
+    if len(schema.names) == len(names):
+        return {j: j for j in used}
+    if len(schema.names) == len(used):
+        return {j: place for place, j in enumerate(used)}
+    raise CannotRead(
+        f"the model was fitted on {len(used)} columns ({', '.join(names[:5])}, ...), "
+        f"the background has {len(schema.names)} others"
+    )
+
+
+class _Column:
+    """One axis of a term: the bins of a feature at the resolution of the term."""
+
+    def __init__(self, model: Any, feature: int, resolution: int, place: int, schema: Schema | None) -> None:
+        self.place = place
+        self._name = str(model.feature_names_in_[feature])
+        self._levels = schema.levels[place] if schema is not None else ()
+        self._kind = model.feature_types_in_[feature]
+        bins = model.bins_[feature]
+        self._bins = bins[min(len(bins), resolution) - 1]
+
+    def brick(self, values: Floats) -> Function:
+        """The functions whose values (m, bins) follow the entries of the axis."""
+        if self._kind == "continuous":
+            return self._step(values)
+        if self._kind not in ("nominal", "ordinal"):
+            raise CannotRead(f"column {self._name!r} is of the unknown kind {self._kind!r}")
+        return self._lookup(values)
+
+    def _step(self, values: Floats) -> Step:
+        if self._levels:
+            raise CannotRead(f"column {self._name!r} holds texts, but the model takes it for a number")
+        cuts = np.asarray(self._bins, dtype=np.float64)
+        self._check(values, cuts.size + 3)
+        # a value on a cut belongs to the bin above
+        return Step(np.nextafter(cuts, -np.inf), values[:, 1:-1], values[:, 0])
+
+    def _lookup(self, values: Floats) -> Lookup:
+        self._check(values, max(self._bins.values(), default=0) + 2)
+        known = self._coded() if self._levels else self._numbers()
+        keys = np.array(sorted(known), dtype=np.float64)
+        bins = [known[key] for key in sorted(known)]
+        return Lookup(keys, values[:, bins], values[:, 0], values[:, -1])
+
+    def _coded(self) -> dict[float, int]:
+        """Bins of the background's texts; -1 is the bin of unseen ones."""
+        if not all(isinstance(level, str) for level in self._levels):
+            raise CannotRead(f"column {self._name!r} mixes texts with other values; make all of them texts")
+        return {float(code): self._bins.get(str(level), -1) for code, level in enumerate(self._levels)}
+
+    def _numbers(self) -> dict[float, int]:
+        """Bins of categories that are numbers, which interpret writes 3, not 3.0; True is 1."""
+        found = {}
+        for text, place in self._bins.items():
+            number = _number(text)
+            if number is not None and abs(number) >= _LARGEST_CATEGORY:
+                raise CannotRead(f"column {self._name!r} has the category {text!r}, too large to be read")
+            if number is not None and text == _written(number):
+                found[number] = place
+        return found
+
+    def _check(self, values: Floats, expected: int) -> None:
+        if values.shape[1] != expected:
+            raise CannotRead(
+                f"column {self._name!r} has {expected} bins, its scores have {values.shape[1]}: "
+                "the model is damaged"
+            )
+
+
+def _number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if np.isfinite(number) else None
+
+
+def _written(number: float) -> str:
+    return str(int(number)) if number == int(number) else repr(number)
+
+
+def _effect(column: _Column, table: Floats, intercept: Floats) -> tuple[Function, Floats]:
+    """One function an output, and the output that each belongs to."""
+    loading = np.eye(intercept.size).reshape(intercept.size, *intercept.shape)
+    return column.brick(table.reshape(len(table), -1).T), loading
+
+
+def _sum(single: dict[int, tuple[Function, Floats]], intercept: Floats, size: int) -> Reduced:
+    zero = np.zeros_like(intercept)
+    functions = tuple(single[j][0] if j in single else None for j in range(size))
+    loadings = tuple(single[j][1] if j in single else zero[None] for j in range(size))
+    return Reduced(Sum(functions, loadings, zero))
+
+
+class _Interaction(NamedTuple):
+    """Σ_i coef[i] ∏_c values[c][i, bin of x_c]: columns c, values (m, bins) each, coef (m, ...)."""
+
+    columns: Sequence[_Column]
+    values: Sequence[Floats]
+    coef: Floats
+
+
+def _interaction(columns: list[_Column], table: Floats, intercept: Floats) -> _Interaction:
+    """Products of indicators of all columns but the one with most bins with the scores along that one."""
+    last = int(np.argmax(table.shape[: len(columns)]))
+    columns = [*columns[:last], *columns[last + 1 :], columns[last]]
+    table = np.moveaxis(table, last, len(columns) - 1)
+    bins, outputs = table.shape[: len(columns)], intercept.size
+    rows = table.reshape(-1, bins[-1], outputs).swapaxes(1, 2)  # bins of the first columns, outputs, last
+    entry, output = np.nonzero(rows.any(axis=2))
+    entries = np.unravel_index(entry, bins[:-1])
+    indicators = [np.eye(count)[at] for count, at in zip(bins, entries, strict=False)]
+    coef = np.eye(outputs)[output].reshape(-1, *intercept.shape)
+    return _Interaction(columns, [*indicators, rows[entry, output]], coef)
+
+
+def _blocks(terms: list[_Interaction]) -> Iterator[list[_Interaction]]:
+    """Terms of one order that fit together into memory."""
+    block: list[_Interaction] = []
+    for term in terms:
+        together = [*block, term]
+        columns = {column.place for each in together for column in each.columns}
+        bins = max(values.shape[1] for each in together for values in each.values)
+        held = sum(len(each.coef) for each in together) * len(columns) * bins
+        if block and (held > _BLOCK or len(term.columns) != len(block[0].columns)):
+            yield block
+            together = [term]
+        block = together
+    if block:
+        yield block
+
+
+def _product(block: list[_Interaction], intercept: Floats, size: int) -> Reduced:
+    """One sum of products; a column is 1 in the products that do not read it."""
+    ends = np.cumsum([0, *(len(term.coef) for term in block)])
+    held: dict[int, tuple[_Column, Floats]] = {}
+    for start, end, term in zip(ends[:-1], ends[1:], block, strict=True):
+        for column, values in zip(term.columns, term.values, strict=True):
+            ones = np.ones((ends[-1], values.shape[1]))
+            held.setdefault(column.place, (column, ones))[1][start:end] = values
+    functions = tuple(held[j][0].brick(held[j][1]) if j in held else None for j in range(size))
+    coef = np.concatenate([term.coef for term in block])
+    return Reduced(SumOfProducts(functions, coef, np.zeros_like(intercept)))

@@ -1,0 +1,163 @@
+"""LightGBM: trees read off the model's own text, in float64 throughout.
+
+A test is x <= threshold. What is missing depends on the node: nothing (then NaN counts as 0), NaN, or
+zeros (and NaN). Categories of a node's set go left, all else right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from limes._arrays import Floats
+from limes.models.grown import GrownTree, Naming, codes_of, described_by, forest, refuse_classes
+from limes.models.lightgbm_zeros import ZERO, without_zeros
+from limes.models.read import CannotRead
+from limes.models.schema import Schema
+from limes.models.trees import Forest
+
+# objectives that predict what their trees add up to; "" is a user's own objective
+_IDENTITY = frozenset(
+    ("regression", "regression_l1", "huber", "fair", "quantile", "mape", "lambdarank", "rank_xendcg")
+) | {"", "custom", "none"}
+_VERSIONS = ("v3", "v4")
+# bits of a node's decision type
+_CATEGORICAL, _DEFAULT_LEFT = 1, 2
+_MISSING_ZERO, _MISSING_NAN = 1, 2
+
+Fields = Mapping[str, str]
+
+
+def booster(model: Any, method: str, schema: Schema | None) -> Forest:
+    """Σ trees, or the mean of random forests, of a Booster or a model of scikit-learn's kind."""
+    name = type(model).__name__
+    refuse_classes(model, method)
+    with described_by("LightGBM"):
+        inner = getattr(model, "booster_", model)
+        _refuse_early_stops(model)
+        head, *stored = _sections(inner.model_to_string())
+        _refuse_links(head, name, method)
+        outputs = int(head["num_tree_per_iteration"])
+        # a random forest's own raw scores are sums, and its predictions means
+        averages = "average_output" in head and method == "predict"
+        share = outputs / len(stored) if averages else 1.0
+        trees = [_tree(fields, i % outputs, outputs, share) for i, fields in enumerate(stored)]
+        size = int(head["max_feature_idx"]) + 1
+        codes = _codes(head, inner.pandas_categorical, schema)
+        start = np.zeros(()) if outputs == 1 else np.zeros(outputs)
+        return forest(trees, Naming(schema, codes), intercept=start, size=size)
+
+
+def _refuse_early_stops(model: Any) -> None:
+    options = model.get_params() if hasattr(model, "get_params") else {}
+    if options.get("pred_early_stop"):
+        raise CannotRead("pred_early_stop=True leaves out trees row by row: fit without it")
+
+
+def _sections(text: str) -> list[Fields]:
+    """The header and one section a tree, as key=value lines; a line without "=" is a flag."""
+    body, _, _ = text.partition("\nend of trees")
+    sections = body.split("\nTree=")
+    return [dict(_field(line) for line in section.splitlines() if line) for section in sections]
+
+
+def _field(line: str) -> tuple[str, str]:
+    key, _, value = line.partition("=")
+    return key, value
+
+
+def _refuse_links(head: Fields, name: str, method: str) -> None:
+    if head["version"] not in _VERSIONS:
+        raise CannotRead(f"limes does not know version {head['version']!r} of LightGBM's text of a model")
+    objective = head.get("objective", "")
+    if method == "predict" and objective not in _IDENTITY:
+        raise CannotRead(
+            f"{name} with objective {objective!r} does not predict the sum of its trees, but a function of "
+            "it; the sum is read exactly with output='margin'"
+        )
+
+
+def _tree(fields: Fields, group: int, outputs: int, share: float) -> GrownTree:
+    """Inner nodes first, then leaves; a child is the number i of an inner node, or ~i of a leaf."""
+    if int(fields.get("is_linear", "0")):
+        raise CannotRead("LightGBM with linear_tree=True has linear models in its leaves: fit it without")
+    leaves = _numbers(fields, "leaf_value") * share
+    inner = int(fields["num_leaves"]) - 1
+    value = np.concatenate([np.zeros(inner), leaves])
+    value = value if outputs == 1 else np.outer(value, np.eye(outputs)[group])
+    if len(value) != 2 * inner + 1:
+        raise CannotRead("a tree of the model has another number of leaves than it says")
+    nothing = np.full(inner + 1, -1)
+    kinds = _numbers(fields, "decision_type").astype(np.int64)
+    threshold = _around_zero(_numbers(fields, "threshold"))
+    by_category = (kinds & _CATEGORICAL) > 0
+    missing = (kinds >> 2) & 3
+    # NaN counts as 0 where nothing is missing; no category is missing, and NaN is none of any set
+    missing_left = np.where(missing > 0, (kinds & _DEFAULT_LEFT) > 0, threshold >= 0.0) & ~by_category
+    tree = GrownTree(
+        feature=np.concatenate([_numbers(fields, "split_feature").astype(np.int64), nothing]),
+        threshold=np.concatenate([threshold, np.zeros(inner + 1)]),
+        left=np.concatenate([_children(fields, "left_child", inner), nothing]),
+        right=np.concatenate([_children(fields, "right_child", inner), nothing]),
+        missing_left=np.concatenate([missing_left, np.zeros(inner + 1, dtype=np.bool_)]),
+        value=value,
+        members=_members(fields, by_category),
+    )
+    contrary = (missing == _MISSING_ZERO) & ~by_category & ~_agrees(threshold, missing_left)
+    return without_zeros(tree, (missing == _MISSING_ZERO) & ~by_category) if contrary.any() else tree
+
+
+def _around_zero(threshold: Floats) -> Floats:
+    """LightGBM takes every |x| <= 1e-35 for 0 when it predicts: no threshold lies among these."""
+    beside = np.where(threshold >= 0, ZERO, np.nextafter(-ZERO, -np.inf))
+    return np.where(np.abs(threshold) <= ZERO, beside, threshold)
+
+
+def _agrees(threshold: Floats, missing_left: Any) -> Any:
+    """Whether zeros go where the threshold alone would send them."""
+    return np.where(missing_left, threshold >= ZERO, threshold < -ZERO)
+
+
+def _numbers(fields: Fields, key: str) -> Floats:
+    return np.array(fields[key].split(), dtype=np.float64)
+
+
+def _children(fields: Fields, key: str, inner: int) -> Any:
+    stored = _numbers(fields, key).astype(np.int64)
+    return np.where(stored >= 0, stored, inner + ~stored)
+
+
+def _members(fields: Fields, by_category: Any) -> dict[int, Any]:
+    """Bit b of word w of a node's set, which its threshold numbers, is for category 32 w + b."""
+    if not by_category.any():
+        return {}
+    bounds = _numbers(fields, "cat_boundaries").astype(np.int64)
+    which = _numbers(fields, "threshold").astype(np.int64)
+    words = np.array(fields["cat_threshold"].split(), dtype=np.uint32)
+    bits = ((words[:, None] >> np.arange(32, dtype=np.uint32)) & 1).astype(np.bool_)
+    return {
+        int(node): np.flatnonzero(bits[bounds[which[node]] : bounds[which[node] + 1]])
+        for node in np.flatnonzero(by_category)
+    }
+
+
+def _codes(head: Fields, known: Any, schema: Schema | None) -> dict[int, Floats]:
+    """Codes of the pandas columns that had categories when the model was fitted, in their order.
+
+    The text does not say which columns these are. Texts can be nothing else, and what the model splits by
+    category has a list of categories for its range.
+    """
+    if not known:
+        return {}
+    infos = head["feature_infos"].split(" ")
+    texts = [j for j in range(len(infos)) if schema is not None and schema.levels[j]]
+    listed = {j for j, info in enumerate(infos) if not info.startswith("[") and info != "none"}
+    for columns in (texts, sorted(listed.union(texts))):
+        if len(columns) == len(known):
+            return {j: codes_of(list(names), schema, j) for j, names in zip(columns, known, strict=True)}
+    raise CannotRead(
+        "the model was fitted on pandas categories, and it does not say in which columns: store categories "
+        "as texts, or use whole numbers and categorical_feature="
+    )

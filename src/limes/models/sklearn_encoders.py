@@ -1,0 +1,158 @@
+"""What scikit-learn's encoders make of a category, and its discretiser of a number.
+
+Every encoder is a codebook: a number for each category it has met, one for a missing value, one for what it
+does not know, or its refusal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from limes._arrays import Floats
+from limes.models.feature_maps import Codebook, Column, Monotone, Pieces, Pointwise, Values, is_blank, numbers
+from limes.models.read import CannotRead
+from limes.models.sklearn_transformers import Columns
+
+# The slot of a category that has no column of its own
+_NOWHERE = -1.0
+
+
+@dataclass(frozen=True)
+class _Categories:
+    """Categories of one column, where each stands, and where the missing value does (None: nowhere)."""
+
+    values: list[Any]
+    missing: int | None
+
+    @classmethod
+    def of(cls, categories: Any) -> _Categories:
+        values = np.asarray(categories).tolist()
+        blank = [i for i, value in enumerate(values) if is_blank(value)]
+        if len(blank) > 1:
+            raise CannotRead(
+                "it tells None from NaN in one column, and limes takes both as missing; use one of them"
+            )
+        return cls(values, blank[0] if blank else None)
+
+    def place(self, value: Any) -> int:
+        """Where a category stands."""
+        if is_blank(value) and self.missing is not None:
+            return self.missing
+        return self.values.index(value)
+
+    def codebook(self, codes: Sequence[float], *, other: float | None) -> Codebook:
+        """A code for each category; a missing value that is none of them is one that it does not know."""
+        known = {
+            v: float(c) for i, (v, c) in enumerate(zip(self.values, codes, strict=True)) if i != self.missing
+        }
+        return Codebook(known, other if self.missing is None else float(codes[self.missing]), other)
+
+    def grouped(self, infrequent: Any, left_out: int | None = None) -> list[float]:
+        """0, 1, ... for frequent categories in their order, the next number for all infrequent ones.
+
+        ``left_out`` is the place of a category that takes no number.
+        """
+        rare = set() if infrequent is None else {self.place(v) for v in np.asarray(infrequent).tolist()}
+        own = [i for i in range(len(self.values)) if i not in rare and i != left_out]
+        code = {place: float(number) for number, place in enumerate(own)}
+        return [code.get(i, float(len(own))) for i in range(len(self.values))]
+
+
+def one_hot_encoder(step: Any, columns: Columns) -> Columns:
+    """A column for each category that is neither dropped nor in the common column of infrequent ones."""
+    columns.expect(len(step.categories_))
+    dropped = [None] * len(step.categories_) if step.drop_idx_ is None else step.drop_idx_
+    found: list[Column] = []
+    for column, values, rare, drop in zip(
+        columns.columns, step.categories_, _infrequent(step), dropped, strict=True
+    ):
+        categories = _Categories.of(values)
+        slots = categories.grouped(rare)
+        unknown = _looked_up(_one_hot_unknown(slots, rare), step.handle_unknown)
+        if drop is not None:
+            gone = slots[int(drop)]
+            unknown = None if unknown is None else _without(unknown, gone)
+            slots = [_without(slot, gone) for slot in slots]
+        found += _flags(column.then(categories.codebook(slots, other=unknown)), int(max(slots)) + 1)
+    return Columns(tuple(found), bool(step.sparse_output))
+
+
+def _one_hot_unknown(slots: list[float], rare: Any) -> Mapping[str, float | None]:
+    shared = _NOWHERE if rare is None else max(slots)
+    return {"error": None, "ignore": _NOWHERE, "infrequent_if_exist": shared, "warn": shared}
+
+
+def _without(slot: float, gone: float) -> float:
+    return _NOWHERE if slot == gone else slot - (slot > gone)
+
+
+def _flags(column: Column, count: int) -> list[Column]:
+    """One column for each slot: whether it is the one."""
+
+    def flag(slot: int) -> Pointwise:
+        return Pointwise(lambda values: _is_slot(numbers(values), slot))
+
+    return [column.then(flag(slot)) for slot in range(count)]
+
+
+def _is_slot(values: Floats, slot: int) -> Values:
+    here: Values = values == slot
+    undefined = np.isnan(values)
+    return np.where(undefined, np.nan, here) if undefined.any() else here
+
+
+def ordinal_encoder(step: Any, columns: Columns) -> Columns:
+    """The number of a category; own codes for NaN and for what is unknown."""
+    unknown = _looked_up({"error": None, "use_encoded_value": step.unknown_value}, step.handle_unknown)
+    codebooks = []
+    for values, rare in zip(step.categories_, _infrequent(step), strict=True):
+        categories = _Categories.of(values)
+        at = categories.missing if categories.missing is not None and values[-1] is not None else None
+        codes = categories.grouped(rare, left_out=at)
+        if at is not None:
+            codes[at] = float(step.encoded_missing_value)
+        codebooks.append(categories.codebook(codes, other=None if unknown is None else float(unknown)))
+    return Columns(columns.each(codebooks).columns)
+
+
+def target_encoder(step: Any, columns: Columns) -> Columns:
+    """The mean target of a category; of all for what is unknown. One column a class if there are several."""
+    columns.expect(len(step.categories_))
+    unknown = np.atleast_1d(np.asarray(step.target_mean_, dtype=np.float64))
+    found = []
+    for j, (column, values) in enumerate(zip(columns.columns, step.categories_, strict=True)):
+        categories = _Categories.of(values)
+        for k, mean in enumerate(unknown):
+            codes = step.encodings_[j * unknown.size + k].tolist()
+            found.append(column.then(categories.codebook(codes, other=float(mean))))
+    return Columns(tuple(found))
+
+
+def k_bins_discretizer(step: Any, columns: Columns) -> Columns:
+    """The bin [edge, next edge) of a number, or a column for each bin."""
+    single = Monotone(lambda values: numbers(values).astype(np.float32).astype(np.float64))
+    found: list[Column] = []
+    columns.expect(len(step.bin_edges_))
+    for column, edges, count in zip(columns.columns, step.bin_edges_, step.n_bins_.tolist(), strict=True):
+        inner = np.asarray(edges[1:-1], dtype=np.float64)
+        bins = Pieces(np.nextafter(inner, -np.inf), np.arange(inner.size + 1.0), np.nan)
+        binned = (column.then(single) if step.dtype is np.float32 else column).then(bins)
+        found += [binned] if step.encode == "ordinal" else _flags(binned, count)
+    return Columns(tuple(found), step.encode == "onehot")
+
+
+def _infrequent(step: Any) -> Sequence[Any]:
+    if step.min_frequency is None and step.max_categories is None:
+        return [None] * len(step.categories_)
+    rare: Sequence[Any] = step.infrequent_categories_
+    return rare
+
+
+def _looked_up(choices: Mapping[str, Any], choice: str) -> Any:
+    if choice not in choices:
+        raise CannotRead(f"limes does not know handle_unknown={choice!r}")
+    return choices[choice]

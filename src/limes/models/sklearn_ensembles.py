@@ -1,0 +1,216 @@
+"""Ensembles and wrappers of scikit-learn: sums of what is read off their parts.
+
+Bagging and voting average parts, stacking adds them up by a linear model, boosting of classifiers adds up
+votes, wrappers hand on what they wrap. What counts, calibrates or takes medians is no sum, and is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Never
+
+import numpy as np
+
+from limes._arrays import Bools, Floats, Ints
+from limes.exceptions import InputError
+from limes.models.additive import Linear
+from limes.models.algebra import combine, mapped, on_columns
+from limes.models.combination import outputs_of
+from limes.models.read import CannotRead, read_form
+from limes.models.reductions import Form
+from limes.models.schema import Schema
+from limes.models.trees import Forest
+
+
+def bagging(model: Any, method: str, schema: Schema | None) -> Form:
+    """The mean of parts, each fitted on some of the columns."""
+    if len(model.estimators_) != model.n_estimators:
+        raise CannotRead(f"n_estimators={model.n_estimators} was changed after fit; fit the model again")
+    pairs = zip(model.estimators_, model.estimators_features_, strict=True)
+    parts = [_bagged(model, part, np.asarray(features), method, schema) for part, features in pairs]
+    return combine(parts, np.full(len(parts), 1.0 / len(parts)))
+
+
+def _bagged(model: Any, part: Any, features: Ints, method: str, schema: Schema | None) -> Form:
+    if not hasattr(part, method):
+        raise CannotRead(f"{type(part).__name__} has no {method}: the parts vote, which is not a sum")
+    form = read_form(part, method, schema and _part_of(schema, features))
+    if method == "predict_proba" and outputs_of(form) != (model.n_classes_,):
+        form = mapped(form, np.eye(model.n_classes_)[part.classes_])  # a sample may miss a class
+    if np.array_equal(features, np.arange(model.n_features_in_)):
+        return form
+    try:
+        return on_columns(form, features, model.n_features_in_)
+    except InputError as error:
+        raise CannotRead(f"with bootstrap_features=True {error}") from error
+
+
+def _part_of(schema: Schema, columns: Ints) -> Schema:
+    return Schema(tuple(schema.names[j] for j in columns), tuple(schema.levels[j] for j in columns))
+
+
+def voting(model: Any, method: str, schema: Schema | None) -> Form:
+    """The weighted mean of parts: predictions of regressors, probabilities of classifiers ("soft")."""
+    if hasattr(model, "classes_") and method != "predict_proba":
+        raise CannotRead("VotingClassifier counts votes, which is not a sum; fit it with voting='soft'")
+    parts = [read_form(part, method, schema) for part in model.estimators_]
+    weights = np.ones(len(parts))
+    if model.weights is not None:
+        kept = [w for (_, part), w in zip(model.estimators, model.weights, strict=True) if part != "drop"]
+        weights = np.asarray(kept, dtype=np.float64)
+    return combine(parts, weights / weights.sum())
+
+
+def stacking(model: Any, method: str, schema: Schema | None) -> Form:
+    """A linear model of the parts' answers, and of the columns themselves with ``passthrough``."""
+    if hasattr(model, "classes_") and method == "predict":
+        raise CannotRead("StackingClassifier.predict answers labels; use output='margin'")
+    final = read_form(model.final_estimator_, method, None)
+    if not isinstance(final, Linear):
+        raise CannotRead(
+            f"{type(model.final_estimator_).__name__} as final_estimator is not linear in the parts' answers"
+        )
+    parts, start = [], 0
+    for part, answer in zip(model.estimators_, model.stack_method_, strict=True):
+        form = read_form(part, answer, schema)
+        wanted = _answers_used(model, form, answer)
+        matrix = np.zeros((len(wanted), *final.coef.shape[1:]))
+        matrix[wanted] = final.coef[start : start + wanted.sum()]
+        parts.append(mapped(form, matrix if outputs_of(form) else matrix[0]))
+        start += int(wanted.sum())
+    if model.passthrough:
+        _numbers_only(schema)
+        parts.append(Linear(final.coef[start:]))
+    return combine(parts, intercept=final.intercept)
+
+
+def _answers_used(model: Any, form: Form, answer: str) -> Bools:
+    """Which of a part's outputs the final model sees: of two probabilities the second."""
+    used = np.ones(outputs_of(form) or 1, dtype=np.bool_)
+    used[0] = not (answer == "predict_proba" and len(model.classes_) == 2)
+    return used
+
+
+def _numbers_only(schema: Schema | None) -> None:
+    if schema is not None and any(schema.levels):
+        raise CannotRead("passthrough hands texts to the final estimator; encode them in a Pipeline")
+
+
+def adaboost(model: Any, method: str, schema: Schema | None) -> Form:
+    """Margin of AdaBoostClassifier, multi-class SAMME: a tree gives w to its class, -w / (K - 1) to others.
+
+    References
+    ----------
+    Zhu, Zou, Rosset & Hastie 2009, Multi-class AdaBoost.
+    """
+    if method != "decision_function":
+        raise CannotRead(
+            f"{method} of AdaBoostClassifier is not a sum of trees; "
+            "its margin is read exactly with output='margin'"
+        )
+    classes = len(model.classes_)
+    if classes < 2:
+        raise CannotRead("AdaBoostClassifier was fitted on one class: its margin is 0 everywhere")
+    weights = np.asarray(model.estimator_weights_, dtype=np.float64)
+    margins = np.eye(classes) - (1.0 - np.eye(classes)) / (classes - 1)
+    if classes == 2:
+        margins = margins[:, 1] - margins[:, 0]
+    parts = [_votes(part, model.classes_, margins, schema) for part in model.estimators_]
+    return combine(parts, weights[: len(parts)] / weights.sum())
+
+
+def _votes(part: Any, classes: Any, margins: Floats, schema: Schema | None) -> Forest:
+    """A tree whose leaves hold the margins of the class that they vote for."""
+    form = read_form(part, "predict_proba", schema) if hasattr(part, "tree_") else None
+    if not isinstance(form, Forest):
+        raise CannotRead(
+            f"AdaBoostClassifier of {type(part).__name__}: the votes of a tree are a sum of its leaves, "
+            "those of other models are not"
+        )
+    # as the tree itself breaks ties: by the values that it stores, not by what they are divided by
+    winner = np.argmax(part.tree_.value[:, 0, :], axis=1)
+    values = margins[np.searchsorted(classes, part.classes_)[winner]]
+    return replace(form, value=values, intercept=np.zeros(margins.shape[1:]))
+
+
+def targets(model: Any, method: str, schema: Schema | None) -> Form:
+    """MultiOutputRegressor: one model a target."""
+    unit = np.eye(len(model.estimators_))
+    parts = [read_form(part, method, schema) for part in model.estimators_]
+    return combine([mapped(part, row) for part, row in zip(parts, unit, strict=True)])
+
+
+def transformed_target(model: Any, method: str, schema: Schema | None) -> Form:
+    """The inverse of the target's transformation, where it is affine, after what the regressor says."""
+    transformer = model.transformer_
+    kind = type(transformer).__qualname__
+    if type(transformer).__module__.split(".")[0] != "sklearn" or kind not in _INVERSE:
+        raise CannotRead(f"the inverse of {kind} is not known to be affine; explain model.regressor_ instead")
+    form = read_form(model.regressor_, method, schema)
+    outputs = outputs_of(form)
+    scale, shift = _INVERSE[kind](transformer, outputs or (1,))
+    if outputs:
+        return combine([mapped(form, np.diag(scale))], intercept=shift)
+    if model._training_dim == 1:  # noqa: SLF001 - whether answers are (n,) or (n, 1)
+        return combine([mapped(form, scale[0])], intercept=shift[0])
+    return combine([mapped(form, scale)], intercept=shift)
+
+
+def _standard(transformer: Any, outputs: tuple[int, ...]) -> tuple[Floats, Floats]:
+    scale = transformer.scale_ if transformer.with_std else np.ones(outputs)
+    return np.asarray(scale), np.asarray(transformer.mean_ if transformer.with_mean else np.zeros(outputs))
+
+
+def _min_max(transformer: Any, outputs: tuple[int, ...]) -> tuple[Floats, Floats]:  # noqa: ARG001
+    return 1.0 / transformer.scale_, -transformer.min_ / transformer.scale_
+
+
+def _max_abs(transformer: Any, outputs: tuple[int, ...]) -> tuple[Floats, Floats]:
+    return np.asarray(transformer.scale_), np.zeros(outputs)
+
+
+def _robust(transformer: Any, outputs: tuple[int, ...]) -> tuple[Floats, Floats]:
+    scale = transformer.scale_ if transformer.with_scaling else np.ones(outputs)
+    return np.asarray(scale), np.asarray(
+        transformer.center_ if transformer.with_centering else np.zeros(outputs)
+    )
+
+
+def _identity(transformer: Any, outputs: tuple[int, ...]) -> tuple[Floats, Floats]:
+    if transformer.inverse_func is not None:
+        raise CannotRead("the target is transformed by functions; explain model.regressor_ instead")
+    return np.ones(outputs), np.zeros(outputs)
+
+
+# The inverses of scalers are scale · y + shift.
+_INVERSE: Mapping[str, Callable[[Any, tuple[int, ...]], tuple[Floats, Floats]]] = {
+    "FunctionTransformer": _identity,
+    "MaxAbsScaler": _max_abs,
+    "MinMaxScaler": _min_max,
+    "RobustScaler": _robust,
+    "StandardScaler": _standard,
+}
+
+
+def search(model: Any, method: str, schema: Schema | None) -> Form:
+    """A search hands every question on to the best estimator that it refitted."""
+    return read_form(model.best_estimator_, method, schema)
+
+
+def refused(model: Any, method: str, schema: Schema | None) -> Never:  # noqa: ARG001
+    """Ensembles and wrappers that are no sums, with the reason."""
+    raise CannotRead(_REFUSED[type(model).__qualname__])
+
+
+_CHAIN = "each model of a chain reads the answers of those before it, so that effects are not a sum"
+_THRESHOLD = "a thresholded wrapper is sampled; explain the wrapped model.estimator_ instead"
+_REFUSED: Mapping[str, str] = {
+    "AdaBoostRegressor": "AdaBoostRegressor answers the weighted median of its trees, which is not their sum",
+    "CalibratedClassifierCV": "calibrated probabilities are curves of margins, not sums; explain the margin "
+    "of model.calibrated_classifiers_[0].estimator instead",
+    "ClassifierChain": _CHAIN,
+    "FixedThresholdClassifier": _THRESHOLD,
+    "RegressorChain": _CHAIN,
+    "TunedThresholdClassifierCV": _THRESHOLD,
+}

@@ -1,0 +1,282 @@
+"""Kernel machines of scikit-learn: support vectors, kernel ridge, Gaussian processes.
+
+All of them are f(x) = c + Σ_i a_i K(x, ζ_i). An RBF kernel is a product of Gaussian bumps over columns, a
+linear one makes f linear, a polynomial of degree two makes it quadratic. Other kernels are no such products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from limes._arrays import Floats, Ints
+from limes.models.additive import Linear
+from limes.models.algebra import combine, mapped
+from limes.models.kernels import GaussianKernels
+from limes.models.quadratic import Quadratic
+from limes.models.read import CannotRead
+from limes.models.reductions import Form
+from limes.models.schema import Schema
+
+
+@dataclass(frozen=True)
+class _Machine:
+    """c + Σ_i coef[i] K(x, centers[i]) and the numbers that kernels use."""
+
+    centers: Floats
+    coef: Floats
+    intercept: Floats
+    gamma: float
+    degree: float
+    coef0: float
+
+
+def regressor(model: Any, method: str, schema: Schema | None) -> Form:  # noqa: ARG001
+    """SVR and NuSVR."""
+    _numbers_only(model, schema)
+    return _support(model, _dense(model.dual_coef_)[0], np.asarray(model.intercept_)[0])
+
+
+def one_class(model: Any, method: str, schema: Schema | None) -> Form:
+    """OneClassSVM: decision_function, and score_samples, which is higher by the offset."""
+    offset = {"decision_function": 0.0, "score_samples": float(np.asarray(model.offset_).ravel()[0])}
+    if method not in offset:
+        raise CannotRead(
+            "OneClassSVM.predict answers +1 or -1, which is no sum of kernels; pass model.decision_function"
+        )
+    _numbers_only(model, schema)
+    start = np.asarray(model.intercept_)[0] + offset[method]
+    return _support(model, _dense(model.dual_coef_)[0], start)
+
+
+def classifier(model: Any, method: str, schema: Schema | None) -> Form:
+    """Margins of SVC and NuSVC: of two classes, or of each pair of classes."""
+    if method != "decision_function":
+        raise CannotRead(
+            f"{method} of {type(model).__name__} is not a sum of kernels; "
+            "its margin is read exactly with output='margin'"
+        )
+    _numbers_only(model, schema)
+    dual, intercept = _dense(model.dual_coef_), np.asarray(model.intercept_, dtype=np.float64)
+    if len(model.classes_) == 2:
+        return _support(model, dual[0], intercept[0])
+    if model.decision_function_shape != "ovo":
+        raise CannotRead(
+            f"decision_function_shape={model.decision_function_shape!r} counts the votes of "
+            "pairs of classes, which is not a sum of kernels; set model.decision_function_shape = 'ovo' for "
+            "the margin of each pair"
+        )
+    return _support(model, _pairwise(dual, np.asarray(model.n_support_, dtype=np.int64)), intercept)
+
+
+def _pairwise(dual: Floats, counts: Ints) -> Floats:
+    """Weights of the support vectors in each pair of classes, (m, pairs).
+
+    Support vectors are sorted by class; row c of ``dual`` holds a vector's weight against the c-th other
+    class.
+    """
+    owner = np.repeat(np.arange(len(counts)), counts)
+    coef = []
+    for a, b in combinations(range(len(counts)), 2):
+        coef.append(np.where(owner == a, dual[b - 1], 0.0) + np.where(owner == b, dual[a], 0.0))
+    return np.stack(coef, axis=1)
+
+
+def _support(model: Any, coef: Floats, intercept: Floats) -> Form:
+    as_form = _kernel(model.kernel)
+    machine = _Machine(
+        centers=_dense(model.support_vectors_).reshape(-1, model.n_features_in_),
+        coef=coef,
+        intercept=intercept,
+        gamma=float(model._gamma),  # noqa: SLF001 - "scale" needs the training data, fit keeps the number here
+        degree=model.degree,
+        coef0=model.coef0,
+    )
+    return as_form(machine)
+
+
+def ridge(model: Any, method: str, schema: Schema | None) -> Form:  # noqa: ARG001
+    """KernelRidge."""
+    _numbers_only(model, schema)
+    as_form, coef = _kernel(model.kernel), np.asarray(model.dual_coef_, dtype=np.float64)
+    machine = _Machine(
+        centers=_dense(model.X_fit_),
+        coef=coef,
+        intercept=np.zeros(coef.shape[1:]),
+        gamma=1.0 / model.n_features_in_ if model.gamma is None else float(model.gamma),
+        degree=model.degree,
+        coef0=model.coef0,
+    )
+    return as_form(machine)
+
+
+def _kernel(name: Any) -> Callable[[_Machine], Form]:
+    if not isinstance(name, str) or name not in _KERNELS:
+        raise _unreadable(repr(name) if isinstance(name, str) else "a callable")
+    return _KERNELS[name]
+
+
+def _unreadable(kernel: str) -> CannotRead:
+    return CannotRead(
+        f"kernel={kernel} is no product of one function a column; only 'rbf', 'linear' and 'poly' of "
+        "degree 2 are read exactly"
+    )
+
+
+def _linear(machine: _Machine) -> Form:
+    return Linear(np.tensordot(machine.centers, machine.coef, axes=(0, 0)), machine.intercept)
+
+
+def _gaussian(machine: _Machine) -> Form:
+    """K = exp(-γ ‖x - ζ‖²); γ = 0 reads no column."""
+    precision = np.full(machine.centers.shape[1], 2.0 * machine.gamma)
+    return _bumps(machine.centers, machine.coef, precision, machine.intercept)
+
+
+def _polynomial(machine: _Machine) -> Form:
+    """K = (γ x·ζ + r)²."""
+    if machine.degree != 2:
+        raise _unreadable(f"'poly' of degree {machine.degree}")
+    centers = machine.gamma * machine.centers
+    matrix = np.einsum("ij,ik,i...->jk...", centers, centers, machine.coef)
+    coef = 2.0 * machine.coef0 * np.tensordot(centers, machine.coef, axes=(0, 0))
+    return Quadratic(matrix, coef, machine.intercept + machine.coef0**2 * machine.coef.sum(axis=0))
+
+
+_KERNELS: Mapping[str, Callable[[_Machine], Form]] = {
+    "linear": _linear,
+    "poly": _polynomial,
+    "polynomial": _polynomial,
+    "rbf": _gaussian,
+}
+
+
+def _bumps(centers: Floats, coef: Floats, precision: Floats, intercept: Floats) -> GaussianKernels:
+    with np.errstate(divide="ignore"):
+        return GaussianKernels(centers, coef, 1.0 / np.sqrt(precision), intercept)
+
+
+# -- Gaussian processes -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Monomial:
+    """weight · exp(-Σ_j precision_j (x_j - ζ_j)²/2) · (x·ζ) ** dots; kernels are sums of these."""
+
+    weight: float
+    precision: Floats
+    dots: int = 0
+
+    def __mul__(self, other: _Monomial) -> _Monomial:
+        return _Monomial(self.weight * other.weight, self.precision + other.precision, self.dots + other.dots)
+
+
+def gaussian_process(model: Any, method: str, schema: Schema | None) -> Form:  # noqa: ARG001
+    """Posterior mean of GaussianProcessRegressor: std · Σ_i α_i K(x, ζ_i) + mean."""
+    if not hasattr(model, "X_train_"):
+        raise CannotRead("GaussianProcessRegressor is not fitted: its prior mean is 0 everywhere")
+    _numbers_only(model, schema)
+    centers, alpha = _dense(model.X_train_), np.asarray(model.alpha_, dtype=np.float64)
+    mean, std = np.asarray(model._y_train_mean), np.asarray(model._y_train_std)  # noqa: SLF001 - not kept elsewhere
+    if alpha.size == len(alpha):  # one target, however it was written
+        alpha, mean, std = alpha.ravel(), mean.reshape(()), std.reshape(())
+    terms = _expanded(model.kernel_, centers.shape[1])
+    nothing = Linear(np.zeros((centers.shape[1], *alpha.shape[1:])))  # of a kernel that is noise alone
+    parts = [_read_monomial(term, centers, alpha) for term in terms] or [nothing]
+    normal = std if alpha.ndim == 1 else np.diag(np.broadcast_to(std, alpha.shape[1:]))
+    return combine([mapped(combine(parts), normal)], intercept=mean)
+
+
+def _read_monomial(term: _Monomial, centers: Floats, alpha: Floats) -> Form:
+    coef, intercept = term.weight * alpha, np.zeros(alpha.shape[1:])
+    if term.dots == 0 and not term.precision.any():
+        return Linear(np.zeros((centers.shape[1], *intercept.shape)), coef.sum(axis=0))
+    if term.dots == 0:
+        return _bumps(centers, coef, term.precision, intercept)
+    if term.dots > 2 or term.precision.any():
+        raise CannotRead("a product of DotProduct with RBF, or with more than one DotProduct, is not read")
+    degree = float(term.dots)
+    machine = _Machine(centers, coef, intercept, gamma=1.0, degree=degree, coef0=0.0)
+    return _linear(machine) if term.dots == 1 else _polynomial(machine)
+
+
+def _expanded(kernel: Any, d: int) -> list[_Monomial]:
+    """A kernel as a sum of monomials."""
+    kind = type(kernel)
+    if kind.__module__.split(".")[0] != "sklearn" or kind.__qualname__ not in _EXPAND:
+        raise CannotRead(
+            f"the kernel {kind.__qualname__} is no product of one function a column; sums, products and "
+            "powers of RBF, ConstantKernel, WhiteKernel and DotProduct are read exactly"
+        )
+    return _EXPAND[kind.__qualname__](kernel, d)
+
+
+def _constant(kernel: Any, d: int) -> list[_Monomial]:
+    return [_Monomial(float(kernel.constant_value), np.zeros(d))]
+
+
+def _white(kernel: Any, d: int) -> list[_Monomial]:  # noqa: ARG001 - noise of a row is no other row's
+    return []
+
+
+def _rbf(kernel: Any, d: int) -> list[_Monomial]:
+    length = np.asarray(kernel.length_scale, dtype=np.float64)
+    return [_Monomial(1.0, np.broadcast_to(length, (d,)) ** -2.0)]
+
+
+def _dot(kernel: Any, d: int) -> list[_Monomial]:
+    return [_Monomial(float(kernel.sigma_0) ** 2, np.zeros(d)), _Monomial(1.0, np.zeros(d), dots=1)]
+
+
+def _sum(kernel: Any, d: int) -> list[_Monomial]:
+    return _expanded(kernel.k1, d) + _expanded(kernel.k2, d)
+
+
+def _product(kernel: Any, d: int) -> list[_Monomial]:
+    return _multiplied(_expanded(kernel.k1, d), _expanded(kernel.k2, d))
+
+
+def _power(kernel: Any, d: int) -> list[_Monomial]:
+    base, exponent = _expanded(kernel.kernel, d), float(kernel.exponent)
+    if len(base) == 1 and base[0].dots == 0:
+        return [_Monomial(base[0].weight ** exponent, base[0].precision * exponent)]
+    if exponent not in (1.0, 2.0):
+        raise CannotRead(f"a sum of kernels to the power {exponent:g} is not read; powers 1 and 2 are")
+    return base if exponent == 1.0 else _multiplied(base, base)
+
+
+def _multiplied(first: list[_Monomial], second: list[_Monomial]) -> list[_Monomial]:
+    return [a * b for a in first for b in second]
+
+
+_EXPAND: Mapping[str, Callable[[Any, int], list[_Monomial]]] = {
+    "ConstantKernel": _constant,
+    "DotProduct": _dot,
+    "Exponentiation": _power,
+    "Product": _product,
+    "RBF": _rbf,
+    "Sum": _sum,
+    "WhiteKernel": _white,
+}
+
+
+# -- what the user holds ----------------------------------------------------------------------------------
+
+
+def _dense(matrix: Any) -> Floats:
+    return np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix, dtype=np.float64)
+
+
+def _numbers_only(model: Any, schema: Schema | None) -> None:
+    """Refuse columns that x holds as codes: scikit-learn would take their texts for numbers."""
+    coded = (
+        [name for name, levels in zip(schema.names, schema.levels, strict=True) if levels] if schema else []
+    )
+    if coded:
+        raise CannotRead(
+            f"{type(model).__name__} reads the texts of column {coded[0]!r} as numbers; convert the column"
+        )

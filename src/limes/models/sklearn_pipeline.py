@@ -1,0 +1,239 @@
+"""Pipelines of scikit-learn: what the last step says, in the columns that the first one is given.
+
+The steps are folded, one after the other, into functions of the user's columns; what is read off the last
+step is then a form of those (``folding.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from limes.exceptions import InputError
+from limes.models import sklearn_encoders as encoders
+from limes.models import sklearn_transformers as transformers
+from limes.models.additive import Linear
+from limes.models.feature_maps import Codebook, Column, Finite, Monotone, is_blank, is_number, itself
+from limes.models.folding import fold
+from limes.models.quadratic import from_polynomial_features
+from limes.models.read import CannotRead, read_form
+from limes.models.reductions import Form
+from limes.models.schema import Schema
+from limes.models.sklearn_transformers import Columns, Fold
+
+_NOTHING = (None, "passthrough")
+
+
+def pipeline(model: Any, method: str, schema: Schema | None) -> Form:
+    """A Pipeline whose last step can be read, and whose other steps treat one column at a time."""
+    if _is_nothing(model.steps[-1][1]):
+        raise CannotRead("the pipeline ends in 'passthrough' and predicts nothing")
+    columns = _user_columns(model, schema)
+    form, folded = _read_steps(model.steps, method, columns)
+    return fold(form, folded, columns.names)
+
+
+def _user_columns(model: Any, schema: Schema | None) -> Columns:
+    if schema is None:
+        count = getattr(model, "n_features_in_", None)
+        if count is None:
+            raise CannotRead("the first step does not say how many columns it takes")
+        names = tuple(getattr(model, "feature_names_in_", [f"x{j}" for j in range(count)]))
+        return Columns(tuple(Column(j, itself()) for j in range(count)), names=names)
+    columns = [
+        Column(j, _of_levels(levels) if levels else itself()) for j, levels in enumerate(schema.levels)
+    ]
+    return Columns(tuple(columns), names=schema.names)
+
+
+def _of_levels(levels: Sequence[Any]) -> Finite:
+    """The user's own values of a column that x holds as codes."""
+    values = np.empty(len(levels) + 2, dtype=object)  # the last two: there is no other value; missing
+    values[: len(levels)] = levels
+    return Finite(np.arange(float(len(levels))), values, closed=True)
+
+
+# -- from the first step to the last ----------------------------------------------------------------------
+
+
+def _read_steps(
+    steps: Sequence[tuple[str, Any]], method: str, columns: Columns
+) -> tuple[Form, tuple[Column, ...]]:
+    """A form, and the functions of the user's columns that it is a form of."""
+    (name, step), *rest = steps
+    if not rest:
+        return _read_last(step, method, columns)
+    if _class_name(step) == "sklearn.PolynomialFeatures":
+        return _read_products(step, rest, method, columns)
+    return _read_steps(rest, method, fold_step(name, step, columns))
+
+
+def _read_last(step: Any, method: str, columns: Columns) -> tuple[Form, tuple[Column, ...]]:
+    """The estimator; texts that reach it are told to its reader, and stand for their places."""
+    levels = [_texts(column) for column in columns.columns]
+    names = getattr(step, "feature_names_in_", None)
+    if names is None and not any(levels):
+        return read_form(step, method, None), columns.columns
+    known = range(len(levels)) if names is None or len(names) != len(levels) else names
+    form = read_form(step, method, Schema(tuple(map(str, known)), tuple(levels)))
+    coded = [
+        column.then(Codebook({v: float(i) for i, v in enumerate(texts)}, np.nan, np.nan)) if texts else column
+        for column, texts in zip(columns.columns, levels, strict=True)
+    ]
+    return form, tuple(coded)
+
+
+def _texts(column: Column) -> tuple[Any, ...]:
+    """The different values of a column that holds other things than numbers."""
+    if not isinstance(column.map, Finite) or column.map.values.dtype.kind != "O":
+        return ()
+    values = dict.fromkeys(v for v in column.map.values if not is_blank(v))
+    return () if all(map(is_number, values)) else tuple(values)
+
+
+def _read_products(
+    step: Any, rest: Sequence[tuple[str, Any]], method: str, columns: Columns
+) -> tuple[Form, tuple[Column, ...]]:
+    """Products of two columns, and then scalers and a linear model."""
+    columns.expect(int(step.n_features_in_))
+    powers = np.asarray(step.powers_)
+    products = tuple(Column(t, itself()) for t in range(len(powers)))
+    form, scaled = _read_steps(rest, method, Columns(products, sparse=columns.sparse))
+    if not isinstance(form, Linear):
+        raise CannotRead(
+            f"behind PolynomialFeatures linear models are read, not {type(rest[-1][1]).__qualname__}"
+        )
+    coef = np.zeros((len(powers), *form.coef.shape[1:]))
+    intercept = form.intercept
+    for column, weight in zip(scaled, form.coef, strict=True):
+        affine = column.map.affine if isinstance(column.map, Monotone) else None
+        if affine is None:
+            raise CannotRead("between PolynomialFeatures and the model scalers are read only")
+        coef[column.source] += affine.slope * weight
+        intercept = intercept + (affine.value - affine.slope * affine.center) * weight
+    try:
+        return from_polynomial_features(powers, coef, intercept), columns.columns
+    except InputError as error:
+        raise CannotRead(f"PolynomialFeatures of degree 2 is read: {error}") from error
+
+
+# -- one step ---------------------------------------------------------------------------------------------
+
+
+def fold_step(name: str, step: Any, columns: Columns) -> Columns:
+    """The columns behind one transformer.
+
+    Raises
+    ------
+    CannotRead
+        Naming the step.
+    """
+    if _is_nothing(step):
+        return columns
+    try:
+        return _fold_of(step)(step, columns)
+    except CannotRead as reason:
+        raise CannotRead(f"step {name!r} ({type(step).__qualname__}): {reason}") from None
+    except AttributeError as error:
+        raise CannotRead(
+            f"step {name!r} ({type(step).__qualname__}): it is not fitted, or fitted by a version of "
+            f"scikit-learn that limes does not know ({error})"
+        ) from error
+
+
+def _is_nothing(step: Any) -> bool:
+    return step is None or isinstance(step, str)
+
+
+def _class_name(step: Any) -> str:
+    return f"{type(step).__module__.split('.')[0]}.{type(step).__qualname__}"
+
+
+def _fold_of(step: Any) -> Fold:
+    found = _FOLDS.get(_class_name(step))
+    if found is not None:
+        return found
+    for base in type(step).__mro__[1:]:
+        if f"{base.__module__.split('.')[0]}.{base.__qualname__}" in _FOLDS:
+            raise CannotRead(f"it is a subclass of {base.__qualname__}, and may do something else")
+    raise CannotRead("limes does not know what it does to a single column")
+
+
+def _nested(step: Any, columns: Columns) -> Columns:
+    for name, inner in step.steps:
+        columns = fold_step(name, inner, columns)
+    return columns
+
+
+def _column_transformer(step: Any, columns: Columns) -> Columns:
+    """Each transformer's columns side by side, in the order of ``transformers_``."""
+    places = step._transformer_to_input_indices  # noqa: SLF001 - names, slices and masks, resolved
+    parts = [(name, part) for name, part, _ in step.transformers_ if not _is_dropped(part, places[name])]
+    here = _places(step, columns, [i for name, _ in parts for i in places[name]])
+    found: list[Column] = []
+    for name, part in parts:
+        given = columns.take([here[i] for i in places[name]])
+        folded = _weighted(step, name, fold_step(name, part, given)).columns
+        expected = step.output_indices_[name]
+        if len(folded) != expected.stop - expected.start:
+            raise CannotRead(f"{name!r} gives {len(folded)} columns and gave another number in training")
+        found += folded
+    return Columns(tuple(found), bool(step.sparse_output_))
+
+
+def _is_dropped(part: Any, places: Sequence[int]) -> bool:
+    return len(places) == 0 or (isinstance(part, str) and part == "drop")
+
+
+def _places(step: Any, columns: Columns, used: Sequence[int]) -> Mapping[int, int]:
+    """Where the columns of the training data are now: by name where both sides have names."""
+    fitted = getattr(step, "feature_names_in_", None)
+    if fitted is not None and all(fitted[i] in columns.names for i in used):
+        return {i: columns.names.index(fitted[i]) for i in used}
+    columns.expect(int(step.n_features_in_))
+    return {i: i for i in used}
+
+
+def _feature_union(step: Any, columns: Columns) -> Columns:
+    """Every transformer of all columns, side by side."""
+    found: list[Column] = []
+    sparse = False
+    for name, part in step.transformer_list:
+        if not _is_dropped(part, range(1)):
+            folded = _weighted(step, name, fold_step(name, part, columns))
+            found += folded.columns
+            sparse |= folded.sparse
+    return Columns(tuple(found), sparse)
+
+
+def _weighted(step: Any, name: str, columns: Columns) -> Columns:
+    weight = (step.transformer_weights or {}).get(name)
+    return columns if weight is None else transformers.times(float(weight), columns)
+
+
+_SELECTORS = (
+    "GenericUnivariateSelect RFE RFECV SelectFdr SelectFpr SelectFromModel SelectFwe SelectKBest "
+    "SelectPercentile SequentialFeatureSelector VarianceThreshold"
+)
+_FOLDS: Mapping[str, Fold] = {
+    "sklearn.Binarizer": transformers.binarizer,
+    "sklearn.ColumnTransformer": _column_transformer,
+    "sklearn.FeatureUnion": _feature_union,
+    "sklearn.FunctionTransformer": transformers.function_transformer,
+    "sklearn.KBinsDiscretizer": encoders.k_bins_discretizer,
+    "sklearn.MaxAbsScaler": transformers.max_abs_scaler,
+    "sklearn.MinMaxScaler": transformers.min_max_scaler,
+    "sklearn.MissingIndicator": transformers.missing_indicator,
+    "sklearn.OneHotEncoder": encoders.one_hot_encoder,
+    "sklearn.OrdinalEncoder": encoders.ordinal_encoder,
+    "sklearn.Pipeline": _nested,
+    "sklearn.PowerTransformer": transformers.power_transformer,
+    "sklearn.QuantileTransformer": transformers.quantile_transformer,
+    "sklearn.RobustScaler": transformers.robust_scaler,
+    "sklearn.SimpleImputer": transformers.simple_imputer,
+    "sklearn.StandardScaler": transformers.standard_scaler,
+    "sklearn.TargetEncoder": encoders.target_encoder,
+    **{f"sklearn.{name}": transformers.selector for name in _SELECTORS.split()},
+}

@@ -1,0 +1,286 @@
+"""What each transformer of scikit-learn does to a column.
+
+A *fold* takes a fitted transformer and the columns that go in, each a function of one column of the user's,
+and returns the columns that come out. Only the exact class counts: a subclass may do something else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from limes._arrays import Bools, Floats
+from limes.models.feature_maps import (
+    Affine,
+    Column,
+    Monotone,
+    Operation,
+    Pieces,
+    Pointwise,
+    Values,
+    is_blank,
+    is_missing,
+    is_number,
+    numbers,
+)
+from limes.models.read import CannotRead
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """The columns between two steps of a pipeline.
+
+    Attributes
+    ----------
+    columns
+        In their order.
+    sparse
+        Whether they come as a sparse matrix, which some transformers scale in another way.
+    names
+        Of columns that are still the user's own; () behind the first step.
+    """
+
+    columns: tuple[Column, ...]
+    sparse: bool = False
+    names: tuple[str, ...] = ()
+
+    def each(self, operations: Sequence[Operation]) -> Columns:
+        """One operation a column."""
+        self.expect(len(operations))
+        pairs = zip(self.columns, operations, strict=True)
+        return Columns(tuple(c.then(o) for c, o in pairs), self.sparse)
+
+    def take(self, places: Sequence[int]) -> Columns:
+        """Some of the columns, with their names."""
+        names = tuple(self.names[i] for i in places) if self.names else ()
+        return Columns(tuple(self.columns[i] for i in places), self.sparse, names)
+
+    def expect(self, count: int) -> None:
+        """Refuse another number of columns."""
+        if len(self.columns) != count:
+            raise CannotRead(f"it was fitted on {count} columns and is given {len(self.columns)}")
+
+
+# (fitted transformer, columns that go in) -> columns that come out
+Fold = Callable[[Any, Columns], Columns]
+
+
+# -- scalers ----------------------------------------------------------------------------------------------
+
+
+def standard_scaler(step: Any, columns: Columns) -> Columns:
+    """(x - mean) / scale."""
+    width = int(step.n_features_in_)
+    center = _constants(step.mean_ if step.with_mean else 0.0, width)
+    return columns.each(_centered(center, _constants(step.scale_, width, 1.0), sparse=columns.sparse))
+
+
+def robust_scaler(step: Any, columns: Columns) -> Columns:
+    """(x - center) / scale."""
+    width = int(step.n_features_in_)
+    center = _constants(step.center_ if step.with_centering else 0.0, width)
+    scale = _constants(step.scale_ if step.with_scaling else 1.0, width)
+    return columns.each(_centered(center, scale, sparse=columns.sparse))
+
+
+def max_abs_scaler(step: Any, columns: Columns) -> Columns:
+    """X / scale."""
+    width = int(step.n_features_in_)
+    scaled = columns.each(_centered(np.zeros(width), _constants(step.scale_, width), sparse=columns.sparse))
+    return _clipped(scaled, -1.0, 1.0) if getattr(step, "clip", False) else scaled
+
+
+def min_max_scaler(step: Any, columns: Columns) -> Columns:
+    """X * scale + min."""
+    low, high = map(float, step.feature_range)
+
+    def one(scale: float, shift: float, lowest: float) -> Operation:
+        return _scaling(lambda x: x * scale + shift, Affine(scale, lowest, low))
+
+    learnt = map(_listed, (step.scale_, step.min_, step.data_min_))
+    scaled = columns.each([one(*each) for each in zip(*learnt, strict=True)])
+    return _clipped(scaled, low, high) if step.clip else scaled
+
+
+def times(weight: float, columns: Columns) -> Columns:
+    """A transformer's weight."""
+    return columns.each([_scaling(lambda x: x * weight, Affine(weight))] * len(columns.columns))
+
+
+def _centered(center: Floats, scale: Floats, *, sparse: bool) -> list[Operation]:
+    """(x - center) / scale; a sparse matrix is multiplied by 1 / scale, which may round differently."""
+
+    def one(c: float, s: float) -> Operation:
+        if sparse:
+            inverse = 1.0 / s
+            return _scaling(lambda x: x * inverse, Affine(1.0 / s))
+        return _scaling(lambda x: (x - c) / s, Affine(1.0 / s, c))
+
+    return [one(c, s) for c, s in zip(_listed(center), _listed(scale), strict=True)]
+
+
+def _scaling(apply: Callable[[Floats], Floats], affine: Affine) -> Monotone:
+    if not (np.isfinite(affine.slope) and affine.slope != 0.0):
+        raise CannotRead(f"it multiplies a column by {affine.slope}")
+    return Monotone(lambda v: apply(numbers(v)), affine, falling=affine.slope < 0, kinks=())
+
+
+def _clipped(columns: Columns, low: float, high: float) -> Columns:
+    clip = Monotone(lambda v: np.clip(numbers(v), low, high), kinks=(low, high))
+    return columns.each([clip] * len(columns.columns))
+
+
+def _constants(values: Any, width: int, default: float = 0.0) -> Floats:
+    if values is None:
+        values = default
+    return np.broadcast_to(np.asarray(values, dtype=np.float64), (width,))
+
+
+def _listed(values: Any) -> list[float]:
+    return [float(v) for v in np.asarray(values)]
+
+
+# -- missing values ---------------------------------------------------------------------------------------
+
+
+def simple_imputer(step: Any, columns: Columns) -> Columns:
+    """A constant for what is missing; columns without any known value are dropped."""
+    fills = np.asarray(step.statistics_)
+    columns.expect(fills.size)
+    empty = is_missing(fills)
+    kept = [j for j in range(fills.size) if step.keep_empty_features or not empty[j]]
+    dtype = getattr(step, "_fill_dtype", fills.dtype)  # the imputer casts to it what it fills in
+    filling = [_fill(fill, step.missing_values) for fill in fills[kept].astype(dtype).tolist()]
+    imputed = columns.take(kept).each(filling)
+    if step.indicator_ is None:
+        return imputed
+    flags = missing_indicator(step.indicator_, columns)
+    return Columns(imputed.columns + flags.columns, columns.sparse)
+
+
+def missing_indicator(step: Any, columns: Columns) -> Columns:
+    """1 where a value is missing."""
+    token = step.missing_values
+    flag: Operation = Pieces(np.zeros(0), np.zeros(1), 1.0)
+    if not is_blank(token):
+        flag = Pointwise(lambda values: _equal(values, token).astype(np.float64))
+    chosen = columns.take(step.features_.tolist())
+    return replace(chosen.each([flag] * len(chosen.columns)), sparse=bool(step.sparse is True))
+
+
+def _fill(fill: Any, token: Any) -> Operation:
+    """What stands for a missing value; None, NaN and pandas.NA are one."""
+    if not is_blank(token):
+        return Pointwise(lambda values: _replaced(values, _equal(values, token), fill))
+    return Monotone(lambda v: _replaced(v, is_missing(v), fill), Affine(1.0), plain=True, kinks=())
+
+
+def _replaced(values: Values, here: Bools, fill: Any) -> Values:
+    found = values.copy() if is_number(fill) else values.astype(object)
+    found[here] = fill
+    return found
+
+
+def _equal(values: Values, token: Any) -> Bools:
+    return np.array([bool(value == token) for value in values], dtype=np.bool_)
+
+
+# -- one function for all columns -------------------------------------------------------------------------
+
+
+def binarizer(step: Any, columns: Columns) -> Columns:
+    """1 above the threshold."""
+    jump = Pieces(np.array([float(step.threshold)]), np.array([0.0, 1.0]), np.nan)
+    return columns.each([jump] * len(columns.columns))
+
+
+# Rising functions of numpy: where they begin, and where they are not smooth
+_RISING: Mapping[str, tuple[float, tuple[float, ...]]] = {
+    "log": (0.0, ()),
+    "log2": (0.0, ()),
+    "log10": (0.0, ()),
+    "log1p": (-1.0, ()),
+    "sqrt": (0.0, ()),
+    "exp": (-np.inf, ()),
+    "expm1": (-np.inf, ()),
+    "arcsinh": (-np.inf, ()),
+    "cbrt": (-np.inf, (0.0,)),
+}
+
+
+def function_transformer(step: Any, columns: Columns) -> Columns:
+    """No function at all, or a rising function of numpy."""
+    if step.func is None:
+        return columns
+    name = getattr(step.func, "__name__", type(step.func).__name__)
+    if step.func is not getattr(np, name, None) or name not in _RISING or step.kw_args:
+        raise CannotRead(
+            f"limes does not know what the function {name!r} does to a column; it reads numpy's own "
+            f"{', '.join(_RISING)}"
+        )
+    _refuse_sparse(columns)
+    start, kinks = _RISING[name]
+    rising = Monotone(lambda values: step.func(numbers(values)), start=start, kinks=kinks)
+    return columns.each([rising] * len(columns.columns))
+
+
+def power_transformer(step: Any, columns: Columns) -> Columns:
+    """Yeo-Johnson or Box-Cox, as the transformer computes it, one column at a time."""
+    _refuse_sparse(columns)
+    start = np.nextafter(0.0, 1.0) if step.method == "box-cox" else -np.inf
+    operations = []
+    for j in range(step.n_features_in_):
+        # not standardised by its own scaler, which refuses the infinity that a huge number may become
+        alone = _one_column(step, lambdas_=step.lambdas_[j : j + 1], standardize=False)
+        operations.append(_asked(alone, start))
+    powered = columns.each(operations)
+    return standard_scaler(step._scaler, powered) if step.standardize else powered  # noqa: SLF001
+
+
+def quantile_transformer(step: Any, columns: Columns) -> Columns:
+    """Ranks, as the transformer computes them, one column at a time."""
+    _refuse_sparse(columns)
+    quantiles = step.quantiles_
+    return columns.each(
+        [_asked(_one_column(step, quantiles_=quantiles[:, j : j + 1])) for j in range(quantiles.shape[1])]
+    )
+
+
+def _one_column(step: Any, **state: Any) -> Any:
+    """A copy of a fitted transformer that knows one of its columns, without a name."""
+    alone = copy(step)
+    alone.__dict__.pop("feature_names_in_", None)
+    alone.__dict__.pop("_sklearn_output_config", None)
+    vars(alone).update(state, n_features_in_=1)
+    return alone
+
+
+def _asked(step: Any, start: float = -np.inf) -> Monotone:
+    def apply(values: Values) -> Floats:
+        x = numbers(values)
+        found = np.full(x.shape, np.nan)
+        known = x >= start
+        if known.any():
+            found[known] = np.asarray(step.transform(x[known][:, None]), dtype=np.float64)[:, 0]
+        return found
+
+    return Monotone(apply, start=start)
+
+
+def _refuse_sparse(columns: Columns) -> None:
+    if columns.sparse:
+        raise CannotRead("it is given a sparse matrix; use sparse_output=False in the step before")
+
+
+# -- choosing columns -------------------------------------------------------------------------------------
+
+
+def selector(step: Any, columns: Columns) -> Columns:
+    """The columns that a selection keeps."""
+    support = step.get_support()
+    columns.expect(support.size)
+    return replace(columns.take(np.flatnonzero(support).tolist()), names=())

@@ -1,0 +1,239 @@
+"""XGBoost: trees, dart and linear boosters, read off the model's own JSON.
+
+A test is float32(x) < threshold, and categories of the set go right. Leaves and their sums are float32.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from limes._arrays import Floats, Ints
+from limes.models.additive import Linear
+from limes.models.grown import (
+    GrownTree,
+    Naming,
+    at_most_float32,
+    codes_of,
+    column_name,
+    described_by,
+    forest,
+    refuse_classes,
+)
+from limes.models.read import CannotRead
+from limes.models.schema import Schema
+from limes.models.trees import Forest
+
+Description = Mapping[str, Any]
+
+
+def _same(score: Floats) -> Floats:
+    return score
+
+
+def _logit(probability: Floats) -> Floats:
+    return np.log(probability) - np.log1p(-probability)
+
+
+# objective -> the margin of its base score, and whether its prediction is its margin
+_OBJECTIVES: Mapping[str, tuple[Callable[[Floats], Floats], bool]] = {
+    **dict.fromkeys(
+        (
+            "reg:squarederror",
+            "reg:linear",
+            "reg:squaredlogerror",
+            "reg:pseudohubererror",
+            "reg:absoluteerror",
+            "reg:quantileerror",
+            "binary:logitraw",
+            "rank:pairwise",
+            "rank:ndcg",
+            "rank:map",
+        ),
+        (_same, True),
+    ),
+    **dict.fromkeys(("binary:hinge", "multi:softmax", "multi:softprob"), (_same, False)),
+    **dict.fromkeys(("binary:logistic", "reg:logistic"), (_logit, False)),
+    **dict.fromkeys(
+        ("count:poisson", "reg:gamma", "reg:tweedie", "survival:cox", "survival:aft"), (np.log, False)
+    ),
+}
+
+
+def booster(model: Any, method: str, schema: Schema | None) -> Forest | Linear:
+    """Base score + Σ trees, of a Booster or a model of scikit-learn's kind."""
+    name = type(model).__name__
+    refuse_classes(model, method)
+    with described_by("XGBoost"):
+        inner = model.get_booster() if hasattr(model, "get_booster") else model
+        learner = json.loads(bytes(inner.save_raw("json")))["learner"]
+        start = _base_margin(learner, name, method)
+        _refuse_marked_missing(model)
+        family = learner["gradient_booster"]["name"]
+        if family not in _FAMILIES:
+            raise CannotRead(f"limes cannot read the booster {family!r} of XGBoost yet")
+        rounds = None if inner is model else _best_round(learner)
+        return _FAMILIES[family](learner, start, rounds, schema)
+
+
+def _base_margin(learner: Description, name: str, method: str) -> Floats:
+    """The constant that boosting starts from, () or (k,)."""
+    objective = learner["objective"]["name"]
+    if objective not in _OBJECTIVES:
+        raise CannotRead(f"limes does not know how XGBoost's objective {objective!r} predicts")
+    margin, is_prediction = _OBJECTIVES[objective]
+    if method == "predict" and not is_prediction:
+        raise CannotRead(
+            f"{name} with objective {objective!r} does not predict the sum of its trees, but a function of "
+            "it; the sum is read exactly with output='margin'"
+        )
+    about = learner["learner_model_param"]
+    outputs = max(int(about["num_class"]), int(about.get("num_target", 1)), 1)
+    score = np.array([float(s) for s in about["base_score"].strip("[]").split(",")])
+    # stored as float32
+    start = np.broadcast_to(margin(score.astype(np.float32).astype(np.float64)), (outputs,))
+    return start if outputs > 1 else start[0]
+
+
+def _refuse_marked_missing(model: Any) -> None:
+    marker = getattr(model, "missing", np.nan)
+    if marker is not None and not np.isnan(marker):
+        raise CannotRead(
+            f"the model takes {marker} for a missing value (missing={marker}): replace it by NaN in the "
+            "table, and fit with missing=numpy.nan"
+        )
+
+
+def _best_round(learner: Description) -> int | None:
+    """How many rounds a model of scikit-learn's kind predicts with: None for all."""
+    best = learner["attributes"].get("best_iteration")
+    return None if best is None else int(best) + 1
+
+
+def _trees(
+    learner: Description,
+    start: Floats,
+    rounds: int | None,
+    schema: Schema | None,
+    *,
+    model: Description | None = None,
+    weights: Sequence[float] | None = None,
+) -> Forest:
+    model = learner["gradient_booster"]["model"] if model is None else model
+    ends = model["iteration_indptr"]
+    count = ends[-1] if rounds is None else ends[rounds]
+    size = int(learner["learner_model_param"]["num_feature"])
+    weights = [1.0] * count if weights is None else weights
+    trees = [
+        _tree(stored, group, start.size, weight)
+        for stored, group, weight, _ in zip(
+            model["trees"], model["tree_info"], weights, range(count), strict=False
+        )
+    ]
+    naming = Naming(schema, _codes(learner, model, schema), unseen_is_missing=False)
+    return forest(trees, naming, intercept=start, size=size)
+
+
+def _dart(learner: Description, start: Floats, rounds: int | None, schema: Schema | None) -> Forest:
+    dart = learner["gradient_booster"]
+    return _trees(learner, start, rounds, schema, model=dart["gbtree"]["model"], weights=dart["weight_drop"])
+
+
+def _linear(learner: Description, start: Floats, rounds: int | None, schema: Schema | None) -> Linear:  # noqa: ARG001
+    """All rounds are in the same weights; a missing value counts as 0, which a linear form cannot say."""
+    if np.ptp(start) > 0:
+        raise CannotRead(
+            "a linear booster of XGBoost whose outputs start from different base scores, which versions of "
+            "XGBoost add up differently: fit it with base_score=0.5"
+        )
+    weights = np.array(learner["gradient_booster"]["model"]["weights"], dtype=np.float32)
+    table = weights.astype(np.float64).reshape(-1, start.size)
+    if schema is not None and any(schema.levels):
+        raise CannotRead("a linear booster of XGBoost on columns of texts")
+    return (
+        Linear(table[:-1], start + table[-1]) if start.ndim else Linear(table[:-1, 0], start + table[-1, 0])
+    )
+
+
+_FAMILIES: Mapping[str, Callable[..., Forest | Linear]] = {
+    "gbtree": _trees,
+    "dart": _dart,
+    "gblinear": _linear,
+}
+
+
+def _tree(stored: Description, group: int, outputs: int, weight: float) -> GrownTree:
+    left = np.array(stored["left_children"], dtype=np.int64)
+    leaf = left < 0
+    right = np.where(leaf, -1, np.array(stored["right_children"], dtype=np.int64))
+    condition = np.array(stored["split_conditions"], dtype=np.float32)
+    missing_left = np.array(stored["default_left"], dtype=np.bool_)
+    members = _members(stored)
+    swapped = np.zeros(leaf.size, dtype=np.bool_)
+    swapped[list(members)] = True  # categories of the set go right
+    return GrownTree(
+        feature=np.where(leaf, -1, np.array(stored["split_indices"], dtype=np.int64)),
+        threshold=at_most_float32(np.nextafter(condition, np.float32(-np.inf))),
+        left=np.where(swapped, right, left),
+        right=np.where(swapped, left, right),
+        missing_left=missing_left ^ swapped,
+        value=_values(stored, leaf, condition, group, outputs) * float(np.float32(weight)),
+        members=members,
+    )
+
+
+def _values(stored: Description, leaf: Any, condition: Any, group: int, outputs: int) -> Floats:
+    """(N,) for one output, (N, k) for k: a tree gives one of them, or all."""
+    if int(stored["tree_param"]["size_leaf_vector"]) <= 1:
+        value = np.where(leaf, condition, 0.0).astype(np.float64)
+        return value if outputs == 1 else np.outer(value, np.eye(outputs)[group])
+    if "leaf_weights" not in stored:
+        own = np.array(stored["base_weights"], dtype=np.float32).reshape(leaf.size, outputs)
+        return own.astype(np.float64)
+    weights = np.array(stored["leaf_weights"], dtype=np.float32).reshape(-1, outputs)
+    place = np.where(leaf, np.array(stored["right_children"], dtype=np.int64), 0)
+    return weights[place].astype(np.float64)
+
+
+def _members(stored: Description) -> dict[int, Ints]:
+    """The categories of each set."""
+    categories = np.array(stored["categories"], dtype=np.int64)
+    parts = zip(
+        stored["categories_nodes"], stored["categories_segments"], stored["categories_sizes"], strict=True
+    )
+    return {int(node): categories[start : start + length] for node, start, length in parts}
+
+
+def _codes(learner: Description, model: Description, schema: Schema | None) -> dict[int, Floats]:
+    """Categories that the model knows by name; XGBoost before 3.1 keeps none."""
+    stored = [_names(column) for column in model.get("cats", {}).get("enc", [])]
+    found = {j: codes_of(names, schema, j) for j, names in enumerate(stored) if names}
+    if schema is None:
+        return found
+    for j, kind in enumerate(learner.get("feature_types", [])):
+        if kind == "c" and schema.levels[j] and j not in found:
+            raise CannotRead(
+                f"{column_name(schema, j)} holds texts, and the model keeps only numbers for its "
+                "categories: fit it with XGBoost 3.1 or later"
+            )
+    for j, codes in found.items():
+        unseen = [level for level, code in zip(schema.levels[j], codes, strict=False) if np.isnan(code)]
+        if unseen:
+            raise CannotRead(
+                f"{column_name(schema, j)} of the background has the category {unseen[0]!r}, which training "
+                "did not know: XGBoost refuses it, or takes it for another. Make it missing, or drop its rows"
+            )
+    return found
+
+
+def _names(column: Description) -> list[Any]:
+    """The categories of one column in the order of their numbers."""
+    values = column["values"]
+    if "offsets" not in column:
+        return list(values)
+    text, ends = bytes(value % 256 for value in values), column["offsets"]
+    return [text[a:b].decode() for a, b in pairwise(ends)]

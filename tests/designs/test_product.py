@@ -1,0 +1,219 @@
+"""Product designs: inclusion, variance and weight of every column, drawing, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+import limes
+import oracle
+import strategies
+from limes.designs import ProductDesign, ProductFamily
+from limes.designs.columns import categorical, marginals_from_bins
+from limes.designs.weights import BinWeights, EuclideanWeights, named_weights
+from limes.exceptions import InputError
+from limes.models import forms
+from oracle import EXACT
+
+EDGES, MEANS, STDS = [[0.0, 1.0, 2.0]], [[0.5, 1.5]], [[0.3, 0.3]]
+
+
+def simple(**options):
+    arguments = {"edges": EDGES, "means": MEANS, "stds": STDS, "instance": [0.2], "bandwidth": 1.0} | options
+    return ProductDesign.from_bins(**arguments)
+
+
+@settings(max_examples=100)
+@given(strategies.designs())
+def test_inclusion_variance_and_weight(stated):
+    design, columns = stated.design(), stated.columns()
+    parts = [
+        oracle.truth([c], lambda x: np.zeros(len(x)), [z]) for c, z in zip(columns, stated.cells, strict=True)
+    ]
+    inclusion = np.array([p.inclusion[0] for p in parts])
+    variance = np.array([p.variance[0] for p in parts])
+    assert oracle.relative_errors(design.inclusion, np.maximum(inclusion, 1e-100)).max() < EXACT
+    # floats end at 1e-308, the design's masses at 1e-100
+    varies = [len(np.unique(c.cell)) > 1 for c in columns]
+    variance = np.where(varies, np.maximum(variance, 1e-100), 0.0)
+    assert oracle.relative_errors(design.variance, variance).max() < EXACT
+    log_weight = sum(float(c.log_total) for c in columns)
+    assert abs(design.log_weight - log_weight) < EXACT * max(1.0, abs(log_weight))
+    assert design.size == stated.size
+    assert design.at_instance.tolist() == [1.0] * stated.size
+
+
+@settings(max_examples=40)
+@given(strategies.designs(sizes=(1, 2), bandwidths=(0.5, 1.0, 5.0, np.inf)), strategies.rngs)
+def test_drawn_rows_have_the_law(stated, rng):
+    """Levels on a fine lattice: frequencies of cells and the distribution of x inside, column by column."""
+    design, n = stated.design(), 2000
+    level = (np.arange(n) + 0.5) / n
+    x, h = design.draw(np.column_stack([rng.permutation(level) for _ in range(stated.size)]))
+    assert x.shape == h.shape == (n, stated.size)
+    for j, column in enumerate(stated.columns()):
+        assert abs(h[:, j].mean() - design.inclusion[j]) < 2 / n
+        assert np.array_equal(
+            h[:, j] == 1, design.coordinates[j].marginal.cells.locate(x[:, j]) == stated.cells[j]
+        )
+        law, order = column.law().astype(float), np.argsort(column.x)
+        theirs = np.interp(np.sort(x[:, j]), column.x[order], np.cumsum(law[order]))
+        atoms = law.max()
+        assert np.abs(theirs - level).max() < 0.02 + atoms
+
+
+def test_drawing_follows_the_distribution_of_scipy():
+    design = ProductDesign.from_bins([[-np.inf, np.inf]], [[0.3]], [[2.0]], [1.0], 0.7, weights="euclidean")
+    x, _ = design.draw(((np.arange(1000) + 0.5) / 1000)[:, None])
+    variance = 1 / (1 / 4 + 1 / 0.49)
+    law = stats.norm(variance * (0.3 / 4 + 1.0 / 0.49), np.sqrt(variance))
+    assert np.abs(law.cdf(x[:, 0]) - (np.arange(1000) + 0.5) / 1000).max() < 1e-9
+
+
+def test_an_instance_outside_the_edges_lies_in_the_outer_bins():
+    form = forms.Linear([1.0])
+    for outside, inside in ((-50.0, 0.5), (0.0, 0.5), (2.0, 1.5), (99.0, 1.5)):
+        a, b = (limes.limit(simple(instance=[x]), form).coef for x in (outside, inside))
+        assert a == b
+
+
+def test_infinite_outer_edges_do_not_matter_where_the_law_is_narrow():
+    narrow = {"means": [[0.5, 1.5]], "stds": [[0.01, 0.01]]}
+    closed = simple(**narrow)
+    opened = simple(edges=[[-np.inf, 1.0, np.inf]], **narrow)
+    form = forms.GaussianKernels([[0.4]], [1.0], 1.0)
+    assert oracle.error(limes.limit(opened, form).coef, limes.limit(closed, form).coef) < EXACT
+
+
+def test_frequencies_need_not_add_up_to_one():
+    form = forms.Linear([1.0])
+    edges, means, stds = [[0, 1, 2, 3]], [[0.5, 1.5, 2.5]], [[1, 1, 1]]
+    a, b = (
+        limes.limit(simple(edges=edges, means=means, stds=stds, frequencies=f), form).coef
+        for f in ([[0.1, 0.2, 0.7]], [[10, 20, 70]])
+    )
+    assert oracle.error(a, b) < oracle.ROUNDING
+
+
+def test_a_bin_of_frequency_zero_is_never_visited():
+    form = forms.Boxes([[1.0]], [[2.0]], [1.0])
+    edges, means, stds = [[0, 1, 2, 3]], [[0.5, 1.5, 2.5]], [[1, 1, 1]]
+    options = {"edges": edges, "means": means, "stds": stds, "frequencies": [[1, 0, 1]]}
+    assert limes.limit(simple(**options), form).coef == 0.0
+    # explained from inside that bin: what it holds still differs from what the others hold
+    assert limes.limit(simple(**options, instance=[1.5]), form).coef == 1.0
+
+
+def test_a_single_bin_has_no_coefficient():
+    design = simple(edges=[[0, 1]], means=[[0.5]], stds=[[1]])
+    found = limes.limit(design, forms.Linear([3.0], 1.0))
+    assert found.coef == 0.0
+    assert found.intercept == pytest.approx(2.5)
+    assert design.variance == 0.0
+
+
+def test_smooth_distances_count_in_units_of_the_scales():
+    marginals = marginals_from_bins(EDGES, MEANS, STDS)
+    scaled = ProductFamily(marginals, EuclideanWeights(0.5), scales=np.array([3.0]))
+    raw = ProductFamily(marginals, EuclideanWeights(1.5))
+    row, form = np.array([0.4]), forms.Linear([1.0])
+    assert limes.limit(scaled.at(row), form).coef == limes.limit(raw.at(row), form).coef
+
+
+def test_another_category_is_one_unit_away():
+    marginals = (categorical(np.array([0.0, 1.0, 1.0, 5.0])),)
+    for bandwidth in (0.5, 2.0):
+        designs = [
+            ProductFamily(marginals, w(bandwidth)).at(np.ones(1)) for w in (BinWeights, EuclideanWeights)
+        ]
+        assert designs[0].inclusion == designs[1].inclusion
+
+
+@pytest.mark.xfail(strict=True, reason="a slope takes the law of BinWeights.tilt and drops its penalty")
+def test_slopes_use_weights_by_bin_or_refuse_them():
+    """Weights by bin tilt the law of x as well: its mean moves towards the instance's bin."""
+    marginals = marginals_from_bins(EDGES, MEANS, STDS)
+    family = ProductFamily(marginals, BinWeights(0.1), slopes=np.array([True]))
+    try:
+        found = family.at(np.array([0.2])).inclusion
+    except InputError:
+        return
+    assert found == pytest.approx(0.5, abs=1e-9)
+
+
+@pytest.mark.parametrize("weights", strategies.WEIGHTS)
+@pytest.mark.parametrize("bandwidth", [1e-20, 1e-10, 1e10, 1e200])
+def test_extreme_bandwidths_give_finite_answers(weights, bandwidth):
+    design = simple(weights=weights, bandwidth=bandwidth)
+    found = limes.limit(design, forms.Linear([1.0], 0.5))
+    plain = simple(weights=weights, bandwidth=np.inf)
+    assert np.isfinite(found.coef).all()
+    if bandwidth > 1:
+        assert oracle.error(found.coef, limes.limit(plain, forms.Linear([1.0])).coef) < EXACT
+    elif weights == "euclidean":
+        assert found.coef == pytest.approx(
+            0.2 - 1.0
+        )  # the instance itself, and the nearest point of another bin
+
+
+@pytest.mark.parametrize("weights", strategies.WEIGHTS)
+def test_the_smallest_bandwidth_gives_an_answer_or_advice(weights):
+    try:
+        found = limes.limit(simple(weights=weights, bandwidth=1e-170), forms.Linear([1.0]))
+    except InputError:
+        return
+    assert np.isfinite(found.coef).all()
+
+
+def test_frequencies_may_be_one_matrix():
+    design = simple(
+        edges=np.array(EDGES * 2),
+        means=np.array(MEANS * 2),
+        stds=np.array(STDS * 2),
+        instance=np.array([0.2, 0.2]),
+        frequencies=np.array([[1, 3], [1, 3]]),
+    )
+    assert design.inclusion == pytest.approx(simple(frequencies=[[1, 3]]).inclusion.repeat(2))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"bandwidth": 0.0}, ["bandwidth", "> 0", "inf"]),
+        ({"bandwidth": -1}, ["bandwidth", "-1"]),
+        ({"bandwidth": float("nan")}, ["bandwidth", "nan"]),
+        ({"bandwidth": "1"}, ["bandwidth", "'1'"]),
+        ({"bandwidth": True}, ["bandwidth", "True"]),
+        ({"bandwidth": None}, ["bandwidth", "None"]),
+        ({"weights": "smooth"}, ["'bins'", "'euclidean'", "'smooth'"]),
+        ({"instance": [0.2, 0.3]}, ["instance", "1 finite"]),
+        ({"instance": 0.2}, ["instance", "1 finite"]),
+        ({"instance": [np.nan]}, ["instance", "finite"]),
+        ({"instance": [np.inf]}, ["instance", "finite"]),
+        ({"frequencies": [[1, 1], [1, 1]]}, ["frequencies has 2"]),
+    ],
+)
+def test_errors_say_what_is_wrong(options, words):
+    with pytest.raises(InputError) as caught:
+        simple(**options)
+    for word in words:
+        assert word in str(caught.value)
+
+
+@pytest.mark.parametrize("edges", [[0.0, np.inf, np.inf], [-np.inf, -np.inf, 0.0], [np.inf, np.inf, np.inf]])
+def test_only_the_outer_two_edges_may_be_infinite(edges):
+    with pytest.raises(InputError, match="column 0"):
+        simple(edges=[edges])
+
+
+def test_a_design_without_columns_is_refused():
+    with pytest.raises(InputError):
+        simple(edges=[], means=[], stds=[], instance=[])
+
+
+@given(st.sampled_from([0.5, np.float32(0.5), np.int64(2), 3, np.inf]))
+def test_any_number_is_a_bandwidth(bandwidth):
+    assert named_weights("bins", bandwidth).bandwidth == bandwidth

@@ -1,0 +1,291 @@
+"""Sampling: right on average, with error bars that are true, the same every time, and never over budget."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import limes
+import oracle
+import strategies
+from limes.designs import ProductDesign, ProductFamily
+from limes.designs.columns import binned, categorical, marginals_from_bins
+from limes.designs.weights import named_weights
+from limes.exceptions import InputError
+from limes.expectations.sampled import SampledExpectation
+from limes.models import forms
+from limes.surrogates import least_squares
+
+BUDGET = 4096  # the explainer's default
+# of ±1.96 standard errors, as promised: 95 % and a little slack
+COVERED = 0.93
+
+
+def quartiles(d, bandwidth, weights="bins"):
+    """Quartile bins of a standard normal column, the instance in a different bin of each."""
+    edges = np.array([-3.0, -0.674, 0.0, 0.674, 3.0])
+    means, stds = [-1.2, -0.33, 0.33, 1.2], [0.5, 0.2, 0.2, 0.5]
+    row = np.array([-1.0, -0.3, 0.2, 1.1, 0.5, -0.6][:d] if d <= 6 else np.resize([-1.0, 0.2, 1.1], d))
+    design = ProductDesign.from_bins([edges] * d, [means] * d, [stds] * d, row, bandwidth, weights=weights)
+    return design, row
+
+
+def tree_form(d, seed=0):
+    rng = np.random.default_rng(seed)
+    places = [np.array([-1.0, -0.4, 0.1, 0.8])] * d
+    return strategies.as_forest([strategies.random_tree(rng, places, 5) for _ in range(3)], d)
+
+
+def smooth_form(d):
+    return forms.GaussianKernels(np.stack([np.full(d, 0.4), np.full(d, -0.8)]), [2.0, -1.0], 1.5, 0.3)
+
+
+FORMS = {"smooth": smooth_form, "tree": tree_form}
+
+
+def sampled(form, design, row, *, seed=0, max_calls=BUDGET, tolerance=None):
+    expectation = SampledExpectation(form.predict, max_calls, tolerance, seed)
+    return least_squares(design, expectation.moments(design, row))
+
+
+@pytest.mark.parametrize("weights", ["bins", "euclidean"])
+@pytest.mark.parametrize("bandwidth", [0.6, 1.5, np.inf])
+@pytest.mark.parametrize("kind", FORMS)
+def test_right_on_average(kind, bandwidth, weights):
+    """The mean over 60 seeds, in its own standard errors."""
+    design, row = quartiles(3, bandwidth, weights)
+    form = FORMS[kind](3)
+    truth = limes.limit(design, form)
+    found = [sampled(form, design, row, seed=s, max_calls=512) for s in range(60)]
+    both = np.array([np.append(f.intercept, f.coef) for f in found])
+    errors = both.std(axis=0, ddof=1) / np.sqrt(len(both))
+    z = (both.mean(axis=0) - np.append(truth.intercept, truth.coef)) / errors
+    assert np.abs(z).max() < oracle.Z_LIMIT, z
+
+
+@pytest.mark.parametrize(
+    ("kind", "bandwidth"), [("smooth", 0.75 * np.sqrt(5)), ("tree", 0.75 * np.sqrt(5)), ("tree", 1.0)]
+)
+def test_error_bars_are_true(kind, bandwidth):
+    """d = 5, the default budget, 200 seeds of five coefficients each; and they are not too wide either."""
+    design, row = quartiles(5, bandwidth)
+    form = FORMS[kind](5)
+    truth = limes.limit(design, form).coef
+    found = [sampled(form, design, row, seed=s) for s in range(200)]
+    coef = np.array([f.coef for f in found])
+    errors = np.array([f.standard_errors for f in found])
+    inside = np.abs(coef - truth) <= 1.96 * errors
+    assert inside.mean() >= COVERED, inside.mean(axis=0)
+    assert inside.mean(axis=0).min() >= COVERED - 0.05, inside.mean(axis=0)
+    assert (np.sqrt((errors**2).mean(axis=0)) <= 2 * coef.std(axis=0, ddof=1)).all()
+
+
+@pytest.mark.parametrize("kind", FORMS)
+def test_error_bars_are_true_where_leaving_the_bin_is_rare(kind):
+    """ν = 0.5: one row in five leaves a bin."""
+    design, row = quartiles(4, 0.5)
+    assert (1 - design.inclusion).max() < 0.35
+    form = FORMS[kind](4)
+    truth = limes.limit(design, form).coef
+    found = [sampled(form, design, row, seed=s, max_calls=2048) for s in range(150)]
+    inside = [np.abs(f.coef - truth) <= 1.96 * f.standard_errors for f in found]
+    assert np.mean(inside) >= COVERED
+
+
+@pytest.mark.parametrize("bandwidth", [0.25, 0.1])
+def test_error_bars_do_not_claim_what_was_never_seen(bandwidth):
+    """ν so narrow that hardly any row leaves a bin: unknown is not 0 ± 0, and not converged."""
+    design, row = quartiles(3, bandwidth)
+    form = tree_form(3)
+    truth = limes.limit(design, form)
+    assert np.abs(truth.coef).max() > 0.1
+    found = sampled(form, design, row, tolerance=0.01)
+    wrong = ~(np.abs(found.coef - truth.coef) <= 5 * found.standard_errors + 1e-9)
+    assert not wrong.any()
+
+
+def test_slopes_categories_and_missing_values_are_sampled_too():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=200)
+    level = rng.choice([0.0, 1.0, 2.0, np.nan], 200)
+    holed = np.where(rng.random(200) < 0.2, np.nan, rng.normal(size=200))
+    edges = np.array([np.nanmin(holed), 0.0, np.nanmax(holed)])
+    marginals = (
+        *marginals_from_bins([[-np.inf, np.inf]], [[0.2]], [[1.1]]),
+        categorical(level),
+        binned(holed, edges),
+    )
+    slopes = np.array([True, False, False])
+    family = ProductFamily(marginals, named_weights("euclidean", 1.3), slopes=slopes)
+    form = forms.Boxes(
+        [[0.1, -np.inf, -np.inf], [-np.inf, 0.5, -0.2]],
+        [[np.inf, 1.5, np.inf], [0.9, np.inf, np.inf]],
+        [1.0, 2.0],
+        missing=[[False, False, True], [False, True, False]],
+    )
+    for row in (np.array([x[0], 1.0, 0.3]), np.array([x[1], np.nan, np.nan])):
+        design = family.at(row)
+        truth = limes.limit(design, form).coef
+        found = [sampled(form, design, row, seed=s, max_calls=1024) for s in range(40)]
+        coef = np.array([f.coef for f in found])
+        z = (coef.mean(axis=0) - truth) / (coef.std(axis=0, ddof=1) / np.sqrt(len(coef)))
+        assert np.abs(z).max() < oracle.Z_LIMIT
+
+
+# -- determinism -------------------------------------------------------------------------------------------
+
+
+def test_the_same_seed_and_row_give_the_same_numbers():
+    design, row = quartiles(3, 1.0)
+    form = tree_form(3)
+    first, again = (sampled(form, design, row) for _ in range(2))
+    assert np.array_equal(first.coef, again.coef)
+    assert np.array_equal(first.standard_errors, again.standard_errors)
+    assert not np.array_equal(first.coef, sampled(form, design, row, seed=1).coef)
+    assert not np.array_equal(first.coef, sampled(form, design, row + 1e-9).coef)
+
+
+def test_rows_that_differ_by_the_sign_of_nothing_are_the_same_row():
+    design, _ = quartiles(2, 1.0)
+    form = tree_form(2)
+    a, b = np.array([0.0, np.nan]), np.array([-0.0, -np.nan])
+    assert np.array_equal(sampled(form, design, a).coef, sampled(form, design, b).coef)
+
+
+def test_a_model_asked_in_batches_answers_as_asked_at_once():
+    sizes = []
+
+    class Watched:
+        def predict(self, x):
+            sizes.append(len(x))
+            return tree_form(2).predict(x)
+
+    design, row = quartiles(2, 1.0)
+    sampled(Watched(), design, row, max_calls=2**14)
+    assert sum(sizes) == 2**14
+    assert max(sizes) <= 4096
+
+
+# -- budget, tolerance, sizes ------------------------------------------------------------------------------
+
+
+@settings(max_examples=40)
+@given(st.integers(64, 3000), st.booleans(), st.integers(1, 4))
+def test_the_budget_is_kept(max_calls, tolerant, d):
+    seen = []
+
+    class Counting:
+        def predict(self, x):
+            seen.append(len(x))
+            return x.sum(axis=1)
+
+    design, row = quartiles(d, 1.0)
+    expectation = SampledExpectation(Counting().predict, max_calls, 1e-12 if tolerant else None, 0)
+    found = expectation.moments(design, row)
+    assert found.calls == sum(seen) <= max_calls
+    assert found.calls > max_calls / 2
+    assert bool(found.converged) is not tolerant
+
+
+def test_a_tolerance_that_is_met_early_saves_calls():
+    design, row = quartiles(3, 1.5)
+    form, truth = smooth_form(3), limes.limit(quartiles(3, 1.5)[0], smooth_form(3)).coef
+    expectation = SampledExpectation(form.predict, BUDGET, 0.5, 0)
+    found = expectation.moments(design, row)
+    assert found.converged
+    assert found.calls == BUDGET / 2
+    assert (least_squares(design, found).standard_errors <= 0.5).all()
+    strict = SampledExpectation(form.predict, BUDGET, 1e-9, 0).moments(design, row)
+    assert not strict.converged
+    assert strict.calls == BUDGET
+    spent = SampledExpectation(form.predict, BUDGET, None, 0).moments(design, row)
+    assert spent.converged
+    assert np.array_equal(strict.gamma, spent.gamma)
+    assert np.abs(least_squares(design, found).coef - truth).max() < 0.5
+
+
+@settings(max_examples=30)
+@given(st.integers(1, 40), st.integers(1, 200), st.booleans())
+def test_a_budget_too_small_is_refused_and_the_one_advised_is_enough(d, max_calls, tolerant):
+    design, row = quartiles(d, 1.0)
+    tolerance = 0.1 if tolerant else None
+    try:
+        found = SampledExpectation(lambda x: x[:, 0], max_calls, tolerance, 0).moments(design, row)
+    except InputError as error:
+        words = str(error)
+        assert f"max_calls={max_calls}" in words
+        assert str(d) in words
+        advised = int(words.rsplit(" ", 1)[1])
+        assert advised > max_calls
+        found = SampledExpectation(lambda x: x[:, 0], advised, tolerance, 0).moments(design, row)
+    assert np.isfinite(found.gamma).all()
+    assert found.calls >= 2 * (d + 1)
+
+
+def test_one_column():
+    design, row = quartiles(1, 1.0)
+    form = smooth_form(1)
+    found, truth = sampled(form, design, row), limes.limit(design, form).coef
+    assert np.abs(found.coef - truth) < 5 * found.standard_errors
+    assert found.standard_errors < 0.01
+
+
+def test_sixty_columns():
+    design, row = quartiles(60, 0.75 * np.sqrt(60))
+    coef = np.linspace(-1, 1, 60)
+    form = forms.Linear(coef, 3.0)
+    found, truth = sampled(form, design, row), limes.limit(design, form).coef
+    z = (found.coef - truth) / found.standard_errors
+    # 60 numbers of a t-like law with 15 degrees of freedom
+    assert np.abs(z).max() < 5.5
+    # the noise of sixty columns, sqrt(20), over the rows that leave a bin
+    assert found.standard_errors.max() < 0.5
+
+
+def test_constant_columns_have_exactly_nothing():
+    design = ProductDesign.from_bins(
+        [[5.0, 5.0], [0, 1, 2], [0.0, 1.0]],
+        [[5.0], [0.5, 1.5], [0.5]],
+        [[0.0], [1, 1], [1]],
+        [5.0, 0.2, 0.3],
+        1.0,
+    )
+    form = forms.Linear([1.0, 2.0, 3.0])
+    found = sampled(form, design, np.array([5.0, 0.2, 0.3]))
+    assert found.coef[[0, 2]].tolist() == found.standard_errors[[0, 2]].tolist() == [0.0, 0.0]
+    assert found.standard_errors[1] > 0
+    assert found.intercept == pytest.approx(limes.limit(design, form).intercept, abs=0.1)
+
+
+def test_a_constant_model_is_known_without_error():
+    design, row = quartiles(3, 1.0)
+    found = sampled(forms.Linear([0.0] * 3, 2.5), design, row)
+    assert np.abs(found.coef).max() < oracle.ROUNDING
+    assert found.standard_errors.max() < oracle.ROUNDING
+    assert found.intercept == pytest.approx(2.5)
+
+
+@pytest.mark.parametrize("outputs", [(), (1,), (3,)])
+def test_shapes(outputs):
+    design, row = quartiles(2, 1.0)
+    form = forms.Linear(np.ones((2, *outputs)))
+    expectation = SampledExpectation(form.predict, 256, 0.5, 0)
+    found = expectation.moments(design, row)
+    assert found.mean.shape == found.variance.shape == outputs
+    assert found.gamma.shape == found.gamma_errors.shape == (2, *outputs)
+    surrogate = least_squares(design, found)
+    assert surrogate.fidelity.shape == outputs
+    assert ((surrogate.fidelity > 0) & (surrogate.fidelity <= 1)).all()
+    assert expectation.method == "sampled"
+
+
+def test_error_bars_of_outputs_are_their_own():
+    design, row = quartiles(3, 1.0)
+    coef = np.array([[1.0, 1000.0], [2.0, 0.0], [0.0, 1.0]])
+    several = sampled(forms.Linear(coef), design, row)
+    for k in range(2):
+        one = sampled(forms.Linear(coef[:, k]), design, row)
+        assert several.coef[:, k] == pytest.approx(one.coef, rel=1e-9, abs=1e-9)
+        assert several.standard_errors[:, k] == pytest.approx(one.standard_errors, rel=1e-9, abs=1e-9)

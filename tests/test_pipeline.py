@@ -1,0 +1,153 @@
+"""The pipeline: the right expectation of each form, rows that share designs, each row its own surrogate."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pytest
+
+import limes
+import oracle
+import strategies
+from limes.designs import ProductFamily
+from limes.designs.columns import binned, unbinned
+from limes.designs.weights import named_weights
+from limes.exceptions import NotReadableError
+from limes.expectations.sampled import SampledExpectation
+from limes.models import forms
+from limes.pipeline import METHODS, Pipeline, Sampling, expectation_of
+from limes.surrogates import least_squares, ridge
+from oracle import EXACT
+
+RNG = np.random.default_rng(0)
+BACKGROUND = RNG.normal(size=(80, 3))
+ROWS = RNG.normal(size=(40, 3))
+SAMPLING = Sampling(512, None, 7)
+FORM = strategies.random_boxes(np.random.default_rng(1), [np.linspace(-1, 1, 5)] * 3, 6)
+FOREST = strategies.as_forest(
+    [strategies.random_tree(np.random.default_rng(s), [np.linspace(-1, 1, 5)] * 3, 5) for s in range(3)], 3
+)
+
+
+def family(kind="bins", bandwidth=1.2):
+    if kind == "slopes":
+        marginals = tuple(unbinned(x) for x in BACKGROUND.T)
+        return ProductFamily(marginals, named_weights("euclidean", bandwidth), slopes=np.ones(3, dtype=bool))
+    edges = [np.percentile(x, [0, 25, 50, 75, 100]) for x in BACKGROUND.T]
+    marginals = tuple(binned(x, e) for x, e in zip(BACKGROUND.T, edges, strict=True))
+    return ProductFamily(marginals, named_weights(kind, bandwidth))
+
+
+def explained(rows, form=FORM, kind="bins", method="auto", penalty=None, designs=None):
+    expectation = expectation_of(form, form.predict, method=method, sampling=SAMPLING)
+    pipeline = Pipeline(designs or family(kind), expectation, penalty=penalty)
+    options = {"watch": lambda x: x} if "watch" in inspect.signature(pipeline.explain).parameters else {}
+    return pipeline.explain(rows, form.predict(rows), **options)
+
+
+@pytest.mark.parametrize("kind", ["bins", "euclidean", "slopes"])
+@pytest.mark.parametrize(
+    "form", [FORM, FOREST, forms.Linear([1.0, -2.0, 0.5], 3.0)], ids=["boxes", "forest", "linear"]
+)
+def test_every_row_gets_the_limit_of_its_own_design(form, kind):
+    designs = family(kind)
+    found = explained(ROWS, form, kind, designs=designs)
+    for i, row in enumerate(ROWS):
+        design = designs.at(row)
+        truth = limes.limit(design, form)
+        size = float(np.abs(form.predict(BACKGROUND)).max())
+        assert oracle.error(found.values[i], truth.coef, size) < EXACT
+        assert oracle.error(found.intercepts[i], truth.intercept, size) < EXACT
+        at = truth.intercept + design.at_instance @ truth.coef
+        assert oracle.error(found.surrogate_predictions[i], at, size) < EXACT
+    assert not found.standard_errors.any()
+    assert not np.any(found.calls)
+    assert np.all(found.converged)
+
+
+@pytest.mark.parametrize("kind", ["bins", "euclidean", "slopes"])
+@pytest.mark.parametrize("method", ["exact", "sampled"])
+def test_order_and_batching_change_nothing(kind, method):
+    rows, designs = np.concatenate([ROWS[:6], ROWS[:2]]), family(kind)
+    whole = explained(rows, kind=kind, method=method, designs=designs)
+    backwards = explained(rows[::-1].copy(), kind=kind, method=method, designs=designs)
+    single = [explained(row[None], kind=kind, method=method, designs=designs) for row in rows]
+    assert np.allclose(whole.values, backwards.values[::-1], rtol=oracle.ROUNDING)
+    assert np.allclose(
+        whole.values, np.concatenate([s.values for s in single]), rtol=oracle.ROUNDING, atol=1e-14
+    )
+    assert np.allclose(whole.values[:2], whole.values[-2:], rtol=oracle.ROUNDING)
+    if method == "sampled":
+        assert np.array_equal(whole.values, backwards.values[::-1])
+        assert np.array_equal(whole.standard_errors, backwards.standard_errors[::-1])
+
+
+def test_rows_of_the_same_cells_share_an_exact_explanation_but_not_a_sampled_one():
+    designs = family()
+    row = ROWS[0]
+    near = row + 1e-9
+    assert np.array_equal(designs.cells(row[None]), designs.cells(near[None]))
+    rows = np.stack([row, near])
+    exact, sampled = (explained(rows, method=m) for m in ("exact", "sampled"))
+    assert np.array_equal(exact.values[0], exact.values[1])
+    assert not np.array_equal(sampled.values[0], sampled.values[1])
+
+
+@pytest.mark.parametrize("outputs", [(), (1,), (2,)])
+@pytest.mark.parametrize("method", ["exact", "sampled"])
+@pytest.mark.parametrize("penalty", [None, np.ones(3)])
+@pytest.mark.parametrize("kind", ["bins", "euclidean"])
+def test_shapes(outputs, method, penalty, kind):
+    form = forms.Boxes(FORM.lower, FORM.upper, np.resize(FORM.value, (6, *outputs)))
+    found = explained(ROWS[:4], form, kind, method, penalty)
+    assert found.values.shape == found.standard_errors.shape == (4, 3, *outputs)
+    for name in ("intercepts", "surrogate_predictions", "fidelity"):
+        assert getattr(found, name).shape == (4, *outputs)
+    assert np.shape(found.calls) == np.shape(found.converged) == (4,)
+
+
+@pytest.mark.parametrize("kind", ["bins", "euclidean", "slopes"])
+def test_a_penalty_gives_the_ridge_of_each_row_with_its_own_prediction(kind):
+    """Rows that share their moments do not share f(ξ)."""
+    designs = family(kind)
+    found = explained(ROWS, kind=kind, penalty=np.full(3, 20.0), designs=designs)
+    expectation = expectation_of(FORM, FORM.predict, method="exact", sampling=SAMPLING)
+    for i, row in enumerate(ROWS):
+        design = designs.at(row)
+        one = ridge(design, expectation.moments(design, row), FORM.predict(row[None])[0], penalty=20.0)
+        assert oracle.error(found.values[i], one.coef, 1.0) < EXACT
+        assert oracle.error(found.intercepts[i], one.intercept, 1.0) < EXACT
+
+
+def test_methods():
+    box = forms.BlackBox(FORM.predict, "it is a secret")
+    assert set(METHODS) == {"auto", "exact", "sampled"}
+    for form, method, expected in (
+        (FORM, "auto", "exact"),
+        (FORM, "exact", "exact"),
+        (FORM, "sampled", "sampled"),
+        (FOREST, "auto", "exact"),
+        (box, "auto", "sampled"),
+        (box, "sampled", "sampled"),
+    ):
+        found = expectation_of(form, FORM.predict, method=method, sampling=SAMPLING)
+        assert found.method == expected
+    with pytest.raises(NotReadableError, match=r"it is a secret.*method='auto'"):
+        expectation_of(box, FORM.predict, method="exact", sampling=SAMPLING)
+
+
+def test_sampling_asks_the_model_itself_and_not_what_was_read_off_it():
+    expectation = expectation_of(FORM, lambda x: np.full(len(x), 3.0), method="sampled", sampling=SAMPLING)
+    found = expectation.moments(family().at(ROWS[0]), ROWS[0])
+    assert found.mean == pytest.approx(3.0)
+
+
+def test_what_is_sampled_is_what_the_sampler_says():
+    found = explained(ROWS[:2], method="sampled")
+    for i in range(2):
+        design = family().at(ROWS[i])
+        one = least_squares(design, SampledExpectation(FORM.predict, 512, None, 7).moments(design, ROWS[i]))
+        assert np.allclose(found.values[i], one.coef, rtol=oracle.ROUNDING)
+        assert np.allclose(found.fidelity[i], one.fidelity, rtol=oracle.ROUNDING)
+        assert found.calls[i] == 512
