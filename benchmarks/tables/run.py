@@ -89,7 +89,7 @@ def write(found: list[dict]) -> None:
     """JSON, and the table in README.md."""
     (HOME / "results" / "tables.json").write_text(json.dumps(found, indent=1) + "\n")
     head = (
-        "| table | model | output | method | prepare s | ms a row | first row's strongest | largest \\|z\\| |"
+        "| table | model | output | method | prepare s | ms a row | strongest, row 0 | largest \\|z\\| |"
     )
     lines = [head, "|---" * 8 + "|"]
     lines += [

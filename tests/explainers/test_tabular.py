@@ -187,7 +187,7 @@ def test_conditions_name_ties_and_missing_values(mixed):
     assert e.data[1, 2] is None
 
 
-# -- values: against oracles on the learnt background ------------------------------------------------------------
+# -- values: against oracles on the learnt background ---------------------------------
 
 
 def test_sampled_values_equal_enumeration_over_the_background_cells(mixed):

@@ -198,8 +198,8 @@ def test_what_cannot_be_combined(build, reason):
 # -- exact limits -----------------------------------------------------------------------------------------
 
 
-@settings(max_examples=20)
-@given(strategies.designs(sizes=(1, 2), most_bins=3), strategies.rngs, OUTPUTS)
+@settings(max_examples=12)
+@given(strategies.designs(sizes=(1, 2), most_bins=2), strategies.rngs, OUTPUTS)
 def test_limits(stated, rng, outputs):
     kinds = ["Forest", "Forest", "GaussianKernels", "Linear", "Quadratic", "Reduced", "ReducedProducts"]
     parts = [random_form(kind, rng, stated.size, outputs) for kind in kinds]
@@ -221,7 +221,7 @@ def test_slopes(rng, d, outputs):
     slopes.assert_slopes(design, form, form.predict, columns(breaks, resolution=2.0))
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(strategies.designs(sizes=(2,), most_bins=3), strategies.rngs, OUTPUTS)
 def test_a_scale_a_column(stated, rng, outputs):
     scale = rng.choice([0.3, 1.0, 5.0, np.inf], 2)

@@ -192,7 +192,7 @@ def test_the_margin_behind_a_pipeline():
 
 # -- categories -------------------------------------------------------------------------------------------
 
-FEW = {"min_data_per_group": 3, "cat_smooth": 1.0, "cat_l2": 1.0}
+FEW = {"min_data_per_group": 3, "min_child_samples": 5, "cat_smooth": 1.0, "cat_l2": 1.0}
 
 
 @pytest.mark.parametrize("onehot", [1, 100])

@@ -502,6 +502,30 @@ def test_texts_that_reach_the_last_step():
     np.testing.assert_allclose(form.predict(table.matrix), model.predict(frame), rtol=1e-12)
 
 
+def boosters():
+    """Regressors of other libraries, and how closely they add up."""
+    xgboost, catboost = pytest.importorskip("xgboost"), pytest.importorskip("catboost")
+    lightgbm = pytest.importorskip("lightgbm")
+    return [
+        (xgboost.XGBRegressor(n_estimators=8, n_jobs=1), 1e-5),
+        (lightgbm.LGBMRegressor(n_estimators=8, n_jobs=1, verbose=-1, min_child_samples=5), 1e-12),
+        (catboost.CatBoostRegressor(iterations=8, verbose=0, thread_count=1), 1e-12),
+    ]
+
+
+@pytest.mark.parametrize("k", range(3), ids=["xgboost", "lightgbm", "catboost"])
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+def test_boosters_of_other_libraries(k):
+    last, tolerance = boosters()[k]
+    prepare = prepared(imputed(StandardScaler()), OneHotEncoder(sparse_output=False), rest="drop")
+    model = make_pipeline(prepare, last).fit(FRAME, TARGET)
+    table = Table.fit(FRAME)
+    form = read_form(model, "predict", table.schema)
+    x = adversarial(form, table.matrix, rows=1200, keep=[3, 4, 5, 6])
+    expected = model.predict(table.decode(x))
+    np.testing.assert_allclose(form.predict(x), expected, rtol=tolerance, atol=tolerance)
+
+
 # -- explanations -----------------------------------------------------------------------------------------
 
 SMALL, SMALL_TARGET = FRAME[["income", "age", "job", "code"]].iloc[:14], TARGET[:14]

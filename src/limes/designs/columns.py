@@ -46,6 +46,8 @@ def binned(x: Floats, edges: Floats, *, law: str = "truncnorm") -> Marginal:
     if spread:
         parts.append(LAWS[law](x, owner, np.array(spread), edges))
     if empty:
+        if not np.isfinite([edges[empty], edges[1:][empty]]).all():
+            raise InputError(f"edges {edges.tolist()}: a bin without values needs two finite ends")
         parts.append(_flat(np.array(empty), edges[empty], edges[1:][empty]))
     if missing:
         parts.append(_atoms(np.array([np.nan]), cells.count - 1))
@@ -124,7 +126,8 @@ def _stated(j: int, edges: Floats, mean: Floats, std: Floats, mass: Floats) -> M
         )
         parts.append((pieces, spread))
     if point.any():
-        place = np.clip(mean[point], lower[point], upper[point])
+        # a bin does not hold its lower edge, unless it is nothing else
+        place = np.clip(mean[point], np.minimum(np.nextafter(lower, np.inf), upper)[point], upper[point])
         parts.append((Atoms(place, np.ones(place.size)), np.flatnonzero(point)))
     return marginal(Bins(edges), mass, parts)
 

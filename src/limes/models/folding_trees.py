@@ -13,10 +13,11 @@ import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
 from limes.models.domains import on_common_domains
-from limes.models.feature_maps import Column, Finite, Monotone, Pieces, numbers
+from limes.models.feature_maps import Column, Finite, Monotone, Pieces
 from limes.models.read import CannotRead
 from limes.models.trees import Forest
 from limes.models.unfolding import Alternation, unfolded
+from limes.models.values import numbers
 
 # Sets of a column of numbers have a place for each whole number up to the largest category
 _WIDEST = 4096
@@ -53,9 +54,8 @@ class _Folding:
         """Rewrite the nodes that test one column."""
         old = self._old
         self._feature[nodes] = column.source
-        keys = np.stack([old.threshold[nodes], old.missing_left[nodes], old.set_of[nodes]])
-        first, place = np.unique(keys, axis=1, return_index=True, return_inverse=True)[1:]
-        tests, place = nodes[first], place.reshape(-1)  # a node for each different test
+        first, place = _distinct(old.threshold[nodes], old.missing_left[nodes], old.set_of[nodes])
+        tests = nodes[first]  # a node for each different test
         track = column.map
         if isinstance(track, Finite):
             self._by_set(nodes, place, tests, track)
@@ -156,6 +156,18 @@ class _Folding:
             sets=np.concatenate(rows) if rows else np.zeros((0, 0), dtype=np.bool_),
         )
         return unfolded(forest, self._alternating) if self._alternating else forest
+
+
+def _distinct(*keys: Floats | Bools | Ints) -> tuple[Ints, Ints]:
+    """A place of each different tuple of keys, and the number of each place's tuple."""
+    order = np.lexsort(keys)
+    new = np.zeros(order.size, dtype=np.bool_)
+    new[0] = True
+    for key in keys:
+        new[1:] |= key[order[1:]] != key[order[:-1]]
+    number = np.empty(order.size, dtype=np.int64)
+    number[order] = np.cumsum(new) - 1
+    return order[new], number
 
 
 def _codes(keys: Floats) -> Ints:

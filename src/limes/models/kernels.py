@@ -40,8 +40,8 @@ class GaussianKernels:
     Examples
     --------
     >>> from limes.models import forms
-    >>> forms.GaussianKernels([[0.0, 0.0]], [2.0], [1.0, 0.5]).predict([[0.0, 0.0], [9.0, 9.0]])
-    array([2., 0.])
+    >>> forms.GaussianKernels([[0.0, 0.0]], [2.0], [1.0, 0.5]).predict([[0.0, 0.0]])
+    array([2.])
     """
 
     centers: Floats
