@@ -6,7 +6,6 @@ import warnings
 
 import lightgbm
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -329,4 +328,3 @@ def test_another_table_than_the_model_was_fitted_on():
     model = make(**FEW).fit(frame, y)
     with pytest.raises(ModelError, match="categorical_feature do not match"):
         limes.TabularExplainer(model, frame.assign(code=frame["code"].astype(int)))
-    assert isinstance(frame, pd.DataFrame)

@@ -23,6 +23,8 @@ X, Y = boosters.numbers()
 RNG = np.random.default_rng(0)
 # float32 sums of a few dozen trees
 SINGLE = 2e-6
+VERSION = tuple(int(part) for part in xgboost.__version__.split(".")[:2])
+names_kept = pytest.mark.skipif(VERSION < (3, 1), reason="keeps no names of categories")
 
 
 def make(kind="XGBRegressor", **options):
@@ -191,6 +193,7 @@ def fitted(frame, y, **options):
     return make(enable_categorical=True, tree_method="hist", **options).fit(frame, y)
 
 
+@names_kept
 @pytest.mark.parametrize("onehot", [1, 100])
 def test_categories(onehot):
     frame, y = boosters.mixed()
@@ -202,6 +205,7 @@ def test_categories(onehot):
     boosters.assert_coefficients_of_frame(model.get_booster(), frame[:40], tolerance=10 * SINGLE)
 
 
+@names_kept
 def test_a_background_with_fewer_categories_than_training():
     frame, y = boosters.mixed()
     model = fitted(frame, y, max_cat_to_onehot=1)
@@ -212,6 +216,7 @@ def test_a_background_with_fewer_categories_than_training():
     assert limes.TabularExplainer(model, some, method="exact")(some[:1]).method == "exact"
 
 
+@names_kept
 def test_categories_unseen_in_training():
     frame, y = boosters.mixed(missing=False)
     some = frame[frame["color"] != "red"]
@@ -243,6 +248,7 @@ def test_categories_that_are_numbers_of_an_array():
             limes.TabularExplainer(model, x)(x[:1])
 
 
+@names_kept
 def test_texts_behind_a_model_that_keeps_no_names():
     frame, y = boosters.mixed()
     model = fitted(frame, y)
@@ -253,6 +259,7 @@ def test_texts_behind_a_model_that_keeps_no_names():
         reader.booster(Dump(stored), "predict", schema)
 
 
+@names_kept
 def test_categories_that_are_no_codes():
     frame, y = boosters.mixed()
     code = frame["code"].cat.rename_categories([-3, 10, 30])
@@ -296,6 +303,7 @@ def test_a_number_that_stands_for_missing():
     assert "NaN" in boosters.reason(model)
 
 
+@names_kept
 def test_linear_boosters_with_several_base_scores():
     model = make("XGBClassifier", booster="gblinear").fit(np.nan_to_num(X), np.digitize(Y, [-1, 1]))
     assert "base_score=0.5" in boosters.reason(model, "margin")

@@ -22,14 +22,12 @@ import numpy as np
 
 from limes._arrays import Floats, Ints
 from limes.designs.gaussian_integrals import gaussian_area, gaussian_moment
-from limes.exceptions import InputError
+from limes.designs.quadrature import integral
 from limes.functions import Function
 
 # exp(-45) = 3e-20: beyond it a density cannot change a float64 sum.
 _NEGLIGIBLE_EXPONENT = 45.0
 _PANEL_NODES, _PANEL_WEIGHTS = np.polynomial.legendre.leggauss(64)
-# Asked of the adaptive quadrature, and demanded of it: three digits more than what is promised to users.
-_QUADRATURE_ASKED, _QUADRATURE_DEMANDED = 1e-13, 1e-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +109,7 @@ class GaussianPieces:
 
     def quadrature(self, shape: Callable[[Floats], Floats], breaks: Sequence[float]) -> Floats:
         """∫ shape(x), (1, P)."""
-        return np.array([self._adaptive(shape, breaks, p) for p in range(self.anchor.size)])[None, :]
+        return np.array([integral(self, shape, breaks, p) for p in range(self.anchor.size)])[None, :]
 
     def centred(self, origin: Floats) -> CentredPieces:
         """The signed measures (x - origin) d(piece)."""
@@ -138,7 +136,7 @@ class GaussianPieces:
     @cached_property
     def _rule(self) -> tuple[Floats, Floats]:
         """Offsets from the anchor and normalised weights of a quadrature rule for each piece, (..., 128)."""
-        left, right = self._reach
+        left, right = self.reach
         offset, weight = [], []
         for start, end in ((left, np.zeros_like(left)), (np.zeros_like(right), right)):
             half = 0.5 * (end - start)[..., None]
@@ -150,7 +148,7 @@ class GaussianPieces:
         return t, w / w.sum(axis=-1, keepdims=True)
 
     @cached_property
-    def _reach(self) -> tuple[Floats, Floats]:
+    def reach(self) -> tuple[Floats, Floats]:
         """How far to both sides of the anchor the density matters: offsets <= 0 and >= 0."""
 
         def distance(slope: Floats) -> Floats:
@@ -207,49 +205,6 @@ class GaussianPieces:
         found[row, piece] = part(self, piece, start, end)
         return found
 
-    def _adaptive(
-        self,
-        shape: Callable[[Floats], Floats],
-        breaks: Sequence[float],
-        piece: int,
-        origin: float | None = None,
-    ) -> float:
-        """∫ shape(x) [x - origin] d(piece), by adaptive Gauss-Kronrod."""
-        from scipy.integrate import quad_vec
-
-        anchor, slope, precision = self.anchor[piece], self.slope[piece], self.precision[piece]
-        start, end = (side[piece] for side in self._reach)
-        shift = None if origin is None else anchor - origin
-
-        # in t = x - anchor, which keeps the digits of x - origin where x hardly varies
-        def integrand(t: Floats) -> Floats:
-            value = np.asarray(shape(anchor + t), dtype=np.float64) * np.exp(
-                -t * (slope + 0.5 * precision * t)
-            )
-            return np.asarray(value if shift is None else value * (t + shift))
-
-        # quad_vec asks for one point at a time; a grid first gives the size against which errors are judged
-        size = float(np.abs(integrand(np.linspace(start, end, 33))).max()) * (end - start)
-        integral, error = quad_vec(
-            lambda t: integrand(np.array([t]))[0],
-            start,
-            end,
-            # not 0, which no error is smaller than, where the function vanishes
-            epsabs=max(_QUADRATURE_ASKED * size, 1e-300),
-            epsrel=_QUADRATURE_ASKED,
-            points=[t for t in sorted({0.0, *(b - anchor for b in breaks)}) if start < t < end],
-            limit=2000,
-        )
-        where = f"on [{anchor + start:.6g}, {anchor + end:.6g}]"
-        if not np.isfinite(integral):
-            raise InputError(f"a one-dimensional function is not finite somewhere {where}")
-        if error > _QUADRATURE_DEMANDED * max(abs(integral), size):
-            raise InputError(
-                f"a one-dimensional function could not be integrated to {_QUADRATURE_DEMANDED:g} {where}; "
-                "pass breaks= with the points where it jumps or bends"
-            )
-        return float(self.weight[piece] * integral / self.area[piece])
-
 
 @dataclass(frozen=True, eq=False)
 class CentredPieces:
@@ -301,10 +256,7 @@ class CentredPieces:
         """∫ (x - origin) shape(x), (1, P)."""
         pieces, origin = self.pieces, self.origin
         return np.array(
-            [
-                pieces._adaptive(shape, breaks, p, float(origin[p]))  # noqa: SLF001
-                for p in range(pieces.anchor.size)
-            ]
+            [integral(pieces, shape, breaks, p, float(origin[p])) for p in range(pieces.anchor.size)]
         )[None, :]
 
 

@@ -22,8 +22,9 @@ from limes.explainers.options import check_choice, check_count, check_size, refu
 from limes.explainers.table import Table
 from limes.explanation import Explanation
 from limes.models.outputs import Asker, resolve
-from limes.models.read import adds_alike, check_against, read_output
+from limes.models.read import check_against, read_output, tolerance_of
 from limes.models.reductions import BlackBox
+from limes.models.registry import EXACT_TOLERANCE, SINGLE_TOLERANCE
 from limes.pipeline import METHODS, Method, Pipeline, Sampling, expectation_of
 
 # A reading is compared with the model's own predictions on so many background rows.
@@ -170,8 +171,10 @@ class TabularExplainer:
         expectation = expectation_of(form, self._ask, method=method, sampling=sampling)
         self._predict: Callable[[Floats], Floats] = self._ask
         if expectation.method == "exact" and not isinstance(form, BlackBox):
-            check_against(model, self._ask, form, self._some_rows())
-            if adds_alike(model):
+            single = any(column.dtype == np.float32 for column in self._table.columns)
+            tolerance = max(tolerance_of(model), SINGLE_TOLERANCE if single else 0.0)
+            check_against(self._ask, form, self._some_rows(), tolerance=tolerance)
+            if tolerance <= EXACT_TOLERANCE:
                 self._predict = form.predict
         alpha = check_size("ridge", ridge, zero=True)
         # lime fits slopes on standardised columns: its penalty is per standard deviation
@@ -274,10 +277,12 @@ class TabularExplainer:
         return np.where(self._table.numeric & (scales > 0), scales, 1.0)
 
     def _some_rows(self) -> Floats:
-        """Background rows to compare a reading on: up to 1000, evenly spread."""
+        """Rows to compare a reading on: up to 1000, evenly spread, and one missing value in each column."""
         matrix = self._table.matrix
-        spread = np.linspace(0, len(matrix) - 1, min(_CHECKED_ROWS, len(matrix)))
-        return matrix[spread.astype(np.int64)]
+        spread = np.linspace(0, len(matrix) - 1, min(_CHECKED_ROWS, len(matrix))).astype(np.int64)
+        missing = np.isnan(matrix)
+        rows = np.union1d(spread, missing.argmax(axis=0)[missing.any(axis=0)])
+        return np.asarray(matrix[rows])
 
     def _conditions(self, rows: Floats) -> tuple[tuple[str, ...], ...]:
         """Texts of the rows' cells; rows with the same cells share a tuple."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -103,9 +104,17 @@ def _classifier(model: Any, classes: Any, output: Any) -> Output:
             raise InputError(
                 f"output={output!r} needs {type(model).__name__}.{method}, which it does not have"
             )
-        margin_of_two = method == "decision_function" and names is not None and len(names) == 2
-        return Output(method, None, names[1:] if margin_of_two and names is not None else names)
+        return Output(method, None, _margin_names(model, names) if method == "decision_function" else names)
     return _labels(model, classes, output)
+
+
+def _margin_names(model: Any, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    """Names of margins: the second of two classes, each of several, or each pair where pairs are compared."""
+    if names is None or len(names) == 2:
+        return None if names is None else names[1:]
+    if getattr(model, "decision_function_shape", "ovr") == "ovo":
+        return tuple(" vs ".join(pair) for pair in combinations(names, 2))
+    return names
 
 
 def _default_method(model: Any) -> str:

@@ -25,6 +25,9 @@ class CannotRead(Exception):  # noqa: N818 - caught inside this package, never s
     """A reader's way to say why it leaves a model to sampling."""
 
 
+# Where composed models keep their parts
+_PART_NAMES = ("estimators_", "estimator_", "final_estimator_", "best_estimator_", "regressor_", "init_")
+
 # (model, method, schema) -> the form of that method's answer; the schema is None where columns are plain
 # numbers
 Reader = Callable[[Any, str, Schema | None], Form]
@@ -92,19 +95,30 @@ def read_form(model: Any, method: str, schema: Schema | None) -> Form:
     return reader(model, method, schema)
 
 
-def adds_alike(model: Any) -> bool:
-    """Whether forms of the model's class predict what it predicts up to float64 rounding."""
-    return _entry(type(model)).tolerance <= EXACT_TOLERANCE
+def tolerance_of(model: Any) -> float:
+    """How closely a model adds up, relative to its largest prediction: as its least exact part does."""
+    parts = [_last_step(model), *(getattr(model, name, None) for name in _PART_NAMES)]
+    flat = [
+        part for parts_ in parts if parts_ is not None for part in np.ravel(np.array(parts_, dtype=object))
+    ]
+    own = READERS[_name(type(model))].tolerance if _name(type(model)) in READERS else EXACT_TOLERANCE
+    return max([own, *(tolerance_of(part) for part in flat if part is not None)])
 
 
-def check_against(model: Any, ask: Callable[[Floats], Floats], form: Form, rows: Floats) -> None:
+def _last_step(model: Any) -> Any:
+    steps = getattr(model, "steps", None)
+    return steps[-1][1] if isinstance(steps, list) and steps else None
+
+
+def check_against(
+    ask: Callable[[Floats], Floats], form: Form, rows: Floats, *, tolerance: float = EXACT_TOLERANCE
+) -> None:
     """Compare the form with the model's own predictions.
 
     Raises
     ------
     ReadMismatchError
-        Naming the first row where they differ by more than the model's library itself is exact to (1e-9 of
-        the largest prediction for libraries that add in float64).
+        Naming the first row where they differ by more than the tolerance, relative to the largest prediction.
     """
     expected, found = ask(rows), form.predict(rows)
     if expected.shape != found.shape:
@@ -112,7 +126,7 @@ def check_against(model: Any, ask: Callable[[Floats], Floats], form: Form, rows:
             f"the model predicts shape {expected.shape}, what was read off it {found.shape}"
         )
     scale = float(np.abs(expected).max(initial=0.0))
-    wrong = ~(np.abs(expected - found) <= _entry(type(model)).tolerance * scale)
+    wrong = ~(np.abs(expected - found) <= tolerance * scale)
     if wrong.any():
         row = int(np.argmax(wrong.reshape(len(rows), -1).any(axis=1)))
         raise ReadMismatchError(
