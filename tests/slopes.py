@@ -13,7 +13,7 @@ from oracle import EXACT
 
 
 def normal_columns(rng, d, bandwidth=0.8):
-    """Normal columns on the whole line with smooth weights: a design, and columns(resolution) of the oracle."""
+    """Normal columns on the whole line, smooth weights: a design, and columns(resolution) of the oracle."""
     mean, std = rng.normal(size=d), rng.uniform(0.3, 2.0, d)
     row = mean + std * rng.normal(size=d)
     line = np.array([-np.inf, np.inf])

@@ -291,7 +291,5 @@ e[0, "bmi", "setosa"], e.top(2), e.warnings, repr(e), e.to_json()
 heavy = {"matplotlib", "pandas", "polars", "pyarrow", "jinja2", "rich", "narwhals", "shap", "numba"}
 print(sorted(heavy & set(sys.modules)))
 """
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

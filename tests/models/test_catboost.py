@@ -12,9 +12,9 @@ import pytest
 import boosters
 import limes
 from limes.exceptions import InputError, ModelError, NotReadableError
-from limes.models import catboost as reader
 from limes.models.outputs import resolve
 from limes.models.read import CannotRead
+from limes.models.readers import catboost as reader
 
 X, Y = boosters.numbers()
 RNG = np.random.default_rng(0)

@@ -14,8 +14,8 @@ from limes.functions import Bump, Filled, Identity, Interval, Lookup, Polynomial
 from limes.models import forms
 from limes.models.additive import Linear
 from limes.models.combination import Combination, Reduced
-from limes.models.domains import on_common_domains
-from limes.models.feature_maps import (
+from limes.models.folding.domains import on_common_domains
+from limes.models.folding.feature_maps import (
     Affine,
     Codebook,
     Column,
@@ -26,7 +26,7 @@ from limes.models.feature_maps import (
     itself,
     then,
 )
-from limes.models.folding import fold
+from limes.models.folding.fold import fold
 from limes.models.quadratic import Quadratic
 from limes.models.read import CannotRead
 from limes.models.reductions import Sum, SumOfProducts
@@ -164,8 +164,8 @@ def test_copies_of_subtrees_are_kept_small_or_refused(monkeypatch):
     x[::7, 0] = np.nan
     folded = compare(tree, columns, x)
     assert folded.feature.size < 2 * 32 * 32
-    monkeypatch.setattr("limes.models.unfolding._ALWAYS_FINE", 100)
-    monkeypatch.setattr("limes.models.unfolding._GROWTH", 1)
+    monkeypatch.setattr("limes.models.folding.unfolding._ALWAYS_FINE", 100)
+    monkeypatch.setattr("limes.models.folding.unfolding._GROWTH", 1)
     with pytest.raises(CannotRead, match="would grow from 61 to more than 100 nodes"):
         fold(tree, columns, NAMES)
 

@@ -114,7 +114,7 @@ def test_many_interactions_are_one_sum_of_products(monkeypatch):
     model = fitted("three", interactions=5)
     form, x = assert_read(model), rows(model)
     assert len(form.parts) == 2
-    monkeypatch.setattr("limes.models.interpret._BLOCK", 1000)
+    monkeypatch.setattr("limes.models.readers.interpret._BLOCK", 1000)
     blocks = assert_read(model)
     assert len(blocks.parts) > 2
     assert oracle.error(blocks.predict(x), form.predict(x)) < SAME

@@ -13,11 +13,11 @@ from sklearn.preprocessing import StandardScaler
 import boosters
 import limes
 from limes.exceptions import InputError, ModelError, NotReadableError
-from limes.models import lightgbm as reader
-from limes.models import lightgbm_zeros
-from limes.models.lightgbm_zeros import ZERO
 from limes.models.outputs import resolve
 from limes.models.read import CannotRead
+from limes.models.readers import lightgbm as reader
+from limes.models.readers import lightgbm_zeros
+from limes.models.readers.lightgbm_zeros import ZERO
 
 X, Y = boosters.numbers()
 RNG = np.random.default_rng(0)

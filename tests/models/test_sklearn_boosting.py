@@ -13,7 +13,7 @@ import boosters
 import limes
 from limes.exceptions import ModelError
 from limes.models.read import CannotRead
-from limes.models.sklearn_boosting import histogram
+from limes.models.readers.sklearn_boosting import histogram
 
 X, Y = boosters.numbers()
 OPTIONS = [

@@ -15,9 +15,9 @@ import limes
 import oracle
 from limes.exceptions import InputError, ModelError, NotReadableError
 from limes.models import forms
-from limes.models import xgboost as reader
 from limes.models.outputs import resolve
 from limes.models.read import CannotRead
+from limes.models.readers import xgboost as reader
 
 X, Y = boosters.numbers()
 RNG = np.random.default_rng(0)

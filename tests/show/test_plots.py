@@ -167,7 +167,5 @@ explanation(5).plot.bar(ax=Figure().subplots())
 explanation(5).plot.beeswarm(ax=Figure().subplots())
 print("matplotlib.pyplot" in sys.modules)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

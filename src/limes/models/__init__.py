@@ -2,6 +2,6 @@
 
 from limes.models import forms
 from limes.models.read import read
-from limes.models.sklearn_isolation import path_length
+from limes.models.readers.sklearn_isolation import path_length
 
 __all__ = ["forms", "path_length", "read"]

@@ -112,7 +112,8 @@ def _margin_names(model: Any, names: tuple[str, ...] | None) -> tuple[str, ...] 
     """Names of margins: the second of two classes, each of several, or each pair where pairs are compared."""
     if names is None or len(names) == 2:
         return None if names is None else names[1:]
-    if getattr(model, "decision_function_shape", "ovr") == "ovo":
+    last = model.steps[-1][1] if hasattr(model, "steps") else model
+    if getattr(last, "decision_function_shape", "ovr") == "ovo":
         return tuple(" vs ".join(pair) for pair in combinations(names, 2))
     return names
 

@@ -91,7 +91,7 @@ def read_form(model: Any, method: str, schema: Schema | None) -> Form:
     """
     module, function = _entry(type(model)).reader.split(":")
     _check_fitted(model)
-    reader: Reader = getattr(import_module(f"limes.models.{module}"), function)
+    reader: Reader = getattr(import_module(f"limes.models.readers.{module}"), function)
     return reader(model, method, schema)
 
 

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Bools, Floats
-from limes.models.passages import passages
+from limes.models.folding.passages import passages
+from limes.models.folding.values import Values, is_blank, is_missing, is_number, numbers
 from limes.models.read import CannotRead
-from limes.models.values import Values, is_blank, is_missing, is_number, numbers
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ import numpy as np
 
 from limes._arrays import Floats, Ints
 from limes.exceptions import InputError
-from limes.models.grown import GrownTree, Naming, described_by, forest
 from limes.models.read import CannotRead
+from limes.models.readers.grown import GrownTree, Naming, described_by, forest
 from limes.models.schema import Schema
 from limes.models.trees import Forest, float32_threshold
 

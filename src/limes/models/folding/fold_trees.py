@@ -12,12 +12,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
-from limes.models.domains import on_common_domains
-from limes.models.feature_maps import Column, Finite, Monotone, Pieces
+from limes.models.folding.domains import on_common_domains
+from limes.models.folding.feature_maps import Column, Finite, Monotone, Pieces
+from limes.models.folding.unfolding import Alternation, unfolded
+from limes.models.folding.values import numbers
 from limes.models.read import CannotRead
 from limes.models.trees import Forest
-from limes.models.unfolding import Alternation, unfolded
-from limes.models.values import numbers
 
 # Sets of a column of numbers have a place for each whole number up to the largest category
 _WIDEST = 4096

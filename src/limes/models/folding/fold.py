@@ -22,10 +22,10 @@ from limes.functions import Function, Stacked
 from limes.models.additive import Linear
 from limes.models.algebra import combine, on_columns
 from limes.models.combination import Combination, Reduced
-from limes.models.composed import behind, multiplied
-from limes.models.domains import Grid, on_common_domains
-from limes.models.feature_maps import Affine, Column, FeatureMap, Monotone
-from limes.models.folding_trees import fold_forest
+from limes.models.folding.composed import behind, multiplied
+from limes.models.folding.domains import Grid, on_common_domains
+from limes.models.folding.feature_maps import Affine, Column, FeatureMap, Monotone
+from limes.models.folding.fold_trees import fold_forest
 from limes.models.kernels import GaussianKernels
 from limes.models.quadratic import Quadratic
 from limes.models.read import CannotRead

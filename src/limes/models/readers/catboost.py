@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from limes._arrays import Floats, Ints
-from limes.models.grown import (
+from limes.models.read import CannotRead
+from limes.models.readers.grown import (
     GrownTree,
     Naming,
     at_most_float32,
@@ -26,7 +27,6 @@ from limes.models.grown import (
     forest,
     refuse_classes,
 )
-from limes.models.read import CannotRead
 from limes.models.schema import Schema
 from limes.models.trees import Forest
 

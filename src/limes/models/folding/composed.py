@@ -27,7 +27,7 @@ from limes.functions import (
     Stacked,
     Step,
 )
-from limes.models.feature_maps import Monotone
+from limes.models.folding.feature_maps import Monotone
 from limes.models.read import CannotRead
 
 

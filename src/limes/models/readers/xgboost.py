@@ -14,7 +14,8 @@ import numpy as np
 
 from limes._arrays import Floats, Ints
 from limes.models.additive import Linear
-from limes.models.grown import (
+from limes.models.read import CannotRead
+from limes.models.readers.grown import (
     GrownTree,
     Naming,
     at_most_float32,
@@ -24,7 +25,6 @@ from limes.models.grown import (
     forest,
     refuse_classes,
 )
-from limes.models.read import CannotRead
 from limes.models.schema import Schema
 from limes.models.trees import Forest
 

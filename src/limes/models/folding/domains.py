@@ -15,9 +15,9 @@ import numpy as np
 
 from limes._arrays import Floats
 from limes.functions import Function, Lookup, Step
-from limes.models.feature_maps import Column, FeatureMap, Finite, Pieces
+from limes.models.folding.feature_maps import Column, FeatureMap, Finite, Pieces
+from limes.models.folding.values import numbers
 from limes.models.read import CannotRead
-from limes.models.values import numbers
 
 _NAN = np.array([np.nan])
 

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from limes._arrays import Bools
-from limes.models.grown import GrownTree
 from limes.models.read import CannotRead
+from limes.models.readers.grown import GrownTree
 
 # |x| up to this is zero for LightGBM: 1e-35 as float32
 ZERO = float(np.float32(1e-35))

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats
-from limes.models.grown import GrownTree, Naming, codes_of, described_by, forest, refuse_classes
-from limes.models.lightgbm_zeros import ZERO, without_zeros
 from limes.models.read import CannotRead
+from limes.models.readers.grown import GrownTree, Naming, codes_of, described_by, forest, refuse_classes
+from limes.models.readers.lightgbm_zeros import ZERO, without_zeros
 from limes.models.schema import Schema
 from limes.models.trees import Forest
 

@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 
 from limes.exceptions import InputError
-from limes.models import sklearn_encoders as encoders
-from limes.models import sklearn_transformers as transformers
 from limes.models.additive import Linear
-from limes.models.feature_maps import Codebook, Column, Finite, Monotone, itself
-from limes.models.folding import fold
+from limes.models.folding.feature_maps import Codebook, Column, Finite, Monotone, itself
+from limes.models.folding.fold import fold
+from limes.models.folding.values import is_blank, is_number
 from limes.models.quadratic import from_polynomial_features
 from limes.models.read import CannotRead, read_form
+from limes.models.readers import sklearn_encoders as encoders
+from limes.models.readers import sklearn_transformers as transformers
+from limes.models.readers.sklearn_transformers import Columns, Fold
 from limes.models.reductions import Form
 from limes.models.schema import Schema
-from limes.models.sklearn_transformers import Columns, Fold
-from limes.models.values import is_blank, is_number
 
 _NOTHING = (None, "passthrough")
 

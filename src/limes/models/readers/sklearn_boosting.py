@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
-from limes.models.grown import GrownTree, Naming, codes_of, described_by, forest, refuse_classes
 from limes.models.read import CannotRead
+from limes.models.readers.grown import GrownTree, Naming, codes_of, described_by, forest, refuse_classes
 from limes.models.schema import Schema
 from limes.models.trees import Forest
 

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats
-from limes.models.feature_maps import Codebook, Column, Monotone, Pieces, Pointwise
+from limes.models.folding.feature_maps import Codebook, Column, Monotone, Pieces, Pointwise
+from limes.models.folding.values import Values, is_blank, numbers
 from limes.models.read import CannotRead
-from limes.models.sklearn_transformers import Columns
-from limes.models.values import Values, is_blank, numbers
+from limes.models.readers.sklearn_transformers import Columns
 
 # The slot of a category that has no column of its own
 _NOWHERE = -1.0
