@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
+# positions in compiled loops
+Places: TypeAlias = NDArray[np.uint32]
 Bools: TypeAlias = NDArray[np.bool_]
 Objects: TypeAlias = NDArray[Any]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from limes._arrays import Bools, Floats, Ints
+from limes._arrays import Bools, Floats, Ints, Places
 
 
 @njit(cache=True, nogil=True)
@@ -86,20 +86,22 @@ def fill(
     lower: Ints,
     upper: Ints,
     missing: Bools,
+    above: Ints,
+    is_left: Bools,
     functionals: Floats,
     start: Ints,
     mixing: Floats,
-    ratio: Floats,
-    change: Floats,
+    table: Floats,
 ) -> None:
-    """Tables of every edge and variant v of its column.
+    """What the two edges below every split do, for each variant v of its column, (S, V, 4).
 
+    ``table[s, v]`` holds ratio left, ratio right, change left, change right, with ratio = mean / mean of the
+    same column's last edge above, change = contrast/mean - the same above.
     ``functionals[start[j] + rank, v]`` holds two linear functionals of 1[x <= threshold of that rank], the
     last rank before ``start[j + 1]`` being 1[x is missing]; ``mixing[j, v]`` (2, 2) turns them into mean
-    and contrast. ratio = mean / mean of the same column's last edge above, change = contrast/mean - the
-    same above.
+    and contrast. ``above[e]`` is the split that edge e leaves.
     """
-    variants = ratio.shape[1]
+    variants = table.shape[1]
     rho = np.zeros((column.size, variants))
     mean = np.ones((column.size, variants))
     for e in range(column.size):
@@ -107,6 +109,7 @@ def fill(
         if j < 0:
             continue
         low, high, last = start[j] + lower[e], start[j] + upper[e], start[j + 1] - 1
+        side = 0 if is_left[e] else 1
         for v in range(variants):
             first = functionals[high, v, 0] - functionals[low, v, 0]
             second = functionals[high, v, 1] - functionals[low, v, 1]
@@ -115,109 +118,95 @@ def fill(
                 second += functionals[last, v, 1]
             average = mixing[j, v, 0, 0] * first + mixing[j, v, 0, 1] * second
             contrast = mixing[j, v, 1, 0] * first + mixing[j, v, 1, 1] * second
-            above, rho_above = 1.0, 0.0
+            mean_above, rho_above = 1.0, 0.0
             if same[e] >= 0:
-                above, rho_above = mean[same[e], v], rho[same[e], v]
+                mean_above, rho_above = mean[same[e], v], rho[same[e], v]
             mean[e, v] = average
             rho[e, v] = contrast / average if average > 0.0 else 0.0
-            ratio[e, v] = average / above if above > 0.0 else 0.0
-            change[e, v] = rho[e, v] - rho_above
+            table[above[e], v, side] = average / mean_above if mean_above > 0.0 else 0.0
+            table[above[e], v, 2 + side] = rho[e, v] - rho_above
+
+
+# From here on places are unsigned: a signed one is checked for being negative at every use, which doubles the
+# time of a row.
 
 
 @njit(cache=True, nogil=True)
 def explain_block(
-    depth: Ints,
-    column: Ints,
-    is_leaf: Bools,
-    value: Floats,
-    ratio: Floats,
-    change: Floats,
-    cells: Ints,
+    depth: Places,
+    has_leaf: Bools,
+    column: Places,
+    parent: Places,
+    side: Places,
+    leaves: Floats,
+    table: Floats,
+    cells: Places,
     mean: Floats,
     contrast: Floats,
 ) -> None:
     """Add E_w f (rows, k) and contrasts (rows, d, k) of all trees, for rows given by their cells.
 
-    ``cells`` is (d, rows). Nodes come depth first, so that only one path is ever open: its probabilities
+    ``cells`` is (d, rows). Splits come depth first, so that only one path is ever open: its probabilities
     and sums stay in the processor's nearest memory.
     """
-    rows, outputs = cells.shape[1], value.shape[1]
+    rows, outputs = cells.shape[1], leaves.shape[2]
     deepest = depth.max() + 1
     probability = np.ones((deepest, rows))
     total = np.zeros((deepest, outputs, rows))
     effect = np.zeros((cells.shape[0], outputs, rows))
-    open_node = np.zeros(deepest, np.int64)
+    open_split = np.zeros(deepest, np.uint32)
     level = -1
-    for e in range(depth.size):
-        at = depth[e]
+    for s in range(depth.size):
+        at = int(depth[s])
         while level >= at:
-            _close(level, open_node[level], column, change, cells, total, effect, mean)
+            _close(level, open_split[level], column, parent, side, table, cells, total, effect, mean)
             level -= 1
-        if at == 0:
-            total[0] = 0.0
-            if is_leaf[e]:
-                _add_constant(value[e], mean)
-                continue
-        elif is_leaf[e]:
-            _add_leaf(at, e, column, value, ratio, change, cells, probability, total, effect)
-            continue
+        if at > 0:
+            above = parent[s]
+            _go_down(at, cells[column[above]], table[above], side[s], probability)
+        if has_leaf[s]:
+            j = column[s]
+            _add_leaves(probability[at], cells[j], table[s], leaves[s], total[at], effect[j])
         else:
-            _open(at, e, cells[column[e]], ratio, probability, total)
-        open_node[at] = e
+            total[at] = 0.0
+        open_split[at] = s
         level = at
     while level >= 0:
-        _close(level, open_node[level], column, change, cells, total, effect, mean)
+        _close(level, open_split[level], column, parent, side, table, cells, total, effect, mean)
         level -= 1
     contrast += effect.transpose(2, 0, 1)
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _open(at: int, e: int, here: Ints, ratio: Floats, probability: Floats, total: Floats) -> None:
-    """Go down an edge."""
+def _go_down(at: int, here: Places, edges: Floats, side: int, probability: Floats) -> None:
+    """The probability to reach a split from the one above."""
     for i in range(here.size):
-        probability[at, i] = probability[at - 1, i] * ratio[e, here[i]]
-    total[at] = 0.0
+        probability[at, i] = probability[at - 1, i] * edges[here[i], side]
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _add_constant(value: Floats, mean: Floats) -> None:
-    """A tree that is one leaf."""
-    for k in range(value.size):
-        for i in range(mean.shape[0]):
-            mean[i, k] += value[k]
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _add_leaf(
-    at: int,
-    e: int,
-    column: Ints,
-    value: Floats,
-    ratio: Floats,
-    change: Floats,
-    cells: Ints,
-    probability: Floats,
-    total: Floats,
-    effect: Floats,
+def _add_leaves(
+    probability: Floats, here: Places, edges: Floats, leaves: Floats, total: Floats, effect: Floats
 ) -> None:
-    """Open and close a leaf in one step."""
-    j = column[e]
-    here = cells[j]
-    for k in range(value.shape[1]):
-        v = value[e, k]
+    """Both children at once; one that is no leaf has the value 0 here."""
+    for k in range(leaves.shape[1]):
         for i in range(here.size):
-            g = probability[at - 1, i] * ratio[e, here[i]] * v
-            total[at - 1, k, i] += g
-            effect[j, k, i] += g * change[e, here[i]]
+            v = here[i]
+            left = probability[i] * edges[v, 0] * leaves[0, k]
+            right = probability[i] * edges[v, 1] * leaves[1, k]
+            total[k, i] = left + right
+            effect[k, i] += left * edges[v, 2] + right * edges[v, 3]
 
 
 @njit(cache=True, nogil=True, inline="always")
 def _close(
     level: int,
-    e: int,
-    column: Ints,
-    change: Floats,
-    cells: Ints,
+    s: int,
+    column: Places,
+    parent: Places,
+    side: Places,
+    table: Floats,
+    cells: Places,
     total: Floats,
     effect: Floats,
     mean: Floats,
@@ -229,49 +218,58 @@ def _close(
             for i in range(rows):
                 mean[i, k] += total[0, k, i]
         return
-    j = column[e]
+    above = parent[s]
+    j, change = column[above], 2 + side[s]
     here = cells[j]
     for k in range(outputs):
         for i in range(rows):
             g = total[level, k, i]
             total[level - 1, k, i] += g
-            effect[j, k, i] += g * change[e, here[i]]
+            effect[j, k, i] += g * table[above, here[i], change]
 
 
 @njit(cache=True, nogil=True)
 def explain_row(
-    parent: Ints,
-    column: Ints,
-    is_leaf: Bools,
-    value: Floats,
-    ratio: Floats,
-    change: Floats,
-    cells: Ints,
-    first: int,
-    last: int,
+    column: Places,
+    parent: Places,
+    side: Places,
+    leaves: Floats,
+    table: Floats,
+    cells: Places,
+    starts: Places,
     mean: Floats,
     contrast: Floats,
 ) -> None:
-    """The same for one row, cells (d,), and the nodes first <= e < last of whole trees.
+    """The same for one row, cells (d,), and the trees whose first splits ``starts`` holds, and their end.
 
-    Adds to mean (k,) and contrast (d, k).
+    Adds to mean (k,) and contrast (d, k). A tree goes down and up before the next one begins, so that the
+    way up finds it in the processor's nearest memory; and no step depends on which child is a leaf.
     """
-    outputs = value.shape[1]
-    probability = np.empty(last - first)
-    total = np.zeros((last - first, outputs))
-    for e in range(first, last):
-        above = parent[e]
-        p = 1.0 if above < 0 else probability[above - first] * ratio[e, cells[column[e]]]
-        probability[e - first] = p
-        if is_leaf[e]:
+    outputs = leaves.shape[2]
+    largest = np.diff(starts).max()
+    probability = np.ones(largest)
+    total = np.empty((largest, outputs))
+    for t in range(starts.size - 1):
+        first, last = starts[t], starts[t + 1]
+        for s in range(first, last):
+            if s > first:
+                above = parent[s]
+                here = cells[column[above]]
+                probability[s - first] = probability[above - first] * table[above, here, side[s]]
+            j = column[s]
+            v, p = cells[j], probability[s - first]
             for k in range(outputs):
-                total[e - first, k] = p * value[e, k]
-    for e in range(last - 1, first - 1, -1):
-        above = parent[e]
-        for k in range(outputs):
-            g = total[e - first, k]
-            if above < 0:
-                mean[k] += g
-            else:
+                left = p * table[s, v, 0] * leaves[s, 0, k]
+                right = p * table[s, v, 1] * leaves[s, 1, k]
+                total[s - first, k] = left + right
+                contrast[j, k] += left * table[s, v, 2] + right * table[s, v, 3]
+        for s in range(last - 1, first, -1):
+            above = parent[s]
+            j = column[above]
+            change = table[above, cells[j], 2 + side[s]]
+            for k in range(outputs):
+                g = total[s - first, k]
                 total[above - first, k] += g
-                contrast[column[e], k] += g * change[e, cells[column[e]]]
+                contrast[j, k] += g * change
+        for k in range(outputs):
+            mean[k] += total[0, k]

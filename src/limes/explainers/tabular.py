@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Never
 
 import numpy as np
@@ -232,7 +232,7 @@ class TabularExplainer:
         rows = self._table.encode(X)
         starts = range(0, len(rows), _BATCH)
         predictions = np.concatenate([self._predict(rows[i : i + _BATCH]) for i in starts])
-        watch = partial(_watched, show=progress and len(rows) > 1)
+        watch = _watched if progress and len(rows) > 1 else _unwatched
         fitted = self._pipeline.explain(rows, predictions, watch=watch)
         return Explanation(
             values=fitted.values,
@@ -310,7 +310,11 @@ class TabularExplainer:
         )
 
 
-def _watched(steps: Any, *, show: bool) -> Any:
+def _watched(steps: Any) -> Any:
     from tqdm.auto import tqdm
 
-    return tqdm(steps, desc="explaining", delay=1.0, disable=not show)
+    return tqdm(steps, desc="explaining", delay=1.0)
+
+
+def _unwatched(steps: Any) -> Any:
+    return steps
