@@ -1,0 +1,269 @@
+r"""Neighbourhoods of literals: every literal flips on its own with the same probability.
+
+A literal is true or false, +1 or -1. Around the instance x the law is P(z) ∝ exp(-σ · #flips), that is: the d
+literals flip independently with probability q = e^{-σ}/(1 + e^{-σ}). With s = z∘x (+1 kept, -1 flipped),
+
+    E s_j = ρ = 1 - 2q = tanh(σ/2),     E[s sᵀ] = ρ² 11ᵀ + a I,     a = 1 - ρ² = 4q(1 - q),
+
+and nothing else about the law is needed to find sparse explanations. Two instances of this notion:
+
+- ``LiteralFlips``: the model takes rows of ±1 itself, and a flip changes one entry (the 2025 paper);
+- ``ColumnChanges``: a literal says "this column stays as it is"; where it flips, the column takes a
+  background value of another bin, so that a row is never impossible (a column in two bins, or in none).
+
+Either is a product design, LIME's own with bin weights and bandwidth ν = 1/√(2σ). So the exact expectations
+of readable models apply, and with z_j = (1 + s_j)/2, Γ_j = Cov(z_j, f):
+
+    g_j = E[s_j f] = 2 Γ_j + ρ E f.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import expit
+
+from limes._arrays import Bools, Floats
+from limes.designs.atoms import Atoms
+from limes.designs.coordinates import IndicatorCoordinate
+from limes.designs.marginals import Levels, Marginal, marginal
+from limes.designs.product import ProductDesign
+from limes.exceptions import InputError
+
+# Rows made at once: their signs, and the rows, stay in the processor's nearer memory
+_BLOCK = 64
+# Beyond it the probability of a flip is below 1e-200, and its products vanish
+_LARGEST_SPREAD = 460.0
+
+
+@dataclass(frozen=True)
+class FlipLaw:
+    """d literals, each flipped with probability q = e^{-σ}/(1 + e^{-σ}).
+
+    Attributes
+    ----------
+    size
+        Number of literals d.
+    spread
+        σ ≥ 0; at 0 all rows are equally likely.
+
+    Raises
+    ------
+    InputError
+        If there is no literal, or the spread is negative or too large.
+
+    References
+    ----------
+    Koriche, Lagniez and Tran 2025, section 7.1. (Its normaliser is that of σ times the number of flips.)
+
+    Examples
+    --------
+    >>> law = FlipLaw(3, spread=0.0)
+    >>> law.flip, law.correlation, law.variance
+    (0.5, 0.0, 1.0)
+    """
+
+    size: int
+    spread: float
+
+    def __post_init__(self) -> None:
+        if self.size < 1:
+            raise InputError("a neighbourhood needs one literal at least")
+        if isinstance(self.spread, bool) or not 0 <= self.spread <= _LARGEST_SPREAD:
+            raise InputError(
+                f"spread must be a number from 0 to {_LARGEST_SPREAD:g}, got {self.spread!r}; 0 makes all "
+                "rows equally likely, larger ones stay closer to the instance"
+            )
+
+    @property
+    def flip(self) -> float:
+        """Probability q of a flip."""
+        return float(expit(-self.spread))
+
+    @property
+    def correlation(self) -> float:
+        """ρ = E s_j = tanh(σ/2)."""
+        return float(np.tanh(self.spread / 2))
+
+    @property
+    def variance(self) -> float:
+        """Variance a of s_j, 4q(1 - q)."""
+        return 4.0 * self.flip * float(expit(self.spread))
+
+    def flips(self, rng: np.random.Generator, rows: int) -> Bools:
+        """Draw which literals flip, (rows, d).
+
+        A random byte decides whether it is below 256 q; only where it lies on the edge, one time in 256,
+        another number must.
+        """
+        count = rows * self.size
+        bits = rng.integers(0, 2**64, size=-(-count // 8), dtype=np.uint64)
+        byte = bits.view(np.uint8)[:count]
+        edge = int(256 * self.flip)
+        flips = byte < edge
+        undecided = np.flatnonzero(byte == edge)
+        flips[undecided] = rng.random(undecided.size) < 256 * self.flip - edge
+        return flips.reshape(rows, self.size)
+
+
+class Neighbourhood(Protocol):
+    """Literals of one instance, and the rows that a model is asked for when some of them flip."""
+
+    @property
+    def law(self) -> FlipLaw:
+        """Of the flips."""
+        ...
+
+    @property
+    def instance(self) -> Floats:
+        """x, (d,): the sign of each literal at the instance."""
+        ...
+
+    @property
+    def design(self) -> ProductDesign:
+        """The same law, for exact expectations."""
+        ...
+
+    def rows(self, flips: Bools, rng: np.random.Generator) -> Floats:
+        """Rows for the model, (m, columns), from flips (m, d)."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class LiteralFlips:
+    """Rows are the literals themselves: z_j = -x_j where literal j flips.
+
+    Attributes
+    ----------
+    instance
+        x, (d,), of -1 and +1.
+    spread
+        σ ≥ 0.
+
+    Raises
+    ------
+    InputError
+        If the instance holds another number, or the spread is negative.
+
+    Examples
+    --------
+    >>> near = LiteralFlips([1.0, -1.0], spread=1.0)
+    >>> near.rows(np.array([[False, True]]), np.random.default_rng(0))
+    array([[1., 1.]])
+    """
+
+    instance: Floats
+    spread: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "instance", checked_signs(self.instance))
+        self.law  # noqa: B018 - checks the spread
+
+    @cached_property
+    def law(self) -> FlipLaw:
+        """Of the flips."""
+        return FlipLaw(self.instance.size, self.spread)
+
+    @cached_property
+    def design(self) -> ProductDesign:
+        """Columns of two points; all that start from the same sign share one."""
+        places = np.array([-1.0, 1.0])
+        law = marginal(Levels(places), [1.0, 1.0], [(Atoms(places, np.ones(2)), np.arange(2))])
+        two = {sign: _leaves(law, int(sign > 0), self.law) for sign in (-1.0, 1.0)}
+        return ProductDesign(tuple(two[sign] for sign in self.instance.tolist()))
+
+    def rows(self, flips: Bools, rng: np.random.Generator) -> Floats:  # noqa: ARG002 - nothing is left open
+        """Rows z, (m, d)."""
+        found = np.empty(flips.shape)
+        for start in range(0, len(flips), _BLOCK):
+            block = slice(start, start + _BLOCK)
+            np.multiply(1 - 2 * flips[block].view(np.int8), self.instance, out=found[block])
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnChanges:
+    """A literal a column: it keeps the instance's value, or takes a background value of another bin.
+
+    Attributes
+    ----------
+    values
+        The instance, (columns,).
+    others
+        Of each column the background's values in other bins than the instance's, as often as they occur;
+        empty for a column that never changes.
+    spread
+        σ ≥ 0.
+    """
+
+    values: Floats
+    others: Sequence[Floats]
+    spread: float
+
+    @cached_property
+    def law(self) -> FlipLaw:
+        """Of the changes."""
+        return FlipLaw(len(self.varying), self.spread)
+
+    @cached_property
+    def varying(self) -> tuple[int, ...]:
+        """Columns that can change: one literal each."""
+        return tuple(j for j, other in enumerate(self.others) if other.size)
+
+    @property
+    def instance(self) -> Floats:
+        """Every literal holds: the column is as it is."""
+        return np.ones(len(self.varying))
+
+    @cached_property
+    def design(self) -> ProductDesign:
+        """All columns; those that cannot change are points."""
+        pairs = zip(self.values.tolist(), self.others, strict=True)
+        return ProductDesign(tuple(_stays_or_changes(own, other, self.law) for own, other in pairs))
+
+    def rows(self, flips: Bools, rng: np.random.Generator) -> Floats:
+        """Rows for the model, (m, columns)."""
+        found = np.tile(self.values, (len(flips), 1))
+        for literal, j in enumerate(self.varying):
+            changed = np.flatnonzero(flips[:, literal])
+            found[changed, j] = self.others[j][rng.integers(self.others[j].size, size=changed.size)]
+        return found
+
+
+def checked_signs(instance: ArrayLike) -> Floats:
+    """Return the row (d,) if it holds -1 and +1 alone."""
+    row = np.array(instance, dtype=np.float64)
+    if row.ndim != 1 or row.size == 0:
+        raise InputError(f"an instance is one row of literals, got shape {row.shape}")
+    wrong = np.flatnonzero(np.abs(row) != 1.0)
+    if wrong.size:
+        raise InputError(
+            f"literal {wrong[0]} of the instance is {row[wrong[0]]}; literals are -1 or +1: "
+            "use limes.Literals to make them from a table"
+        )
+    row.setflags(write=False)
+    return row
+
+
+def _leaves(marginal: Marginal, cell: int, law: FlipLaw) -> IndicatorCoordinate:
+    """A column of two cells that leaves the instance's with probability q."""
+    elsewhere = np.zeros(2)
+    elsewhere[1 - cell] = 1.0
+    return IndicatorCoordinate(marginal, cell, 1.0 - law.flip, law.flip, elsewhere, 0.0)
+
+
+def _stays_or_changes(own: float, other: Floats, flips: FlipLaw) -> IndicatorCoordinate:
+    """Cell 0 holds the instance's value, cell 1 the others."""
+    here = Atoms(np.array([own]), np.ones(1)), np.zeros(1, dtype=np.int64)
+    if not other.size:
+        law = marginal(Levels(np.zeros(1)), [1.0], [here])
+        return IndicatorCoordinate(law, 0, 1.0, 0.0, np.zeros(1), 0.0)
+    places, counts = np.unique(other, return_counts=True)
+    there = Atoms(places, counts / other.size), np.ones(places.size, dtype=np.int64)
+    law = marginal(Levels(np.arange(2.0)), [1.0, 1.0], [here, there])
+    return _leaves(law, 0, flips)

@@ -1,0 +1,160 @@
+"""Neighbourhoods of literals: the law and exact g = E[s f] against enumeration, draws against the law."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import oracle
+import strategies
+from limes.designs.literals import ColumnChanges, FlipLaw, LiteralFlips
+from limes.exceptions import InputError
+from limes.expectations.exact import ExactExpectation
+from limes.expectations.forest import ForestExpectation
+from limes.models import forms
+
+SPREADS = (0.0, 0.1, 1.0, 3.0)
+
+
+def all_rows(d):
+    return np.array(list(product([-1.0, 1.0], repeat=d)))
+
+
+def paper_law(rows, instance, spread):
+    """P(z) ∝ exp(-σ #flips), by its definition."""
+    weight = np.exp(-spread * (rows != instance).sum(axis=1))
+    return weight / weight.sum()
+
+
+def signed_mean(moments, law):
+    """g = 2 Γ + ρ E f."""
+    return 2.0 * moments.gamma + law.correlation * moments.mean
+
+
+@pytest.mark.parametrize("spread", SPREADS)
+def test_moments_of_the_law_are_those_of_its_definition(spread):
+    instance = np.array([1.0, -1.0, -1.0, 1.0])
+    rows, law = all_rows(4), FlipLaw(4, spread)
+    probability = paper_law(rows, instance, spread)
+    signs = rows * instance
+    assert probability @ signs == pytest.approx(np.full(4, law.correlation), rel=oracle.ROUNDING, abs=1e-15)
+    second = (signs * probability[:, None]).T @ signs
+    assert second == pytest.approx(
+        law.correlation**2 + law.variance * np.eye(4), rel=oracle.ROUNDING, abs=1e-15
+    )
+    assert probability @ (signs == -1) == pytest.approx(np.full(4, law.flip), rel=oracle.ROUNDING)
+
+
+@given(strategies.rngs, st.sampled_from(SPREADS), st.integers(1, 6))
+def test_g_of_a_linear_model_is_exact(rng, spread, d):
+    instance = rng.choice([-1.0, 1.0], d)
+    form = forms.Linear(rng.normal(size=d), rng.normal())
+    check_exact(ExactExpectation(form), form, instance, spread)
+
+
+@given(strategies.rngs, st.sampled_from(SPREADS), st.integers(1, 6))
+def test_g_of_an_additive_model_is_exact(rng, spread, d):
+    instance, bend = rng.choice([-1.0, 1.0], d), rng.normal(size=d)
+    form = forms.Additive([lambda x, b=b: np.exp(b * x) for b in bend], breaks=[[0.0]] * d)
+    check_exact(ExactExpectation(form), form, instance, spread)
+
+
+@given(strategies.rngs, st.sampled_from(SPREADS), st.integers(1, 6), st.integers(1, 8))
+def test_g_of_a_forest_is_exact(rng, spread, d, seed):
+    from sklearn.ensemble import RandomForestRegressor
+
+    from limes.models import read
+
+    instance, x = rng.choice([-1.0, 1.0], d), rng.choice([-1.0, 1.0], (50, d))
+    model = RandomForestRegressor(3, random_state=seed).fit(x, rng.normal(size=50))
+    form = read(model)
+    check_exact(ForestExpectation(form), form, instance, spread)
+
+
+def check_exact(expectation, form, instance, spread):
+    near = LiteralFlips(instance, spread)
+    rows = all_rows(instance.size)
+    probability, values = paper_law(rows, instance, spread), form.predict(rows)
+    expected = (probability * values) @ (rows * instance)
+    found = signed_mean(expectation.moments(near.design), near.law)
+    assert oracle.error(found, expected, np.abs(values).max()) < oracle.EXACT
+
+
+def test_flips_have_the_law():
+    law = FlipLaw(5, 1.0)
+    flips = law.flips(np.random.default_rng(3), 200_000)
+    error = np.sqrt(law.flip * (1 - law.flip) / len(flips))
+    assert np.abs(flips.mean(axis=0) - law.flip).max() < oracle.Z_LIMIT * error
+    together = (flips[:, 0] & flips[:, 1]).mean()
+    assert together == pytest.approx(law.flip**2, abs=oracle.Z_LIMIT * error)
+
+
+@pytest.mark.parametrize("spread", [0.0, 1.0, 8.0])
+def test_a_byte_on_the_edge_is_decided_by_a_second_draw(spread):
+    law = FlipLaw(1, spread)
+    flips = law.flips(np.random.default_rng(0), 2_000_000)
+    assert flips.mean() == pytest.approx(law.flip, abs=oracle.Z_LIMIT * np.sqrt(law.flip / 2e6))
+
+
+def test_rows_flip_the_instance():
+    near = LiteralFlips([1.0, -1.0, 1.0], spread=0.5)
+    flips = near.law.flips(np.random.default_rng(0), 200)
+    rows = near.rows(flips, np.random.default_rng(0))
+    assert np.array_equal(rows == near.instance, ~flips)
+    assert set(np.unique(rows)) == {-1.0, 1.0}
+
+
+@pytest.fixture
+def changes():
+    others = [np.array([1.0, 1.0, 5.0]), np.array([]), np.array([-2.0])]
+    return ColumnChanges(np.array([0.0, 7.0, 3.0]), others, spread=1.0)
+
+
+def test_columns_keep_their_value_or_take_another(changes):
+    assert changes.law.size == 2
+    assert changes.instance.tolist() == [1.0, 1.0]
+    flips = changes.law.flips(np.random.default_rng(0), 1000)
+    rows = changes.rows(flips, np.random.default_rng(1))
+    assert np.array_equal(rows[:, 0] == 0.0, ~flips[:, 0])
+    assert (rows[:, 1] == 7.0).all()
+    assert np.array_equal(rows[:, 2], np.where(flips[:, 1], -2.0, 3.0))
+    assert (rows[flips[:, 0], 0] == 1.0).mean() == pytest.approx(2 / 3, abs=0.15)
+
+
+def test_g_under_column_changes_is_exact(changes):
+    form = forms.Multiplicative([np.exp, np.cos, lambda x: 1.0 + x**2])
+    q, stay = changes.law.flip, 1.0 - changes.law.flip
+    first = [(0.0, stay, 1), (1.0, q * 2 / 3, -1), (5.0, q / 3, -1)]
+    third = [(3.0, stay, 1), (-2.0, q, -1)]
+    expected = np.zeros(2)
+    for (a, p, s), (b, r, t) in product(first, third):
+        expected += p * r * float(form.predict(np.array([[a, 7.0, b]]))[0]) * np.array([s, t])
+    moments = ExactExpectation(form).moments(changes.design)
+    found = signed_mean(moments, changes.law)[list(changes.varying)]
+    assert found == pytest.approx(expected, rel=oracle.EXACT)
+
+
+@pytest.mark.parametrize(
+    ("instance", "spread", "message"),
+    [
+        ([1.0, 0.0], 1.0, "literal 1 of the instance is 0.0"),
+        ([1.0, np.nan], 1.0, "literal 1"),
+        ([], 1.0, "one row of literals"),
+        ([[1.0]], 1.0, "one row of literals"),
+        ([1.0], -0.1, "spread must be"),
+        ([1.0], np.inf, "spread must be"),
+        ([1.0], True, "spread must be"),
+    ],
+)
+def test_bad_input_is_refused(instance, spread, message):
+    with pytest.raises(InputError, match=message):
+        LiteralFlips(instance, spread)
+
+
+def test_a_neighbourhood_where_nothing_varies_is_refused():
+    with pytest.raises(InputError, match="one literal"):
+        ColumnChanges(np.array([1.0]), [np.array([])], 1.0).law  # noqa: B018
