@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from limes._arrays import Bools, Floats, Ints
 from limes._threads import in_threads
@@ -197,7 +198,7 @@ class Forest:
         return replace(self, value=self.value[:, outputs], intercept=intercept)
 
 
-def float32_threshold(threshold: Floats) -> Floats:
+def float32_threshold(threshold: ArrayLike) -> Floats:
     """The float64 t with  x <= t  ⟺  float32(x) <= threshold,  for every float64 x.
 
     Libraries that store rows as float32 round x to the nearest float32 (ties to even) before they compare.
@@ -209,7 +210,9 @@ def float32_threshold(threshold: Floats) -> Floats:
         last = threshold.astype(np.float32)
         last = np.where(last > threshold, np.nextafter(last, np.float32(-np.inf)), last)
         following = np.nextafter(last, np.float32(np.inf))
-        middle = 0.5 * (last.astype(np.float64) + following.astype(np.float64))
+        # beyond the largest float32, rounding behaves as if the next one were 2¹²⁸
+        ends = np.clip([last, following], -(2.0**128), 2.0**128, dtype=np.float64)
+        middle = 0.5 * (ends[0] + ends[1])
         rounded_down = middle.astype(np.float32) == last
     found = np.where(rounded_down, middle, np.nextafter(middle, -np.inf))
-    return np.where(np.isfinite(threshold) & np.isfinite(middle), found, threshold)
+    return np.where(np.isfinite(threshold), found, threshold)

@@ -21,14 +21,13 @@ from limes.models.read import CannotRead
 from limes.models.readers.grown import (
     GrownTree,
     Naming,
-    at_most_float32,
     column_name,
     described_by,
     forest,
     refuse_classes,
 )
 from limes.models.schema import Schema
-from limes.models.trees import Forest
+from limes.models.trees import Forest, float32_threshold
 
 Description = Mapping[str, Any]
 
@@ -122,7 +121,7 @@ class _Columns:
 
     def _by_border(self, test: Description) -> Split:
         about = self._numbers[test["float_feature_index"]]
-        threshold = float(at_most_float32(test["border"]))
+        threshold = float(float32_threshold(np.float32(test["border"])))
         return Split(
             about["flat_feature_index"], threshold, None, _MISSING_LEFT[about["nan_value_treatment"]]
         )

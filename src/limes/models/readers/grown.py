@@ -17,14 +17,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from limes._arrays import Bools, Floats, Ints
 from limes.models.read import CannotRead
 from limes.models.schema import Schema
-from limes.models.trees import Forest, float32_threshold
+from limes.models.trees import Forest
 
-_LARGEST = float(np.finfo(np.float32).max)
 # bits of all category sets of one forest: 100 MB
 _BITS = 100_000_000
 # a category that is a number stands in tables of that length
@@ -67,18 +65,6 @@ def refuse_classes(model: Any, method: str) -> None:
             f"{method} of {type(model).__name__} is not a sum of trees; its margin is read exactly with "
             "output='margin'"
         )
-
-
-def at_most_float32(threshold: ArrayLike) -> Floats:
-    """The float64 t with  x <= t  ⟺  float32(x) <= threshold,  up to the largest float32 itself.
-
-    Boosters part missing values from all numbers at the largest float32 or its negative.
-    """
-    exact = np.asarray(threshold, dtype=np.float32).astype(np.float64)
-    with np.errstate(over="ignore"):
-        found = float32_threshold(exact)
-    # everything below the middle to the next power of two is rounded to the largest float32
-    return np.where(exact == _LARGEST, np.nextafter(_LARGEST + 2.0**103, 0.0), found)
 
 
 def column_name(schema: Schema | None, j: int) -> str:

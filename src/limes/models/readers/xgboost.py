@@ -18,7 +18,6 @@ from limes.models.read import CannotRead
 from limes.models.readers.grown import (
     GrownTree,
     Naming,
-    at_most_float32,
     codes_of,
     column_name,
     described_by,
@@ -26,7 +25,7 @@ from limes.models.readers.grown import (
     refuse_classes,
 )
 from limes.models.schema import Schema
-from limes.models.trees import Forest
+from limes.models.trees import Forest, float32_threshold
 
 Description = Mapping[str, Any]
 
@@ -177,7 +176,7 @@ def _tree(stored: Description, group: int, outputs: int, weight: float) -> Grown
     swapped[list(members)] = True  # categories of the set go right
     return GrownTree(
         feature=np.where(leaf, -1, np.array(stored["split_indices"], dtype=np.int64)),
-        threshold=at_most_float32(np.nextafter(condition, np.float32(-np.inf))),
+        threshold=float32_threshold(np.nextafter(condition, np.float32(-np.inf))),
         left=np.where(swapped, right, left),
         right=np.where(swapped, left, right),
         missing_left=missing_left ^ swapped,
