@@ -1,0 +1,350 @@
+"""Sparse solvers against brute force over supports, and against each other."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import oracle
+import strategies
+from limes.designs.literals import FlipLaw
+from limes.exceptions import InputError
+from limes.surrogates.branch_and_bound import branch_and_bound
+from limes.surrogates.hard_thresholding import hard_thresholding
+from limes.surrogates.on_support import boxed, summing_to
+from limes.surrogates.perspective import perspective_bound
+from limes.surrogates.projection import project, projection
+from limes.surrogates.solvers import SOLVERS
+from limes.surrogates.sparse import Population, Sample
+
+# -- brute force ------------------------------------------------------------------------------------------
+
+
+def nearest(v, target, k):
+    """Least ‖u - v‖² over every support of k entries, in extended precision."""
+    v = np.asarray(v, dtype=np.longdouble)
+    shift = np.median(v)
+    v = v - shift  # moves every distance by the same amount
+    least = np.inf
+    for support in combinations(range(v.size), k):
+        part = v[list(support)]
+        rest = (v**2).sum() - (part**2).sum()
+        least = min(least, rest + (part.sum() - target) ** 2 / k)
+    return least
+
+
+def distance(u, v):
+    v = np.asarray(v, dtype=np.longdouble)
+    shift = np.median(v)
+    u = np.asarray(u, dtype=np.longdouble)
+    # ‖u - v‖² and ‖u - (v - shift)‖² differ by a constant on the hyperplane: compare on the shifted one
+    return ((u - (v - shift)) ** 2).sum()
+
+
+def best_objective(problem, k):
+    """Least objective over every support of k literals, by the residuals of a constrained fit."""
+    least = np.inf
+    for support in combinations(range(problem.size), k):
+        u = np.zeros(problem.size)
+        chosen = np.array(support)
+        u[chosen], _ = summing_to(problem.target, *problem.on_support(chosen))
+        least = min(least, problem.objective(u))
+    return least
+
+
+# -- problems ---------------------------------------------------------------------------------------------
+
+
+def sample(rng, *, d, m, correlation=0.0, repeated=False, target=None):
+    """Signs with a common cause, a linear response with noise that leaves weights inside the box."""
+    common = rng.random((m, 1))
+    mixed = (1 - correlation) * rng.random((m, d)) + correlation * common
+    signs = np.where(mixed < rng.uniform(0.2, 0.5), -1.0, 1.0)
+    if repeated:
+        signs[:, -1] = signs[:, 0]
+    values = 0.1 * (signs @ rng.normal(size=d)) + 0.2 * rng.normal(size=m)
+    instance = rng.choice([-1.0, 1.0], d)
+    return Sample(instance, rng.uniform(-1, 1) if target is None else target, signs, values)
+
+
+def inside(solution):
+    return np.abs(solution.w).max() < 1.0
+
+
+# -- projection -------------------------------------------------------------------------------------------
+
+
+@given(
+    strategies.rngs,
+    st.integers(1, 10),
+    st.sampled_from([0.0, 0.3, -1.0, 1.0]),
+    st.sampled_from([1e-8, 1.0, 1e6]),
+    st.sampled_from([0.0, 1.0, 1e5]),
+    st.booleans(),
+)
+def test_projection_is_the_best_of_all_supports(rng, d, target, scale, shift, ties):
+    v = rng.integers(-2, 3, d).astype(float) if ties else rng.normal(size=d)
+    v = scale * (v + shift)
+    for k in range(1, d + 1):
+        u = project(v, target, k)
+        assert np.count_nonzero(u) <= k
+        assert u.sum() == pytest.approx(target, abs=oracle.ROUNDING * max(1.0, np.abs(v).max()))
+        found, expected = distance(u, v), nearest(v, target, k)
+        rounding = oracle.ROUNDING * max(1.0, np.abs(v).max()) ** 2
+        assert float(found) == pytest.approx(float(expected), rel=oracle.EXACT, abs=rounding)
+
+
+@given(strategies.rngs, st.integers(2, 9), st.sampled_from([0.0, 0.5, 1.0, 3.0]))
+def test_the_population_optimum_is_the_least_squares_of_all_rows(rng, d, spread):
+    """Every row of {±1}^d, weighted by the law: weighted least squares on every support."""
+    law, k = FlipLaw(d, spread), int(rng.integers(1, d))
+    rows = oracle_rows(d)
+    probability = np.exp(-spread * (rows < 0).sum(axis=1))
+    probability /= probability.sum()
+    values = rng.uniform(-1, 1, len(rows))
+    mean = probability @ values
+    gamma = (probability * (values - mean)) @ (rows - law.correlation)
+    problem = Population(np.ones(d), float(values[-1]), law, gamma, mean, probability @ (values - mean) ** 2)
+    root = np.sqrt(probability * len(rows))
+    weighted = Sample(np.ones(d), problem.target, root[:, None] * rows, root * values)
+    least = np.inf
+    for support in combinations(range(d), k):
+        chosen = np.array(support)
+        part = weighted.signs[:, chosen]
+        u, _ = summing_to(problem.target, part.T @ part / len(part), part.T @ weighted.values / len(part))
+        least = min(least, np.mean((part @ u - weighted.values) ** 2))
+    found = projection(problem, k)
+    assert found.objective == pytest.approx(least, rel=oracle.EXACT)
+    assert weighted.objective(found.w) == pytest.approx(least, rel=oracle.EXACT)
+    assert found.proved
+    assert found.gap == 0.0
+    assert inside(found)
+
+
+def oracle_rows(d):
+    return 1.0 - 2.0 * ((np.arange(2**d)[:, None] >> np.arange(d)) & 1)
+
+
+def test_a_common_shift_moves_no_projection():
+    v = np.random.default_rng(0).normal(size=30)
+    assert project(v + 1000.0, 0.3, 5) == pytest.approx(project(v, 0.3, 5), abs=1e-10)
+
+
+# -- branch and bound -------------------------------------------------------------------------------------
+
+
+def test_branch_and_bound_is_the_best_of_all_supports():
+    """300 designs: few and many rows, correlated and repeated literals, y = 0."""
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        d, m = int(rng.integers(4, 10)), int(rng.choice([25, 60, 300]))
+        k = int(rng.integers(1, min(6, d) + 1))
+        problem = sample(
+            rng,
+            d=d,
+            m=m,
+            correlation=float(rng.choice([0.0, 0.3, 0.8])),
+            repeated=seed % 5 == 0,
+            target=0.0 if seed % 7 == 0 else None,
+        )
+        found = branch_and_bound(problem, k)
+        if not inside(found):
+            continue  # the box is a problem of its own, below
+        expected = best_objective(problem, k)
+        assert found.objective == pytest.approx(expected, rel=oracle.EXACT), seed
+        assert found.proved, seed
+        assert perspective_bound(problem, k) <= expected * (1 + oracle.EXACT), seed
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_branch_and_bound_closes_a_sample_of_ordinary_size(seed):
+    rng = np.random.default_rng(seed)
+    signs = np.where(rng.random((1000, 200)) < FlipLaw(200, 1.0).flip, -1.0, 1.0)
+    values = np.tanh(signs @ rng.normal(size=200) * 0.1)
+    problem = Sample(rng.choice([-1.0, 1.0], 200), float(np.tanh(0.3)), signs, values)
+    found = branch_and_bound(problem, 7, time_limit=30.0)
+    assert found.proved
+    assert found.gap == 0.0
+    assert found.support.size == 7
+    assert found.w @ problem.instance == pytest.approx(problem.target, abs=oracle.ROUNDING)
+    assert found.objective <= hard_thresholding(problem, 7).objective * (1 + oracle.EXACT)
+
+
+def hard_instance():
+    """Many more literals than rows: correlations are too large for a quick proof."""
+    rng = np.random.default_rng(0)
+    signs = rng.choice([-1.0, 1.0], (60, 300))
+    return Sample(np.ones(300), 0.1, signs, rng.uniform(-1, 1, 60))
+
+
+def test_a_search_that_runs_out_of_time_reports_an_honest_gap():
+    problem = hard_instance()
+    branch_and_bound(problem, 5, time_limit=0.01)  # compiled, or read from the disk
+    short, longer = (branch_and_bound(problem, 7, time_limit=t) for t in (0.1, 1.5))
+    assert not short.proved
+    assert 0.0 <= short.lower_bound < short.objective
+    assert short.gap == pytest.approx(1 - short.lower_bound / short.objective)
+    assert longer.lower_bound >= short.lower_bound * (1 - oracle.EXACT)
+    assert longer.objective <= short.objective * (1 + oracle.EXACT)
+    assert short.seconds < 2.0
+
+
+def test_a_tolerance_is_kept():
+    problem = sample(np.random.default_rng(5), d=40, m=200)
+    exact, loose = branch_and_bound(problem, 5), branch_and_bound(problem, 5, tolerance=0.1)
+    assert loose.proved
+    assert loose.nodes <= exact.nodes
+    assert loose.gap <= 0.1 + 1e-9
+    assert loose.lower_bound <= exact.objective <= loose.objective * (1 + oracle.EXACT)
+
+
+@pytest.mark.parametrize(("tolerance", "time_limit"), [(-0.1, 1.0), (1.0, 1.0), (0.0, 0.0)])
+def test_search_options_out_of_range_are_refused(tolerance, time_limit):
+    with pytest.raises(InputError, match="tolerance"):
+        branch_and_bound(hard_instance(), 3, tolerance=tolerance, time_limit=time_limit)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_branch_and_bound_agrees_with_scip(seed):
+    pyscipopt = pytest.importorskip("pyscipopt", reason="pip install pyscipopt")
+    rng = np.random.default_rng(seed)
+    problem, k = sample(rng, d=20, m=100), 2 + seed % 2
+    found = branch_and_bound(problem, k)
+    assert inside(found)
+    assert found.objective == pytest.approx(by_scip(pyscipopt, problem, k), rel=1e-5)  # SCIP's own tolerance
+
+
+def by_scip(pyscipopt, problem, k):
+    model = pyscipopt.Model()
+    model.hideOutput()
+    d = problem.size
+    u = [model.addVar(lb=-1.0, ub=1.0) for _ in range(d)]
+    used = [model.addVar(vtype="B") for _ in range(d)]
+    loss = model.addVar(lb=0.0)
+    gram = problem.signs.T @ problem.signs / len(problem.signs)
+    moments = problem.values @ problem.signs / len(problem.signs)
+    square = float(problem.values @ problem.values) / len(problem.signs)
+    quadratic = pyscipopt.quicksum(gram[i, j] * u[i] * u[j] for i in range(d) for j in range(d))
+    linear = pyscipopt.quicksum(moments[i] * u[i] for i in range(d))
+    model.addCons(loss >= quadratic - 2 * linear + square)
+    model.addCons(pyscipopt.quicksum(u) == problem.target)
+    model.addCons(pyscipopt.quicksum(used) <= k)
+    for i in range(d):
+        model.addCons(u[i] <= used[i])
+        model.addCons(-u[i] <= used[i])
+    model.setObjective(loss, "minimize")
+    model.setParam("limits/gap", 0.0)
+    model.optimize()
+    return model.getObjVal()
+
+
+# -- hard thresholding, the relaxation --------------------------------------------------------------------
+
+
+@given(strategies.rngs)
+@settings(max_examples=30)
+def test_hard_thresholding_is_feasible_and_no_better_than_the_optimum(rng):
+    problem = sample(rng, d=8, m=200)
+    found = hard_thresholding(problem, 3)
+    assert np.count_nonzero(found.w) <= 3
+    assert found.w @ problem.instance == pytest.approx(problem.target, abs=oracle.ROUNDING)
+    if inside(found):
+        assert found.objective >= best_objective(problem, 3) * (1 - oracle.EXACT)
+
+
+def test_hard_thresholding_finds_a_sparse_truth():
+    rng = np.random.default_rng(1)
+    signs = np.where(rng.random((1000, 50)) < 0.27, -1.0, 1.0)
+    weights = np.zeros(50)
+    weights[[3, 20, 41]] = 0.5, -0.3, 0.2
+    problem = Sample(np.ones(50), 0.4, signs, signs @ weights)
+    found = hard_thresholding(problem, 3)
+    assert found.w == pytest.approx(weights, abs=1e-9)
+    assert not found.proved or found.objective == pytest.approx(0.0, abs=1e-20)
+
+
+def test_the_relaxation_bounds_the_optimum_from_below():
+    pytest.importorskip("cvxpy", reason="pip install 'limes[sparse]'")
+    problem = sample(np.random.default_rng(2), d=10, m=200)
+    relaxed, exact = SOLVERS["convex"].solve(problem, 3), branch_and_bound(problem, 3)
+    assert relaxed.w @ problem.instance == pytest.approx(problem.target, abs=1e-9)
+    assert relaxed.objective <= exact.objective * (1 + 1e-6)  # Clarabel's own tolerance
+    assert np.abs(relaxed.w).sum() <= 3 + 1e-6
+
+
+def test_the_relaxation_says_what_to_install(monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "cvxpy", None)
+    with pytest.raises(InputError, match=r"limes\[sparse\]"):
+        SOLVERS["convex"].solve(hard_instance(), 3)
+
+
+# -- all solvers ------------------------------------------------------------------------------------------
+
+
+def problem_for(needs):
+    whole = sample(np.random.default_rng(0), d=6, m=100)
+    if needs is Sample:
+        return whole
+    return Population(whole.instance, 0.2, FlipLaw(6, 1.0), whole.moments, 0.0, 1.0)
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+@pytest.mark.parametrize("k", [0, -1, 7, 1.5, True])
+def test_a_size_that_cannot_be_had_is_refused(name, k):
+    solver = SOLVERS[name]
+    with pytest.raises(InputError, match="k"):
+        solver.solve(problem_for(solver.needs), k)
+
+
+@pytest.mark.parametrize("name", ["projection", "hard_thresholding", "branch_and_bound"])
+def test_a_constant_model_needs_nothing_but_its_value(name):
+    solver, law = SOLVERS[name], FlipLaw(6, 1.0)
+    signs = np.where(law.flips(np.random.default_rng(0), 300), -1.0, 1.0)
+    whole = Sample(np.ones(6), 0.0, signs, np.zeros(300))
+    none = Population(np.ones(6), 0.0, law, np.zeros(6), 0.0, 0.0)
+    found = solver.solve(whole if solver.needs is Sample else none, 3)
+    assert found.objective == pytest.approx(0.0, abs=1e-20)
+    assert found.w == pytest.approx(np.zeros(6), abs=1e-12)
+
+
+# -- the box ----------------------------------------------------------------------------------------------
+
+
+@given(strategies.rngs, st.integers(1, 5))
+def test_the_boxed_fit_meets_its_optimality_conditions(rng, n):
+    factor = rng.normal(size=(n + 3, n))
+    gram, moments = factor.T @ factor, 5 * rng.normal(size=n)
+    target = float(rng.uniform(-n, n)) if rng.random() < 0.8 else float(rng.choice([-n, n]))
+    u = boxed(gram, moments, target)
+    assert u.sum() == pytest.approx(target, abs=1e-9)
+    assert np.abs(u).max() <= 1.0
+    pull = moments - gram @ u
+    scale = 1e-8 * (1.0 + np.abs(moments).max())
+    # moving weight from i to j helps only where i has pull to spare, and both have room
+    for i in range(n):
+        for j in range(n):
+            if u[i] > -1 + 1e-12 and u[j] < 1 - 1e-12:
+                assert pull[j] - pull[i] <= scale
+
+
+def test_a_coefficient_that_leaves_the_box_is_brought_back():
+    rng = np.random.default_rng(0)
+    signs = rng.choice([-1.0, 1.0], (200, 6))
+    problem = Sample(np.ones(6), 0.5, signs, 3.0 * signs[:, 0] - 2.5 * signs[:, 1])
+    for name in ("hard_thresholding", "branch_and_bound"):
+        found = SOLVERS[name].solve(problem, 2)
+        assert np.abs(found.w).max() <= 1.0
+        assert found.w.sum() == pytest.approx(0.5)
+        assert not found.proved
+        assert found.lower_bound <= found.objective
+
+
+def test_a_target_beyond_the_box_is_refused():
+    with pytest.raises(InputError, match="cannot add up"):
+        boxed(np.eye(2), np.zeros(2), 2.5)
