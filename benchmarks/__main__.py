@@ -1,7 +1,46 @@
-"""``python -m benchmarks``: run all, write results/*.json, the pictures, and the tables of README.md."""
+"""``python -m benchmarks [speed] [tables]``: run the parts named, or all; write results/ and README.md.
 
-from benchmarks.speed import report, run, scaling
-from benchmarks.tables import run as tables
+``--rounds`` and ``--cases`` make a short run of ``speed``, which is printed and changes no file.
+"""
 
-tables.write(tables.measure())
-report.write(run.measure(), scaling.measure())
+from __future__ import annotations
+
+import argparse
+
+
+def _speed(asked: argparse.Namespace) -> None:
+    from benchmarks.speed import report, run
+
+    result = run.measure(asked.rounds or run.ROUNDS, asked.cases)
+    if asked.rounds or asked.cases:
+        print(report.text(result))
+    else:
+        report.write(result)
+
+
+def _tables(_: argparse.Namespace) -> None:
+    from benchmarks.tables import run
+
+    run.write(run.measure())
+
+
+PARTS = {"tables": _tables, "speed": _speed}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; default: all")
+    parser.add_argument("--rounds", type=int, help="rounds of speed, for a short run")
+    parser.add_argument(
+        "--cases", default="", help="only cases of speed with this in their name, for a short run"
+    )
+    asked = parser.parse_args()
+    if unknown := set(asked.parts) - set(PARTS):
+        parser.error(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
+    for part in asked.parts or PARTS:
+        PARTS[part](asked)
+
+
+# Processes that measure memory are spawned, and import this file again.
+if __name__ == "__main__":
+    main()

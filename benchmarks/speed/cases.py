@@ -17,8 +17,14 @@ ROWS = 20_000
 DATA = Path(os.environ.get("LIMES_DATA", "../shared/data"))
 
 
+class AbsentError(Exception):
+    """A competitor says why it is not measured in a case."""
+
+
 @dataclass(frozen=True)
 class Case:
+    """What a competitor is given."""
+
     name: str
     model: Any
     X: np.ndarray
@@ -57,13 +63,28 @@ def _lightgbm() -> Any:
     return LGBMRegressor(n_estimators=300, num_leaves=31, random_state=0, n_jobs=2, verbose=-1)
 
 
+SHALLOW = (
+    "random forest 100 x depth 10, friedman1 (d = 20)",
+    "random forest 100 x depth 10, California (d = 8)",
+)
+BOOSTED = ("XGBoost 300 x depth 6, friedman1 (d = 20)", "LightGBM 300 x 31 leaves, friedman1 (d = 20)")
+FULL_DEPTH = ("random forest 100, full depth, friedman1 (d = 20)",)
+# The case whose rows are multiplied, to see time and memory grow.
+GROWTH = SHALLOW[1]
+
 CASES: dict[str, tuple[Callable[[], tuple[np.ndarray, np.ndarray]], Callable[[], Any]]] = {
-    "random forest 100 x depth 10, friedman1 (d = 20)": (friedman, lambda: _forest(10)),
-    "random forest 100 x depth 10, California (d = 8)": (california, lambda: _forest(10)),
-    "XGBoost 300 x depth 6, friedman1 (d = 20)": (friedman, _xgboost),
-    "LightGBM 300 x 31 leaves, friedman1 (d = 20)": (friedman, _lightgbm),
-    "random forest 100, full depth, friedman1 (d = 20)": (friedman, lambda: _forest(None)),
+    SHALLOW[0]: (friedman, lambda: _forest(10)),
+    SHALLOW[1]: (california, lambda: _forest(10)),
+    BOOSTED[0]: (friedman, _xgboost),
+    BOOSTED[1]: (friedman, _lightgbm),
+    FULL_DEPTH[0]: (friedman, lambda: _forest(None)),
 }
+
+
+def tiny() -> Case:
+    """For a competitor's first call, which loads and compiles its code."""
+    X, y = make_friedman1(100, 5, random_state=0)
+    return Case("tiny", RandomForestRegressor(2, max_depth=2, random_state=0).fit(X, y), X)
 
 
 def build(name: str) -> Case:

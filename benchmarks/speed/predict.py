@@ -1,6 +1,8 @@
 """The model's own predict: the floor."""
 
 NAME = "predict"
+ANSWERS = "the prediction alone"
+PACKAGE = "scikit-learn"
 ROWS = 1000
 
 

@@ -1,47 +1,73 @@
-"""Write what was measured: JSON, a table in README.md, a picture."""
+"""Write what was measured: JSON, tables in README.md, a picture."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from collections.abc import Iterator
 
-from benchmarks.speed import scaling
+from benchmarks import readme
+from benchmarks.speed import goals, scaling
 
-HOME = Path(__file__).parent.parent
-BEGIN, END = "<!-- speed: written by python -m benchmarks -->", "<!-- end of speed -->"
+COLUMNS = (
+    "",
+    "answers",
+    "rows a call",
+    "ms a row",
+    "x limes, batch",
+    "x limes, one row",
+    "ready after, s",
+    "MB, peak",
+    "MB, held",
+)
+
+GROWTH = (
+    "Random forest 100 x depth 10 on rows like California's, each number of rows in a process of its own. "
+    "Memory is above the model and the rows, and counts limes's code. Rows in the same cells are computed "
+    "once, and among more rows there are more of them."
+)
+DIFFERENCES = "Largest difference from the first that answers the same, relative to its largest value"
 
 
-def write(result: dict, growth: dict) -> None:
+def write(result: dict) -> None:
     """All three."""
-    result = {**result, "growth": growth}
-    scaling.draw(growth)
-    (HOME / "results").mkdir(exist_ok=True)
-    (HOME / "results" / "speed.json").write_text(json.dumps(result, indent=1) + "\n")
-    readme = HOME / "README.md"
-    text = readme.read_text()
-    head, rest = text.split(BEGIN)
-    tail = rest.split(END)[1]
-    readme.write_text(f"{head}{BEGIN}\n\n{table(result)}\n{END}{tail}")
+    readme.RESULTS.mkdir(exist_ok=True)
+    (readme.RESULTS / "speed.json").write_text(json.dumps(result, indent=1) + "\n")
+    scaling.draw(result["growth"])
+    readme.replace("speed", text(result) + "\n\n![time against nodes and rows](results/scaling.png)")
 
 
-def table(result: dict) -> str:
+def text(result: dict) -> str:
     """Markdown."""
     versions = ", ".join(f"{name} {number}" for name, number in result["versions"].items())
-    lines = [f"Machine: {result['machine']}. {versions}. Median of {result['rounds']} rounds.", ""]
+    blocks = [f"Machine: {result['machine']}. {versions}. Median of {result['rounds']} rounds."]
     for case in result["cases"]:
-        prepared = case["preparation"]["limes"]
-        lines += [
-            f"**{case['case']}**: limes prepares in {prepared['seconds']:.2f} s "
-            f"({prepared['memory_mb']:.0f} MB more at the peak)",
-            "",
-            "| | ms a row | times limes |",
-            "|---|---|---|",
-        ]
-        lines += [
-            f"| {who} | {1e3 * seconds:.3g} | {case['times_limes'][who]:.3g} |"
-            for who, seconds in case["seconds_a_row"].items()
-        ]
-        lines.append("")
-    lines += ["### Growth", "", "Random forest 100 x depth 10 on California-like rows:", ""]
-    lines += [scaling.table(result["growth"]), "", "![time against nodes and rows](results/scaling.png)", ""]
-    return "\n".join(lines)
+        blocks += _case(case)
+    blocks += ["### Goals", goals.text(result["cases"])]
+    if "growth" in result:
+        blocks += ["### Growth", GROWTH, scaling.text(result["growth"])]
+    return "\n\n".join(blocks)
+
+
+def _case(case: dict) -> Iterator[str]:
+    yield f"**{case['case']}**"
+    rows = [_row(who, figures) for who, figures in case["competitors"].items()]
+    yield "\n".join([f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|", *rows])
+    if case["absent"]:
+        yield "Absent: " + "; ".join(f"{who} ({reason})" for who, reason in case["absent"].items()) + "."
+    differences = {
+        who: f["difference"] for who, f in case["competitors"].items() if f["difference"] is not None
+    }
+    if differences:
+        found = ", ".join(f"{who} {difference:.0e}" for who, difference in differences.items())
+        yield f"{DIFFERENCES}: {found}."
+
+
+def _row(who: str, figures: dict) -> str:
+    memory = figures["memory"]
+    megabytes = f"{memory['peak_mb']:.0f} | {memory['held_mb']:.0f}" if memory else " | "
+    times = f"{figures['times_limes']:.3g} | {figures['times_limes_one']:.3g}"
+    milliseconds = 1e3 * figures["seconds_a_row"]
+    return (
+        f"| {who} | {figures['answers']} | {figures['rows']:,} | {milliseconds:.3g} | {times} "
+        f"| {figures['prepare_s']:.2g} | {megabytes} |"
+    )

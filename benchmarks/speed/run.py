@@ -2,81 +2,173 @@
 
 from __future__ import annotations
 
+import os
 import platform
-import resource
+import sys
+import tempfile
 import time
-from importlib.metadata import version
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from types import ModuleType
+from typing import Any
 
+import joblib
 import numpy as np
 
-from benchmarks.speed import (
-    lime_default,
-    limes_exact,
-    limes_one,
-    predict,
-    shap_interventional,
-    shap_path,
-)
-from benchmarks.speed.cases import CASES, ROWS, build
+from benchmarks.progress import say
+from benchmarks.speed import competitors, limes_exact, limes_one, memory, scaling
+from benchmarks.speed.cases import CASES, GROWTH, AbsentError, Case, build
+from benchmarks.speed.competitors import OTHERS, OWN
 
-COMPETITORS: list[ModuleType] = [
-    limes_exact,
-    limes_one,
-    predict,
-    shap_path,
-    shap_interventional,
-    lime_default,
-]
 ROUNDS = 5
-# A competitor that takes longer for its rows in the first round is asked for one row in the others.
-PATIENCE = 20.0
+# Seconds after which a competitor sits out the rounds of a case that are left.
+BUDGET = 20.0
+MODELS = ("xgboost-cpu", "lightgbm", "numpy", "numba")
+
+Runners = dict[ModuleType, Callable[[Any], Any]]
 
 
-def measure() -> dict:
-    """All cases; prints as it goes."""
-    libraries = ("limes", "shap", "lime", "scikit-learn", "xgboost-cpu", "lightgbm", "numpy", "numba")
-    return {
-        "machine": f"{platform.machine()}, {platform.python_implementation()} {platform.python_version()}, "
-        "2 shared cores: compare ratios, not seconds",
-        "versions": {name: version(name) for name in libraries},
-        "rounds": ROUNDS,
-        "cases": [_case(name) for name in CASES],
-    }
-
-
-def _case(name: str) -> dict:
-    case = build(name)
-    ready, preparation = {}, {}
-    for competitor in COMPETITORS:
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        start = time.perf_counter()
-        ready[competitor.NAME] = competitor.prepare(case)
-        preparation[competitor.NAME] = {
-            "seconds": time.perf_counter() - start,
-            "memory_mb": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024,
+def measure(rounds: int = ROUNDS, only: str = "") -> dict:
+    """All cases, or those with ``only`` in their name, and how cost grows."""
+    if sys.platform != "linux":
+        raise SystemExit("memory is measured with /proc and glibc: run the speed benchmark on Linux")
+    names = [name for name in CASES if only.lower() in name.lower()]
+    with tempfile.TemporaryDirectory() as folder:
+        files = {name: Path(folder, f"{number}.joblib") for number, name in enumerate(names)}
+        result = {
+            "machine": _machine(),
+            "versions": _versions(),
+            "rounds": rounds,
+            "cases": [_case(name, file, rounds) for name, file in files.items()],
         }
-    seconds: dict[str, list[float]] = {c.NAME: [] for c in COMPETITORS}
-    rows = {c.NAME: c.ROWS for c in COMPETITORS}
-    rng = np.random.default_rng(0)
-    for round_ in range(ROUNDS + 1):
-        for competitor in COMPETITORS:
-            taken = _time(ready[competitor.NAME], case.X, rng.integers(ROWS, size=rows[competitor.NAME]))
-            if round_ > 0:  # the first round warms up
-                seconds[competitor.NAME].append(taken)
-            elif taken * rows[competitor.NAME] > PATIENCE:
-                rows[competitor.NAME] = 1
-    medians = {who: float(np.median(times)) for who, times in seconds.items()}
-    ratios = {
-        who: float(np.median(np.array(times) / np.array(seconds["limes"]))) for who, times in seconds.items()
-    }
-    result = {"case": name, "preparation": preparation, "seconds_a_row": medians, "times_limes": ratios}
-    print(name, {who: f"{1e3 * s:.3g} ms" for who, s in medians.items()}, flush=True)
+        if GROWTH in files:
+            result["growth"] = scaling.measure(files[GROWTH])
+    say("done\n")
     return result
 
 
-def _time(explain, X: np.ndarray, rows: np.ndarray) -> float:
-    batch = X[rows]
-    start = time.perf_counter()
-    explain(batch)
-    return (time.perf_counter() - start) / len(rows)
+def _machine() -> str:
+    described = Path("/proc/cpuinfo")
+    lines = described.read_text().splitlines() if described.exists() else []
+    name = next(
+        (line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.machine()
+    )
+    return (
+        f"{name}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the start, "
+        f"{platform.python_implementation()} {platform.python_version()}"
+    )
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for package in (*(competitor.PACKAGE for competitor in OWN + OTHERS), *MODELS):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _case(name: str, file: Path, rounds: int) -> dict:
+    say(f"{name}: fitting")
+    case = build(name)
+    joblib.dump(case, file)
+    runners, prepared, absent = _prepare(case)
+    seconds, differences = _race(case, runners, absent, rounds)
+    return {
+        "case": name,
+        "absent": absent,
+        "competitors": {
+            who.NAME: {
+                "answers": who.ANSWERS,
+                "rows": who.ROWS,
+                "prepare_s": prepared[who],
+                **_summary(seconds, who),
+                "difference": differences[who],
+                "memory": _memory(who, name, file, absent),
+            }
+            for who in runners
+        },
+    }
+
+
+def _prepare(case: Case) -> tuple[Runners, dict[ModuleType, float], dict[str, str]]:
+    runners, prepared, absent = {}, {}, {}
+    for who in OWN + OTHERS:
+        say(f"{case.name}: {who.NAME} prepares")
+        try:
+            competitors.load(who)
+            start = time.perf_counter()
+            runners[who] = competitors.prepare(who, case)
+            prepared[who] = time.perf_counter() - start
+        except AbsentError as reason:
+            absent[who.NAME] = str(reason)
+    return runners, prepared, absent
+
+
+def _race(
+    case: Case, runners: Runners, absent: dict[str, str], rounds: int
+) -> tuple[dict[ModuleType, np.ndarray], dict[ModuleType, float | None]]:
+    """Seconds a row in each round, NaN where one sat out; the first round warms up, and shows who cannot."""
+    rng = np.random.default_rng(0)
+    seconds = {who: np.full(rounds + 1, np.nan) for who in runners}
+    answers: dict[ModuleType, Any] = {}
+    for turn in range(rounds + 1):
+        X = case.X[rng.permutation(len(case.X))]
+        for who in list(runners):
+            if np.nansum(seconds[who]) * who.ROWS > BUDGET:
+                continue
+            say(f"{case.name}: round {turn} of {rounds}, {who.NAME}")
+            try:
+                seconds[who][turn], values = _time(who, runners[who], X[: who.ROWS])
+            except AbsentError as reason:
+                absent[who.NAME] = str(reason)
+                del runners[who], seconds[who]
+                continue
+            if turn == 0:
+                answers[who] = values
+    return seconds, {who: _difference(who, answers) for who in runners}
+
+
+def _time(who: ModuleType, explain: Callable[[Any], Any], rows: np.ndarray) -> tuple[float, Any]:
+    with competitors.reasons(who):
+        start = time.perf_counter()
+        values = explain(rows)
+        return (time.perf_counter() - start) / len(rows), values
+
+
+def _summary(seconds: dict[ModuleType, np.ndarray], who: ModuleType) -> dict[str, Any]:
+    """The warm-up counts only for one that was too slow for a second turn."""
+    turns = np.flatnonzero(np.isfinite(seconds[who]))
+    turns = turns[1:] if turns.size > 1 else turns
+    own = seconds[who][turns]
+    return {
+        "rounds": turns.size,
+        "seconds_a_row": float(np.median(own)),
+        "times_limes": float(np.median(own / seconds[limes_exact][turns])),
+        "times_limes_one": float(np.median(own / seconds[limes_one][turns])),
+    }
+
+
+def _difference(who: ModuleType, answers: dict[ModuleType, Any]) -> float | None:
+    """From the first that answers the same, on the rows that both explained, over its largest value."""
+    first = next(other for other in answers if other.ANSWERS == who.ANSWERS)
+    if first is who or answers[who] is None:
+        return None
+    shared = min(first.ROWS, who.ROWS)
+    theirs, own = (np.asarray(answers[one])[:shared] for one in (first, who))
+    return float(np.abs(own - theirs).max() / np.abs(theirs).max())
+
+
+def _memory(who: ModuleType, name: str, file: Path, absent: dict[str, str]) -> dict[str, float] | None:
+    """Of limes and the libraries beside it; one row a call prepares the same as many."""
+    if who in OWN and who is not limes_exact:
+        return None
+    say(f"{name}: memory of {who.NAME}")
+    try:
+        with competitors.reasons(who):
+            return memory.fresh(memory.preparation, who.__name__, file)
+    except AbsentError as reason:
+        absent[f"memory of {who.NAME}"] = str(reason)
+        return None

@@ -1,11 +1,13 @@
 """shap.TreeExplainer, path-dependent: its fastest exact mode."""
 
-import shap
-
-NAME = "shap path-dependent"
+NAME = "shap"
+ANSWERS = "path-dependent Shapley values"
+PACKAGE = "shap"
 ROWS = 20
 
 
 def prepare(case):
-    explainer = shap.TreeExplainer(case.model)
+    from shap import TreeExplainer
+
+    explainer = TreeExplainer(case.model)
     return lambda rows: explainer.shap_values(rows, check_additivity=False)

@@ -17,10 +17,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import limes
+from benchmarks import readme
+from benchmarks.progress import say
 from benchmarks.speed.cases import DATA
 
-HOME = Path(__file__).parent.parent
-BEGIN, END = "<!-- tables: written by python -m benchmarks -->", "<!-- end of tables -->"
 ROWS = 100
 
 
@@ -50,8 +50,9 @@ def measure() -> list[dict]:
     for name, model, output in CASES:
         path = DATA / "tabular" / f"{name}.csv.gz"
         if path.exists():
+            say(f"{name}: {model}")
             found.append(_case(name, path, model, output))
-            print(found[-1], flush=True)
+    say("done\n")
     return found
 
 
@@ -87,7 +88,7 @@ def _case(name: str, path: Path, model: Any, output: str | None) -> dict:
 
 def write(found: list[dict]) -> None:
     """JSON, and the table in README.md."""
-    (HOME / "results" / "tables.json").write_text(json.dumps(found, indent=1) + "\n")
+    (readme.RESULTS / "tables.json").write_text(json.dumps(found, indent=1) + "\n")
     head = "| table | model | output | method | prepare s | ms a row | strongest, row 0 | largest \\|z\\| |"
     lines = [head, "|---" * 8 + "|"]
     lines += [
@@ -95,7 +96,4 @@ def write(found: list[dict]) -> None:
         f"| {c['prepare_s']:.2f} | {c['ms_a_row']:.2f} | {c['strongest']} | {c['largest_z']:.1f} |"
         for c in found
     ]
-    readme = HOME / "README.md"
-    before, rest = readme.read_text().split(BEGIN)
-    table = "\n".join(lines)
-    readme.write_text(f"{before}{BEGIN}\n\n{table}\n\n{END}{rest.split(END)[1]}")
+    readme.replace("tables", "\n".join(lines))
