@@ -7,10 +7,13 @@ import pytest
 
 import limes
 import oracle
-from limes.designs import ProductDesign
+from limes.designs import ExchangeableDesign, ProductDesign
+from limes.exceptions import InputError
 from limes.expectations.exact import ExactExpectation
+from limes.expectations.moments import Moments
 from limes.models import forms
 from limes.surrogates import least_squares, ridge
+from oracle import EXACT
 
 D, BINS = 3, 4
 EDGES = np.arange(BINS + 1.0)
@@ -140,3 +143,30 @@ def test_standard_errors_shrink_as_the_coefficients_do():
     full, found = least_squares(product, unsure), ridge(product, unsure, np.array(0.5), penalty=1000.0)
     assert (found.standard_errors < full.standard_errors).all()
     assert (found.standard_errors > 0).all()
+
+
+@pytest.mark.parametrize("make", [ExchangeableDesign.word_deletions, ExchangeableDesign.superpixel_switches])
+@pytest.mark.parametrize("d", [1, 2, 6])
+@pytest.mark.parametrize("bandwidth", [0.1, 0.25, np.inf])
+@pytest.mark.parametrize("penalty", [1.0, 300.0])
+def test_features_that_are_not_independent(make, d, bandwidth, penalty):
+    """Texts and images: dense normal equations over every subset, weighted, and the instance."""
+    text, samples, rng = make(d, bandwidth), 200, np.random.default_rng(d)
+    z, log_probability = text.enumerate()
+    weights, values = np.exp(log_probability), rng.normal(size=(2**d, 2))
+    mean = weights @ values
+    gamma = (z - weights @ z).T @ (weights[:, None] * (values - mean))
+    f_row = values[-1]
+    total = (samples - 1) * np.exp(text.log_weight)
+    expected = oracle.least_squares(
+        np.vstack([z, np.ones(d)]), np.vstack([values, f_row]), np.append(total * weights, 1.0), penalty
+    )
+    found = ridge(text, Moments.exact(mean, gamma), f_row, penalty=penalty, samples=samples)
+    assert oracle.error(found.coef, expected[1]) < EXACT
+    assert oracle.error(found.intercept, expected[0], 1.0) < EXACT
+
+
+def test_one_penalty_for_all_words():
+    text, none = ExchangeableDesign.word_deletions(3), np.zeros(3)
+    with pytest.raises(InputError, match="same penalty"):
+        ridge(text, Moments.exact(np.zeros(()), none), np.zeros(()), penalty=np.ones(3))

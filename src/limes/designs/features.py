@@ -1,8 +1,12 @@
-"""What surrogates need of a design: the moments of its features h, one design or many at once."""
+"""What surrogates need of a design: the moments of its features h, one design or many at once.
+
+Σ is the design's own business. Surrogates ask for functions of it: Σ⁻¹Γ, or (nCΣ + penalty)⁻¹ for a ridge.
+Where features are uncorrelated Σ is diagonal, and such a function is one of the variances.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -12,7 +16,7 @@ from limes._arrays import Floats, Ints
 
 
 class Features(Protocol):
-    """First and second moments of h under w; arrays (d,) for one design, (n, d) for n designs."""
+    """Moments of h under w; arrays (d,) for one design, (n, d) for n designs, values (..., d, *outputs)."""
 
     @property
     def inclusion(self) -> Floats:
@@ -30,14 +34,72 @@ class Features(Protocol):
         ...
 
     @property
+    def departure(self) -> Floats:
+        """h(ξ) - α; 0 for a column that cannot vary."""
+        ...
+
+    @property
     def log_weight(self) -> Floats:
         """Log E[π], () or (n,)."""
         ...
 
+    def solve(self, gamma: Floats) -> Floats:
+        """β = Σ⁻¹Γ for centred Γ_j = Cov_w(h_j, f); 0 for columns that cannot vary."""
+        ...
+
+    def gamma(self, coef: Floats) -> Floats:
+        """Γ = Σβ, what ``solve`` makes β of again."""
+        ...
+
+    def spectral(self, function: Callable[[Floats], Floats], values: Floats) -> Floats:
+        """g(Σ) · values, for a function g of the eigenvalues of Σ."""
+        ...
+
+    def largest(self, function: Callable[[Floats], Floats]) -> Floats:
+        """The largest g(eigenvalue) among the eigenvectors that a feature has a part in, for g >= 0."""
+        ...
+
+
+class _Variances(Protocol):
+    """What uncorrelated features say of Σ and of the instance."""
+
+    @property
+    def inclusion(self) -> Floats: ...
+    @property
+    def variance(self) -> Floats: ...
+    @property
+    def at_instance(self) -> Floats: ...
+
+
+class Uncorrelated:
+    """Functions of a diagonal Σ."""
+
+    @property
+    def departure(self: _Variances) -> Floats:
+        """h(ξ) - α; 0 for a column that cannot vary."""
+        return np.where(self.variance > 0, self.at_instance - self.inclusion, 0.0)
+
+    def solve(self: _Variances, gamma: Floats) -> Floats:
+        """β = Σ⁻¹Γ: each Γ_j over its variance, 0 for columns that cannot vary."""
+        variance = aligned(self.variance, gamma)
+        return np.divide(gamma, variance, out=np.zeros_like(gamma), where=variance > 0)
+
+    def gamma(self: _Variances, coef: Floats) -> Floats:
+        """Γ = Σβ."""
+        return np.asarray(aligned(self.variance, coef) * coef)
+
+    def spectral(self: _Variances, function: Callable[[Floats], Floats], values: Floats) -> Floats:
+        """g(Σ) · values: the eigenvalues are the variances."""
+        return np.asarray(aligned(function(self.variance), values) * values)
+
+    def largest(self: _Variances, function: Callable[[Floats], Floats]) -> Floats:
+        """g(variance_j)."""
+        return function(self.variance)
+
 
 @dataclass(frozen=True, eq=False)
-class FeatureTable:
-    """Features of n designs, (n, d)."""
+class FeatureTable(Uncorrelated):
+    """Uncorrelated features of n designs, (n, d)."""
 
     inclusion: Floats
     variance: Floats
@@ -48,12 +110,6 @@ class FeatureTable:
 def aligned(features: Floats, values: Floats) -> Floats:
     """Features (..., d) with axes for the outputs of values (..., d, *outputs)."""
     return features.reshape((*features.shape, *(1,) * (values.ndim - features.ndim)))
-
-
-def solve(design: Features, gamma: Floats) -> Floats:
-    """Σ⁻¹Γ for centred Γ_j = Cov_w(h_j, f), (..., d, *outputs); 0 for columns that cannot vary."""
-    variance = aligned(design.variance, gamma)
-    return np.divide(gamma, variance, out=np.zeros_like(gamma), where=variance > 0)
 
 
 def weighted_sum(features: Floats, values: Floats) -> Floats:

@@ -21,14 +21,14 @@ import numpy as np
 from limes._arrays import Bools, Floats, Ints
 from limes.designs.columns import marginals_from_bins
 from limes.designs.coordinates import Coordinate, IndicatorCoordinate, SlopeCoordinate
-from limes.designs.features import FeatureTable
+from limes.designs.features import FeatureTable, Uncorrelated
 from limes.designs.marginals import Marginal
 from limes.designs.weights import BinWeights, Weights, named_weights
 from limes.exceptions import InputError
 
 
 @dataclass(frozen=True, eq=False)
-class ProductDesign:
+class ProductDesign(Uncorrelated):
     """Independent columns under the weighted law w, at one instance.
 
     ``family`` and ``cells`` (d,) are kept where the family's laws are the same at every instance.

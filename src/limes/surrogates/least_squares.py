@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from limes._arrays import Floats
-from limes.designs.features import Features, solve, weighted_sum
+from limes.designs.features import Features, weighted_sum
 from limes.expectations.moments import Moments
 from limes.surrogates.surrogate import Surrogate
 
@@ -26,11 +26,11 @@ def least_squares(design: Features, moments: Moments) -> Surrogate:
     ----------
     Garreau & von Luxburg 2022, Theorem 1.
     """
-    coef = solve(design, moments.gamma)
+    coef = design.solve(moments.gamma)
     return Surrogate(
         intercept=np.asarray(moments.mean - weighted_sum(design.inclusion, coef)),
         coef=coef,
-        standard_errors=solve(design, moments.gamma_errors),
+        standard_errors=design.solve(moments.gamma_errors),
         fidelity=_explained(coef, moments, axis=design.inclusion.ndim - 1),
     )
 

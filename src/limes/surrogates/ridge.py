@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -38,7 +39,8 @@ def ridge(
     prediction
         f(ξ), () or (k,).
     penalty
-        ``alpha`` of the ridge, or one a feature (d,); ``lime`` uses 1, for slopes per standard deviation.
+        ``alpha`` of the ridge, or one a feature (d,) where features are uncorrelated; ``lime`` uses 1, for
+        slopes per standard deviation.
     samples
         n, the instance's own row included.
 
@@ -48,14 +50,15 @@ def ridge(
     """
     full = least_squares(design, moments)
     drawn = (samples - 1) * np.exp(np.asarray(design.log_weight))[..., None]
-    share = drawn / (drawn + 1.0)
-    # The instance adds a rank-one term to the diagonal S: its distance from the mean, shrunk.
-    step = (design.at_instance - design.inclusion) * (design.variance > 0)
-    diagonal = drawn * design.variance + penalty
-    away = _per_feature(prediction - moments.mean, step)
-    target = aligned(drawn, moments.gamma) * moments.gamma + aligned(share * step, moments.gamma) * away
-    coef = _rank_one_solve(diagonal, share, step, target)
-    coef = np.where(aligned(design.variance, coef) > 0, coef, 0.0)
+    share = drawn[..., 0] / (drawn[..., 0] + 1.0)
+    shrink, inverse = partial(_shrinkage, drawn, penalty), partial(_inverse, drawn, penalty)
+    coef = design.spectral(shrink, full.coef)
+    # The instance adds to S share · step stepᵀ, its distance from the mean: Sherman and Morrison.
+    step = design.departure
+    moved = design.spectral(inverse, step)
+    away = prediction - moments.mean - weighted_sum(step, coef)
+    strength = share / (1.0 + share * (step * moved).sum(axis=-1))
+    coef = coef + aligned(moved, coef) * np.expand_dims(aligned(strength, away) * away, step.ndim - 1)
     mean_feature = (drawn * design.inclusion + design.at_instance) / (drawn + 1.0)
     total = aligned(drawn[..., 0], moments.mean)
     mean_value = (total * moments.mean + prediction) / (total + 1.0)
@@ -63,21 +66,17 @@ def ridge(
         full,
         intercept=np.asarray(mean_value - weighted_sum(mean_feature, coef)),
         coef=coef,
-        standard_errors=full.standard_errors * aligned(drawn * design.variance / diagonal, coef),
+        standard_errors=full.standard_errors * aligned(design.largest(shrink), coef),
         fidelity=np.full(moments.mean.shape, np.nan),
     )
 
 
-def _per_feature(values: Floats, features: Floats) -> Floats:
-    """Values (..., *outputs) with an axis of length 1 for the features (..., d)."""
-    return np.expand_dims(values, features.ndim - 1)
+def _inverse(drawn: Floats, penalty: float | Floats, variance: Floats) -> Floats:
+    """(drawn · Σ + penalty)⁻¹, 0 where nothing varies and nothing is penalised."""
+    total = drawn * variance + penalty
+    return np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
 
 
-def _rank_one_solve(diagonal: Floats, share: Floats, step: Floats, target: Floats) -> Floats:
-    """(diag + share · step stepᵀ)⁻¹ target, by Sherman and Morrison."""
-    plain = target / aligned(diagonal, target)
-    scaled = step / diagonal
-    strength = share[..., 0] / (1.0 + share[..., 0] * (step * scaled).sum(axis=-1))
-    along = weighted_sum(step, plain)
-    correction = aligned(strength, along) * along
-    return np.asarray(plain - aligned(scaled, target) * _per_feature(correction, step))
+def _shrinkage(drawn: Floats, penalty: float | Floats, variance: Floats) -> Floats:
+    """(drawn · Σ + penalty)⁻¹ · drawn · Σ."""
+    return drawn * variance * _inverse(drawn, penalty, variance)

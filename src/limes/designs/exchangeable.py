@@ -1,0 +1,218 @@
+r"""Exchangeable designs: the features of a text or an image are removed a few at a time, none is privileged.
+
+Two instances of one notion:
+
+- LIME for text: s distinct words are deleted, s uniform on 1..d;
+- LIME for images: each superpixel is switched off with probability ½, s ~ Binomial(d, ½).
+
+The removed set is uniform given its size s, and the weight depends on s alone: ψ(s/d) = exp(-(1 - √(1 -
+s/d))² / (2ν²)), from the cosine distance between z and (1, ..., 1). Tilting the law of s by ψ gives the
+weighted law w (``counts.py``). The z_j are not independent under it: Cov_w(z) has two eigenvalues, one along
+(1, ..., 1) and one across.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from limes._arrays import Floats
+from limes.designs.counts import Counts, log_binomial
+from limes.designs.subsets import every_subset, low_variance_subsets
+from limes.designs.weights import check_bandwidth
+from limes.exceptions import InputError
+
+BANDWIDTH = 0.25
+# 2^20 rows of 20 features are 168 MB
+LARGEST_ENUMERATION = 20
+# Where s all but never varies, Γ along (1, ..., 1) would drown in the roundings of Γ across it, and with it
+# the digits of β. It is kept at this share of what lies across, and divided by as much again.
+_LEAST_SHARE = 1e-5
+_LEAST_VARIANCE = 1e-100
+
+
+@dataclass(frozen=True, eq=False)
+class ExchangeableDesign:
+    """d features of which a random set is removed: z_j = 1 if feature j is kept.
+
+    ``limes.limit(design, form)`` explains a form over z. For narrow bandwidths β tends to a limit, and is
+    that limit where the law of s no longer varies in float64: a linear model explains itself at any ν. For
+    one word β = 0, as it is deleted in every row.
+
+    Parameters
+    ----------
+    counts
+        The law of the number of removed features under w.
+
+    Examples
+    --------
+    >>> from limes.designs import ExchangeableDesign
+    >>> from limes.models import forms
+    >>> import limes
+    >>> design = ExchangeableDesign.word_deletions(6)
+    >>> limes.limit(design, forms.PresenceProducts([([0], [], 2.0)])).coef.round(6) + 0.0
+    array([2., 0., 0., 0., 0., 0.])
+    """
+
+    counts: Counts
+
+    @classmethod
+    def word_deletions(cls, d: int, bandwidth: float = BANDWIDTH) -> ExchangeableDesign:
+        """LIME's design for a text of d distinct words: s uniform on 1..d.
+
+        Parameters
+        ----------
+        d
+            Number of words, >= 1.
+        bandwidth
+            ν > 0 in the unit of the paper, infinity allowed; ``lime`` calls 0.25 a kernel width of 25.
+
+        Raises
+        ------
+        InputError
+            If d is no whole number >= 1, or the bandwidth is not positive.
+
+        References
+        ----------
+        Mardaoui & Garreau 2021, section 2.2 and eq. 4.
+        """
+        _check_size(d)
+        prior = np.zeros(d + 1)
+        prior[0] = -np.inf
+        return cls(Counts.tilted(prior, check_bandwidth(bandwidth)))
+
+    @classmethod
+    def superpixel_switches(cls, d: int, bandwidth: float = BANDWIDTH) -> ExchangeableDesign:
+        """LIME's design for an image of d superpixels: s ~ Binomial(d, ½).
+
+        Parameters and errors as for :meth:`word_deletions`.
+        """
+        _check_size(d)
+        prior = log_binomial(np.full(d + 1, float(d)), np.arange(d + 1.0))
+        return cls(Counts.tilted(prior, check_bandwidth(bandwidth)))
+
+    @property
+    def size(self) -> int:
+        """Number of features d."""
+        return self.counts.size
+
+    @cached_property
+    def inclusion(self) -> Floats:
+        """α_j = E_w z_j, (d,): all alike."""
+        return np.full(self.size, self.counts.inclusion)
+
+    @cached_property
+    def variance(self) -> Floats:
+        """Var_w z_j, (d,): the diagonal of the centred Σ."""
+        return np.full(self.size, self.counts.inclusion * self.counts.exclusion)
+
+    @cached_property
+    def at_instance(self) -> Floats:
+        """z(ξ), (d,): nothing is removed."""
+        return np.ones(self.size)
+
+    @cached_property
+    def departure(self) -> Floats:
+        """z(ξ) - α, (d,)."""
+        return np.full(self.size, self.counts.exclusion)
+
+    @cached_property
+    def log_weight(self) -> Floats:
+        """Log E[π] before tilting, ()."""
+        return np.array(self.counts.log_weight)
+
+    def a(self, k: int, r: int) -> float:
+        """a_{k,r} = P_w(k given features are kept and r others removed); a(k, 0) is the paper's α_k / α₀.
+
+        References
+        ----------
+        Mardaoui & Garreau 2021, Proposition 1.
+        """
+        d, s = self.size, np.arange(self.size + 1.0)
+        chosen = log_binomial(np.full(d + 1, float(d - k - r)), s - r)
+        return float(np.exp(self.counts.log_law + chosen - log_binomial(np.full(d + 1, float(d)), s)).sum())
+
+    def spectral(self, function: Callable[[Floats], Floats], values: Floats) -> Floats:
+        """g(Σ) · values for a function g of the eigenvalues of the centred Σ; values (d, ...).
+
+        Raises
+        ------
+        InputError
+            If g is not the same for all features.
+        """
+        return _spread(values, *self._of_eigenvalues(function))
+
+    def largest(self, function: Callable[[Floats], Floats]) -> Floats:
+        """The larger g(eigenvalue), (d,): every feature has a part in both eigenspaces."""
+        return np.full(self.size, max(self._of_eigenvalues(function)))
+
+    def _of_eigenvalues(self, function: Callable[[Floats], Floats]) -> tuple[float, float]:
+        """The function's values across and along (1, ..., 1)."""
+        across, along = (
+            function(np.array([v])) for v in (self.counts.within_variance, self.counts.between_variance)
+        )
+        if across.size != 1:
+            raise InputError("all features of an exchangeable design need the same penalty: give one number")
+        return float(across[0]), float(along[0])
+
+    def solve(self, gamma: Floats) -> Floats:
+        """β = Σ⁻¹Γ for centred Γ_j = Cov_w(z_j, f), (d, ...)."""
+        across, along = self._eigenvalues
+        return _spread(gamma, _reciprocal(across), _reciprocal(along))
+
+    def gamma(self, coef: Floats) -> Floats:
+        """Γ = Σβ, what ``solve`` makes β of again; (d, ...)."""
+        return _spread(coef, *self._eigenvalues)
+
+    @cached_property
+    def _eigenvalues(self) -> tuple[float, float]:
+        """Across and along (1, ..., 1); none so small that Γ would lose what is known of β."""
+        counts = self.counts
+        across = max(counts.within_variance, _LEAST_VARIANCE) if counts.within.any() else 0.0
+        least = max(_LEAST_VARIANCE, _LEAST_SHARE * across)
+        along = max(counts.between_variance, least) if counts.between.any() else 0.0
+        return across, along
+
+    def sample(self, points: int, stream: np.random.SeedSequence) -> tuple[Floats, Floats]:
+        """One replicate of rows of w, all of the same weight: x and h, both z, (points, d).
+
+        Each row has the law w exactly; together they are spread more evenly than independent rows.
+        """
+        z = low_variance_subsets(self.counts.law, points, np.random.default_rng(stream))
+        return z, z
+
+    def enumerate(self) -> tuple[Floats, Floats]:
+        """Every z (2^d, d), and the log of its probability under w (2^d,).
+
+        Raises
+        ------
+        InputError
+            If d > 20.
+        """
+        if self.size > LARGEST_ENUMERATION:
+            raise InputError(
+                f"{self.size} features have 2^{self.size} subsets; at most {LARGEST_ENUMERATION} features "
+                "can be enumerated: sample them instead"
+            )
+        z = every_subset(self.size)
+        removed = np.arange(self.size + 1.0)
+        each = self.counts.log_law - log_binomial(np.full(removed.size, float(self.size)), removed)
+        return z, each[self.size - z.sum(axis=1).astype(np.int64)]
+
+
+def _spread(values: Floats, across: float, along: float) -> Floats:
+    """(across · (I - J/d) + along · J/d) · values."""
+    mean = values.mean(axis=0, keepdims=True)
+    return np.asarray(across * (values - mean) + along * mean)
+
+
+def _reciprocal(eigenvalue: float) -> float:
+    return 1.0 / eigenvalue if eigenvalue > 0 else 0.0
+
+
+def _check_size(d: object) -> None:
+    if isinstance(d, bool) or not isinstance(d, int | np.integer) or d < 1:
+        raise InputError(f"d, the number of words or superpixels, must be a whole number >= 1, got {d!r}")
