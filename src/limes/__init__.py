@@ -12,6 +12,8 @@ __version__ = "0.1.0"
 
 _HOME = {
     "Explanation": "limes.explanation",
+    "Literals": "limes.explainers.literals",
+    "SparseExplainer": "limes.explainers.sparse",
     "Surrogate": "limes.surrogates.surrogate",
     "TabularExplainer": "limes.explainers.tabular",
     "designs": "limes.designs",
@@ -24,6 +26,8 @@ __all__ = ["__version__", *sorted(_HOME)]
 
 if TYPE_CHECKING:
     from limes import designs, exceptions, models
+    from limes.explainers.literals import Literals
+    from limes.explainers.sparse import SparseExplainer
     from limes.explainers.tabular import TabularExplainer
     from limes.explanation import Explanation
     from limes.pipeline import limit

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from limes.certificate import Certificate
 from limes.exceptions import InputError
 from limes.show.fields import stored
 from limes.show.selection import (
@@ -64,9 +65,17 @@ class Explanation:
         Why it is sampled.
     calls, row_converged, row_warnings : (n,), (n,), n tuples of texts
         Model calls; whether the tolerance was met; what the user should know about the row.
+    shares, share_errors : (n, d) or (n, d, k), or None
+        What each feature has of the fidelity, with standard errors; None where exact.
+    surrogate_errors, fidelity_errors : (n,) or (n, k), or None
+        Standard errors of the surrogate's predictions and of the fidelity; None where exact.
+    controls : n texts, or None
+        The control variate that was used for each row; None where exact.
     provenance : mapping
         Facts that JSON can hold: bandwidth, weights, bins, law, version. ``"meaning"``, if there,
         replaces the sentence under tables and pictures that says what a coefficient is.
+    certificates : n mappings, or none
+        Of sparse explanations; see :class:`limes.certificate.Certificate`.
 
     Raises
     ------
@@ -104,7 +113,13 @@ class Explanation:
     calls: Ints
     row_converged: Bools
     row_warnings: tuple[tuple[str, ...], ...]
+    shares: Floats | None = None
+    surrogate_errors: Floats | None = None
+    fidelity_errors: Floats | None = None
+    share_errors: Floats | None = None
+    controls: tuple[str, ...] | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    certificates: tuple[Mapping[str, Any], ...] = ()
 
     def __post_init__(self) -> None:
         for name, value in stored({f.name: getattr(self, f.name) for f in fields(self)}).items():
@@ -121,9 +136,45 @@ class Explanation:
         return bool(self.row_converged.all())
 
     @property
+    def local_errors(self) -> Floats:
+        """What the surrogate misses at the rows themselves: prediction - surrogate's, (n,) or (n, k).
+
+        Its standard errors are ``surrogate_errors``.
+        """
+        return self.predictions - self.surrogate_predictions
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """The rows' warnings, each once, in their order."""
         return tuple(dict.fromkeys(text for row in self.row_warnings for text in row))
+
+    @property
+    def certificate(self) -> Certificate:
+        """What is known of a sparse explanation; of several rows take ``explanation[i].certificate``.
+
+        Raises
+        ------
+        InputError
+            If the explanation is not sparse, or not of one row.
+        """
+        return Certificate.of(dict(self._certified(None)))
+
+    def rule(self, row: int | None = None) -> str:
+        """Return a sparse explanation as text: ``0.5 [income > 70] - 0.75 [debt > 35]  ->  score = -0.25``.
+
+        Raises
+        ------
+        InputError
+            If the explanation is not sparse, or has several rows and none is chosen.
+        """
+        return str(self._certified(row)["rule"])
+
+    def _certified(self, row: int | None) -> Mapping[str, Any]:
+        if not self.certificates:
+            raise InputError("only explanations of limes.SparseExplainer have a certificate and a rule")
+        if row is None and len(self) != 1:
+            raise InputError(f"the explanation has {len(self)} rows: choose one, as in explanation[0]")
+        return self.certificates[row or 0]
 
     @property
     def plot(self) -> Plots:
@@ -159,13 +210,23 @@ class Explanation:
     def _picked(self, rows: _At, columns: _At, outputs: _At, *, drops_axis: bool) -> Self:
         last: Any = int(outputs[0]) if drops_axis else outputs
 
-        def of_row(array: Floats) -> Floats:
+        def of_row(array: Any) -> Any:
+            if array is None:
+                return None
             return array[rows] if self.values.ndim == 2 else array[rows][..., last]
+
+        def of_cell(array: Any) -> Any:
+            return None if array is None else of_row(array)[:, columns]
 
         return replace(
             self,
-            values=of_row(self.values)[:, columns],
-            standard_errors=of_row(self.standard_errors)[:, columns],
+            values=of_cell(self.values),
+            standard_errors=of_cell(self.standard_errors),
+            shares=of_cell(self.shares),
+            share_errors=of_cell(self.share_errors),
+            surrogate_errors=of_row(self.surrogate_errors),
+            fidelity_errors=of_row(self.fidelity_errors),
+            controls=None if self.controls is None else tuple(self.controls[i] for i in rows),
             intercepts=of_row(self.intercepts),
             predictions=of_row(self.predictions),
             surrogate_predictions=of_row(self.surrogate_predictions),
@@ -177,6 +238,7 @@ class Explanation:
             calls=self.calls[rows],
             row_converged=self.row_converged[rows],
             row_warnings=tuple(self.row_warnings[i] for i in rows),
+            certificates=tuple(self.certificates[i] for i in rows) if self.certificates else (),
         )
 
     def top(self, k: int = 5) -> Self:

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from limes._arrays import Bools, Floats
+from limes._arrays import Bools, Floats, Ints
 from limes.designs.atoms import Atoms
 from limes.designs.coordinates import IndicatorCoordinate
 from limes.designs.marginals import Levels, Marginal, marginal
@@ -125,8 +125,18 @@ class Neighbourhood(Protocol):
         ...
 
     @property
+    def varying(self) -> Ints:
+        """(d,) the model's column that each literal changes."""
+        ...
+
+    @property
     def design(self) -> ProductDesign:
         """The same law, for exact expectations."""
+        ...
+
+    @property
+    def decided_by_flips(self) -> bool:
+        """Whether the flips alone make the row; else a value is drawn where a column changes."""
         ...
 
     def rows(self, flips: Bools, rng: np.random.Generator) -> Floats:
@@ -168,6 +178,16 @@ class LiteralFlips:
     def law(self) -> FlipLaw:
         """Of the flips."""
         return FlipLaw(self.instance.size, self.spread)
+
+    @property
+    def decided_by_flips(self) -> bool:
+        """They are."""
+        return True
+
+    @property
+    def varying(self) -> Ints:
+        """Columns that can change: all."""
+        return np.arange(self.instance.size)
 
     @cached_property
     def design(self) -> ProductDesign:
@@ -211,9 +231,14 @@ class ColumnChanges:
         return FlipLaw(len(self.varying), self.spread)
 
     @cached_property
-    def varying(self) -> tuple[int, ...]:
-        """Columns that can change: one literal each."""
-        return tuple(j for j, other in enumerate(self.others) if other.size)
+    def varying(self) -> Ints:
+        """Columns that can change, (d,): one literal each."""
+        return np.array([j for j, other in enumerate(self.others) if other.size], dtype=np.int64)
+
+    @cached_property
+    def decided_by_flips(self) -> bool:
+        """Whether every column has one other value at most."""
+        return all(np.unique(other).size <= 1 for other in self.others)
 
     @property
     def instance(self) -> Floats:

@@ -20,6 +20,8 @@ _KINDS: dict[str, tuple[str, type, str]] = {
     "row_converged": ("b", np.bool_, "truth values"),
 }
 _METHODS = ("exact", "sampled")
+# None where exact
+_OPTIONAL = ("shares", "share_errors", "surrogate_errors", "fidelity_errors")
 
 
 def stored(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -41,7 +43,16 @@ def stored(given: Mapping[str, Any]) -> dict[str, Any]:
     facts = plain_fact(given["provenance"], "provenance")
     if not isinstance(facts, dict):
         raise InputError(f"provenance is {facts!r}; give a dictionary")
-    return {**arrays, **_names(given, arrays["values"].shape), "provenance": facts}
+    certificates = _certificates(given["certificates"], len(arrays["values"]))
+    names = _names(given, arrays["values"].shape)
+    return {**arrays, **names, "provenance": facts, "certificates": certificates}
+
+
+def _certificates(given: Any, rows: int) -> tuple[Any, ...]:
+    """One mapping of plain facts a row, or none at all."""
+    if not len(given):
+        return ()
+    return tuple(plain_fact(one, "certificates") for one in _entries("certificates", given, rows))
 
 
 def _arrays(given: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
@@ -62,8 +73,13 @@ def _arrays(given: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
         "data": (n, d),
         "calls": (n,),
         "row_converged": (n,),
+        "shares": shape,
+        "share_errors": shape,
+        "surrogate_errors": (n, *k),
+        "fidelity_errors": (n, *k),
     }
-    arrays = {name: _array(name, given[name]) for name in shapes}
+    absent = {name for name in _OPTIONAL if given.get(name) is None}
+    arrays = {name: _array(name, given[name]) for name in shapes if name not in absent}
     for name, array in arrays.items():
         if array.shape != shapes[name]:
             raise InputError(

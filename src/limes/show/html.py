@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from limes.show.certificate import certificate_lines
 from limes.show.view import OutputView, largest_output, meaning, method_line, view_row
 from limes.show.wording import CONFIDENCE, count, difference, error, number, one_line, signed_column
 
@@ -95,12 +96,21 @@ def _row(explanation: Explanation, row: int) -> dict[str, Any]:
     return {
         "number": row,
         "warnings": view.warnings,
+        **_certificate(explanation, row),
         "summary": _summary(view.outputs[first], alone=len(view.outputs) == 1),
         "outputs": [
             _output(output, is_open=few or k == first, sampled=explanation.method == "sampled")
             for k, output in enumerate(view.outputs)
         ],
     }
+
+
+def _certificate(explanation: Explanation, row: int) -> dict[str, Any]:
+    """Rule and certificate of a sparse explanation, both empty of others."""
+    if not explanation.certificates:
+        return {"rule": "", "certificate": []}
+    facts = explanation.certificates[row]
+    return {"rule": facts["rule"], "certificate": certificate_lines(facts)}
 
 
 def _summary(output: OutputView, *, alone: bool) -> str:

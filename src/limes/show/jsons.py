@@ -26,8 +26,11 @@ FORMAT = "limes.explanation"
 VERSION = 1
 
 _SPECIAL = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
-_FULL = ("values", "standard_errors")
-_ONE_EACH_ROW = ("intercepts", "predictions", "surrogate_predictions", "fidelity")
+_FULL = ("values", "standard_errors", "shares", "share_errors")
+_ONE_EACH_ROW = (
+    *("intercepts", "predictions", "surrogate_predictions", "fidelity"),
+    *("surrogate_errors", "fidelity_errors"),
+)
 _HEAD = ("format", "version", "shape")
 
 
@@ -77,7 +80,7 @@ def _shaped(name: str, value: Any, shape: list[int]) -> Any:
     rows, features, *outputs = shape
     one_each_row = dict.fromkeys(_ONE_EACH_ROW, (rows, *outputs))
     shapes = {**dict.fromkeys(_FULL, tuple(shape)), **one_each_row, "data": (rows, features)}
-    if 0 not in shapes.get(name, ()):
+    if value is None or 0 not in shapes.get(name, ()):
         return value
     if np.size(value):
         raise ValueError(f"{name} has entries, but its shape is {shapes[name]}")

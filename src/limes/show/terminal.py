@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from limes.show.certificate import certificate_lines
 from limes.show.view import (
     Line,
     OutputView,
@@ -154,6 +155,8 @@ def _header(explanation: Explanation, view: RowView, columns: list[_Column]) -> 
     for output in (column.output for column in columns):
         missed = f", difference {difference(output.difference)}"
         yield Text.assemble((shorten(output.name, 30), "bold"), f": {headline(output)}{missed}")
+    if explanation.certificates:
+        yield Text(explanation.certificates[0]["rule"], style="bold")
     yield Text(method_line(explanation, view.calls), style="dim")
 
 
@@ -238,6 +241,10 @@ def _remarks(explanation: Explanation, view: RowView, columns: list[_Column]) ->
 
     for warning in view.warnings:
         yield Text(f"! {warning}", style="bold yellow")
+    for name, value, remark in certificate_lines(
+        explanation.certificates[0] if explanation.certificates else {}
+    ):
+        yield Text.assemble(f"{name} ", (value, "bold"), (f"  {remark}", "dim"))
     yield Text(f"coefficient: {meaning(explanation)}", style="dim")
     hidden = len(columns[0].lines) - MAX_FEATURES
     if hidden > 0:

@@ -22,15 +22,18 @@ class Solver:
         (problem, k) -> solution.
     needs
         The kind of problem: ``Population`` asks for g = E[s f] alone, ``Sample`` for rows and their answers.
+    options
+        Names of what ``solve`` takes besides.
     """
 
     solve: Callable[..., SparseSolution]
     needs: type[Population] | type[Sample]
+    options: tuple[str, ...] = ()
 
 
 SOLVERS: Mapping[str, Solver] = {
     "projection": Solver(projection, Population),
     "hard_thresholding": Solver(hard_thresholding, Sample),
-    "branch_and_bound": Solver(branch_and_bound, Sample),
+    "branch_and_bound": Solver(branch_and_bound, Sample, ("tolerance", "time_limit")),
     "convex": Solver(convex, Sample),
 }

@@ -1,0 +1,309 @@
+"""From a neighbourhood and a model to a sparse explanation and its certificate, row by row.
+
+Rows are drawn and the model asked (or read), its answers brought into [-1, 1], the sparse problem solved, and
+the solution judged on fresh rows that it has not seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
+
+import numpy as np
+
+from limes._arrays import Bools, Floats
+from limes.designs.literals import Neighbourhood
+from limes.exceptions import InputError
+from limes.expectations.concentration import bernstein_bound, theorem_accuracy, theorem_samples
+from limes.expectations.precision import Precision, precision
+from limes.pipeline import Expectation
+from limes.surrogates.solvers import SOLVERS
+from limes.surrogates.sparse import Population, Sample, SparseSolution
+
+# Rows handed to the model in one call
+_BATCH = 4096
+# How often Γ is estimated again with the last explanation as its control
+_ROUNDS = 2
+# What the paper's sample size is told for
+_ACCURACY = 0.1
+
+Ask = Callable[[Floats], Floats]
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Answers from low to high become -1 to 1."""
+
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, *answers: Floats) -> Scale:
+        """No change for answers in [-1, 1], else the range that was seen."""
+        low = min(float(part.min()) for part in answers)
+        high = max(float(part.max()) for part in answers)
+        if low >= -1.0 and high <= 1.0:
+            return cls(-1.0, 1.0)
+        return cls(low, high) if low < high else cls(low - 1.0, low + 1.0)
+
+    @property
+    def middle(self) -> float:
+        """What becomes 0."""
+        return 0.5 * (self.low + self.high)
+
+    @property
+    def half(self) -> float:
+        """What becomes a step of 1."""
+        return 0.5 * (self.high - self.low)
+
+    def inward(self, answers: Floats) -> Floats:
+        """Scale answers.
+
+        Raises
+        ------
+        InputError
+            If one lies outside.
+        """
+        scaled = (answers - self.middle) / self.half
+        if np.abs(scaled).max() > 1.0 + 1e-9:
+            worst = float(answers[np.argmax(np.abs(scaled))])
+            raise InputError(
+                f"the model answers {worst:g}, outside scale=({self.low:g}, {self.high:g}): widen it, or use "
+                "scale='auto'"
+            )
+        return np.asarray(np.clip(scaled, -1.0, 1.0))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How rows are explained; see ``SparseExplainer``.
+
+    ``sizes`` are the numbers of literals to try, one or all up to a largest; with ``error`` the first whose
+    bound ``certify`` is no larger is taken. ``scale=None`` finds one, for which ``seen`` are answers known
+    before.
+    """
+
+    solver: str
+    sizes: tuple[int, ...]
+    samples: int
+    fresh: int
+    confidence: float
+    seed: int
+    scale: Scale | None = None
+    seen: Floats | None = None
+    error: float | None = None
+    certify: str = "precision"
+    search: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """A solution with what fresh rows say of it; errors are of the scaled model."""
+
+    solution: SparseSolution
+    fidelity: float
+    fresh_fidelity: float
+    explained: float
+    precision: Precision
+    bounds: dict[str, float]
+    theory: dict[str, float]
+    standard_errors: Floats
+    scale: Scale
+    target: float
+    calls: int
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether the precision's bound says no more than that the model answers in [-1, 1]."""
+        return self.bounds["precision"] >= 1.0 + abs(self.target - self.scale.middle) / self.scale.half
+
+
+def explain_row(
+    near: Neighbourhood, ask: Ask, row: Floats, plan: Plan, expectation: Expectation | None
+) -> Judged:
+    """Explain the model at one row of its table; with an expectation, from its exact Γ.
+
+    Raises
+    ------
+    InputError
+        If a number of literals cannot be had, or the model leaves the scale that was given.
+    """
+    streams = np.random.SeedSequence([plan.seed, _fingerprint(row)]).spawn(3)
+    counted = _Counted(ask)
+    seen, fresh = (
+        _drawn(near, counted, rows, np.random.default_rng(stream))
+        for rows, stream in zip((plan.samples, plan.fresh), streams[:2], strict=True)
+    )
+    target = float(counted(row[None, :])[0])
+    known = (np.array([target]), seen.values, fresh.values)
+    scale = plan.scale or Scale.of(*known, *([] if plan.seen is None else [plan.seen]))
+    task = _Task(near, seen.scaled(scale), fresh.scaled(scale), float(scale.inward(known[0])[0]), plan)
+    given = None if expectation is None else _exact(near, expectation, row, scale, task)
+    for step, k in enumerate(plan.sizes, start=1):
+        solution = task.solved(k, given)
+        # each size that is tried may go wrong: together they do no more often than one alone
+        risk = (1.0 - plan.confidence) / (1 if plan.error is None else step * (step + 1))
+        # the same fresh draws for every size
+        rng = np.random.default_rng(streams[2])
+        judged = _judged(task, solution, counted, scale, risk=risk, rng=rng, exact=given is not None)
+        if plan.error is not None and judged.bounds[plan.certify] <= plan.error:
+            break
+    return judged
+
+
+class _Counted:
+    """Asks in batches, and counts."""
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+        self.calls = 0
+
+    def __call__(self, x: Floats) -> Floats:
+        self.calls += len(x)
+        return np.concatenate([self._ask(x[i : i + _BATCH]) for i in range(0, len(x), _BATCH)])
+
+
+@dataclass(frozen=True, eq=False)
+class _Drawn:
+    """Flips of some rows, and the model's answers there."""
+
+    flips: Bools
+    values: Floats
+
+    def scaled(self, scale: Scale) -> _Drawn:
+        return _Drawn(self.flips, scale.inward(self.values))
+
+    @cached_property
+    def signs(self) -> Floats:
+        """Signs s = z∘x, (m, d)."""
+        return np.asarray(1.0 - 2.0 * self.flips, dtype=np.float64)
+
+    def errors(self, u: Floats) -> Floats:
+        """w·z - f(z), (m,)."""
+        support = np.flatnonzero(u)
+        return (1.0 - 2.0 * self.flips[:, support]) @ u[support] - self.values
+
+    def covariance(self, residual: Floats) -> Floats:
+        """Mean of s_j (residual - its mean), (d,)."""
+        centred = residual - residual.mean()
+        # the centred residual adds up to 0, so that constants of s do not count: s is -2 where it flips
+        return np.asarray(-2.0 * _weighted_counts(self.flips, centred) / residual.size)
+
+
+def _weighted_counts(flips: Bools, weights: Floats) -> Floats:
+    """Sum of the weights of the rows in which each literal flips, (d,)."""
+    found, step = np.zeros(flips.shape[1]), max(1, 2**18 // flips.shape[1])
+    for start in range(0, len(flips), step):
+        found += weights[start : start + step] @ flips[start : start + step]
+    return found
+
+
+def _drawn(near: Neighbourhood, ask: Ask, rows: int, rng: np.random.Generator) -> _Drawn:
+    flips = near.law.flips(rng, rows)
+    return _Drawn(flips, ask(near.rows(flips, rng)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """One row's rows and answers, scaled."""
+
+    near: Neighbourhood
+    seen: _Drawn
+    fresh: _Drawn
+    target: float
+    plan: Plan
+
+    def solved(self, k: int, given: Population | None) -> SparseSolution:
+        """Hand the solver the problem that it needs."""
+        solver = SOLVERS[self.plan.solver]
+        if solver.needs is Sample:
+            sample = Sample(self.near.instance, self.target, self.seen.signs, self.seen.values)
+            return solver.solve(sample, k, **dict(self.plan.search))
+        if given is not None:
+            return solver.solve(given, k)
+        u = np.zeros(self.near.law.size)
+        for _ in range(_ROUNDS):
+            found = solver.solve(self.population(u), k)
+            u = found.w * self.near.instance
+        return found
+
+    def population(self, control: Floats) -> Population:
+        """Γ estimated: exactly for the control's linear part, from the sample for what it leaves."""
+        law, values = self.near.law, self.seen.values
+        left = -self.seen.errors(control)
+        gamma = law.variance * control + self.seen.covariance(left)
+        return Population(
+            self.near.instance, self.target, law, gamma, float(values.mean()), float(values.var())
+        )
+
+
+def _exact(
+    near: Neighbourhood, expectation: Expectation, row: Floats, scale: Scale, task: _Task
+) -> Population:
+    """Γ of the readable model. z = (1 + s)/2, so that Cov(s, f) is twice Cov(z, f)."""
+    moments = expectation.moments(near.design, row)
+    gamma = 2.0 * moments.gamma[near.varying] / scale.half
+    mean = (float(moments.mean) - scale.middle) / scale.half
+    return Population(near.instance, task.target, near.law, gamma, mean, float(task.seen.values.var()))
+
+
+def _judged(
+    task: _Task,
+    solution: SparseSolution,
+    ask: _Counted,
+    scale: Scale,
+    *,
+    risk: float,
+    rng: np.random.Generator,
+    exact: bool,
+) -> Judged:
+    near, target, u = task.near, task.target, solution.w * task.near.instance
+    squares, law = task.fresh.errors(u) ** 2, near.law
+    found = precision(near, lambda x: scale.inward(ask(x)), u, target, draws=task.plan.fresh, rng=rng)
+    variance = float(task.fresh.values.var())
+    return Judged(
+        solution=solution,
+        fidelity=float((task.seen.errors(u) ** 2).mean()),
+        fresh_fidelity=float(squares.mean()),
+        explained=1.0 - float(squares.mean()) / variance if variance > 0 else np.nan,
+        precision=found,
+        bounds=_bounds(squares, found, u, target, risk),
+        theory={
+            "accuracy": theorem_accuracy(task.plan.samples, law.size, solution.support.size, risk),
+            "samples_for_0.1": theorem_samples(_ACCURACY, law.size, solution.support.size, risk),
+        },
+        standard_errors=np.zeros(law.size) if exact else _standard_errors(task.seen, u, law.variance),
+        scale=scale,
+        target=target * scale.half + scale.middle,
+        calls=ask.calls,
+    )
+
+
+def _bounds(squares: Floats, found: Precision, u: Floats, target: float, risk: float) -> dict[str, float]:
+    """Half of the risk for each of the two that are sampled."""
+    largest = 1.0 + abs(target)
+    fidelity = bernstein_bound(squares, largest=(np.abs(u).sum() + 1.0) ** 2, risk=risk / 2)
+    direct = found.value
+    if found.draws.size:
+        direct = bernstein_bound(found.draws, largest=largest, risk=risk / 2)
+    through = min(largest, float(np.sqrt(fidelity / found.coincidence)))
+    return {"fidelity": fidelity, "precision": direct, "precision_from_fidelity": through}
+
+
+def _standard_errors(seen: _Drawn, u: Floats, variance: float) -> Floats:
+    """Of the coefficients, their support taken as given: residual times (s - mean of s on it)/a, averaged."""
+    support, errors = np.flatnonzero(u), np.zeros(u.size)
+    if not support.size:
+        return errors
+    signs = 1.0 - 2.0 * seen.flips[:, support]
+    influence = seen.errors(u)[:, None] * (signs - signs.mean(axis=1, keepdims=True)) / variance
+    errors[support] = influence.std(axis=0) / np.sqrt(len(influence))
+    return errors
+
+
+def _fingerprint(row: Floats) -> int:
+    """A number that depends on the row's values alone: not on its place in a batch."""
+    canonical = np.where(np.isnan(row), np.nan, row + 0.0)  # one NaN, one zero
+    return int.from_bytes(blake2b(canonical.tobytes(), digest_size=16).digest(), "little")

@@ -1,0 +1,126 @@
+"""The precision error against enumeration, and bounds against the truth."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+import oracle
+from limes.designs.literals import LiteralFlips
+from limes.exceptions import InputError
+from limes.expectations.concentration import bernstein_bound, theorem_accuracy, theorem_samples
+from limes.expectations.precision import precision, zero_sum_sets
+
+
+def enumerated(predict, instance, spread, w, target):
+    """P(w), F(w) and Pr[w·z = w·x] over all rows, by their definitions."""
+    d = instance.size
+    rows = 1.0 - 2.0 * ((np.arange(2**d)[:, None] >> np.arange(d)) & 1)
+    weight = np.exp(-spread * (rows != instance).sum(axis=1))
+    weight /= weight.sum()
+    values = predict(rows)
+    aligned = np.abs(rows @ w - instance @ w) <= 1e-9 * np.abs(w).sum()
+    coincidence = weight[aligned].sum()
+    error = weight[aligned] @ np.abs(values[aligned] - target) / coincidence
+    return error, weight @ (rows @ w - values) ** 2, coincidence
+
+
+def bent(d, seed=0):
+    rng = np.random.default_rng(seed)
+    weights = rng.normal(size=(d, 3)) / np.sqrt(d)
+    return lambda rows: np.tanh(rows @ weights).mean(axis=1)
+
+
+def ask(near, predict, w, **options):
+    target = float(predict(near.instance[None])[0])
+    u = w * near.instance
+    found = precision(near, predict, u, target, rng=np.random.default_rng(0), **{"draws": 1000, **options})
+    return found, target
+
+
+@pytest.mark.parametrize("weights", [[0.3, -0.1, 0.25], [0.2, -0.2, 0.1], [0.1, 0.1, -0.2]])
+def test_precision_is_that_of_all_rows(weights):
+    rng = np.random.default_rng(1)
+    instance, w = rng.choice([-1.0, 1.0], 20), np.zeros(20)
+    w[[2, 5, 11]] = weights
+    w[[0, 1, 3, 4]] = 0.05, 0.07, 0.011, 0.013
+    near = LiteralFlips(instance, 1.0)
+    found, target = ask(near, bent(20), w)
+    expected, _, coincidence = enumerated(bent(20), instance, 1.0, w, target)
+    assert found.error == 0.0
+    assert found.value == pytest.approx(expected, rel=oracle.EXACT)
+    assert found.coincidence == pytest.approx(coincidence, rel=oracle.EXACT)
+
+
+def test_sampled_precision_agrees_with_enumeration():
+    near, w = LiteralFlips(np.ones(12), 0.5), np.zeros(12)
+    w[:3] = 0.2, -0.2, 0.4
+    exact, _ = ask(near, bent(12), w)
+    sampled, _ = ask(near, bent(12), w, draws=20_000, exact_literals=0)
+    assert sampled.error > 0.0
+    assert abs(sampled.value - exact.value) < oracle.Z_LIMIT * sampled.error
+    assert sampled.coincidence == pytest.approx(exact.coincidence, rel=oracle.ROUNDING)
+
+
+def test_the_papers_lemma_1_is_false_and_the_mended_bound_holds():
+    """f = w·z except where z_0 = z_1 = 1: there it is ½ or -1, as z_2 says."""
+
+    def predict(rows):
+        both = (rows[:, 0] > 0) & (rows[:, 1] > 0)
+        return np.where(both, np.where(rows[:, 2] > 0, 0.5, -1.0), 0.25 * rows[:, 0] + 0.25 * rows[:, 1])
+
+    w, near = np.array([0.25, 0.25, 0.0]), LiteralFlips(np.ones(3), 0.0)
+    found, target = ask(near, predict, w)
+    _, fidelity, coincidence = enumerated(predict, np.ones(3), 0.0, w, target)
+    assert found.value == pytest.approx(0.75)
+    assert np.sqrt(fidelity) == pytest.approx(0.530, abs=1e-3)
+    assert found.value > np.sqrt(fidelity)  # the lemma says otherwise
+    assert found.value <= np.sqrt(fidelity / coincidence)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_mended_bound_holds_for_any_weights(seed):
+    rng = np.random.default_rng(seed)
+    instance, predict = rng.choice([-1.0, 1.0], 8), bent(8, seed)
+    w = np.where(rng.random(8) < 0.5, rng.integers(-2, 3, 8) / 4, 0.0)
+    target = float(predict(instance[None])[0])
+    w[0] += (target - w @ instance) * instance[0]  # on the hyperplane
+    near = LiteralFlips(instance, float(rng.choice([0.0, 1.0])))
+    found, _ = ask(near, predict, w)
+    _, fidelity, coincidence = enumerated(predict, instance, near.spread, w, target)
+    assert found.value <= np.sqrt(fidelity / coincidence) * (1 + oracle.EXACT)
+    assert coincidence >= (1 - near.law.flip) ** np.count_nonzero(w) * (1 - oracle.EXACT)
+
+
+def test_zero_sum_sets_are_all_there_are():
+    u = np.array([0.2, -0.2, 0.3, -0.1])
+    expected = {s for s in product([False, True], repeat=4) if abs(np.array(s) @ u) < 1e-12}
+    assert {tuple(s) for s in zero_sum_sets(u).tolist()} == expected
+
+
+def test_too_many_literals_are_refused():
+    with pytest.raises(InputError, match="at most 20"):
+        zero_sum_sets(np.ones(21))
+
+
+@pytest.mark.parametrize("size", [20, 200])
+def test_the_bernstein_bound_covers(size):
+    rng, covered = np.random.default_rng(0), 0
+    for _ in range(400):
+        values = rng.beta(0.5, 2.0, size)
+        covered += bernstein_bound(values, largest=1.0, risk=0.1) >= 0.2
+    assert covered >= 0.9 * 400
+
+
+def test_a_bound_needs_two_rows_and_never_exceeds_the_range():
+    with pytest.raises(InputError, match="two fresh rows"):
+        bernstein_bound(np.array([0.5]), largest=1.0, risk=0.05)
+    assert bernstein_bound(np.array([0.5, 0.6]), largest=1.0, risk=0.05) == 1.0
+
+
+def test_the_theorems_sample_size_and_accuracy_are_inverse():
+    m = theorem_samples(0.1, 100, 7, 0.05)
+    assert m == np.ceil((32 * np.log(200) + 8 * np.log(40)) * 64 / 0.1**4)
+    assert theorem_accuracy(int(m), 100, 7, 0.05) == pytest.approx(0.1)

@@ -1,0 +1,274 @@
+"""Sparse explanations end to end: consistency, certificates that hold, doors, bad input."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.linear_model import LinearRegression
+from sklearn.neural_network import MLPRegressor
+
+import limes
+import oracle
+from limes.exceptions import InputError, ModelError, NotReadableError, UnknownOptionError
+from limes.surrogates.solvers import SOLVERS
+
+
+def bent(d, seed=0):
+    rng = np.random.default_rng(seed)
+    weights = rng.normal(size=(d, 3)) / np.sqrt(d)
+    return lambda rows: np.tanh(rows @ weights).mean(axis=1)
+
+
+def signs(n, d, seed=0):
+    return np.random.default_rng(seed).choice([-1.0, 1.0], (n, d))
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_weights_add_up_to_the_prediction(solver):
+    if solver == "convex":
+        pytest.importorskip("cvxpy")
+    model, rows = bent(15), signs(3, 15)
+    explanation = limes.SparseExplainer(model, k=4, solver=solver)(rows, progress=False)
+    assert (explanation.values * rows).sum(axis=1) == pytest.approx(model(rows), abs=1e-9)
+    assert explanation.surrogate_predictions == pytest.approx(explanation.predictions, abs=1e-9)
+    if solver != "convex":
+        assert (np.count_nonzero(explanation.values, axis=1) <= 4).all()
+
+
+def test_a_readable_model_over_literals_is_explained_exactly():
+    x = signs(200, 8)
+    model = RandomForestRegressor(5, random_state=0).fit(x, bent(8)(x))
+    explanation = limes.SparseExplainer(model, k=3)(x[:1])
+    assert explanation.method == "exact"
+    assert (explanation.standard_errors == 0).all()
+    # against all rows, by the definition
+    rows = 1.0 - 2.0 * ((np.arange(2**8)[:, None] >> np.arange(8)) & 1)
+    weight = np.exp(-1.0 * (rows != x[0]).sum(axis=1))
+    values = model.predict(rows)
+
+    def loss(w):
+        return weight @ (rows @ w - values) ** 2 / weight.sum()
+
+    found = explanation.values[0]
+    for other in (
+        limes.SparseExplainer(model, k=3, solver="branch_and_bound", rng=s)(x[:1]) for s in range(5)
+    ):
+        assert loss(found) <= loss(other.values[0]) * (1 + oracle.EXACT)
+
+
+def test_bounds_hold_as_often_as_they_say():
+    """300 seeds against all rows: every bound of the certificate at once."""
+    d, model, x = 10, bent(10, 3), np.ones((1, 10))
+    rows = 1.0 - 2.0 * ((np.arange(2**d)[:, None] >> np.arange(d)) & 1)
+    weight = np.exp(-1.0 * (rows < 0).sum(axis=1))
+    weight /= weight.sum()
+    values, target, held, sharp = model(rows), float(model(x)[0]), 0, 0
+    for seed in range(300):
+        explainer = limes.SparseExplainer(model, k=3, samples=200, confidence=0.8, rng=seed)
+        explanation = explainer(x)
+        w, told = explanation.values[0], explanation.certificate
+        fidelity = weight @ (rows @ w - values) ** 2
+        aligned = np.abs(rows @ w - x[0] @ w) < 1e-9
+        error = weight[aligned] @ np.abs(values - target)[aligned] / weight[aligned].sum()
+        held += fidelity <= told.bounds["fidelity"] and error <= told.bounds["precision"] * (1 + 1e-9)
+        sharp += told.precision == pytest.approx(error)
+        assert error <= told.bounds["precision_from_fidelity"] or fidelity > told.bounds["fidelity"]
+    assert held >= 0.8 * 300
+    assert sharp == 300  # few literals are free: precision is exact
+
+
+def test_a_rows_result_depends_on_seed_and_row_alone():
+    model, rows = bent(12), signs(4, 12)
+    explainer = limes.SparseExplainer(model, k=3, rng=7)
+    whole, alone = explainer(rows, progress=False), explainer(rows[2:3])
+    assert np.array_equal(whole.values[2], alone.values[0])
+    assert whole.certificates[2] == alone.certificates[0]
+    other = limes.SparseExplainer(model, k=3, rng=8)(rows[2:3])
+    assert not np.array_equal(other.values, alone.values)
+
+
+def test_error_bars_of_sampled_weights_cover():
+    """A model whose support is plain: its weights are those of the exact explanation, within the bars."""
+    x, beta = np.ones((1, 6)), np.array([0.4, -0.3, 0.2, 0.0, 0.0, 0.0])
+
+    def model(rows):
+        return rows @ beta + 0.1 * rows[:, 3] * rows[:, 4]
+
+    exact = limes.SparseExplainer(model, k=3, samples=200_000, rng=1)(x).values[0]
+    scores = []
+    for seed in range(100):
+        found = limes.SparseExplainer(model, k=3, samples=500, rng=seed)(x)
+        on = found.values[0] != 0
+        assert np.array_equal(on, exact != 0)
+        scores.append((found.values[0, on] - exact[on]) / found.standard_errors[0, on])
+    covered = (np.abs(scores) < 1.96).mean()
+    assert covered >= 0.9
+    assert 0.7 < np.std(scores) < 1.3
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"income": rng.normal(60, 20, 300), "debt": rng.random(300)})
+    frame["proof"] = rng.choice(["yes", "no"], 300)
+    return frame
+
+
+def score(frame):
+    return 30.0 * (frame.income > 62) - 20.0 * (frame.debt > 0.5) + 5.0 * (frame.proof == "yes")
+
+
+def test_columns_of_a_table_keep_rows_possible(table):
+    literals = limes.Literals.fit(table)
+    seen = []
+
+    def model(frame):
+        seen.append(frame)
+        return score(frame).to_numpy()
+
+    explanation = limes.SparseExplainer(model, literals=literals, k=2)(table.iloc[[0]])
+    assert all(set(frame.proof.unique()) <= {"yes", "no"} for frame in seen)
+    assert explanation.feature_names == ("income", "debt", "proof")
+    assert explanation.intercepts[0] + explanation.values[0].sum() == pytest.approx(
+        score(table.iloc[[0]]).iloc[0]
+    )
+    low, high = explanation.certificate.scale
+    assert low == pytest.approx(-20.0)
+    assert high == pytest.approx(35.0)
+    assert "proof" not in explanation.rule()
+    assert "output = " in explanation.rule()
+
+
+def test_a_readable_model_of_a_table_is_explained_exactly(table):
+    x = table[["income", "debt"]]
+    model = LinearRegression().fit(x, score(table))
+    literals = limes.Literals.fit(x)
+    explanation = limes.SparseExplainer(model, literals=literals, k=2)(x.iloc[[3]])
+    assert explanation.method == "exact"
+    # a linear model: half of what a column's mean elsewhere differs by, less the common shift
+    row = literals.table.encode(x.iloc[[3]])[0]
+    near = literals.changes(row, 1.0)
+    slopes = 0.5 * model.coef_ * (row - [other.mean() for other in near.others])
+    middle = explanation.intercepts[0]
+    expected = slopes - (slopes.sum() - (explanation.predictions[0] - middle)) / 2
+    assert explanation.values[0] == pytest.approx(expected, rel=1e-9)
+
+
+def test_literals_of_a_table_may_flip_on_their_own(table):
+    literals = limes.Literals.fit(table)
+    x = literals.transform(table)
+    model = MLPRegressor(hidden_layer_sizes=(8,), max_iter=2000, random_state=0).fit(x, score(table) / 40)
+    explainer = limes.SparseExplainer(model, literals=literals, neighbourhood="flips", k=3, scale=(-5, 5))
+    explanation = explainer(table.iloc[[0]])
+    assert explanation.feature_names == literals.names
+    assert (explanation.values[0] * x[0]).sum() == pytest.approx(model.predict(x[:1])[0])
+    assert explanation.certificate.scale == (-5.0, 5.0)
+
+
+def test_of_two_classes_the_second_is_explained(table):
+    x = table[["income", "debt"]]
+    model = RandomForestClassifier(5, max_depth=3, random_state=0).fit(x, score(table) > 10)
+    explanation = limes.SparseExplainer(model, literals=limes.Literals.fit(x), k=1)(x.iloc[[0]])
+    assert explanation.output_names == ("True",)
+    assert explanation.predictions[0] == pytest.approx(model.predict_proba(x.iloc[[0]])[0, 1])
+    chosen = limes.SparseExplainer(model, literals=limes.Literals.fit(x), k=1, output="False")(x.iloc[[0]])
+    assert chosen.predictions[0] == pytest.approx(1 - explanation.predictions[0])
+
+
+def test_of_more_outputs_one_must_be_chosen():
+    explainer = limes.SparseExplainer(lambda x: np.stack([x[:, 0]] * 3, axis=1), k=1)
+    with pytest.raises(InputError, match="output="):
+        explainer(signs(1, 3))
+
+
+def test_the_smallest_explanation_meets_the_error():
+    model, x = lambda rows: 0.5 * rows[:, 0] + 0.3 * rows[:, 1] + 0.01 * rows[:, 2], signs(1, 6)
+    explanation = limes.SparseExplainer(model, k="smallest", error=0.05)(x)
+    assert np.count_nonzero(explanation.values) == 2
+    assert explanation.certificate.bounds["precision"] <= 0.05
+    assert explanation.converged
+    hopeless = limes.SparseExplainer(bent(4), k="smallest", error=1e-9, certify="fidelity", samples=50)(
+        signs(1, 4)
+    )
+    assert not hopeless.converged
+    assert "longest that was tried" in hopeless.warnings[-1]
+
+
+def test_too_few_rows_for_a_certificate_are_told():
+    explanation = limes.SparseExplainer(bent(30), k=3, fresh=5)(signs(1, 30))
+    assert "too few for a certificate" in explanation.warnings[0]
+
+
+def test_it_goes_through_json_pictures_and_pages():
+    explanation = limes.SparseExplainer(bent(10), k=3)(signs(2, 10), progress=False)
+    again = limes.Explanation.from_json(explanation.to_json())
+    assert again[1].certificate == explanation[1].certificate
+    assert again.rule(0) == explanation[0].rule()
+    page = explanation.to_html()
+    assert "certificate" in page
+    assert "precision error" in page
+    assert "fidelity error" in str(explanation[0])
+    with pytest.raises(InputError, match="choose one"):
+        explanation.rule()
+
+
+def test_other_explanations_have_no_certificate():
+    x = signs(50, 3)
+    explanation = limes.TabularExplainer(LinearRegression().fit(x, x[:, 0]), x)(x[:1])
+    with pytest.raises(InputError, match="SparseExplainer"):
+        explanation.certificate  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("options", "rows", "message"),
+    [
+        ({"k": 0}, [[1, -1]], "k must be"),
+        ({"k": 3}, [[1, -1]], "k=3 literals are asked for, but there are 2"),
+        ({"k": "few"}, [[1, -1]], "'smallest'"),
+        ({"k": "smallest"}, [[1, -1]], "needs error"),
+        ({"k": 1, "error": 0.1}, [[1, -1]], "goes with"),
+        ({"k": 1}, [[1, 0]], "literal 1 of the instance"),
+        ({"k": 1}, [["a", "b"]], "rows must be numbers"),
+        ({"k": 1, "spread": -1.0}, [[1, -1]], "spread"),
+        ({"k": 1, "scale": None}, [[1, -1]], "outside scale"),
+        ({"k": 1, "scale": (1, 0)}, [[1, -1]], "low < high"),
+        ({"k": 1, "confidence": 1.0}, [[1, -1]], "confidence"),
+        ({"k": 1, "solver": "projektion"}, [[1, -1]], "did you mean 'projection'"),
+        ({"k": 1, "neighbourhood": "columns"}, [[1, -1]], "needs literals"),
+        ({"k": 1, "samples": 0}, [[1, -1]], "samples"),
+        ({"k": 1, "literals": "bins"}, [[1, -1]], "limes.Literals.fit"),
+        ({"k": 1, "method": "exact", "solver": "branch_and_bound"}, [[1, -1]], "goes with solver"),
+    ],
+)
+def test_bad_input_is_refused(options, rows, message):
+    with pytest.raises(InputError, match=message):
+        limes.SparseExplainer(lambda x: 5.0 * x[:, 0], **options)(rows)
+
+
+def test_unknown_options_and_unreadable_models_are_refused():
+    with pytest.raises(UnknownOptionError, match="did you mean 'spread'"):
+        limes.SparseExplainer(bent(3), spred=1.0)
+    with pytest.raises(NotReadableError, match="can be read"):
+        limes.SparseExplainer(bent(3), method="exact")
+
+
+def test_a_model_that_fails_midway_says_so():
+    calls = []
+
+    def model(rows):
+        calls.append(len(rows))
+        if len(calls) > 1:
+            raise RuntimeError("out of memory")
+        return rows[:, 0]
+
+    with pytest.raises(ModelError, match="out of memory"):
+        limes.SparseExplainer(model, k=1)(signs(1, 3))
+
+
+def test_a_constant_model_has_constant_explanations():
+    explanation = limes.SparseExplainer(lambda x: np.full(len(x), 0.5), k=2)(signs(1, 4))
+    assert (explanation.values * explanation.data).sum() == pytest.approx(0.5)
+    beyond = limes.SparseExplainer(lambda x: np.full(len(x), 70.0), k=2)(signs(1, 4))
+    assert beyond.surrogate_predictions == pytest.approx([70.0])
