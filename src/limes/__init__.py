@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 _HOME = {
     "Explanation": "limes.explanation",
     "Literals": "limes.explainers.literals",
+    "MapleExplainer": "limes.explainers.maple",
     "SparseExplainer": "limes.explainers.sparse",
     "Surrogate": "limes.surrogates.surrogate",
     "TabularExplainer": "limes.explainers.tabular",
@@ -27,6 +28,7 @@ __all__ = ["__version__", *sorted(_HOME)]
 if TYPE_CHECKING:
     from limes import designs, exceptions, models
     from limes.explainers.literals import Literals
+    from limes.explainers.maple import MapleExplainer
     from limes.explainers.sparse import SparseExplainer
     from limes.explainers.tabular import TabularExplainer
     from limes.explanation import Explanation

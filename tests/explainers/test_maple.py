@@ -1,0 +1,100 @@
+"""MAPLE: weights by their definition, prefixes against refitting."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import Ridge
+
+import limes
+import oracle
+from limes.exceptions import InputError, UnknownOptionError
+from limes.surrogates.prefix_ridge import WeightedMoments
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return np.random.default_rng(0).normal(size=(240, 4))
+
+
+def curved(x):
+    return np.sin(x[:, 1]) + 0.3 * x[:, 3] ** 2
+
+
+@pytest.fixture(scope="module")
+def explainer(rows):
+    return limes.MapleExplainer(curved, rows, trees=30, rng=1)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_every_prefix_is_the_ridge_fit_of_its_features(seed):
+    rng = np.random.default_rng(seed)
+    x, y, at = rng.normal(size=(60, 5)), rng.normal(size=60), rng.normal(size=5)
+    weights = np.where(rng.random(60) < 0.3, 0.0, rng.random(60))
+    weights /= weights.sum()
+    moments = WeightedMoments.of(x, y, weights, 0.01)
+    found = moments.prefix_predictions(at)
+    assert found[0] == pytest.approx(weights @ y)
+    for kept in range(1, 6):
+        fit = Ridge(alpha=0.01).fit(x[:, :kept], y, sample_weight=weights)
+        assert found[kept] == pytest.approx(fit.predict(at[None, :kept])[0], rel=oracle.EXACT)
+        coef, intercept = moments.coefficients(kept)
+        assert coef[:kept] == pytest.approx(fit.coef_, rel=oracle.EXACT)
+        assert intercept == pytest.approx(fit.intercept_, rel=oracle.EXACT)
+
+
+def test_weights_are_shares_of_common_leaves(explainer, rows):
+    found = explainer.weights(rows[:3])
+    assert found.sum(axis=1) == pytest.approx(np.ones(3))
+    expected = np.zeros_like(found)
+    for tree in explainer._forest.estimators_:
+        known = tree.apply(explainer._rows.astype(np.float32))
+        for i, leaf in enumerate(tree.apply(rows[:3].astype(np.float32))):
+            expected[i] += (known == leaf) / (known == leaf).sum() / 30
+    assert found == pytest.approx(expected, rel=oracle.ROUNDING)
+
+
+def test_a_linear_model_explains_itself(rows):
+    model = lambda x: 2.0 * x[:, 0] - x[:, 2] + 0.5  # noqa: E731
+    explanation = limes.MapleExplainer(model, rows, trees=20, ridge=0.0)(rows[:2])
+    assert explanation.values == pytest.approx(np.tile([2.0, 0.0, -1.0, 0.0], (2, 1)), abs=1e-6)
+    assert explanation.surrogate_predictions == pytest.approx(explanation.predictions)
+    assert explanation.fidelity == pytest.approx([1.0, 1.0])
+
+
+def test_it_follows_the_curve(explainer, rows):
+    explanation = explainer(rows[:40])
+    error = np.abs(explanation.local_errors) if hasattr(explanation, "local_errors") else np.abs(
+        explanation.predictions - explanation.surrogate_predictions
+    )  # fmt: skip
+    assert np.median(error) < 0.15
+    assert explainer.kept >= 2
+    assert explanation.values[:, 1] @ np.cos(rows[:40, 1]) > 0
+    assert "ridge" in str(explanation)
+
+
+def test_it_is_deterministic_and_takes_tables(rows):
+    frame = pd.DataFrame(rows, columns=list("abcd"))
+    model = lambda t: curved(t.to_numpy())  # noqa: E731
+    one, two = (limes.MapleExplainer(model, frame, trees=10, rng=3)(frame.iloc[:2]) for _ in range(2))
+    assert np.array_equal(one.values, two.values)
+    assert one.feature_names == ("a", "b", "c", "d")
+
+
+@pytest.mark.parametrize(
+    ("background", "message"),
+    [
+        (pd.DataFrame({"a": ["u", "v"] * 10}), "'a' is no number"),
+        (np.array([[1.0], [np.nan]] * 10), "missing values"),
+        (np.ones((3, 2)), "8 background rows"),
+    ],
+)
+def test_bad_backgrounds_are_refused(background, message):
+    with pytest.raises(InputError, match=message):
+        limes.MapleExplainer(lambda x: x[:, 0], background)
+
+
+def test_unknown_options_are_refused(rows):
+    with pytest.raises(UnknownOptionError, match="trees"):
+        limes.MapleExplainer(curved, rows, tree=3)
