@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.installed
 # Numerical libraries start a thread a core; pytest-xdist already starts a process a core.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test lint bench test-browser clean
+.PHONY: demo test lint bench papers test-browser clean
 
 demo: $(INSTALLED)
 	$(BIN)/limes demo
@@ -27,6 +27,10 @@ lint: $(INSTALLED)
 
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks
+
+papers: $(INSTALLED)
+	$(BIN)/python papers/koriche-2025/run.py
+	$(BIN)/python papers/koriche-2025/report.py
 
 clean:
 	rm -rf $(VENV)

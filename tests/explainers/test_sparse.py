@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -272,3 +275,11 @@ def test_a_constant_model_has_constant_explanations():
     assert (explanation.values * explanation.data).sum() == pytest.approx(0.5)
     beyond = limes.SparseExplainer(lambda x: np.full(len(x), 70.0), k=2)(signs(1, 4))
     assert beyond.surrogate_predictions == pytest.approx([70.0])
+
+
+def test_the_explainer_classes_need_no_heavy_library():
+    heavy = ("numba", "matplotlib", "pandas", "sklearn", "jinja2", "rich", "cvxpy", "lime", "shap")
+    names = "limes.SparseExplainer; limes.Literals; limes.MapleExplainer"
+    code = f"import limes, sys; {names}; print([m for m in {heavy} if m in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
