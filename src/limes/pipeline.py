@@ -12,17 +12,15 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints, distinct_rows
+from limes.designs.exchangeable import ExchangeableDesign
 from limes.designs.features import FeatureTable, stacked_features, taken, weighted_sum
 from limes.designs.product import ProductDesign, ProductFamily
-from limes.exceptions import InputError, NotReadableError
-from limes.expectations.combined import CombinedExpectation
-from limes.expectations.exact import ExactExpectation
+from limes.exceptions import NotReadableError
+from limes.expectations.choice import exact_expectation as exact_expectation  # explainers choose with it too
 from limes.expectations.forest import ForestExpectation
 from limes.expectations.moments import Moments, joined, stacked
 from limes.expectations.sampled import SampledExpectation
-from limes.models.combination import Combination
-from limes.models.reductions import BlackBox, Form, Reducible
-from limes.models.trees import Forest
+from limes.models.reductions import BlackBox, Form
 from limes.surrogates.least_squares import least_squares
 from limes.surrogates.ridge import ridge
 from limes.surrogates.surrogate import Surrogate
@@ -48,7 +46,7 @@ class Expectation(Protocol):
         ...
 
 
-def limit(design: ProductDesign, form: Form) -> Surrogate:
+def limit(design: ProductDesign | ExchangeableDesign, form: Form) -> Surrogate:
     """Compute what LIME converges to when its sample grows, exactly.
 
     β = Σ⁻¹Γ with Σ from the design and Γ from the form; intercept = E_w f - Σ α_j β_j.
@@ -56,9 +54,9 @@ def limit(design: ProductDesign, form: Form) -> Surrogate:
     Parameters
     ----------
     design
-        A :class:`limes.designs.ProductDesign`.
+        A :class:`limes.designs.ProductDesign` or :class:`limes.designs.ExchangeableDesign`.
     form
-        A form of :mod:`limes.models.forms`.
+        A form of :mod:`limes.models.forms`: over columns for the one, over words for the other.
 
     Returns
     -------
@@ -70,11 +68,11 @@ def limit(design: ProductDesign, form: Form) -> Surrogate:
     NotReadableError
         If the form is a black box.
     InputError
-        If design and form have different numbers of columns.
+        If design and form have different numbers of columns, or do not go together.
 
     References
     ----------
-    Garreau & von Luxburg 2022, Theorem 1.
+    Garreau & von Luxburg 2022, Theorem 1; Mardaoui & Garreau 2021, Proposition 2.
 
     Examples
     --------
@@ -87,7 +85,7 @@ def limit(design: ProductDesign, form: Form) -> Surrogate:
     """
     if isinstance(form, BlackBox):
         raise NotReadableError(f"a black box has no exact limit: {form.reason}")
-    return least_squares(design, exact_expectation(form).moments(design))
+    return least_squares(design, exact_expectation(form, type(design)).moments(design))
 
 
 @dataclass(frozen=True)
@@ -97,18 +95,6 @@ class Sampling:
     max_calls: int
     tolerance: float | None
     seed: int
-
-
-def exact_expectation(form: Form) -> ExactExpectation | CombinedExpectation | ForestExpectation:
-    """The exact expectation of a form, by its type."""
-    if isinstance(form, Forest):
-        return ForestExpectation(form)
-    if isinstance(form, Combination):
-        parts = [exact_expectation(part) for part in form.parts]
-        return CombinedExpectation(parts, form.weights, form.intercept)
-    if not isinstance(form, Reducible):
-        raise InputError(f"expected a form of limes.models.forms, got {type(form).__name__}")
-    return ExactExpectation(form)
 
 
 def expectation_of(

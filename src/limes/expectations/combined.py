@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
 from limes._arrays import Floats
-from limes.designs.product import ProductDesign
 from limes.expectations.moments import Moments
 
 
 class ExactMoments(Protocol):
-    """An exact expectation of one part."""
+    """An exact expectation under one kind of design."""
 
-    def moments(self, design: ProductDesign, row: Floats | None = None) -> Moments:
-        """Moments of the part."""
+    @property
+    def method(self) -> Literal["exact"]:
+        """How moments are had."""
+        ...
+
+    def moments(self, design: Any, row: Floats | None = None) -> Moments:
+        """E_w f and Γ under the design."""
         ...
 
 
@@ -34,7 +38,7 @@ class CombinedExpectation:
         """How moments are had."""
         return "exact"
 
-    def moments(self, design: ProductDesign, row: Floats | None = None) -> Moments:
+    def moments(self, design: Any, row: Floats | None = None) -> Moments:
         """E_w f and Cov_w(h, f), exactly."""
         found = [part.moments(design, row) for part in self.parts]
         mean = self.intercept + sum(w * m.mean for w, m in zip(self.weights, found, strict=True))

@@ -9,6 +9,8 @@
 | ``Quadratic`` | c + Σ_j b_j x_j + Σ_jk a_jk x_j x_k | linear models of polynomial features |
 | ``GaussianKernels`` | c + Σ_i a_i exp(-Σ_j (x_j - ζ_ij)²/(2γ_j²)) | RBF machines, Gaussian processes |
 | ``Forest`` | c + Σ trees | trees, forests, boosting |
+| ``PresenceProducts`` | c + Σ_i a_i ∏_{j on} z_j ∏_{j off} (1 - z_j) | trees on the words of a text |
+| ``NormalizedLinear`` | c + Σ_j c_j z_j / √(Σ_j a_j z_j) | linear models on normalised TF-IDF |
 | ``Combination`` | c + Σ_i w_i f_i(x) | voting, bagging, stacking of readable parts |
 | ``Reduced`` | any sum, or sum of products, of bricks | explainable boosting machines |
 | ``BlackBox`` | anything | everything else: sampled |
@@ -21,6 +23,7 @@ from limes.models.kernels import GaussianKernels
 from limes.models.quadratic import Quadratic
 from limes.models.reductions import BlackBox, Form
 from limes.models.trees import Forest
+from limes.models.words import NormalizedLinear, PresenceProducts
 
 __all__ = [
     "Additive",
@@ -32,6 +35,8 @@ __all__ = [
     "GaussianKernels",
     "Linear",
     "Multiplicative",
+    "NormalizedLinear",
+    "PresenceProducts",
     "Quadratic",
     "Reduced",
 ]
