@@ -27,6 +27,7 @@ def main() -> None:
     """Write what the results give."""
     where = Path(sys.argv[1]) if len(sys.argv) > 1 else HERE
     results = [json.loads(path.read_text()) for path in sorted((where / "results").glob("*.json"))]
+    (where / "results.json").write_text("[\n" + ",\n".join(map(json.dumps, results)) + "\n]\n")
     plain = [r for r in results if r["k"] == 7 and r["spread"] == 1.0 and "lime" in r["methods"]]
     by_set = defaultdict(list)
     for result in plain:

@@ -7,7 +7,7 @@ the solution judged on fresh rows that it has not seen.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
 
@@ -133,7 +133,7 @@ def explain_row(
     streams = np.random.SeedSequence([plan.seed, _fingerprint(row)]).spawn(3)
     counted = _Counted(ask)
     seen, fresh = (
-        _drawn(near, counted, rows, np.random.default_rng(stream))
+        _Drawn.of(near, counted, rows, np.random.default_rng(stream))
         for rows, stream in zip((plan.samples, plan.fresh), streams[:2], strict=True)
     )
     target = float(counted(row[None, :])[0])
@@ -167,13 +167,21 @@ class _Counted:
 
 @dataclass(frozen=True, eq=False)
 class _Drawn:
-    """Flips of some rows, and the model's answers there."""
+    """Some rows, the flips that made them, and the model's answers."""
 
+    near: Neighbourhood
     flips: Bools
+    rows: Floats
     values: Floats
 
+    @classmethod
+    def of(cls, near: Neighbourhood, ask: Ask, count: int, rng: np.random.Generator) -> _Drawn:
+        flips = near.law.flips(rng, count)
+        rows = near.rows(flips, rng)
+        return cls(near, flips, rows, ask(rows))
+
     def scaled(self, scale: Scale) -> _Drawn:
-        return _Drawn(self.flips, scale.inward(self.values))
+        return replace(self, values=scale.inward(self.values))
 
     @cached_property
     def signs(self) -> Floats:
@@ -187,22 +195,7 @@ class _Drawn:
 
     def covariance(self, residual: Floats) -> Floats:
         """Mean of s_j (residual - its mean), (d,)."""
-        centred = residual - residual.mean()
-        # the centred residual adds up to 0, so that constants of s do not count: s is -2 where it flips
-        return np.asarray(-2.0 * _weighted_counts(self.flips, centred) / residual.size)
-
-
-def _weighted_counts(flips: Bools, weights: Floats) -> Floats:
-    """Sum of the weights of the rows in which each literal flips, (d,)."""
-    found, step = np.zeros(flips.shape[1]), max(1, 2**18 // flips.shape[1])
-    for start in range(0, len(flips), step):
-        found += weights[start : start + step] @ flips[start : start + step]
-    return found
-
-
-def _drawn(near: Neighbourhood, ask: Ask, rows: int, rng: np.random.Generator) -> _Drawn:
-    flips = near.law.flips(rng, rows)
-    return _Drawn(flips, ask(near.rows(flips, rng)))
+        return self.near.signed_sum(residual - residual.mean(), self.flips, self.rows) / residual.size
 
 
 @dataclass(frozen=True, eq=False)

@@ -143,6 +143,10 @@ class Neighbourhood(Protocol):
         """Rows for the model, (m, columns), from flips (m, d)."""
         ...
 
+    def signed_sum(self, factors: Floats, flips: Bools, rows: Floats) -> Floats:
+        """Σ_i c_i s_i of factors c (m,) that add up to 0, (d,)."""
+        ...
+
 
 @dataclass(frozen=True, eq=False)
 class LiteralFlips:
@@ -205,6 +209,10 @@ class LiteralFlips:
             np.multiply(1 - 2 * flips[block].view(np.int8), self.instance, out=found[block])
         return found
 
+    def signed_sum(self, factors: Floats, flips: Bools, rows: Floats) -> Floats:  # noqa: ARG002
+        """Of the rows themselves: s = z∘x."""
+        return np.asarray((factors @ rows) * self.instance)
+
 
 @dataclass(frozen=True, eq=False)
 class ColumnChanges:
@@ -258,6 +266,10 @@ class ColumnChanges:
             changed = np.flatnonzero(flips[:, literal])
             found[changed, j] = self.others[j][rng.integers(self.others[j].size, size=changed.size)]
         return found
+
+    def signed_sum(self, factors: Floats, flips: Bools, rows: Floats) -> Floats:  # noqa: ARG002
+        """Of the flips: s is -2 more where a literal flips, and the rest adds up to 0."""
+        return np.asarray(-2.0 * (factors @ flips))
 
 
 def checked_signs(instance: ArrayLike) -> Floats:
