@@ -28,16 +28,19 @@ _BATCH = 4096
 _ROUNDS = 2
 # What the paper's sample size is told for
 _ACCURACY = 0.1
+# An answer at the end of the scale may pass it by so much
+_ROUNDING = 1e-9
 
 Ask = Callable[[Floats], Floats]
 
 
 @dataclass(frozen=True)
 class Scale:
-    """Answers from low to high become -1 to 1."""
+    """Answers from low to high become -1 to 1; one that was only seen, not given, may be left later."""
 
     low: float
     high: float
+    given: bool = True
 
     @classmethod
     def of(cls, *answers: Floats) -> Scale:
@@ -45,8 +48,8 @@ class Scale:
         low = min(float(part.min()) for part in answers)
         high = max(float(part.max()) for part in answers)
         if low >= -1.0 and high <= 1.0:
-            return cls(-1.0, 1.0)
-        return cls(low, high) if low < high else cls(low - 1.0, low + 1.0)
+            return cls(-1.0, 1.0, given=False)
+        return cls(low, high, given=False) if low < high else cls(low - 1.0, low + 1.0, given=False)
 
     @property
     def middle(self) -> float:
@@ -64,16 +67,16 @@ class Scale:
         Raises
         ------
         InputError
-            If one lies outside.
+            If one lies outside a scale that was given.
         """
         scaled = (answers - self.middle) / self.half
-        if np.abs(scaled).max() > 1.0 + 1e-9:
+        if self.given and np.abs(scaled).max() > 1.0 + _ROUNDING:
             worst = float(answers[np.argmax(np.abs(scaled))])
             raise InputError(
                 f"the model answers {worst:g}, outside scale=({self.low:g}, {self.high:g}): widen it, or use "
                 "scale='auto'"
             )
-        return np.asarray(np.clip(scaled, -1.0, 1.0))
+        return np.asarray(np.clip(scaled, -1.0, 1.0) if self.given else scaled)
 
 
 @dataclass(frozen=True)
@@ -113,6 +116,12 @@ class Judged:
     scale: Scale
     target: float
     calls: int
+    reach: float
+
+    @property
+    def leaves_scale(self) -> bool:
+        """Whether rows of the precision error had answers beyond the range that the scale was made from."""
+        return self.reach > 1.0 + _ROUNDING
 
     @property
     def vacuous(self) -> bool:
@@ -254,7 +263,14 @@ def _judged(
 ) -> Judged:
     near, target, u = task.near, task.target, solution.w * task.near.instance
     squares, law = task.fresh.errors(u) ** 2, near.law
-    found = precision(near, lambda x: scale.inward(ask(x)), u, target, draws=task.plan.fresh, rng=rng)
+    reached = [1.0]
+
+    def ask_scaled(x: Floats) -> Floats:
+        answers = scale.inward(ask(x))
+        reached.append(float(np.abs(answers).max()))
+        return answers
+
+    found = precision(near, ask_scaled, u, target, draws=task.plan.fresh, rng=rng)
     variance = float(task.fresh.values.var())
     return Judged(
         solution=solution,
@@ -271,6 +287,7 @@ def _judged(
         scale=scale,
         target=target * scale.half + scale.middle,
         calls=ask.calls,
+        reach=max(reached),
     )
 
 
@@ -280,7 +297,8 @@ def _bounds(squares: Floats, found: Precision, u: Floats, target: float, risk: f
     fidelity = bernstein_bound(squares, largest=(np.abs(u).sum() + 1.0) ** 2, risk=risk / 2)
     direct = found.value
     if found.draws.size:
-        direct = bernstein_bound(found.draws, largest=largest, risk=risk / 2)
+        farthest = max(largest, float(found.draws.max()))
+        direct = bernstein_bound(found.draws, largest=farthest, risk=risk / 2)
     through = min(largest, float(np.sqrt(fidelity / found.coincidence)))
     return {"fidelity": fidelity, "precision": direct, "precision_from_fidelity": through}
 

@@ -17,6 +17,7 @@ from limes.explainers.literals import Literals
 from limes.explainers.options import check_choice, check_count, check_size, refuse_unknown, seed_of
 from limes.explainers.sparse_options import OneOutput, checked_confidence, checked_k, checked_scale
 from limes.explainers.sparse_rows import rows_of
+from limes.explainers.sparse_warnings import meets, warnings_of
 from limes.explanation import Explanation
 from limes.models.outputs import Asker, Output, resolve
 from limes.models.read import check_against, read_output, tolerance_of
@@ -227,6 +228,7 @@ class SparseExplainer:
     def _explanation(
         self, rows: Floats, near: Sequence[Neighbourhood], found: Sequence[Judged]
     ) -> Explanation:
+        plan = self._plan
         shape = (len(rows), len(self._rows.names(rows.shape[1])))
         values, errors = np.zeros(shape), np.zeros(shape)
         for i, (around, one) in enumerate(zip(near, found, strict=True)):
@@ -253,36 +255,13 @@ class SparseExplainer:
             method=self.method,
             reason=self._reason,
             calls=np.array([one.calls for one in found]),
-            row_converged=np.array([self._meets(one) for one in found]),
-            row_warnings=tuple(self._warnings(one) for one in found),
+            row_converged=np.array([meets(one, plan) for one in found]),
+            row_warnings=tuple(warnings_of(one, plan) for one in found),
             provenance=self._provenance,
             certificates=tuple(
                 self._certificate(one, rule).facts() for one, rule in zip(found, rules, strict=True)
             ),
         )
-
-    def _meets(self, one: Judged) -> bool:
-        return self._error is None or one.bounds[self._plan.certify] <= self._error
-
-    def _warnings(self, one: Judged) -> tuple[str, ...]:
-        told = []
-        if one.vacuous:
-            told.append(
-                f"{self._plan.fresh} fresh rows are too few for a certificate: the bound of the precision "
-                "error is no smaller than its largest possible value; raise fresh"
-            )
-        if not one.solution.proved and self._plan.solver == "branch_and_bound":
-            told.append(
-                f"not proved optimal within the time limit: gap {one.solution.gap:.1%}; raise time_limit, or "
-                "samples, so that literals are less correlated"
-            )
-        if not self._meets(one):
-            told.append(
-                f"no explanation of up to {one.solution.support.size} literals has a certified "
-                f"{self._plan.certify} error of {self._error:g}: this is the longest that was tried; "
-                "raise error, or fresh"
-            )
-        return tuple(told)
 
     def _certificate(self, one: Judged, rule: str) -> Certificate:
         return Certificate(
