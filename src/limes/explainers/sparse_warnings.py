@@ -15,8 +15,8 @@ def warnings_of(one: Judged, plan: Plan) -> tuple[str, ...]:
     told = []
     if one.leaves_scale:
         told.append(
-            f"the model answers outside [{one.scale.low:g}, {one.scale.high:g}], the range seen around this row, "
-            f"up to {one.reach:.3g} times as far from its middle: bounds hold for a known range only; give "
+            f"the model answers outside [{one.scale.low:g}, {one.scale.high:g}], the range seen around this "
+            f"row, up to {one.reach:.3g} times as far from its middle: bounds hold for a known range only; give "
             "scale=(low, high)"
         )
     if one.vacuous:
@@ -31,7 +31,7 @@ def warnings_of(one: Judged, plan: Plan) -> tuple[str, ...]:
         )
     if not meets(one, plan):
         told.append(
-            f"no explanation of up to {one.solution.support.size} literals has a certified {plan.certify} error "
-            f"of {plan.error:g}: this is the longest that was tried; raise error, or fresh"
+            f"no explanation of up to {one.solution.support.size} literals has a certified {plan.certify} "
+            f"error of {plan.error:g}: this is the longest that was tried; raise error, or fresh"
         )
     return tuple(told)
