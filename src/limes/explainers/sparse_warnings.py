@@ -16,7 +16,7 @@ def warnings_of(one: Judged, plan: Plan) -> tuple[str, ...]:
     if one.leaves_scale:
         told.append(
             f"the model answers outside [{one.scale.low:g}, {one.scale.high:g}], the range seen around this "
-            f"row, up to {one.reach:.3g} times as far from its middle: bounds hold for a known range only; give "
+            f"row, up to {one.reach:.3g} times as far from its middle: bounds hold for a known range; give "
             "scale=(low, high)"
         )
     if one.vacuous:
