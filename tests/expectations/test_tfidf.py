@@ -138,6 +138,22 @@ def test_groups_of_equal_words(sizes, kind, bandwidth):
         assert oracle.error(found.intercept, intercept, 1.0) < EXACT
 
 
+@pytest.mark.parametrize("kind", words.KINDS)
+@pytest.mark.parametrize("bandwidth", [1e-200, 1e-3, *words.BANDWIDTHS])
+def test_equal_words_share_one_slope(kind, bandwidth):
+    """f = √r: each word has the slope of √r on r; between 399 and 398 words where ν → 0, ten digits of it."""
+    d = 400
+    design = MAKE[kind](d, bandwidth)
+    found = limes.limit(design, forms.NormalizedLinear(np.ones(d), np.ones(d)))
+    law, kept = design.counts.law.astype(np.longdouble), np.arange(d, -1, -1).astype(np.longdouble)
+    offset = kept - law @ kept
+    slope = (law * offset) @ np.sqrt(kept) / (law @ offset**2)
+    if bandwidth == 1e-200:
+        top = d if kind == "superpixels" else d - 1
+        slope = 1 / (np.sqrt(np.longdouble(top)) + np.sqrt(np.longdouble(top - 1)))
+    assert oracle.error(found.coef, np.full(d, slope)) < EXACT
+
+
 def test_order_of_words_does_not_matter():
     form = random_form(np.random.default_rng(0), 150, "l2")
     design, shuffled = ExchangeableDesign.word_deletions(150), np.random.default_rng(1).permutation(150)

@@ -37,17 +37,16 @@ def advance(before: Floats, after: Floats, k: int, y: float, c: Floats, width: i
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
 def retreat(
-    before: Floats, adjoint: Floats, k: int, y: float, c: Floats, width: int, weight: float, gain: Floats
+    before: Floats, adjoint: Floats, k: int, y: float, c: Floats, width: int, weight: float, loss: Floats
 ) -> None:
-    """Derivatives by the log of y_k, added to gain (q,), and the adjoint before word k from that after it."""
+    """What the result owes to texts without word k, added to loss (q,), and the adjoint before word k."""
     share = 1.0 / k
     last = min(k, width - 1)
     for q in range(c.size):
         total = 0.0
-        for r in range(1, last + 1):
-            kept = before[1 + q, r - 1] + c[q] * before[0, r - 1]
-            total += r * (adjoint[0, r] * kept + adjoint[1 + q, r] * before[0, r - 1])
-        gain[q] += weight * share * y * total
+        for r in range(min(k, width)):
+            total += (1.0 - r * share) * (adjoint[0, r] * before[1 + q, r] + adjoint[1 + q, r] * before[0, r])
+        loss[q] += weight * total
         for r in range(last):
             take = (r + 1) * share * y
             change = take * (adjoint[1 + q, r + 1] + c[q] * adjoint[0, r + 1])
@@ -62,11 +61,11 @@ def retreat(
 
 @njit(cache=True, nogil=True)
 def add_node(
-    y: Floats, c: Floats, within: Floats, width: int, weight: float, profile: Floats, gain: Floats
+    y: Floats, c: Floats, within: Floats, width: int, weight: float, profile: Floats, loss: Floats
 ) -> None:
     """What one node adds, for r < width words kept, of g = weight · (c·z) ∏ y.
 
-    To profile (q, d + 1): E[g | r]. To gain (d, q): Σ_r within[r] E[z_j g | r].
+    To profile (q, d + 1): E[g | r]. To loss (d, q): Σ_r within[r] E[(1 - z_j) g | r].
     """
     d, outputs = c.shape
     blocks = (d + BLOCK - 1) // BLOCK
@@ -93,4 +92,4 @@ def add_node(
             for j in range(first, end):
                 advance(states[j - first], states[j - first + 1], j + 1, y[j], c[j], width)
         for j in range(end - 1, first - 1, -1):
-            retreat(states[j - first], adjoint, j + 1, y[j], c[j], width, weight, gain[j])
+            retreat(states[j - first], adjoint, j + 1, y[j], c[j], width, weight, loss[j])
