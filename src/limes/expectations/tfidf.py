@@ -9,7 +9,7 @@ text: some 50 nodes, ten more for each further factor of 20 between them.
 *Recursion.* At one node, with y_k = e^{-t a_k}, let A_k[r] be the mean of ∏ y over the r-subsets of the first
 k words, and D_k[r] that of (c·z) ∏ y. Then A_k[r] = (1 - r/k) A_{k-1}[r] + (r/k) y_k A_{k-1}[r-1], the same
 for D with D_{k-1}[r-1] + c_k A_{k-1}[r-1] in the last bracket, nothing is subtracted and nothing overflows.
-The last row is E[f | r] after summing over nodes. One pass back through the recursion gives, for all words j at
+The last row is E[f | r] after summing over nodes. One pass back through the recursion gives, for all words at
 once, the part of it that comes from texts without word j, E[(1 - z_j) f | r]: O(d²) a node. As few words are
 removed, that keeps more digits than E[z_j f | r], which is all but the same for all words.
 
