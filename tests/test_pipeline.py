@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -14,16 +14,17 @@ from limes.designs import ProductFamily
 from limes.designs.columns import binned, unbinned
 from limes.designs.weights import named_weights
 from limes.exceptions import NotReadableError
-from limes.expectations.sampled import SampledExpectation
+from limes.expectations.controls import CONTROLS
+from limes.expectations.sampled import SampledExpectation, Sampling
 from limes.models import forms
-from limes.pipeline import METHODS, Pipeline, Sampling, expectation_of
+from limes.pipeline import METHODS, Pipeline, expectation_of
 from limes.surrogates import least_squares, ridge
 from oracle import EXACT
 
 RNG = np.random.default_rng(0)
 BACKGROUND = RNG.normal(size=(80, 3))
 ROWS = RNG.normal(size=(40, 3))
-SAMPLING = Sampling(512, None, 7)
+SAMPLING = Sampling(512, None, 7, {"additive": CONTROLS["additive"]})
 FORM = strategies.random_boxes(np.random.default_rng(1), [np.linspace(-1, 1, 5)] * 3, 6)
 FOREST = strategies.as_forest(
     [strategies.random_tree(np.random.default_rng(s), [np.linspace(-1, 1, 5)] * 3, 5) for s in range(3)], 3
@@ -42,8 +43,7 @@ def family(kind="bins", bandwidth=1.2):
 def explained(rows, form=FORM, kind="bins", method="auto", penalty=None, designs=None):
     expectation = expectation_of(form, form.predict, method=method, sampling=SAMPLING)
     pipeline = Pipeline(designs or family(kind), expectation, penalty=penalty)
-    options = {"watch": lambda x: x} if "watch" in inspect.signature(pipeline.explain).parameters else {}
-    return pipeline.explain(rows, form.predict(rows), **options)
+    return pipeline.explain(rows, form.predict(rows), progress=lambda total: nullcontext(lambda done: None))
 
 
 @pytest.mark.parametrize("kind", ["bins", "euclidean", "slopes"])
@@ -57,11 +57,11 @@ def test_every_row_gets_the_limit_of_its_own_design(form, kind):
         design = designs.at(row)
         truth = limes.limit(design, form)
         size = float(np.abs(form.predict(BACKGROUND)).max())
-        assert oracle.error(found.values[i], truth.coef, size) < EXACT
-        assert oracle.error(found.intercepts[i], truth.intercept, size) < EXACT
+        assert oracle.error(found.surrogate.coef[i], truth.coef, size) < EXACT
+        assert oracle.error(found.surrogate.intercept[i], truth.intercept, size) < EXACT
         at = truth.intercept + design.at_instance @ truth.coef
-        assert oracle.error(found.surrogate_predictions[i], at, size) < EXACT
-    assert not found.standard_errors.any()
+        assert oracle.error(found.at_instance[i], at, size) < EXACT
+    assert not found.surrogate.standard_errors.any()
     assert not np.any(found.calls)
     assert np.all(found.converged)
 
@@ -73,14 +73,17 @@ def test_order_and_batching_change_nothing(kind, method):
     whole = explained(rows, kind=kind, method=method, designs=designs)
     backwards = explained(rows[::-1].copy(), kind=kind, method=method, designs=designs)
     single = [explained(row[None], kind=kind, method=method, designs=designs) for row in rows]
-    assert np.allclose(whole.values, backwards.values[::-1], rtol=oracle.ROUNDING)
+    assert np.allclose(whole.surrogate.coef, backwards.surrogate.coef[::-1], rtol=oracle.ROUNDING)
     assert np.allclose(
-        whole.values, np.concatenate([s.values for s in single]), rtol=oracle.ROUNDING, atol=1e-14
+        whole.surrogate.coef,
+        np.concatenate([s.surrogate.coef for s in single]),
+        rtol=oracle.ROUNDING,
+        atol=1e-14,
     )
-    assert np.allclose(whole.values[:2], whole.values[-2:], rtol=oracle.ROUNDING)
+    assert np.allclose(whole.surrogate.coef[:2], whole.surrogate.coef[-2:], rtol=oracle.ROUNDING)
     if method == "sampled":
-        assert np.array_equal(whole.values, backwards.values[::-1])
-        assert np.array_equal(whole.standard_errors, backwards.standard_errors[::-1])
+        assert np.array_equal(whole.surrogate.coef, backwards.surrogate.coef[::-1])
+        assert np.array_equal(whole.surrogate.standard_errors, backwards.surrogate.standard_errors[::-1])
 
 
 def test_rows_of_the_same_cells_share_an_exact_explanation_but_not_a_sampled_one():
@@ -90,8 +93,8 @@ def test_rows_of_the_same_cells_share_an_exact_explanation_but_not_a_sampled_one
     assert np.array_equal(designs.cells(row[None]), designs.cells(near[None]))
     rows = np.stack([row, near])
     exact, sampled = (explained(rows, method=m) for m in ("exact", "sampled"))
-    assert np.array_equal(exact.values[0], exact.values[1])
-    assert not np.array_equal(sampled.values[0], sampled.values[1])
+    assert np.array_equal(exact.surrogate.coef[0], exact.surrogate.coef[1])
+    assert not np.array_equal(sampled.surrogate.coef[0], sampled.surrogate.coef[1])
 
 
 @pytest.mark.parametrize("outputs", [(), (1,), (2,)])
@@ -101,9 +104,9 @@ def test_rows_of_the_same_cells_share_an_exact_explanation_but_not_a_sampled_one
 def test_shapes(outputs, method, penalty, kind):
     form = forms.Boxes(FORM.lower, FORM.upper, np.resize(FORM.value, (6, *outputs)))
     found = explained(ROWS[:4], form, kind, method, penalty)
-    assert found.values.shape == found.standard_errors.shape == (4, 3, *outputs)
-    for name in ("intercepts", "surrogate_predictions", "fidelity"):
-        assert getattr(found, name).shape == (4, *outputs)
+    assert found.surrogate.coef.shape == found.surrogate.standard_errors.shape == (4, 3, *outputs)
+    for array in (found.surrogate.intercept, found.at_instance, found.surrogate.fidelity):
+        assert array.shape == (4, *outputs)
     assert np.shape(found.calls) == np.shape(found.converged) == (4,)
 
 
@@ -116,8 +119,8 @@ def test_a_penalty_gives_the_ridge_of_each_row_with_its_own_prediction(kind):
     for i, row in enumerate(ROWS):
         design = designs.at(row)
         one = ridge(design, expectation.moments(design, row), FORM.predict(row[None])[0], penalty=20.0)
-        assert oracle.error(found.values[i], one.coef, 1.0) < EXACT
-        assert oracle.error(found.intercepts[i], one.intercept, 1.0) < EXACT
+        assert oracle.error(found.surrogate.coef[i], one.coef, 1.0) < EXACT
+        assert oracle.error(found.surrogate.intercept[i], one.intercept, 1.0) < EXACT
 
 
 def test_methods():
@@ -147,7 +150,7 @@ def test_what_is_sampled_is_what_the_sampler_says():
     found = explained(ROWS[:2], method="sampled")
     for i in range(2):
         design = family().at(ROWS[i])
-        one = least_squares(design, SampledExpectation(FORM.predict, 512, None, 7).moments(design, ROWS[i]))
-        assert np.allclose(found.values[i], one.coef, rtol=oracle.ROUNDING)
-        assert np.allclose(found.fidelity[i], one.fidelity, rtol=oracle.ROUNDING)
+        one = least_squares(design, SampledExpectation(FORM.predict, SAMPLING).moments(design, ROWS[i]))
+        assert np.allclose(found.surrogate.coef[i], one.coef, rtol=oracle.ROUNDING)
+        assert np.allclose(found.surrogate.fidelity[i], one.fidelity, rtol=oracle.ROUNDING)
         assert found.calls[i] == 512

@@ -19,7 +19,34 @@ class UnknownOptionError(LimesError, TypeError):
 
 
 class ModelError(LimesError, RuntimeError):
-    """The model raised, or answered with the wrong shape or with values that are not finite."""
+    """The model raised, or answered with the wrong shape or with values that are not finite.
+
+    Attributes
+    ----------
+    batch
+        The table that the model was given, as it was given; None where the error is about none.
+    partial
+        The explanation of the rows that were done before; None if there are none.
+    """
+
+    def __init__(self, message: str, *, batch: object = None) -> None:
+        super().__init__(message)
+        self.batch = batch
+        self.partial: object = None
+
+
+class Interrupted(KeyboardInterrupt):
+    """The user stopped a long explanation (Ctrl-C).
+
+    Attributes
+    ----------
+    partial
+        The explanation of the rows that were done before; None if there are none.
+    """
+
+    def __init__(self, message: str, partial: object) -> None:
+        super().__init__(message)
+        self.partial = partial
 
 
 class NotReadableError(LimesError, TypeError):

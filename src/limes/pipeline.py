@@ -5,9 +5,10 @@ The design knows Σ and the weighted law w, the expectation gives Γ, the surrog
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 
@@ -18,8 +19,9 @@ from limes.designs.product import ProductDesign, ProductFamily
 from limes.exceptions import NotReadableError
 from limes.expectations.choice import exact_expectation as exact_expectation  # explainers choose with it too
 from limes.expectations.forest import ForestExpectation
-from limes.expectations.moments import Moments, joined, stacked
-from limes.expectations.sampled import SampledExpectation
+from limes.expectations.moments import Moments, Sampled, joined, stacked
+from limes.expectations.rows import sampled_rows
+from limes.expectations.sampled import SampledExpectation, Sampling
 from limes.models.reductions import BlackBox, Form
 from limes.surrogates.least_squares import least_squares
 from limes.surrogates.ridge import ridge
@@ -27,8 +29,8 @@ from limes.surrogates.surrogate import Surrogate
 
 METHODS = ("auto", "exact", "sampled")
 Method = Literal["exact", "sampled"]
-# Shows progress over what it is given: ``tqdm``, or nothing
-Watch = Callable[[Any], Iterable[Any]]
+# total -> a context that is told how much of it is done
+Progress = Callable[[int], AbstractContextManager[Callable[[int], object]]]
 # Patterns of cells that a forest explains between two steps of the progress bar
 _PATTERNS = 4096
 
@@ -88,15 +90,6 @@ def limit(design: ProductDesign | ExchangeableDesign, form: Form) -> Surrogate:
     return least_squares(design, exact_expectation(form, type(design)).moments(design))
 
 
-@dataclass(frozen=True)
-class Sampling:
-    """How a black box may be asked; see :class:`SampledExpectation`."""
-
-    max_calls: int
-    tolerance: float | None
-    seed: int
-
-
 def expectation_of(
     form: Form | BlackBox, predict: Callable[[Floats], Floats], *, method: str, sampling: Sampling
 ) -> Expectation:
@@ -114,20 +107,30 @@ def expectation_of(
             f"method='exact' needs a model that can be read: {form.reason}. "
             "Use method='auto' to sample it, with error bars"
         )
-    return SampledExpectation(predict, sampling.max_calls, sampling.tolerance, sampling.seed)
+    return SampledExpectation(predict, sampling)
 
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """Surrogates of n rows; arrays (n, ...) with the shapes of ``Explanation``."""
+    """Surrogates of n rows, arrays (n, ...); ``at_instance`` is what they say at the rows themselves."""
 
-    values: Floats
-    standard_errors: Floats
-    intercepts: Floats
-    surrogate_predictions: Floats
-    fidelity: Floats
+    surrogate: Surrogate
+    at_instance: Floats
     calls: Ints
     converged: Bools
+    sampled: Sampled | None
+
+
+class Unfinished(Exception):  # noqa: N818 - caught by explainers, never seen by users
+    """Why rows could not all be explained (as ``__cause__``), and what is known of some of them.
+
+    ``rows`` (m,) are their places; ``fitted`` is None if m = 0.
+    """
+
+    def __init__(self, rows: Ints, fitted: Fitted | None) -> None:
+        super().__init__()
+        self.rows = rows
+        self.fitted = fitted
 
 
 class Pipeline:
@@ -153,30 +156,64 @@ class Pipeline:
         """Exact or sampled."""
         return self._expectation.method
 
-    def explain(self, rows: Floats, predictions: Floats, *, watch: Watch) -> Fitted:
+    def explain(self, rows: Floats, predictions: Floats, *, progress: Progress, workers: int = 1) -> Fitted:
         """Surrogates at rows (n, d), given the model's predictions (n, ...) there.
 
         Rows with the same cells have the same design under bin weights; exact moments are computed once for
-        them.
+        them. ``workers`` rows are sampled at the same time.
+
+        Raises
+        ------
+        Unfinished
+            If the model fails or the user interrupts while rows are sampled.
         """
+        if isinstance(self._expectation, SampledExpectation):
+            return self._sampled(self._expectation, rows, predictions, progress, workers)
+        if self._family.by_cell:
+            return self._by_cell(rows, predictions, progress)
+        with progress(len(rows)) as done:
+            found = [self._at(row, done) for row in rows]
+        features, moments = stacked_features([d for d, _ in found]), stacked([m for _, m in found])
+        return self._fitted(features, moments, predictions)
+
+    def _by_cell(self, rows: Floats, predictions: Floats, progress: Progress) -> Fitted:
+        patterns, place = distinct_rows(self._family.cells(rows))
+        features = self._family.features(patterns)
         expectation = self._expectation
-        if expectation.method == "exact" and self._family.by_cell:
-            patterns, place = distinct_rows(self._family.cells(rows))
-            features = self._family.features(patterns)
+        with progress(len(patterns)) as done:
             if isinstance(expectation, ForestExpectation) and expectation.serves(self._family):
-                moments = _in_blocks(expectation, self._family, patterns, features, watch)
+                moments = _in_blocks(expectation, self._family, patterns, features, done)
             else:
                 first = _first_of_each(place, len(patterns))
-                moments = stacked([self._at(rows[i])[1] for i in watch(first)])
-            return self._fitted(taken(features, place), moments.taken(place), predictions)
-        found = [self._at(row) for row in watch(rows)]
-        return self._fitted(
-            stacked_features([d for d, _ in found]), stacked([m for _, m in found]), predictions
-        )
+                moments = stacked([self._at(rows[i], done)[1] for i in first])
+        return self._fitted(taken(features, place), moments.taken(place), predictions)
 
-    def _at(self, row: Floats) -> tuple[ProductDesign, Moments]:
+    def _at(self, row: Floats, done: Callable[[int], object]) -> tuple[ProductDesign, Moments]:
         design = self._family.at(row)
-        return design, self._expectation.moments(design, row)
+        moments = self._expectation.moments(design, row)
+        done(1)
+        return design, moments
+
+    def _sampled(
+        self,
+        expectation: SampledExpectation,
+        rows: Floats,
+        predictions: Floats,
+        progress: Progress,
+        workers: int,
+    ) -> Fitted:
+        designs = [self._family.at(row) for row in rows]
+        with progress(len(rows) * expectation.max_calls) as heard:
+            found, error = sampled_rows(expectation, designs, rows, heard=heard, workers=workers)
+        known = np.array([i for i, moments in enumerate(found) if moments is not None], dtype=np.int64)
+        fitted = None
+        if known.size:
+            features = stacked_features([designs[i] for i in known])
+            fitted = self._fitted(features, stacked([found[i] for i in known]), predictions[known])
+        if error is not None:
+            raise Unfinished(known, fitted) from error
+        assert fitted is not None  # noqa: S101 - without an error all rows are known, and there is one
+        return fitted
 
     def _fitted(self, features: FeatureTable, moments: Moments, predictions: Floats) -> Fitted:
         if self._penalty is None:
@@ -184,13 +221,11 @@ class Pipeline:
         else:
             surrogate = ridge(features, moments, predictions, penalty=self._penalty)
         return Fitted(
-            values=surrogate.coef,
-            standard_errors=surrogate.standard_errors,
-            intercepts=surrogate.intercept,
-            surrogate_predictions=surrogate.intercept + weighted_sum(features.at_instance, surrogate.coef),
-            fidelity=surrogate.fidelity,
+            surrogate=surrogate,
+            at_instance=surrogate.intercept + weighted_sum(features.at_instance, surrogate.coef),
             calls=moments.calls,
             converged=moments.converged,
+            sampled=moments.sampled,
         )
 
 
@@ -199,13 +234,15 @@ def _in_blocks(
     family: ProductFamily,
     patterns: Ints,
     features: FeatureTable,
-    watch: Watch,
+    done: Callable[[int], object],
 ) -> Moments:
     def block(start: int) -> Moments:
         rows = slice(start, start + _PATTERNS)
-        return expectation.many(family, patterns[rows], features.variance[rows])
+        found = expectation.many(family, patterns[rows], features.variance[rows])
+        done(len(patterns[rows]))
+        return found
 
-    return joined([block(start) for start in watch(range(0, len(patterns), _PATTERNS))])
+    return joined([block(start) for start in range(0, len(patterns), _PATTERNS)])
 
 
 def _first_of_each(place: Ints, count: int) -> Ints:

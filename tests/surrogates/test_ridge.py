@@ -139,7 +139,7 @@ def test_standard_errors_shrink_as_the_coefficients_do():
     known = moments(product)
     import dataclasses
 
-    unsure = dataclasses.replace(known, gamma_errors=np.full(D, 0.01))
+    unsure = dataclasses.replace(known, coef_errors=np.full(D, 0.01))
     full, found = least_squares(product, unsure), ridge(product, unsure, np.array(0.5), penalty=1000.0)
     assert (found.standard_errors < full.standard_errors).all()
     assert (found.standard_errors > 0).all()

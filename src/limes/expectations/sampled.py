@@ -1,48 +1,92 @@
 r"""Expectations of a black box, from few rows of the tilted law.
 
-Rows are drawn from w itself, so that every one counts the same, by scrambled Sobol' points through the
-inverse distribution functions: one dimension a column. Least squares of f on h over all rows gives β. The
-scramblings are independent, so leaving one out at a time (the jackknife) gives standard errors that know
-how much the low-discrepancy points have helped.
+Rows are drawn from w itself, so that every one counts the same, by four scrambled sequences. A control
+variate h, readable and fitted to the other three sequences, is subtracted on each; its exact β is known, and
+least squares of the residual on the features adds what h has missed:
+
+    β = mean over sequences of β(h) + least squares of f - h.
+
+Errors come from the residuals, and from how the sequences differ (``residual.py``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Literal
 
 import numpy as np
 
-from limes._arrays import Floats
+from limes._arrays import Floats, Ints
 from limes.designs.product import ProductDesign
+from limes.designs.sobol import SobolRows
 from limes.exceptions import InputError
-from limes.expectations.moments import Moments
+from limes.expectations.controls import CONTROLS, Control, Fitted
+from limes.expectations.moments import Moments, Sampled
+from limes.expectations.residual import Fit
+from limes.models.calls import Calls, Retry
 
-_SCRAMBLINGS = 16
-# With a tolerance, look after half of them whether it is already met.
-_FIRST_LOOK = 8
-# A coefficient is known from the rows where its feature differs from its usual value: so many at least.
-_FEWEST = 16
-# Rows handed to the model in one call
-_BATCH = 4096
+_SEQUENCES = 4
+# Rows of all sequences together: at the first look, and at the very least
+_FIRST_LOOK = 256
+_SMALLEST = 64
+# A later, more laborious control must lower the residual variance by so much to be preferred.
+_WORTH = 0.95
 
 
 @dataclass(frozen=True)
-class SampledExpectation:
-    """Moments of a function under a design, by at most ``max_calls`` of its rows.
+class Tolerance:
+    """The largest standard error that a coefficient may have.
+
+    ``size`` is in the output's units, or, if ``relative``, a share of the largest coefficient of its output.
+    """
+
+    size: float
+    relative: bool = False
+
+    def excess(self, coef: Floats, errors: Floats) -> float:
+        """Largest error in units of what is allowed; at most 1 where all are met."""
+        allowed = self.size * (
+            np.abs(coef).max(axis=0, initial=0.0) if self.relative else np.ones(coef.shape[1])
+        )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.where(errors > 0, errors / allowed, 0.0)
+        return float(ratio.max(initial=0.0))
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How a black box may be asked.
 
     Attributes
     ----------
-    predict
-        (n, d) -> (n,) or (n, k).
     max_calls
-        The budget; a power of two of rows is drawn for each of 16 scramblings.
+        Rows that the model may be asked for, per explained row.
     tolerance
-        Stop when no coefficient's standard error is larger; None spends the budget.
+        Stop as soon as it is met; None spends the budget.
     seed
         Same seed and same row, same result.
+    controls
+        Candidates by name, in the order of their labour; the first is kept unless a later one pays.
+    batch_size
+        Rows handed to the model at once.
+    retry
+        See :data:`limes.models.calls.Retry`.
+    """
+
+    max_calls: int
+    tolerance: Tolerance | None = None
+    seed: int = 0
+    controls: Mapping[str, Control] = field(default_factory=lambda: CONTROLS)
+    batch_size: int = 4096
+    retry: Retry | None = None
+
+
+class SampledExpectation:
+    """Moments of a function under a design, by at most ``max_calls`` of its rows.
+
+    ``predict`` maps rows (n, d) to (n,) or (n, k).
 
     Raises
     ------
@@ -50,100 +94,184 @@ class SampledExpectation:
         If the budget is too small for the number of columns.
     """
 
-    predict: Callable[[Floats], Floats]
-    max_calls: int
-    tolerance: float | None
-    seed: int
+    method: Literal["sampled"] = "sampled"
+
+    def __init__(self, predict: Callable[[Floats], Floats], sampling: Sampling) -> None:
+        self._predict = predict
+        self._sampling = sampling
+        # by fingerprint: what unfinished rows have been answered, and what is known of finished ones
+        self._open: dict[int, Calls] = {}
+        self._finished: dict[int, Moments] = {}
 
     @property
-    def method(self) -> Literal["sampled"]:
-        """How moments are had."""
-        return "sampled"
+    def max_calls(self) -> int:
+        """Rows that the model may be asked for, per explained row."""
+        return self._sampling.max_calls
 
-    def moments(self, design: ProductDesign, row: Floats) -> Moments:
-        """E_w f and Cov_w(h, f), estimated, with standard errors."""
-        points = self._points_a_scrambling(design.size)
-        streams = np.random.SeedSequence([self.seed, _fingerprint(row)]).spawn(_SCRAMBLINGS)
-        looks = [_FIRST_LOOK, _SCRAMBLINGS] if self.tolerance is not None else [_SCRAMBLINGS]
-        features: list[Floats] = []
-        values: list[Floats] = []
-        for look in looks:
-            fresh = streams[len(features) : look]
-            x, h = design.draw(np.concatenate([_sobol(design.size, points, s) for s in fresh]))
-            features += np.split(h, len(fresh))
-            values += np.split(self._ask(x), len(fresh))
-            found = _estimate(design, features, values, self.tolerance)
-            if found.converged:
-                break
+    def moments(
+        self, design: ProductDesign, row: Floats, *, heard: Callable[[int], object] | None = None
+    ) -> Moments:
+        """E_w f and Cov_w(h, f), estimated, with standard errors; ``heard`` is told of model calls."""
+        key = fingerprint(row)
+        if key not in self._finished:
+            calls = self._open.setdefault(key, self._calls())
+            if heard is not None:
+                calls.heard = heard
+            self._finished[key] = self._until_converged(design, key, calls)
+            self._open.pop(key, None)
+        return self._finished[key]
+
+    def so_far(self, design: ProductDesign, row: Floats) -> Moments | None:
+        """What the calls made for an unfinished row tell; None where they are too few.
+
+        They are kept: ``moments`` goes on from them.
+        """
+        key = fingerprint(row)
+        if key in self._finished or key not in self._open:
+            return self._finished.get(key)
+        calls = self._open[key]
+        samples = list(self._samples(design, key, calls.recall))
+        if not samples:
+            return None
+        return replace(self._estimate(design, samples[-1], calls), converged=np.array(False))
+
+    def forget(self) -> None:
+        """Let go of what is known of rows: they have all been explained."""
+        self._open.clear()
+        self._finished.clear()
+
+    def _until_converged(self, design: ProductDesign, key: int, calls: Calls) -> Moments:
+        for sample in self._samples(design, key, calls):
+            if sample.is_last or self._sampling.tolerance is not None:
+                found = self._estimate(design, sample, calls)
+                if found.converged:
+                    break
         return found
 
-    def _points_a_scrambling(self, d: int) -> int:
-        points = 2 ** int(np.log2(max(self.max_calls, _SCRAMBLINGS) / _SCRAMBLINGS))
-        rows = points * (_FIRST_LOOK if self.tolerance is not None else _SCRAMBLINGS)
-        if self.max_calls < _SCRAMBLINGS or rows < 2 * (d + 1):
+    def _calls(self) -> Calls:
+        return Calls(self._predict, batch_size=self._sampling.batch_size, retry=self._sampling.retry)
+
+    def _samples(
+        self, design: ProductDesign, key: int, ask: Callable[[Floats], Floats | None]
+    ) -> Iterator[_Sample]:
+        """Growing samples, each twice the one before; they end where an answer is missing."""
+        sizes = self._sizes(design.size)
+        streams = np.random.SeedSequence([self._sampling.seed, key]).spawn(_SEQUENCES)
+        rows = SobolRows(design, streams)
+        parts: list[_Sample] = []
+        for size, before in zip(sizes, [0, *sizes], strict=False):
+            x, h = rows.draw(size - before)
+            answers = ask(x)
+            if answers is None:
+                return
+            fold = np.repeat(np.arange(_SEQUENCES), size - before)
+            parts.append(_Sample(x, h, answers, fold, is_last=size == sizes[-1]))
+            if _SEQUENCES * size >= min(_fewest(design.size), _SEQUENCES * sizes[-1]):
+                yield _Sample.joined(parts)
+
+    def _sizes(self, d: int) -> list[int]:
+        """Rows of one sequence at each look: doubled from a power of two, and the budget in the end."""
+        most = self._sampling.max_calls // _SEQUENCES
+        if _SEQUENCES * most < max(_SMALLEST, 2 * (d + 1)):
             raise InputError(
-                f"max_calls={self.max_calls} is too few to fit {d} coefficients; "
-                f"use at least {4 * _SCRAMBLINGS * max(1, -(-(d + 1) // _FIRST_LOOK))}"
+                f"max_calls={self._sampling.max_calls} is too few to fit {d} coefficients; "
+                f"use at least {max(_SMALLEST, _SEQUENCES * -(-2 * (d + 1) // _SEQUENCES))}"
             )
-        return int(points)
+        first = 2 ** int(np.log2(min(most, _FIRST_LOOK // _SEQUENCES)))
+        doubled = first * 2 ** np.arange(int(np.log2(most / first)) + 1)
+        return sorted({*doubled.tolist(), most})
 
-    def _ask(self, x: Floats) -> Floats:
-        return np.concatenate([self.predict(x[i : i + _BATCH]) for i in range(0, len(x), _BATCH)])
+    def _estimate(self, design: ProductDesign, sample: _Sample, calls: Calls) -> Moments:
+        f = sample.f.reshape(len(sample.f), -1)
+        name, fitted = self._chosen(design, sample, f)
+        rest = f.copy()
+        for k, control in enumerate(fitted):
+            rest[sample.fold == k] -= control.predict(sample.x[sample.fold == k])
+        fit = Fit.of(sample.h, design.inclusion, rest, sample.fold, fixed=design.variance == 0)
+        exact = [control.exact(design) for control in fitted]
+        mean = np.mean([m for m, _ in exact], axis=0) + fit.coef[0]
+        coef = np.mean([beta for _, beta in exact], axis=0) + fit.coef[1:]
+        coef[fit.unknown | (design.variance == 0)] = 0.0
+        return self._moments(design, sample, fit, name, mean, coef, len(calls))
+
+    def _chosen(self, design: ProductDesign, sample: _Sample, f: Floats) -> tuple[str, list[Fitted]]:
+        """The control to be used, fitted without each sequence in turn."""
+        controls = self._sampling.controls
+        known = sample.fold != 0
+        first = {name: fit(design, sample.x[known], f[known]) for name, fit in controls.items()}
+        name = next(iter(controls))
+        if len(controls) > 1:
+            left = {n: _share_left(c, sample.x[~known], f[~known]) for n, c in first.items()}
+            for candidate, share in left.items():
+                if share < _WORTH * left[name]:
+                    name = candidate
+        others = range(1, _SEQUENCES)
+        rest = [controls[name](design, sample.x[sample.fold != k], f[sample.fold != k]) for k in others]
+        return name, [first[name], *rest]
+
+    def _moments(
+        self,
+        design: ProductDesign,
+        sample: _Sample,
+        fit: Fit,
+        name: str,
+        mean: Floats,
+        coef: Floats,
+        calls: int,
+    ) -> Moments:
+        shape = sample.f.shape[1:]
+        f = sample.f.reshape(len(sample.f), -1)
+        wanted = self._sampling.tolerance
+        excess = 0.0 if wanted is None else wanted.excess(coef, fit.coef_errors)
+        quality = fit.quality(design, coef, f)
+        return Moments(
+            mean=mean.reshape(shape),
+            gamma=design.gamma(coef).reshape(design.size, *shape),
+            coef_errors=fit.coef_errors.reshape(design.size, *shape),
+            variance=quality.variance.reshape(shape),
+            calls=np.array(calls),
+            converged=np.array(excess <= 1.0),
+            sampled=Sampled(
+                surrogate_errors=quality.surrogate_errors.reshape(shape),
+                fidelity_errors=quality.fidelity_errors.reshape(shape),
+                share_errors=quality.share_errors.reshape(design.size, *shape),
+                excess=np.array(excess),
+                control=np.array(name, dtype="U16"),
+            ),
+        )
 
 
-def _fingerprint(row: Floats) -> int:
+@dataclass(frozen=True, eq=False)
+class _Sample:
+    """Rows x and features h (n, d), answers f (n, ...), and the sequence of each row."""
+
+    x: Floats
+    h: Floats
+    f: Floats
+    fold: Ints
+    is_last: bool
+
+    @classmethod
+    def joined(cls, parts: list[_Sample]) -> _Sample:
+        x, h, f, fold = (np.concatenate([getattr(p, n) for p in parts]) for n in ("x", "h", "f", "fold"))
+        return cls(x, h, f, fold, parts[-1].is_last)
+
+
+def fingerprint(row: Floats) -> int:
     """A number that depends on the row's values alone: not on its place in a batch."""
     canonical = np.where(np.isnan(row), np.nan, row + 0.0)  # one NaN, one zero
     return int.from_bytes(blake2b(canonical.tobytes(), digest_size=16).digest(), "little")
 
 
-def _sobol(d: int, points: int, stream: np.random.SeedSequence) -> Floats:
-    from scipy.stats.qmc import Sobol
-
-    levels = Sobol(d, scramble=True, rng=np.random.default_rng(stream)).random(points)
-    # an inverse distribution function has no value at 0
-    return np.asarray(np.clip(levels, 2.0**-54, 1.0 - 2.0**-53))
-
-
-def _estimate(
-    design: ProductDesign, features: list[Floats], values: list[Floats], tolerance: float | None
-) -> Moments:
-    h, f = np.concatenate(features), np.concatenate(values)
-    outputs = f.shape[1:]
-    f2 = f.reshape(len(f), -1)
-    # centred at the law's own mean: the intercept is then E_w f, and nothing cancels
-    regressors = np.column_stack([np.ones(len(h)), h - design.inclusion])
-    coef = _fit(regressors, f2)
-    parts = np.split(np.arange(len(h)), len(features))
-    left_out = np.stack([_fit(np.delete(regressors, p, axis=0), np.delete(f2, p, axis=0)) for p in parts])
-    count = len(parts)
-    spread = ((left_out - left_out.mean(axis=0)) ** 2).sum(axis=0) * (count - 1) / count
-    errors = np.sqrt(spread) * _student(count - 1)
-    fixed = design.variance == 0
-    coef[1:][fixed], errors[1:][fixed] = 0.0, 0.0
-    # a feature that should vary and hardly did in the sample: nothing is known of its coefficient
-    unseen = ~fixed & ((h != np.median(h, axis=0)).sum(axis=0) < _FEWEST)
-    coef[1:][unseen], errors[1:][unseen] = 0.0, np.inf
-    scale = design.variance[:, None]
-    shape = (design.size, *outputs)
-    return Moments(
-        mean=coef[0].reshape(outputs),
-        gamma=(coef[1:] * scale).reshape(shape),
-        gamma_errors=(errors[1:] * scale).reshape(shape),
-        variance=f2.var(axis=0).reshape(outputs),
-        calls=np.array(len(f)),
-        converged=np.array(tolerance is None or bool((errors[1:] <= tolerance).all())),
-    )
+def _share_left(control: Fitted, x: Floats, f: Floats) -> float:
+    """What part of the variance a control leaves, averaged over outputs that vary."""
+    total = f.var(axis=0)
+    if not (total > 0).any():
+        return 1.0
+    left = (f - control.predict(x)).var(axis=0)
+    return float((left[total > 0] / total[total > 0]).mean())
 
 
-def _fit(regressors: Floats, values: Floats) -> Floats:
-    """Least squares; the solution of least norm where a column never varied in the sample."""
-    solution, *_ = np.linalg.lstsq(regressors, values, rcond=None)
-    return np.asarray(solution)
-
-
-def _student(freedom: int) -> float:
-    """Factor by which an error from few replicates must grow so that ±1.96 of it is a 95 % interval."""
-    from scipy.stats import norm, t
-
-    return float(t.ppf(0.975, freedom) / norm.ppf(0.975))
+def _fewest(d: int) -> int:
+    """Rows below which errors of d coefficients are not to be trusted."""
+    return max(_FIRST_LOOK, 4 * (d + 1))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Never
 
@@ -18,17 +18,17 @@ from limes.designs.product import ProductFamily
 from limes.designs.weights import named_weights
 from limes.exceptions import InputError
 from limes.explainers.conditions import cell_texts, number_texts
-from limes.explainers.options import check_choice, check_count, check_size, refuse_unknown, seed_of
+from limes.explainers.doubts import doubts
+from limes.explainers.options import check_choice, check_count, check_size, refuse_unknown
+from limes.explainers.progress import progress_of
+from limes.explainers.sampling import sampling_of
+from limes.explainers.subject import Subject
 from limes.explainers.table import Table
+from limes.explainers.unfinished import cut_short
 from limes.explanation import Explanation
-from limes.models.outputs import Asker, resolve
-from limes.models.read import check_against, read_output, tolerance_of
-from limes.models.reductions import BlackBox
-from limes.models.registry import EXACT_TOLERANCE, SINGLE_TOLERANCE
-from limes.pipeline import METHODS, Method, Pipeline, Sampling, expectation_of
+from limes.models.calls import Retry
+from limes.pipeline import METHODS, Fitted, Method, Pipeline, Unfinished
 
-# A reading is compared with the model's own predictions on so many background rows.
-_CHECKED_ROWS = 1000
 _SLOPE_MEANING = (
     "change of the surrogate per unit of a number, or when a category holds against when it does not"
 )
@@ -76,13 +76,21 @@ class TabularExplainer:
     method
         "exact" (an error where the model cannot be read), "sampled", or "auto".
     tolerance
-        Sampling stops when no coefficient's standard error is larger.
+        Sampling stops when no coefficient's standard error is larger: a number in the output's units, or a
+        share of the largest coefficient, "5%". None spends the budget.
     max_calls
         Rows that the model may be asked for, per explained row.
     control
-        "auto" or "none": variance reduction of the sampler; there is none yet.
+        Readable model that takes variance away from the sampler: "none", "additive", "tree", "kernel",
+        "margin" (of models with a link, where the margin can be read), or "auto", which takes the one that
+        leaves least of the variance of rows it has not seen. ``explanation.controls`` says which.
     rng
         Seed of the sampler. A row's result depends on seed and row only; None is a fixed seed.
+    batch_size
+        Rows handed to the model at once, at most.
+    retry
+        (error, attempt) -> seconds to wait before a failed batch is tried again, or None to give up; attempts
+        count from 1. None never tries again.
 
     Raises
     ------
@@ -129,16 +137,15 @@ class TabularExplainer:
         max_calls: int = 4096,
         control: str = "auto",
         rng: int | np.random.Generator | np.random.SeedSequence | None = None,
+        batch_size: int = 4096,
+        retry: Retry | None = None,
         **unknown: Never,
     ) -> None:
         refuse_unknown(unknown, TabularExplainer)
         check_choice("method", method, METHODS)
-        check_choice("control", control, ("auto", "none"))
         check_choice("law", law, tuple(LAWS))
-        sampling = Sampling(
-            check_count("max_calls", max_calls),
-            None if tolerance is None else check_size("tolerance", tolerance),
-            seed_of(rng),
+        sampling = sampling_of(
+            max_calls=max_calls, tolerance=tolerance, rng=rng, batch_size=batch_size, retry=retry
         )
         self._table = Table.fit(background, categorical=categorical)
         self._marginals = self._learn(bins, target, law)
@@ -162,36 +169,28 @@ class TabularExplainer:
             for column, law, slope in zip(self._table.columns, self._marginals, slopes, strict=True)
             if law.is_point or (law.cells.count == 1 and not slope)
         )
-        wanted = resolve(model, output)
-        self._ask = Asker(model, wanted, self._table.decode)
-        # asked before it is read: a model that is not fitted, or fails on this table, says so itself
-        self._output_names = wanted.names(self._ask(self._table.matrix[:2]).shape[1:])
-        form = read_output(model, wanted, self._table.decode, schema=self._table.schema)
-        self._reason = form.reason if isinstance(form, BlackBox) else "asked for by method='sampled'"
-        expectation = expectation_of(form, self._ask, method=method, sampling=sampling)
-        self._predict: Callable[[Floats], Floats] = self._ask
-        if expectation.method == "exact" and not isinstance(form, BlackBox):
-            single = any(column.dtype == np.float32 for column in self._table.columns)
-            tolerance = max(tolerance_of(model), SINGLE_TOLERANCE if single else 0.0)
-            check_against(self._ask, form, self._some_rows(), tolerance=tolerance)
-            if tolerance <= EXACT_TOLERANCE:
-                self._predict = form.predict
+        self._subject = Subject.of(
+            model, output, self._table, method=method, sampling=sampling, control=control
+        )
+        self._max_calls = sampling.max_calls
         alpha = check_size("ridge", ridge, zero=True)
         # lime fits slopes on standardised columns: its penalty is per standard deviation
         unit = np.where(slopes, self._scales(), 1.0)
-        self._pipeline = Pipeline(family, expectation, penalty=alpha * unit**2 if alpha > 0 else None)
+        self._pipeline = Pipeline(
+            family, self._subject.expectation, penalty=alpha * unit**2 if alpha > 0 else None
+        )
         self._provenance = {
             **({"meaning": _SLOPE_MEANING} if bins is None else {}),
             "limes": __version__,
             "model": type(model).__name__,
-            "answer": wanted.method or "call",
+            "answer": self._subject.answer,
             "background": f"{len(self._table.matrix)} rows",
             "bins": bins if bins is None or isinstance(bins, str | int) else "given",
             "law": law,
             "weights": smooth,
             "bandwidth": float(bandwidth),
             "ridge": float(ridge),
-            "seed": sampling.seed if expectation.method == "sampled" else None,
+            "seed": sampling.seed if self.method == "sampled" else None,
         }
 
     @cached_property
@@ -210,7 +209,7 @@ class TabularExplainer:
         """Names of the columns."""
         return self._table.names
 
-    def __call__(self, X: Any, *, progress: bool = True) -> Explanation:
+    def __call__(self, X: Any, *, progress: bool = True, workers: int = 1) -> Explanation:
         """Explain one row or many.
 
         Parameters
@@ -220,6 +219,9 @@ class TabularExplainer:
             Columns of a dataframe are matched by name.
         progress
             Show a progress bar when it takes more than a second or two.
+        workers
+            Rows that are sampled at the same time, each in its own thread: for models that wait for
+            something, or release the interpreter. Exact explanations always use all cores.
 
         Raises
         ------
@@ -227,29 +229,54 @@ class TabularExplainer:
             If columns do not match, or a value is infinite, of an unseen category, or missing where the
             background has none: says which row and column.
         ModelError
-            If the model fails.
+            If the model fails. Its ``batch`` is the table it was given, its ``partial`` the explanation of
+            the rows that were done; calls made so far are kept, and the same call goes on from them.
+        Interrupted
+            If the user stops it (Ctrl-C), with the same ``partial``; a KeyboardInterrupt.
         """
         rows = self._table.encode(X)
         starts = range(0, len(rows), _BATCH)
-        predictions = np.concatenate([self._predict(rows[i : i + _BATCH]) for i in starts])
-        watch = _watched if progress and len(rows) > 1 else _unwatched
-        fitted = self._pipeline.explain(rows, predictions, watch=watch)
+        predictions = np.concatenate([self._subject.predict(rows[i : i + _BATCH]) for i in starts])
+        try:
+            fitted = self._pipeline.explain(
+                rows,
+                predictions,
+                progress=progress_of(shown=progress),
+                workers=check_count("workers", workers),
+            )
+        except Unfinished as stop:
+            done = None
+            if stop.fitted is not None:
+                done = self._explanation(rows[stop.rows], predictions[stop.rows], stop.fitted)
+            raise cut_short(stop.__cause__, done, len(rows)) from stop.__cause__
+        return self._explanation(rows, predictions, fitted)
+
+    def _explanation(self, rows: Floats, predictions: Floats, fitted: Fitted) -> Explanation:
+        surrogate, sampled = fitted.surrogate, fitted.sampled
+        doubtful = doubts(
+            fitted, predictions, self._table.names, self._subject.outputs, max_calls=self._max_calls
+        )
         return Explanation(
-            values=fitted.values,
-            standard_errors=fitted.standard_errors,
-            intercepts=fitted.intercepts,
+            values=surrogate.coef,
+            standard_errors=surrogate.standard_errors,
+            intercepts=surrogate.intercept,
             predictions=predictions,
-            surrogate_predictions=fitted.surrogate_predictions,
-            fidelity=fitted.fidelity,
+            surrogate_predictions=fitted.at_instance,
+            fidelity=surrogate.fidelity,
+            shares=None if sampled is None else surrogate.shares,
+            surrogate_errors=None if sampled is None else sampled.surrogate_errors,
+            fidelity_errors=None if sampled is None else sampled.fidelity_errors,
+            share_errors=None if sampled is None else sampled.share_errors,
             feature_names=self._table.names,
-            output_names=self._output_names,
+            output_names=self._subject.outputs,
             conditions=self._conditions(rows),
             data=self._table.originals(rows),
             method=self.method,
-            reason=self._reason if self.method == "sampled" else "",
+            reason=self._subject.reason,
             calls=fitted.calls,
+            controls=None if sampled is None else tuple(sampled.control.tolist()),
             row_converged=fitted.converged,
-            row_warnings=self._warnings(rows),
+            row_warnings=self._warnings(rows, doubtful),
             provenance=self._provenance,
         )
 
@@ -276,14 +303,6 @@ class TabularExplainer:
         scales = np.nanstd(self._table.matrix, axis=0)
         return np.where(self._table.numeric & (scales > 0), scales, 1.0)
 
-    def _some_rows(self) -> Floats:
-        """Rows to compare a reading on: up to 1000, evenly spread, and one missing value in each column."""
-        matrix = self._table.matrix
-        spread = np.linspace(0, len(matrix) - 1, min(_CHECKED_ROWS, len(matrix))).astype(np.int64)
-        missing = np.isnan(matrix)
-        rows = np.union1d(spread, missing.argmax(axis=0)[missing.any(axis=0)])
-        return np.asarray(matrix[rows])
-
     def _conditions(self, rows: Floats) -> tuple[tuple[str, ...], ...]:
         """Texts of the rows' cells; rows with the same cells share a tuple."""
         patterns, place = distinct_rows(self._cells(rows))
@@ -291,15 +310,14 @@ class TabularExplainer:
         texts = list(zip(*columns, strict=True))
         return tuple(texts[i] for i in place)
 
-    def _warnings(self, rows: Floats) -> tuple[tuple[str, ...], ...]:
+    def _warnings(self, rows: Floats, doubtful: Mapping[int, tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
+        """Rows without a warning of their own share one tuple."""
         low, high = self._range
         outside = self._table.numeric & ((rows < low) | (rows > high))
         found = [self._fixed] * len(rows)
-        for i in np.flatnonzero(outside.any(axis=1)):
-            found[i] = (
-                *(self._outside(int(j), rows[i, j]) for j in np.flatnonzero(outside[i])),
-                *self._fixed,
-            )
+        for i in sorted({*np.flatnonzero(outside.any(axis=1)).tolist(), *doubtful}):
+            far = (self._outside(int(j), rows[i, j]) for j in np.flatnonzero(outside[i]))
+            found[i] = (*far, *doubtful.get(i, ()), *self._fixed)
         return tuple(found)
 
     def _outside(self, j: int, x: float) -> str:
@@ -308,13 +326,3 @@ class TabularExplainer:
             f"{self._table.names[j]} = {value} lies outside the background's range [{low}, {high}]; "
             "it is explained as if it lay in the outermost bin"
         )
-
-
-def _watched(steps: Any) -> Any:
-    from tqdm.auto import tqdm
-
-    return tqdm(steps, desc="explaining", delay=1.0)
-
-
-def _unwatched(steps: Any) -> Any:
-    return steps

@@ -173,13 +173,18 @@ class Asker:
         call = answer_of(self.model, self.output.method) if self.output.method else self.model
         if call is None:
             raise ModelError(f"there is no {name}")
+        table = self.decode(x)
         try:
-            raw = call(self.decode(x))
+            raw = call(table)
         except Exception as error:
             raise ModelError(
-                f"{name} raised {type(error).__name__} on a batch of {len(x)} rows: {error}"
+                f"{name} raised {type(error).__name__} on a batch of {len(x)} rows: {error}", batch=table
             ) from error
-        return self.output.pick(self._checked(raw, len(x)))
+        try:
+            return self.output.pick(self._checked(raw, len(x)))
+        except ModelError as error:
+            error.batch = table
+            raise
 
     @property
     def _name(self) -> str:

@@ -27,16 +27,19 @@ def least_squares(design: Features, moments: Moments) -> Surrogate:
     Garreau & von Luxburg 2022, Theorem 1.
     """
     coef = design.solve(moments.gamma)
+    axis = design.inclusion.ndim - 1
+    shares = _shares(coef, moments, axis=axis)
     return Surrogate(
         intercept=np.asarray(moments.mean - weighted_sum(design.inclusion, coef)),
         coef=coef,
-        standard_errors=design.solve(moments.gamma_errors),
-        fidelity=_explained(coef, moments, axis=design.inclusion.ndim - 1),
+        standard_errors=moments.coef_errors,
+        fidelity=np.minimum(shares.sum(axis=axis), 1.0),
+        shares=shares,
     )
 
 
-def _explained(coef: Floats, moments: Moments, *, axis: int) -> Floats:
-    """R² = Σ β_j Γ_j / Var_w f, at most 1; NaN where the variance is not known or zero."""
+def _shares(coef: Floats, moments: Moments, *, axis: int) -> Floats:
+    """β_j Γ_j / Var_w f, which add up to R²; NaN where the variance is not known or zero."""
+    variance = np.expand_dims(moments.variance, axis)
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = (coef * moments.gamma).sum(axis=axis) / moments.variance
-    return np.where(moments.variance > 0, np.minimum(ratio, 1.0), np.nan)
+        return np.where(variance > 0, coef * moments.gamma / variance, np.nan)

@@ -68,6 +68,7 @@ def ridge(
         coef=coef,
         standard_errors=full.standard_errors * aligned(design.largest(shrink), coef),
         fidelity=np.full(moments.mean.shape, np.nan),
+        shares=np.full(coef.shape, np.nan),
     )
 
 

@@ -21,9 +21,12 @@ class Surrogate:
         Of coef, same shape; 0 where exact.
     fidelity
         R² of g under w, () or (k,); NaN where Var_w f was not computed.
+    shares
+        What each feature has of it, β_j Γ_j / Var_w f, same shape as coef; they add up to R².
     """
 
     intercept: Floats
     coef: Floats
     standard_errors: Floats
     fidelity: Floats
+    shares: Floats

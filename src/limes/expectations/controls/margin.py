@@ -1,0 +1,63 @@
+"""Margin control: the sum behind a link function, where it can be read.
+
+A probability is a link of a margin (logistic, softmax), and the margin of a linear model or of boosted trees
+is read exactly. A linear function of the margins, and an additive model of what it leaves, follow the
+probability as far as the link is straight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from limes._arrays import Floats
+from limes.designs.product import ProductDesign
+from limes.expectations.controls.additive import additive
+from limes.expectations.controls.control import Control, Fitted
+from limes.expectations.controls.shrinkage import ridge_path
+from limes.expectations.moments import Moments
+
+
+class ExactMoments(Protocol):
+    """An exact expectation of the margins."""
+
+    def moments(self, design: ProductDesign) -> Moments:
+        """Moments under one design."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class _Margin:
+    margins: Callable[[Floats], Floats]
+    known: ExactMoments
+    intercept: Floats
+    coef: Floats
+    rest: Fitted
+
+    def predict(self, x: Floats) -> Floats:
+        return self.intercept + _columns(self.margins(x)) @ self.coef + self.rest.predict(x)
+
+    def exact(self, design: ProductDesign) -> tuple[Floats, Floats]:
+        moments = self.known.moments(design)
+        mean, beta = self.rest.exact(design)
+        margins = design.solve(_columns(moments.gamma)) @ self.coef
+        return self.intercept + np.atleast_1d(moments.mean) @ self.coef + mean, margins + beta
+
+
+def margin(predict: Callable[[Floats], Floats], known: ExactMoments) -> Control:
+    """The control that margins (n,) or (n, m) make, given their exact expectation."""
+
+    def control(design: ProductDesign, x: Floats, f: Floats) -> Fitted:
+        columns = _columns(predict(x))
+        intercept, coef = ridge_path(columns, f)
+        rest = additive(design, x, f - intercept - columns @ coef)
+        return _Margin(predict, known, intercept, coef, rest)
+
+    return control
+
+
+def _columns(values: Floats) -> Floats:
+    return values.reshape(len(values), -1)

@@ -1,0 +1,72 @@
+"""Tree control: boosted trees, for models that are piecewise constant or full of interactions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from limes._arrays import Floats
+from limes.designs.product import ProductDesign
+from limes.expectations.controls.control import Fitted, Zero
+from limes.expectations.forest import ForestExpectation
+from limes.models.read import read
+from limes.models.reductions import BlackBox
+from limes.models.trees import Forest
+
+# Directions of the answers that get trees of their own, those with most variance first
+_MOST_DIRECTIONS = 8
+_NEGLIGIBLE = 1e-8
+_FEWEST_ROWS = 32
+
+
+@dataclass(frozen=True, eq=False)
+class _Trees:
+    """Forests of single outputs, one a direction (r, k) of the answers."""
+
+    forests: tuple[Forest, ...]
+    directions: Floats
+    intercept: Floats
+
+    def predict(self, x: Floats) -> Floats:
+        return self.intercept + np.stack([f.predict(x) for f in self.forests], axis=1) @ self.directions
+
+    def exact(self, design: ProductDesign) -> tuple[Floats, Floats]:
+        # tables for this row alone, not for all rows of its family
+        alone = replace(design, family=None, cells=None)
+        moments = [ForestExpectation(forest).moments(alone) for forest in self.forests]
+        mean = np.stack([m.mean for m in moments]) @ self.directions
+        coef = design.solve(np.stack([m.gamma for m in moments], axis=1)) @ self.directions
+        return self.intercept + mean, coef
+
+
+def tree(design: ProductDesign, x: Floats, f: Floats) -> Fitted:  # noqa: ARG001 - trees find cells by themselves
+    """Fit boosted trees to the answers' principal directions: probabilities of two classes have one."""
+    mean = f.mean(axis=0)
+    _, sizes, directions = np.linalg.svd(f - mean, full_matrices=False)
+    wanted = sizes[:_MOST_DIRECTIONS] > _NEGLIGIBLE * max(sizes[0], 1e-300)
+    if sizes[0] == 0 or len(x) < _FEWEST_ROWS:
+        return Zero(f.shape[1])
+    directions = directions[:_MOST_DIRECTIONS][wanted]
+    forests = tuple(_boosted(x, values) for values in ((f - mean) @ directions.T).T)
+    return _Trees(forests, directions, mean)
+
+
+def _boosted(x: Floats, values: Floats) -> Forest:
+    from sklearn.ensemble import HistGradientBoostingRegressor
+    from threadpoolctl import threadpool_limits
+
+    model = HistGradientBoostingRegressor(
+        max_iter=120,
+        learning_rate=0.1,
+        max_leaf_nodes=15,
+        min_samples_leaf=5,
+        early_stopping=False,
+        random_state=0,
+    )
+    # so small a table is quicker on one thread, and threads of several rows would fight
+    with threadpool_limits(1, user_api="openmp"):
+        form = read(model.fit(x, values))
+    if isinstance(form, BlackBox) or not isinstance(form, Forest):
+        raise TypeError(f"boosted trees were not read as a forest: {form}")
+    return form

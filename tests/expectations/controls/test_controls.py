@@ -1,0 +1,203 @@
+"""Controls: readable, followed exactly, fitted to rows they are not used on; and true error bars with each."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import limes
+import oracle
+import strategies
+from limes.designs import ProductFamily
+from limes.designs.columns import binned, categorical, unbinned
+from limes.designs.weights import named_weights
+from limes.expectations.controls import CONTROLS
+from limes.expectations.controls.margin import margin
+from limes.expectations.exact import ExactExpectation
+from limes.expectations.forest import ForestExpectation
+from limes.expectations.sampled import SampledExpectation, Sampling
+from limes.models import forms
+from limes.surrogates import least_squares
+
+RNG = np.random.default_rng(0)
+N = 400
+KINDS = ("bins", "euclidean", "slopes")
+
+
+def family(kind, d=4, bandwidth=1.2, *, odd=True):
+    """Numbers, and if ``odd`` one column of categories and one with missing values."""
+    columns = [RNG.normal(size=N) for _ in range(d)]
+    marginals = [
+        unbinned(x) if kind == "slopes" else binned(x, np.percentile(x, [0, 25, 50, 75, 100]))
+        for x in columns
+    ]
+    slopes = np.full(d, kind == "slopes")
+    if odd:
+        holed = np.where(RNG.random(N) < 0.2, np.nan, columns[1])
+        marginals[0] = categorical(RNG.choice([0.0, 1.0, 2.0, np.nan], N))
+        marginals[1] = binned(holed, np.nanpercentile(holed, [0, 30, 100]))
+        slopes[:2] = False
+    smooth = "euclidean" if kind == "slopes" else kind
+    return ProductFamily(
+        tuple(marginals), named_weights(smooth, bandwidth), slopes=slopes if slopes.any() else None
+    )
+
+
+def odd_row(d=4):
+    return np.array([1.0, np.nan, *np.linspace(-0.5, 0.7, d - 2)])
+
+
+def answers(x):
+    """Two outputs, neither additive."""
+    known = np.nan_to_num(x, nan=0.3)
+    return np.stack(
+        [np.sin(known[:, 2]) * known[:, 3] + (known[:, 0] == 1), np.tanh(known.sum(axis=1))], axis=1
+    )
+
+
+def fitted(name, design, rows=600):
+    x, _ = design.draw(np.random.default_rng(1).random((rows, design.size)))
+    return CONTROLS[name](design, x, answers(x))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", CONTROLS)
+def test_what_a_control_says_of_itself_is_what_its_predictions_have(name, kind):
+    """β(h) and E_w h against a million tilted rows, in their standard errors."""
+    design = family(kind).at(odd_row())
+    control = fitted(name, design)
+    mean, coef = control.exact(design)
+    assert coef.shape == (4, 2)
+    x, h = design.draw(np.random.default_rng(2).random((200_000, 4)))
+    y = control.predict(x)
+    a = np.column_stack([np.ones(len(h)), h - design.inclusion])
+    solution, *_ = np.linalg.lstsq(a, y, rcond=None)
+    rest = y - a @ solution
+    errors = np.sqrt(np.diag(np.linalg.inv(a.T @ a))[:, None] * (rest**2).mean(axis=0)) * 1.2
+    found = np.vstack([mean, coef])
+    assert (np.abs(solution - found) <= oracle.Z_LIMIT * errors + 1e-9).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("name", "left"), [("additive", 0.75), ("tree", 0.75), ("kernel", 0.6)])
+def test_controls_take_variance_away_from_rows_they_have_not_seen(name, left, kind):
+    design = family(kind).at(odd_row())
+    control = fitted(name, design)
+    x, _ = design.draw(np.random.default_rng(3).random((2000, 4)))
+    y = answers(x)
+    assert ((y - control.predict(x)).var(axis=0) < left * y.var(axis=0)).all()
+
+
+@pytest.mark.parametrize("name", CONTROLS)
+def test_a_constant_model_and_a_handful_of_rows_are_no_trouble(name):
+    design = family("bins").at(odd_row())
+    x, _ = design.draw(np.random.default_rng(1).random((12, 4)))
+    for values in (np.ones((12, 1)), answers(x)):
+        control = CONTROLS[name](design, x, values)
+        assert np.isfinite(control.predict(x)).all()
+        assert all(np.isfinite(part).all() for part in control.exact(design))
+
+
+def test_columns_that_do_not_vary_are_not_looked_at():
+    x = RNG.normal(size=N)
+    laws = (binned(np.full(N, 7.0), np.array([7.0, 7.0])), binned(x, np.percentile(x, [0, 50, 100])))
+    design = ProductFamily(laws, named_weights("bins", 1.0)).at(np.array([7.0, 0.1]))
+    rows, _ = design.draw(np.random.default_rng(1).random((200, 2)))
+    for fit in CONTROLS.values():
+        _, coef = fit(design, rows, np.sin(rows[:, 1:])).exact(design)
+        assert np.abs(coef[0]).max() < oracle.ROUNDING
+
+
+def test_the_margin_behind_a_probability():
+    design = family("bins", odd=False).at(np.array([0.3, -0.2, 0.8, -1.0]))
+    form = strategies.as_forest(
+        [strategies.random_tree(np.random.default_rng(s), [np.linspace(-1, 1, 5)] * 4, 5) for s in range(5)],
+        4,
+    )
+    control = margin(form.predict, ForestExpectation(form))
+    x, _ = design.draw(np.random.default_rng(1).random((2000, 4)))
+    probability = 1 / (1 + np.exp(-0.3 * form.predict(x)))
+    found = control(design, x[:1000], probability[:1000, None])
+    left = (probability - found.predict(x)[:, 0])[1000:].var()
+    plain = CONTROLS["additive"](design, x[:1000], probability[:1000, None])
+    assert left < 0.3 * (probability - plain.predict(x)[:, 0])[1000:].var()
+    # its exact part is the margin's, scaled, and what an additive model adds
+    linear = margin(form.predict, ForestExpectation(form))(design, x, 2.0 * form.predict(x)[:, None] + 1.0)
+    mean, coef = linear.exact(design)
+    truth = limes.limit(design, form)
+    assert coef[:, 0] == pytest.approx(2 * truth.coef, rel=1e-4, abs=1e-4)
+    assert mean[0] == pytest.approx(
+        2 * (truth.intercept + design.inclusion @ truth.coef) + 1, rel=1e-4, abs=1e-4
+    )
+
+
+# -- error bars: 95 % intervals contain the truth in 93 % at least, and are not twice too wide -------------
+
+
+def smooth(d):
+    return forms.GaussianKernels(
+        np.stack([np.full(d, 0.4), np.full(d, -0.8), np.linspace(-1, 1, d)]),
+        [2.0, -1.0, 1.5],
+        0.6 * np.sqrt(d),
+        0.3,
+    )
+
+
+def rough(d):
+    places = [np.array([-1.0, -0.4, 0.1, 0.8])] * d
+    rng = np.random.default_rng(4)
+    return strategies.as_forest([strategies.random_tree(rng, places, 5) for _ in range(8)], d)
+
+
+def repeated(kind, make, d, calls, control, seeds):
+    """Coefficients and standard errors (seeds, d) of a form whose coefficients are known, and these."""
+    designs, form = family(kind, d, 0.75 * np.sqrt(d), odd=False), make(d)
+    row = np.linspace(-1.2, 1.2, d)
+    design = designs.at(row)
+    controls = CONTROLS if control == "auto" else {control: CONTROLS[control]}
+    found = []
+    for seed in range(seeds):
+        expectation = SampledExpectation(form.predict, Sampling(calls, None, seed, controls))
+        found.append(least_squares(design, expectation.moments(design, row)))
+    coef, errors = (np.stack([getattr(f, n) for f in found]) for n in ("coef", "standard_errors"))
+    return coef, errors, limes.limit(design, form).coef
+
+
+def check_error_bars(coef, errors, truth):
+    inside = np.abs(coef - truth) <= 1.96 * errors
+    assert inside.mean() >= 0.93, inside.mean(axis=0)
+    ratio = errors.mean(axis=0) / coef.std(axis=0, ddof=1)
+    assert np.median(ratio) <= 2, ratio
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("make", [smooth, rough])
+@pytest.mark.parametrize("control", ["none", "additive"])
+@pytest.mark.parametrize(("d", "calls", "seeds"), [(5, 256, 200), (5, 1024, 60), (30, 256, 25)])
+def test_error_bars(kind, make, d, calls, control, seeds):
+    check_error_bars(*repeated(kind, make, d, calls, control, seeds))
+
+
+@pytest.mark.parametrize("make", [smooth, rough])
+@pytest.mark.parametrize("control", ["tree", "kernel", "auto"])
+@pytest.mark.parametrize("d", [5, 30])
+def test_error_bars_of_laborious_controls(make, control, d):
+    """Few seeds, as trees and kernels take their time."""
+    check_error_bars(*repeated("bins", make, d, 256, control, 12))
+
+
+def test_exact_parts_do_not_move_what_is_estimated():
+    """Right on average with every control: mean over seeds in its own standard errors."""
+    designs = family("bins", 5, 1.0, odd=False)
+    row, form = np.linspace(-1.2, 1.2, 5), rough(5)
+    design = designs.at(row)
+    truth = ExactExpectation(form).moments(design).mean, limes.limit(design, form).coef
+    for name in CONTROLS:
+        found = []
+        for seed in range(16):
+            sampling = Sampling(256, None, seed, {name: CONTROLS[name]})
+            moments = SampledExpectation(form.predict, sampling).moments(design, row)
+            found.append(np.append(moments.mean, design.solve(moments.gamma)))
+        both = np.array(found)
+        z = (both.mean(axis=0) - np.append(*truth)) / (both.std(axis=0, ddof=1) / np.sqrt(len(both)))
+        assert np.abs(z).max() < oracle.Z_LIMIT, (name, z)
