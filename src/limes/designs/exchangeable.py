@@ -13,7 +13,7 @@ weighted law w (``counts.py``). The z_j are not independent under it: Cov_w(z) h
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -184,6 +184,17 @@ class ExchangeableDesign:
         z = low_variance_subsets(self.counts.law, points, np.random.default_rng(stream))
         return z, z
 
+    def sampler(self, streams: Sequence[np.random.SeedSequence]) -> SubsetRows:
+        """Rows of w, all of the same weight, as independent sequences of replicates, one a stream."""
+        return SubsetRows(self, streams)
+
+    def states(self, most: int) -> tuple[Floats, Floats, Floats] | None:
+        """Every z twice, as x and as h, (2^d, d), and its probability; None if more than ``most``."""
+        if self.size > min(LARGEST_ENUMERATION, np.log2(most)):
+            return None
+        z, log_probability = self.enumerate()
+        return z, z, np.exp(log_probability)
+
     def enumerate(self) -> tuple[Floats, Floats]:
         """Every z (2^d, d), and the log of its probability under w (2^d,).
 
@@ -201,6 +212,19 @@ class ExchangeableDesign:
         removed = np.arange(self.size + 1.0)
         each = self.counts.log_law - log_binomial(np.full(removed.size, float(self.size)), removed)
         return z, each[self.size - z.sum(axis=1).astype(np.int64)]
+
+
+class SubsetRows:
+    """Sequences of replicates of an exchangeable design, as long as one likes."""
+
+    def __init__(self, design: ExchangeableDesign, streams: Sequence[np.random.SeedSequence]) -> None:
+        self._design = design
+        self._streams = streams
+
+    def draw(self, rows: int) -> tuple[Floats, Floats]:
+        """Take the next rows of every sequence: (sequences · rows, d) twice, sequence by sequence."""
+        z = np.concatenate([self._design.sample(rows, stream.spawn(1)[0])[0] for stream in self._streams])
+        return z, z
 
 
 def _spread(values: Floats, across: float, along: float) -> Floats:

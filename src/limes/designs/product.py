@@ -23,6 +23,7 @@ from limes.designs.columns import marginals_from_bins
 from limes.designs.coordinates import Coordinate, IndicatorCoordinate, SlopeCoordinate
 from limes.designs.features import FeatureTable, Uncorrelated
 from limes.designs.marginals import Marginal
+from limes.designs.sobol import SobolRows
 from limes.designs.weights import BinWeights, Weights, named_weights
 from limes.exceptions import InputError
 
@@ -126,6 +127,14 @@ class ProductDesign(Uncorrelated):
     def log_weight(self) -> Floats:
         """Log E[π] before tilting, (): how much of the unweighted law the weights keep."""
         return np.array(sum(c.log_weight for c in self.coordinates))
+
+    def sampler(self, streams: Sequence[np.random.SeedSequence]) -> SobolRows:
+        """Rows of w, all of the same weight, as scrambled sequences, one a stream."""
+        return SobolRows(self, streams)
+
+    def states(self, most: int) -> tuple[Floats, Floats, Floats] | None:  # noqa: ARG002 - never few enough
+        """Refuse to enumerate: laws inside bins have no end of states."""
+        return None
 
     def draw(self, levels: Floats) -> tuple[Floats, Floats]:
         """Rows x and features h of the tilted law from points of the unit cube, (n, d) -> (n, d), (n, d)."""

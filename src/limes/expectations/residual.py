@@ -79,7 +79,7 @@ class Fit:
         if not live.any():
             return 1.0
         freedom = (folds.size - 1) * live.any(axis=1).sum()
-        caution = max(_CAUTION, freedom / chi2.ppf(_DOUBT, freedom))
+        caution = max(_CAUTION, float(freedom / chi2.ppf(_DOUBT, freedom)))
         return min(1.0, caution * float((between[live] / plain[live]).mean()))
 
     @cached_property

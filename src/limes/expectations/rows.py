@@ -7,10 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 
 from limes._arrays import Floats
-from limes.designs.product import ProductDesign
 from limes.exceptions import ModelError
 from limes.expectations.moments import Moments
-from limes.expectations.sampled import SampledExpectation
+from limes.expectations.sampled import SampledDesign, SampledExpectation
 
 # What may cut an explanation short without any fault of ours
 _CUT_SHORT = (ModelError, KeyboardInterrupt)
@@ -22,7 +21,7 @@ class _Stopped(Exception):  # noqa: N818 - tells threads that another one has fa
 
 def sampled_rows(
     expectation: SampledExpectation,
-    designs: Sequence[ProductDesign],
+    designs: Sequence[SampledDesign],
     rows: Floats,
     *,
     heard: Callable[[int], object],

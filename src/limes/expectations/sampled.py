@@ -11,16 +11,15 @@ Errors come from the residuals, and from how the sequences differ (``residual.py
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 
 from limes._arrays import Floats, Ints
-from limes.designs.product import ProductDesign
-from limes.designs.sobol import SobolRows
+from limes.designs.features import Features
 from limes.exceptions import InputError
 from limes.expectations.controls import CONTROLS, Control, Fitted
 from limes.expectations.moments import Moments, Sampled
@@ -83,6 +82,31 @@ class Sampling:
     retry: Retry | None = None
 
 
+class Rows(Protocol):
+    """Several independent sequences of rows of w."""
+
+    def draw(self, rows: int) -> tuple[Floats, Floats]:
+        """Take the next rows of every sequence: x and h, sequence by sequence."""
+        ...
+
+
+class SampledDesign(Features, Protocol):
+    """What the sampler needs of a design."""
+
+    @property
+    def size(self) -> int:
+        """Number of features d."""
+        ...
+
+    def sampler(self, streams: Sequence[np.random.SeedSequence]) -> Rows:
+        """Rows of w, all of the same weight, a sequence a stream."""
+        ...
+
+    def states(self, most: int) -> tuple[Floats, Floats, Floats] | None:
+        """All rows x and h there are, and their probabilities under w; None if more than ``most``."""
+        ...
+
+
 class SampledExpectation:
     """Moments of a function under a design, by at most ``max_calls`` of its rows.
 
@@ -109,7 +133,7 @@ class SampledExpectation:
         return self._sampling.max_calls
 
     def moments(
-        self, design: ProductDesign, row: Floats, *, heard: Callable[[int], object] | None = None
+        self, design: SampledDesign, row: Floats, *, heard: Callable[[int], object] | None = None
     ) -> Moments:
         """E_w f and Cov_w(h, f), estimated, with standard errors; ``heard`` is told of model calls."""
         key = fingerprint(row)
@@ -121,7 +145,7 @@ class SampledExpectation:
             self._open.pop(key, None)
         return self._finished[key]
 
-    def so_far(self, design: ProductDesign, row: Floats) -> Moments | None:
+    def so_far(self, design: SampledDesign, row: Floats) -> Moments | None:
         """What the calls made for an unfinished row tell; None where they are too few.
 
         They are kept: ``moments`` goes on from them.
@@ -140,7 +164,10 @@ class SampledExpectation:
         self._open.clear()
         self._finished.clear()
 
-    def _until_converged(self, design: ProductDesign, key: int, calls: Calls) -> Moments:
+    def _until_converged(self, design: SampledDesign, key: int, calls: Calls) -> Moments:
+        every = design.states(self._sampling.max_calls)
+        if every is not None:
+            return _enumerated(design, *every, calls)
         for sample in self._samples(design, key, calls):
             if sample.is_last or self._sampling.tolerance is not None:
                 found = self._estimate(design, sample, calls)
@@ -152,12 +179,12 @@ class SampledExpectation:
         return Calls(self._predict, batch_size=self._sampling.batch_size, retry=self._sampling.retry)
 
     def _samples(
-        self, design: ProductDesign, key: int, ask: Callable[[Floats], Floats | None]
+        self, design: SampledDesign, key: int, ask: Callable[[Floats], Floats | None]
     ) -> Iterator[_Sample]:
         """Growing samples, each twice the one before; they end where an answer is missing."""
         sizes = self._sizes(design.size)
         streams = np.random.SeedSequence([self._sampling.seed, key]).spawn(_SEQUENCES)
-        rows = SobolRows(design, streams)
+        rows = design.sampler(streams)
         parts: list[_Sample] = []
         for size, before in zip(sizes, [0, *sizes], strict=False):
             x, h = rows.draw(size - before)
@@ -181,7 +208,7 @@ class SampledExpectation:
         doubled = first * 2 ** np.arange(int(np.log2(most / first)) + 1)
         return sorted({*doubled.tolist(), most})
 
-    def _estimate(self, design: ProductDesign, sample: _Sample, calls: Calls) -> Moments:
+    def _estimate(self, design: SampledDesign, sample: _Sample, calls: Calls) -> Moments:
         f = sample.f.reshape(len(sample.f), -1)
         name, fitted = self._chosen(design, sample, f)
         rest = f.copy()
@@ -194,7 +221,7 @@ class SampledExpectation:
         coef[fit.unknown | (design.variance == 0)] = 0.0
         return self._moments(design, sample, fit, name, mean, coef, len(calls))
 
-    def _chosen(self, design: ProductDesign, sample: _Sample, f: Floats) -> tuple[str, list[Fitted]]:
+    def _chosen(self, design: SampledDesign, sample: _Sample, f: Floats) -> tuple[str, list[Fitted]]:
         """The control to be used, fitted without each sequence in turn."""
         controls = self._sampling.controls
         known = sample.fold != 0
@@ -211,7 +238,7 @@ class SampledExpectation:
 
     def _moments(
         self,
-        design: ProductDesign,
+        design: SampledDesign,
         sample: _Sample,
         fit: Fit,
         name: str,
@@ -255,6 +282,19 @@ class _Sample:
     def joined(cls, parts: list[_Sample]) -> _Sample:
         x, h, f, fold = (np.concatenate([getattr(p, n) for p in parts]) for n in ("x", "h", "f", "fold"))
         return cls(x, h, f, fold, parts[-1].is_last)
+
+
+def _enumerated(design: SampledDesign, x: Floats, h: Floats, probability: Floats, calls: Calls) -> Moments:
+    """Moments from all rows there are: exact for any model."""
+    answers = calls(x)
+    f = answers.reshape(len(x), -1)
+    mean = probability @ f
+    spread = f - mean
+    gamma = ((h - design.inclusion) * probability[:, None]).T @ spread
+    shape = answers.shape[1:]
+    exact = Moments.exact(mean.reshape(shape), gamma.reshape(design.size, *shape))
+    variance = (probability @ spread**2).reshape(shape)
+    return replace(exact, variance=variance, calls=np.array(len(calls)))
 
 
 def fingerprint(row: Floats) -> int:

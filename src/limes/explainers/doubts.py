@@ -57,7 +57,7 @@ def _unseen(fitted: Fitted, i: int, names: Sequence[str]) -> tuple[str, ...]:
     blind = np.isinf(fitted.surrogate.standard_errors[i].reshape(len(names), -1)).any(axis=1)
     if not blind.any():
         return ()
-    whom = ", ".join(names[j] for j in np.flatnonzero(blind))
+    whom = ", ".join(names[j] for j in np.flatnonzero(blind).tolist())
     return (f"{whom}: hardly changed in the sample, nothing is known of the coefficient; raise max_calls",)
 
 

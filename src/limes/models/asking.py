@@ -1,8 +1,8 @@
 """Which callable gives an answer, for the libraries where it is not the method of that name.
 
 scikit-learn names three answers: predict, predict_proba, decision_function. Boosting libraries have the last
-one under other names, and one of them wants its own kind of table. A way is found by the class or a base of
-it, as readers are, so that no library is imported for it.
+one under other names, and one of them wants its own kind of table; networks are called with tensors. A way is
+found by the class or a base of it, as readers are, so that no library is imported for it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from limes.exceptions import ModelError
+
 Answer = Callable[[Any], Any]
 
 
@@ -22,14 +24,71 @@ def class_name(kind: type) -> str:
 
 
 def answer_of(model: Any, method: str) -> Answer | None:
-    """The callable table -> answer that stands for a method of a model, None where it has none."""
+    """The callable table -> answer that stands for a method of a model, None where it has none.
+
+    The method "" is the model itself, where it is called.
+    """
     for kind in type(model).__mro__:
         way = _WAYS.get((class_name(kind), method))
         if way is not None:
             return way(model)
         if method in vars(kind):
             break  # a subclass that says it itself
+    if not method:
+        return model if callable(model) else None
     return getattr(model, method, None)
+
+
+def _torch_module(model: Any) -> Answer:
+    """A network on numbers: evaluated on its own device and in its own precision, without gradients."""
+    torch = import_module("torch")
+
+    def answer(table: Any) -> Any:
+        weight = next(model.parameters(), None)
+        rows = torch.as_tensor(np.asarray(table, dtype=np.float64))
+        rows = rows.to(torch.float32) if weight is None else rows.to(weight.device, weight.dtype)
+        was_training = model.training
+        model.eval()  # dropout and batch statistics would make answers random
+        try:
+            with torch.inference_mode():
+                return _one_column(model(rows).double().cpu().numpy())
+        finally:
+            model.train(was_training)
+
+    return answer
+
+
+def _onnx_session(model: Any) -> Answer:
+    """A session with one input of numbers, or an input a column; its last output of numbers is explained."""
+    inputs, outputs = model.get_inputs(), model.get_outputs()
+    wanted = [output.name for output in outputs if "float" in output.type or "double" in output.type]
+    if not wanted:
+        raise ModelError(
+            f"the ONNX model has no output of numbers, but {[output.type for output in outputs]}: convert it "
+            "with probabilities as a tensor (zipmap=False)"
+        )
+
+    def answer(table: Any) -> Any:
+        columns = np.asarray(table).T if len(inputs) > 1 else [np.asarray(table)]
+        if len(columns) != len(inputs):
+            raise ValueError(f"the ONNX model has {len(inputs)} inputs, the table {len(columns)} columns")
+        feed = {
+            entry.name: column.astype(_ONNX_TYPES.get(entry.type, np.float32)).reshape(
+                len(np.asarray(table)), -1
+            )
+            for entry, column in zip(inputs, columns, strict=True)
+        }
+        return _one_column(model.run(wanted[-1:], feed)[0])
+
+    return answer
+
+
+_ONNX_TYPES = {"tensor(double)": np.float64, "tensor(int64)": np.int64, "tensor(string)": np.str_}
+
+
+def _one_column(found: Any) -> Any:
+    """Networks often answer (n, 1): that is one number a row."""
+    return found[:, 0] if found.ndim == 2 and found.shape[1] == 1 else found
 
 
 def _xgboost_margin(model: Any) -> Answer:
@@ -76,4 +135,6 @@ _WAYS: Mapping[tuple[str, str], Callable[[Any], Answer | None]] = {
     ("lightgbm.Booster", "decision_function"): _lightgbm_margin,
     ("catboost.CatBoost", "decision_function"): _catboost_margin,
     ("sklearn.Pipeline", "decision_function"): _pipeline_margin,
+    ("torch.Module", ""): _torch_module,
+    ("onnxruntime.InferenceSession", ""): _onnx_session,
 }

@@ -58,7 +58,7 @@ def resolve(model: Any, output: Any = None) -> Output:
         If the model has no such method or no such class.
     """
     if not hasattr(model, "predict"):
-        if not callable(model):
+        if answer_of(model, "") is None:
             raise InputError(f"model must have a predict method or be callable, got {type(model).__name__}")
         return _positions("", output)
     classes = getattr(model, "classes_", None)
@@ -170,7 +170,7 @@ class Asker:
             If the model raises, or answers with another number of rows, too many axes, or NaN or inf.
         """
         name = self._name
-        call = answer_of(self.model, self.output.method) if self.output.method else self.model
+        call = answer_of(self.model, self.output.method)
         if call is None:
             raise ModelError(f"there is no {name}")
         table = self.decode(x)

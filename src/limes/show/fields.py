@@ -45,6 +45,8 @@ def stored(given: Mapping[str, Any]) -> dict[str, Any]:
         raise InputError(f"provenance is {facts!r}; give a dictionary")
     certificates = _certificates(given["certificates"], len(arrays["values"]))
     names = _names(given, arrays["values"].shape)
+    if given.get("controls") is not None:
+        names["controls"] = _texts("controls", given["controls"], len(arrays["values"]))
     return {**arrays, **names, "provenance": facts, "certificates": certificates}
 
 

@@ -1,4 +1,4 @@
-"""Controls: readable, followed exactly, fitted to rows they are not used on; and true error bars with each."""
+"""Controls: their exact part is right, they take variance away, and error bars with each are true."""
 
 from __future__ import annotations
 

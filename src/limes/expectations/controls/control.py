@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from limes._arrays import Floats
-from limes.designs.product import ProductDesign
 
 
 class Fitted(Protocol):
@@ -19,13 +18,14 @@ class Fitted(Protocol):
         """Values (n, k) at rows (n, d)."""
         ...
 
-    def exact(self, design: ProductDesign) -> tuple[Floats, Floats]:
+    def exact(self, design: Any) -> tuple[Floats, Floats]:
         """E_w h (k,) and its coefficients β (d, k) under the design."""
         ...
 
 
-# (design, rows x (n, d), answers f (n, k)) -> a model of f
-Control: TypeAlias = Callable[[ProductDesign, Floats, Floats], Fitted]
+# (design, rows x (n, d), answers f (n, k)) -> a model of f. A control says itself for which kind of design it
+# is made: those of columns need a ProductDesign, others take any.
+Control: TypeAlias = Callable[[Any, Floats, Floats], Fitted]
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,10 @@ class Zero:
     def predict(self, x: Floats) -> Floats:
         return np.zeros((len(x), self.outputs))
 
-    def exact(self, design: ProductDesign) -> tuple[Floats, Floats]:
+    def exact(self, design: Any) -> tuple[Floats, Floats]:
         return np.zeros(self.outputs), np.zeros((design.size, self.outputs))
 
 
-def none(design: ProductDesign, x: Floats, f: Floats) -> Fitted:  # noqa: ARG001 - it looks at nothing
+def none(design: Any, x: Floats, f: Floats) -> Fitted:  # noqa: ARG001 - it looks at nothing
     """No control."""
     return Zero(f.shape[1])

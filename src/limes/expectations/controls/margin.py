@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from limes._arrays import Floats
-from limes.designs.product import ProductDesign
 from limes.expectations.controls.additive import additive
 from limes.expectations.controls.control import Control, Fitted
 from limes.expectations.controls.shrinkage import ridge_path
@@ -24,7 +23,7 @@ from limes.expectations.moments import Moments
 class ExactMoments(Protocol):
     """An exact expectation of the margins."""
 
-    def moments(self, design: ProductDesign) -> Moments:
+    def moments(self, design: Any) -> Moments:
         """Moments under one design."""
         ...
 
@@ -40,21 +39,21 @@ class _Margin:
     def predict(self, x: Floats) -> Floats:
         return self.intercept + _columns(self.margins(x)) @ self.coef + self.rest.predict(x)
 
-    def exact(self, design: ProductDesign) -> tuple[Floats, Floats]:
+    def exact(self, design: Any) -> tuple[Floats, Floats]:
         moments = self.known.moments(design)
         mean, beta = self.rest.exact(design)
         margins = design.solve(_columns(moments.gamma)) @ self.coef
         return self.intercept + np.atleast_1d(moments.mean) @ self.coef + mean, margins + beta
 
 
-def margin(predict: Callable[[Floats], Floats], known: ExactMoments) -> Control:
-    """The control that margins (n,) or (n, m) make, given their exact expectation."""
+def margin(predict: Callable[[Floats], Floats], known: ExactMoments, rest: Control = additive) -> Control:
+    """The control that margins (n,) or (n, m) make, given their exact expectation; ``rest`` follows them."""
 
-    def control(design: ProductDesign, x: Floats, f: Floats) -> Fitted:
+    def control(design: Any, x: Floats, f: Floats) -> Fitted:
         columns = _columns(predict(x))
         intercept, coef = ridge_path(columns, f)
-        rest = additive(design, x, f - intercept - columns @ coef)
-        return _Margin(predict, known, intercept, coef, rest)
+        left = rest(design, x, f - intercept - columns @ coef)
+        return _Margin(predict, known, intercept, coef, left)
 
     return control
 

@@ -1,0 +1,307 @@
+"""Black boxes as users have them: what fails, what is interrupted, what is remote, what is stopped early."""
+
+from __future__ import annotations
+
+import threading
+import time
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestRegressor
+from sklearn.neural_network import MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import limes
+from limes.exceptions import InputError, Interrupted, ModelError
+from limes.explainers.doubts import doubts
+from limes.surrogates import Surrogate
+
+
+@pytest.fixture(scope="module")
+def diabetes():
+    return load_diabetes(return_X_y=True, as_frame=True)
+
+
+@pytest.fixture(scope="module")
+def network(diabetes):
+    X, y = diabetes
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = make_pipeline(
+            StandardScaler(), MLPRegressor(hidden_layer_sizes=(20,), max_iter=200, random_state=0)
+        )
+        return model.fit(X, y)
+
+
+class Counted:
+    """A callable that keeps the rows it was asked for, and can be told to misbehave."""
+
+    def __init__(self, model, fault=None):
+        self.model, self.fault, self.batches = model, fault, []
+
+    def __call__(self, table):
+        self.batches.append(table)
+        answer = self.model.predict(table)
+        return answer if self.fault is None else self.fault(len(self.batches), answer)
+
+    @property
+    def rows(self):
+        return pd.concat(self.batches)
+
+
+def options(**given):
+    return {"max_calls": 512, "control": "additive", "batch_size": 100, **given}
+
+
+# -- the same answer -----------------------------------------------------------------------------------------
+
+
+def test_batches_workers_and_order_change_nothing(diabetes, network):
+    X, _ = diabetes
+    rows = X.iloc[:6]
+    whole = limes.TabularExplainer(network.predict, X, **options(batch_size=4096))(rows)
+    for size in (7, 256):
+        other = limes.TabularExplainer(network.predict, X, **options(batch_size=size))
+        for workers in (1, 2):
+            found = other(rows, workers=workers)
+            assert found.values == pytest.approx(whole.values, rel=1e-9, abs=1e-9)
+            assert found.standard_errors == pytest.approx(whole.standard_errors, rel=1e-9, abs=1e-9)
+    backwards = limes.TabularExplainer(network.predict, X, **options(batch_size=4096))(rows.iloc[::-1])
+    assert np.array_equal(backwards.values[::-1], whole.values)
+    one = limes.TabularExplainer(network.predict, X, **options(max_calls=64, batch_size=1))(rows.iloc[:1])
+    many = limes.TabularExplainer(network.predict, X, **options(max_calls=64))(rows.iloc[:1])
+    assert one.values == pytest.approx(many.values, rel=1e-9, abs=1e-9)
+
+
+def test_no_row_is_asked_for_twice(diabetes):
+    """Categories alone have few states: equal perturbed rows are one call."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.choice(list("ab"), (200, 4)), columns=list("wxyz"))
+    asked = []
+
+    def model(table):
+        asked.append(table)
+        return (table == "a").to_numpy().sum(axis=1) ** 2.0
+
+    explainer = limes.TabularExplainer(model, X, max_calls=512)
+    before = len(asked)
+    explanation = explainer(X.iloc[:1])
+    perturbed = pd.concat(asked[before + 1 :])
+    assert len(perturbed) == len(perturbed.drop_duplicates()) == explanation.model_calls <= 16
+
+
+# -- what goes wrong -----------------------------------------------------------------------------------------
+
+
+def fails_at(batch, times=1):
+    def fault(count, answer):
+        if batch <= count < batch + times:
+            raise ConnectionError("the service did not answer")
+        return answer
+
+    return fault
+
+
+def test_a_callable_that_fails_in_the_middle_loses_nothing(diabetes, network):
+    X, _ = diabetes
+    # one batch asks for two rows at the start, one for the rows themselves; each row then takes six
+    model = Counted(network, fails_at(2 + 6 + 4))
+    explainer = limes.TabularExplainer(model, X, **options())
+    with pytest.raises(ModelError, match=r"ConnectionError.*2 of 3 rows.*goes on from them") as failure:
+        explainer(X.iloc[:3], progress=False)
+    assert isinstance(failure.value.__cause__.__cause__, ConnectionError)
+    pd.testing.assert_frame_equal(failure.value.batch, model.batches[-1])
+    partial = failure.value.partial
+    assert len(partial) == 2  # the second row from its first 256 calls
+    assert partial.row_converged.tolist() == [True, False]
+    assert "stopped after" in partial.row_warnings[1][0]
+    calls = len(model.batches)
+    found = explainer(X.iloc[:3], progress=False)
+    clean = limes.TabularExplainer(network.predict, X, **options())(X.iloc[:3], progress=False)
+    assert np.array_equal(found.values, clean.values)
+    assert np.array_equal(found.values[0], partial.values[0])
+    # the rows themselves, three of six batches of the second row, six of the third
+    assert len(model.batches) - calls == 1 + 3 + 6
+
+
+def test_retries_are_the_users_to_decide(diabetes, network):
+    X, _ = diabetes
+    seen = []
+
+    def patient(error, attempt):
+        seen.append((type(error), attempt))
+        return 0.0 if attempt < 3 else None
+
+    model = Counted(network, fails_at(4, times=2))
+    found = limes.TabularExplainer(model, X, retry=patient, **options())(X.iloc[:1])
+    assert seen == [(ConnectionError, 1), (ConnectionError, 2)]
+    clean = limes.TabularExplainer(network.predict, X, **options())(X.iloc[:1])
+    assert np.array_equal(found.values, clean.values)
+    seen.clear()
+    gone = Counted(network, fails_at(4, times=100))
+    with pytest.raises(ModelError, match="ConnectionError"):
+        limes.TabularExplainer(gone, X, retry=patient, **options())(X.iloc[:1])
+    assert len(seen) == 3
+
+
+def test_a_wrong_answer_is_not_tried_again(diabetes, network):
+    X, _ = diabetes
+
+    def fault(count, answer):
+        if count == 4:
+            answer[17] = np.nan
+        return answer
+
+    explainer = limes.TabularExplainer(Counted(network, fault), X, retry=lambda *_: 0.0, **options())
+    with pytest.raises(ModelError, match="nan for row 17 of a batch of 100") as failure:
+        explainer(X.iloc[:1])
+    assert failure.value.batch.shape == (100, 10)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_interrupted_by_the_user(diabetes, network, workers):
+    X, _ = diabetes
+
+    pressed = []
+
+    def fault(count, answer):
+        if count >= 2 + 6 + 6 + 5 and not pressed:
+            pressed.append(count)
+            raise KeyboardInterrupt
+        return answer
+
+    model = Counted(network, fault)
+    explainer = limes.TabularExplainer(model, X, **options())
+    with pytest.raises(KeyboardInterrupt, match="rows are known") as stop:
+        explainer(X.iloc[:4], progress=False, workers=workers)
+    assert isinstance(stop.value, Interrupted)
+    assert stop.value.partial is not None
+    found = explainer(X.iloc[:4], progress=False)
+    clean = limes.TabularExplainer(network.predict, X, **options())(X.iloc[:4], progress=False)
+    assert np.array_equal(found.values, clean.values)
+    # two rows at the start, the four rows twice; and at most the interrupted batch was asked for twice
+    assert sum(map(len, model.batches)) <= 2 + 4 + 4 + 4 * 512 + 100
+
+
+def test_a_slow_service_is_waited_for_by_several_threads(diabetes, network):
+    X, _ = diabetes
+    at_once, most, lock = 0, 0, threading.Lock()
+
+    def slow(table):
+        nonlocal at_once, most
+        with lock:
+            at_once += 1
+            most = max(most, at_once)
+        time.sleep(0.02)
+        with lock:
+            at_once -= 1
+        return network.predict(table)
+
+    limes.TabularExplainer(slow, X, **options())(X.iloc[:4], workers=4)
+    assert most > 1
+
+
+def test_probabilities_that_do_not_add_up_are_spoken_of(diabetes):
+    X, _ = diabetes
+    explainer = limes.TabularExplainer(lambda t: np.full((len(t), 3), 0.27), X, max_calls=64)
+    assert any("add up to 0.81" in text for text in explainer(X.iloc[:1]).warnings)
+    fine = limes.TabularExplainer(lambda t: np.full((len(t), 4), 0.25), X, max_calls=64)
+    assert not any("add up" in text for text in fine(X.iloc[:1]).warnings)
+
+
+# -- stopping ------------------------------------------------------------------------------------------------
+
+
+def test_a_tolerance_stops_early_and_says_when_it_cannot(diabetes, network):
+    X, _ = diabetes
+    easy = limes.TabularExplainer(network.predict, X, tolerance="20%", control="additive")(X.iloc[:1])
+    assert easy.converged
+    assert easy.model_calls < 4096
+    assert easy.standard_errors.max() <= 0.2 * np.abs(easy.values).max()
+    hard = limes.TabularExplainer(network.predict, X, tolerance=1e-3, max_calls=256, control="none")(
+        X.iloc[:1]
+    )
+    assert not hard.converged
+    text = next(w for w in hard.warnings if "tolerance" in w)
+    needed = int(text.split("about ")[1].split(" calls")[0].replace(",", ""))
+    assert needed == pytest.approx(256 * (hard.standard_errors.max() / 1e-3) ** 2, rel=0.01)
+
+
+# -- what is told beside -------------------------------------------------------------------------------------
+
+
+def test_ties_are_named():
+    coef, errors = np.array([[5.0, 4.9, 1.0, 0.2]]), np.array([[0.1, 0.1, 0.05, 0.01]])
+    surrogate = Surrogate(np.zeros(1), coef, errors, np.ones(1), coef)
+
+    class Fitted:
+        sampled = type("S", (), {"excess": np.zeros(1)})
+        calls, converged = np.array([64]), np.array([True])
+
+    Fitted.surrogate = surrogate
+    found = doubts(Fitted, np.zeros(1), ["a", "b", "c", "e"], ["y"], max_calls=64)
+    assert found[0] == ("the order is not certain, coefficients are equal within their errors: a and b",)
+
+
+def test_fidelity_shares_and_local_error_have_errors_that_cover(diabetes):
+    """Against a long run, over 40 seeds."""
+    X, y = diabetes
+    model = RandomForestRegressor(20, max_depth=6, random_state=0).fit(X, y)
+
+    def explained(**more):
+        given = {"method": "sampled", "control": "additive", "max_calls": 512, **more}
+        return limes.TabularExplainer(model, X, **given)(X.iloc[[3]])
+
+    exact, long = limes.TabularExplainer(model, X)(X.iloc[[3]]), explained(max_calls=2**17, rng=99)
+    assert exact.shares is exact.fidelity_errors is None
+    runs = [explained(rng=seed) for seed in range(40)]
+    fidelity = [abs(e.fidelity[0] - long.fidelity[0]) <= 1.96 * e.fidelity_errors[0] for e in runs]
+    local = [abs(e.local_errors[0] - exact.local_errors[0]) <= 1.96 * e.surrogate_errors[0] for e in runs]
+    shares = [np.abs(e.shares[0] - long.shares[0]) <= 1.96 * e.share_errors[0] for e in runs]
+    assert np.mean(fidelity) >= 0.85
+    assert np.mean(local) >= 0.85
+    assert np.mean(shares) >= 0.9
+    assert runs[0].shares.sum() == pytest.approx(runs[0].fidelity[0])
+    spread = np.std([e.fidelity[0] for e in runs], ddof=1)
+    assert np.mean([e.fidelity_errors[0] for e in runs]) < 2.5 * spread
+
+
+def test_the_control_is_chosen_and_told():
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    model = HistGradientBoostingClassifier(max_iter=30, random_state=0).fit(X, y)
+    explanation = limes.TabularExplainer(model, X, max_calls=1024)(X.iloc[:1])
+    assert explanation.controls[0] in ("margin", "tree")
+    again = limes.Explanation.from_json(explanation.to_json())
+    assert again.controls == explanation.controls
+    assert np.array_equal(again.share_errors, explanation.share_errors)
+    assert explanation[..., 1].shares.shape == (1, 30)
+    only = limes.TabularExplainer(model, X, max_calls=256, control="margin")(X.iloc[:1])
+    assert only.controls == ("margin",)
+    with pytest.raises(InputError, match="margin that can be read"):
+        limes.TabularExplainer(model.predict_proba, X, control="margin")
+
+
+# -- models of other libraries -------------------------------------------------------------------------------
+
+
+def test_a_torch_module(diabetes):
+    torch = pytest.importorskip("torch")
+    X, _ = diabetes
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(
+        torch.nn.Linear(10, 8), torch.nn.Tanh(), torch.nn.Dropout(0.5), torch.nn.Linear(8, 1)
+    )
+    explainer = limes.TabularExplainer(net, X, max_calls=256)
+    explanation = explainer(X.iloc[:2])
+    net.eval()
+    with torch.inference_mode():
+        expected = net(torch.tensor(X.iloc[:2].to_numpy(copy=True), dtype=torch.float32)).numpy()[:, 0]
+    assert explanation.predictions == pytest.approx(expected, rel=1e-6)
+    assert explanation.values.shape == (2, 10)
+    net.train()
+    explainer(X.iloc[:1])
+    assert net.training
