@@ -17,6 +17,7 @@ _HOME = {
     "SparseExplainer": "limes.explainers.sparse",
     "Surrogate": "limes.surrogates.surrogate",
     "TabularExplainer": "limes.explainers.tabular",
+    "TextExplainer": "limes.explainers.text",
     "designs": "limes.designs",
     "exceptions": "limes.exceptions",
     "limit": "limes.pipeline",
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from limes.explainers.maple import MapleExplainer
     from limes.explainers.sparse import SparseExplainer
     from limes.explainers.tabular import TabularExplainer
+    from limes.explainers.text import TextExplainer
     from limes.explanation import Explanation
     from limes.pipeline import limit
     from limes.surrogates.surrogate import Surrogate

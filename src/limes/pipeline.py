@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from dataclasses import dataclass, fields
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -43,7 +43,7 @@ class Expectation(Protocol):
         """Exact or sampled."""
         ...
 
-    def moments(self, design: ProductDesign, row: Floats) -> Moments:
+    def moments(self, design: Any, row: Floats) -> Moments:
         """Moments under the design at the row (d,)."""
         ...
 
@@ -227,6 +227,24 @@ class Pipeline:
             converged=moments.converged,
             sampled=moments.sampled,
         )
+
+
+def fitted_at(
+    design: ExchangeableDesign, expectation: Expectation, predictions: Floats, *, penalty: float | None
+) -> Fitted:
+    """The surrogate of one text or image, given the model's prediction (1, ...): arrays (1, ...).
+
+    ``penalty`` is None for least squares, else that of the ridge in ``lime``'s finite sample.
+    """
+    moments = expectation.moments(design, design.at_instance)
+    if penalty is None:
+        found = least_squares(design, moments)
+    else:
+        found = ridge(design, moments, predictions[0], penalty=penalty)
+    at_instance = found.intercept + weighted_sum(design.at_instance, found.coef)
+    alone = {f.name: getattr(found, f.name)[None] for f in fields(found)}
+    row = stacked([moments])
+    return Fitted(Surrogate(**alone), np.asarray(at_instance)[None], row.calls, row.converged, row.sampled)
 
 
 def _in_blocks(

@@ -64,7 +64,14 @@ def presence_products(
         raise InputError("two words share a column: take them as one word, kept or removed together")
     word_of, value_of = np.full(form.size, -1), np.zeros(form.size)
     word_of[known], value_of[known] = np.flatnonzero(places >= 0), amounts[places >= 0]
-    return _CONVERT[type(form)](form, word_of, value_of, places.size)
+    return presence_of_columns(form, word_of, value_of, places.size)
+
+
+def presence_of_columns(
+    form: Forest | Boxes, word_of: Ints, value_of: Floats, words: int
+) -> PresenceProducts:
+    """The same, where x[c] = value_of[c] · z[word_of[c]], and 0 where word_of[c] = -1."""
+    return _CONVERT[type(form)](form, word_of, value_of, words)
 
 
 def _of_forest(form: Forest, word_of: Ints, value_of: Floats, words: int) -> PresenceProducts:

@@ -101,5 +101,6 @@ READERS: Mapping[str, Entry] = {
     ),
     **_entries("sklearn", "sklearn_isolation:isolation", "IsolationForest"),
     **_entries("limes", "sklearn_isolation:path_lengths", "PathLength"),
+    **_entries("limes", "sklearn_bayes:log_odds", "LogOdds"),
     **_entries("sklearn", "sklearn_pipeline:pipeline", "Pipeline"),
 }

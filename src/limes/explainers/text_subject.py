@@ -1,0 +1,138 @@
+"""The model at one text: what it answers where words are removed, what could be read off it, and why not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from limes._arrays import Floats
+from limes.designs.exchangeable import ExchangeableDesign
+from limes.exceptions import InputError, NotReadableError, ReadMismatchError
+from limes.expectations.controls.control import Control
+from limes.expectations.controls.margin import margin
+from limes.expectations.sampled import SampledExpectation, Sampling
+from limes.explainers.sampling import controls_of
+from limes.models.documents import Document, some_rows
+from limes.models.outputs import Asker, Output, resolve
+from limes.models.read import CannotRead, tolerance_of
+from limes.models.readers.sklearn_text import WordRows, text_form, word_rows
+from limes.models.reductions import BlackBox, Form
+from limes.models.registry import EXACT_TOLERANCE, SINGLE_TOLERANCE
+from limes.models.text_models import TextModel, transformed
+from limes.pipeline import Expectation, exact_expectation
+
+# A reading is compared with the model's own answers on so many deletions of the text.
+_CHECKED_ROWS = 8
+
+
+@dataclass(frozen=True, eq=False)
+class TextSubject:
+    """A model at one text.
+
+    Attributes
+    ----------
+    ask
+        (n, d) rows of kept words -> (n,) or (n, k), the model's answers.
+    form
+        What could be read, or a black box with the reason.
+    tolerance
+        How closely the model itself adds up.
+    """
+
+    model: TextModel
+    wanted: Output
+    ask: Asker
+    form: Form | BlackBox
+    rows: WordRows | None
+    tolerance: float
+
+    @classmethod
+    def of(cls, model: TextModel, wanted: Output, document: Document) -> TextSubject:
+        """Read a model at a text, and compare what was read with what it says of deletions of the text.
+
+        Raises
+        ------
+        ModelError
+            If the model fails on the text.
+        ReadMismatchError
+            If what was read does not answer what the model answers.
+        """
+        plain = Asker(model.head, wanted, lambda z: model.encode(document.texts(z)))
+        some = some_rows(document.size, _CHECKED_ROWS)
+        plain(some[:1])  # a model that is not fitted, or takes no texts, says so itself
+        try:
+            found = word_rows(model.steps, document)
+        except CannotRead as reason:
+            return cls(model, wanted, plain, BlackBox(plain, str(reason)), None, EXACT_TOLERANCE)
+        rest = model.steps[found.steps :]
+        fast = Asker(model.head, wanted, lambda z: transformed(rest, found.rows(z)))
+        tolerance = max(
+            tolerance_of(model.head), SINGLE_TOLERANCE if found.single_precision else EXACT_TOLERANCE
+        )
+        subject = cls(model, wanted, fast, BlackBox(fast, ""), found, tolerance)
+        form = subject._read(wanted)
+        expected = plain(some)
+        for answers in (fast, form.predict):
+            _compare(expected, answers(some), document.texts(some), tolerance)
+        return replace(subject, form=form)
+
+    def _read(self, wanted: Output) -> Form | BlackBox:
+        assert self.rows is not None  # noqa: S101 - asked where there are some
+        try:
+            form = text_form(self.rows, self.model.steps[self.rows.steps :], self.model.head, wanted.method)
+        except CannotRead as reason:
+            return BlackBox(self.ask, str(reason))
+        return form if wanted.columns is None else form.select(wanted.columns)
+
+    def expectation(self, *, method: str, sampling: Sampling, control: str) -> Expectation:
+        """Exact where the form is known, else by asking.
+
+        Raises
+        ------
+        NotReadableError
+            If ``method="exact"`` and the model could not be read.
+        """
+        if method != "sampled" and not isinstance(self.form, BlackBox):
+            return exact_expectation(self.form, ExchangeableDesign)
+        if method == "exact":
+            raise NotReadableError(
+                f"method='exact' needs a model that can be read: {self.reason}. "
+                "Use method='auto' to sample it, with error bars"
+            )
+        return SampledExpectation(self.ask, replace(sampling, controls=controls_of(control, self._margin())))
+
+    @property
+    def reason(self) -> str:
+        """Why it is sampled."""
+        return self.form.reason if isinstance(self.form, BlackBox) else "asked for by method='sampled'"
+
+    @property
+    def predict(self) -> Callable[[Floats], Floats]:
+        """Answers of the form where they are the model's own."""
+        exact = not isinstance(self.form, BlackBox) and self.tolerance <= EXACT_TOLERANCE
+        return self.form.predict if exact else self.ask
+
+    def _margin(self) -> Control | None:
+        if self.rows is None or self.wanted.method not in ("predict", "predict_proba"):
+            return None
+        try:
+            form = self._read(resolve(self.model.head, "margin"))
+        except InputError:
+            return None
+        if isinstance(form, BlackBox):
+            return None
+        return margin(form.predict, exact_expectation(form, ExchangeableDesign))
+
+
+def _compare(expected: Floats, found: Floats, texts: list[str], tolerance: float) -> None:
+    """Refuse answers that are not the model's own."""
+    same = expected.shape == found.shape
+    wrong = ~(np.abs(expected - found) <= tolerance * np.abs(expected).max()) if same else np.array([True])
+    if wrong.any():
+        row = int(np.argmax(wrong.reshape(len(wrong), -1).any(axis=1)))
+        raise ReadMismatchError(
+            f"for the text {texts[row][:200]!r} the model answers {expected[row]}, what was read off it "
+            f"gives {found[row]}; pass a callable on texts instead of the Pipeline, and please report this"
+        )

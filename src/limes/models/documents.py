@@ -1,0 +1,98 @@
+"""A text and the places of its words: what is left of it when words are removed.
+
+A text is gaps and occurrences in turn, g_0 o_1 g_1 ... o_m g_m. Removing a word takes all of its occurrences
+out, or puts a mask in their places; gaps always stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from limes._arrays import Floats, Ints, Objects
+
+
+@dataclass(frozen=True, eq=False)
+class Document:
+    """A text with m occurrences of d words.
+
+    Attributes
+    ----------
+    text
+        The whole text.
+    spans
+        (m, 2) first character of each occurrence, and the one behind its last; in order, not overlapping.
+    word
+        (m,) which of the words 0, ..., d - 1 it is.
+    names
+        (d,) the words.
+    mask
+        What stands where a word is removed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from limes.models.documents import Document
+    >>> spans, word = np.array([[0, 3], [4, 7], [8, 11]]), np.array([0, 1, 0])
+    >>> Document("ham and ham", spans, word, ("ham", "and")).texts([[1, 0], [0, 1]])
+    ['ham  ham', ' and ']
+    """
+
+    text: str
+    spans: Ints
+    word: Ints
+    names: tuple[str, ...]
+    mask: str = ""
+
+    @property
+    def size(self) -> int:
+        """Number of words d."""
+        return len(self.names)
+
+    @cached_property
+    def occurrences(self) -> tuple[str, ...]:
+        """(m,) each occurrence as it stands."""
+        return tuple(self.text[start:end] for start, end in self.spans.tolist())
+
+    @cached_property
+    def gaps(self) -> tuple[str, ...]:
+        """(m + 1,) what stands before, between and behind the occurrences."""
+        starts, ends = [*self.spans[:, 0].tolist(), len(self.text)], [0, *self.spans[:, 1].tolist()]
+        return tuple(self.text[end:start] for end, start in zip(ends, starts, strict=True))
+
+    @cached_property
+    def counts(self) -> Ints:
+        """(d,) how often each word stands in the text."""
+        return np.bincount(self.word, minlength=self.size)
+
+    def texts(self, z: ArrayLike) -> list[str]:
+        """What is left at rows z (n, d) of kept words: n texts."""
+        kept = np.asarray(z, dtype=np.float64)[:, self.word] > 0
+        pieces = np.empty((len(kept), 2 * len(self.word) + 1), dtype=object)
+        pieces[:, 0::2] = self._array(self.gaps)
+        pieces[:, 1::2] = np.where(kept, self._array(self.occurrences), self.mask)
+        return ["".join(row) for row in pieces.tolist()]
+
+    def alone(self) -> list[str]:
+        """(d,) the occurrences of each word, with nothing but spaces between them."""
+        found: list[list[str]] = [[] for _ in self.names]
+        for word, occurrence in zip(self.word.tolist(), self.occurrences, strict=True):
+            found[word].append(occurrence)
+        return [" ".join(each) for each in found]
+
+    @staticmethod
+    def _array(texts: Sequence[str]) -> Objects:
+        found = np.empty(len(texts), dtype=object)
+        found[:] = texts
+        return found
+
+
+def some_rows(d: int, rows: int) -> Floats:
+    """The whole text, and a few random parts of its words, small to large, always the same; (rows, d)."""
+    rng = np.random.default_rng(0)
+    shares = np.linspace(0.05, 0.95, rows - 1)
+    return np.vstack([np.ones(d), (rng.random((rows - 1, d)) < shares[:, None]).astype(np.float64)])

@@ -1,0 +1,102 @@
+"""Models of texts: the steps that make numbers of texts, and the estimator behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from limes.exceptions import InputError, ModelError
+from limes.models.asking import class_name
+
+_SEARCHES = tuple(
+    f"sklearn.{name}"
+    for name in ("GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV")
+)
+_BAYES = ("sklearn.MultinomialNB", "sklearn.ComplementNB")
+
+
+@dataclass(frozen=True, eq=False)
+class TextModel:
+    """A model of texts.
+
+    Attributes
+    ----------
+    steps
+        What is done to texts, one after the other; nothing where the model takes them itself.
+    head
+        What is asked in the end.
+    """
+
+    steps: tuple[Any, ...]
+    head: Any
+
+    @classmethod
+    def of(cls, model: Any, vectorizer: Any = None) -> TextModel:
+        """Take a Pipeline apart, or put a vectorizer before a model.
+
+        Raises
+        ------
+        InputError
+            If the model takes numbers and nobody says how texts become numbers.
+        """
+        if vectorizer is not None and not hasattr(vectorizer, "transform"):
+            raise InputError(
+                f"vectorizer must have a transform method, as a TfidfVectorizer has; got "
+                f"{type(vectorizer).__name__}"
+            )
+        steps, head = _taken_apart(model)
+        steps = steps if vectorizer is None else (vectorizer, *steps)
+        if not steps and hasattr(head, "n_features_in_"):
+            raise InputError(
+                f"{type(head).__name__} takes {head.n_features_in_} numbers, not texts: pass what makes "
+                "numbers of texts, TextExplainer(model, vectorizer=vectorizer), or a Pipeline of both"
+            )
+        return cls(steps, _with_margin(head))
+
+    def encode(self, texts: Sequence[str]) -> Any:
+        """What the head is given for texts.
+
+        Raises
+        ------
+        ModelError
+            If a step raises.
+        """
+        return transformed(self.steps, list(texts))
+
+
+def transformed(steps: Sequence[Any], found: Any) -> Any:
+    """Texts or rows, after some steps.
+
+    Raises
+    ------
+    ModelError
+        If a step raises.
+    """
+    for step in steps:
+        try:
+            found = step.transform(found)
+        except Exception as error:
+            raise ModelError(
+                f"{type(step).__name__}.transform raised {type(error).__name__}: {error}", batch=found
+            ) from error
+    return found
+
+
+def _taken_apart(model: Any) -> tuple[tuple[Any, ...], Any]:
+    """Steps and last estimator of Pipelines, within each other or not, and of searches over them."""
+    if class_name(type(model)) in _SEARCHES and hasattr(model, "best_estimator_"):
+        return _taken_apart(model.best_estimator_)
+    if class_name(type(model)) != "sklearn.Pipeline":
+        return (), model
+    before = tuple(step for _, step in model.steps[:-1] if step is not None and step != "passthrough")
+    steps, head = _taken_apart(model.steps[-1][1])
+    return (*before, *steps), head
+
+
+def _with_margin(head: Any) -> Any:
+    if class_name(type(head)) not in _BAYES:
+        return head
+    from limes.models.readers.sklearn_bayes import LogOdds
+
+    return LogOdds(head)

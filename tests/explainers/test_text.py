@@ -1,0 +1,431 @@
+"""Texts: exact against every deletion asked of the user's own model, words and places, and bad input."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.decomposition import TruncatedSVD
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, VotingRegressor
+from sklearn.feature_extraction.text import (
+    CountVectorizer,
+    HashingVectorizer,
+    TfidfTransformer,
+    TfidfVectorizer,
+)
+from sklearn.feature_selection import SelectKBest, f_regression
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier, SGDClassifier
+from sklearn.model_selection import GridSearchCV
+from sklearn.naive_bayes import ComplementNB, MultinomialNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+import limes
+import words
+from limes import Explanation, TextExplainer
+from limes.exceptions import InputError, ModelError, NotReadableError, UnknownOptionError
+
+TRAINING = [
+    "The food was good, and the service was good too!",
+    "Good food; slow service. We waited and waited.",
+    "Bad food, bad service, never again...",
+    "The café was lovely: great coffee and great cake",
+    "Never again! The cake was bad and the coffee cold.",
+    "It was fine, the staff were slow but lovely",
+    "Great staff, great food, we loved it",
+    "Cold soup. Rude staff. We left and never went back",
+]
+LIKED = np.array([1, 1, 0, 1, 0, 1, 1, 0])
+STARS = np.array([5.0, 3.5, 1.0, 4.5, 1.5, 3.0, 5.0, 0.5])
+TEXT = (
+    "Good FOOD, bad food: the café (zyzzyva) was bad, bad & slow!"  # Good food bad the café zyzzyva was slow
+)
+
+LINEAR = [
+    CountVectorizer(),
+    CountVectorizer(binary=True),
+    CountVectorizer(max_features=12, stop_words=["the", "was"]),
+    CountVectorizer(lowercase=False, strip_accents="unicode", token_pattern=r"[a-zA-Z]+"),  # noqa: S106
+    TfidfVectorizer(),
+    TfidfVectorizer(norm="l1", sublinear_tf=True),
+    TfidfVectorizer(norm=None, use_idf=False),
+    TfidfVectorizer(sublinear_tf=True, smooth_idf=False, stop_words="english"),
+    TfidfVectorizer(binary=True, strip_accents="ascii", token_pattern=r"(?u)\b\w+\b"),  # noqa: S106
+    HashingVectorizer(n_features=2**12),
+    HashingVectorizer(n_features=2**12, norm=None, alternate_sign=False, binary=True),
+]
+
+
+def _id(value):
+    return str(value).replace("\n", " ") if hasattr(value, "get_params") else None
+
+
+def enumerated(explanation, ask, bandwidth=0.25, text=TEXT):
+    """Weighted least squares over all deletions of the text, each asked as a string."""
+    places = [explanation.provenance["spans"][c] for c in explanation.conditions[0]]
+    spans = sorted((start, end, j) for j, own in enumerate(places) for start, end in own)
+    texts = []
+    for z in words.subsets(len(places)):
+        left, at = "", 0
+        for start, end, j in spans:
+            left += text[at:start] + (text[start:end] if z[j] else "")
+            at = end
+        texts.append(left + text[at:])
+    return words.surrogate(words.law("words", len(places), bandwidth), ask(texts))
+
+
+def assert_exact(explanation, ask, **options):
+    assert explanation.method == "exact", explanation.reason
+    intercept, coef, _ = enumerated(explanation, ask, **options)
+    scale = np.abs(coef).max()
+    assert scale > 1e-3
+    np.testing.assert_allclose(explanation.values[0], coef, rtol=1e-9, atol=1e-9 * scale)
+    np.testing.assert_allclose(explanation.intercepts[0], intercept, rtol=1e-9, atol=1e-9 * scale)
+
+
+@pytest.mark.parametrize("vectorizer", LINEAR, ids=_id)
+def test_linear_margins_are_exact_behind_every_vectorizer(vectorizer):
+    model = make_pipeline(vectorizer, LogisticRegression()).fit(TRAINING, LIKED)
+    explanation = TextExplainer(model, output="margin")(TEXT)
+    assert_exact(explanation, model.decision_function)
+    np.testing.assert_allclose(explanation.predictions, model.decision_function([TEXT]), rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "classifier",
+    [LinearSVC(), SGDClassifier(random_state=0), RidgeClassifier(), LogisticRegression(C=1e4)],
+    ids=_id,
+)
+def test_margins_of_linear_classifiers(classifier):
+    model = make_pipeline(TfidfVectorizer(), classifier).fit(TRAINING, LIKED)
+    assert_exact(TextExplainer(model, output="margin")(TEXT), model.decision_function)
+
+
+@pytest.mark.parametrize("regressor", [LinearRegression(), Ridge()], ids=_id)
+@pytest.mark.parametrize("bandwidth", [0.1, 0.25, 1.0, float("inf")])
+def test_regressors_at_any_bandwidth(regressor, bandwidth):
+    model = make_pipeline(TfidfVectorizer(), regressor).fit(TRAINING, STARS)
+    explanation = TextExplainer(model, bandwidth=bandwidth)(TEXT)
+    assert_exact(explanation, model.predict, bandwidth=bandwidth)
+
+
+@pytest.mark.parametrize("bayes", [MultinomialNB(), ComplementNB(norm=True)], ids=_id)
+@pytest.mark.parametrize("target", [LIKED, np.arange(8) % 3], ids=["two", "three"])
+@pytest.mark.parametrize("vectorizer", [CountVectorizer(), TfidfVectorizer()], ids=_id)
+def test_log_odds_of_naive_bayes(bayes, target, vectorizer):
+    model = make_pipeline(vectorizer, bayes).fit(TRAINING, target)
+
+    def margin(texts):
+        found = model[-1].predict_joint_log_proba(model[0].transform(texts))
+        return found[:, 1] - found[:, 0] if found.shape[1] == 2 else found
+
+    assert_exact(TextExplainer(model, output="margin")(TEXT), margin)
+
+
+def test_several_classes():
+    model = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(TRAINING, np.arange(8) % 3)
+    explanation = TextExplainer(model, output="margin")(TEXT)
+    assert explanation.output_names == ("0", "1", "2")
+    assert_exact(explanation, model.decision_function)
+
+
+@pytest.mark.parametrize(
+    ("tree", "ask"),
+    [
+        (DecisionTreeClassifier(random_state=0), "predict_proba"),
+        (RandomForestClassifier(20, random_state=0), "predict_proba"),
+        (GradientBoostingClassifier(n_estimators=10, random_state=0), "decision_function"),
+    ],
+    ids=_id,
+)
+@pytest.mark.parametrize(
+    "vectorizer", [CountVectorizer(), CountVectorizer(binary=True), TfidfVectorizer(norm=None)], ids=_id
+)
+def test_trees_on_counts(tree, ask, vectorizer):
+    model = make_pipeline(vectorizer, tree).fit(TRAINING, LIKED)
+    output = "margin" if ask == "decision_function" else None
+    text = "Bad food, never again! The cake was lovely, the staff slow"
+    assert_exact(TextExplainer(model, output=output)(text), getattr(model, ask), text=text)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        (CountVectorizer(), TfidfTransformer(), Ridge()),
+        (HashingVectorizer(n_features=2**12, norm=None, alternate_sign=False), TfidfTransformer(), Ridge()),
+        (TfidfVectorizer(), SelectKBest(f_regression, k=8), Ridge()),
+        (TfidfVectorizer(), TruncatedSVD(4, random_state=0), Ridge()),
+        (CountVectorizer(), MaxAbsScaler(), DecisionTreeRegressor(random_state=0)),
+        (CountVectorizer(), VotingRegressor([("a", Ridge()), ("b", DecisionTreeRegressor(random_state=0))])),
+        (CountVectorizer(), make_pipeline(TfidfTransformer(norm="l1"), Ridge())),
+    ],
+    ids=lambda steps: " ".join(type(step).__name__ for step in steps),
+)
+def test_longer_pipelines(steps):
+    model = make_pipeline(*steps).fit(TRAINING, STARS)
+    assert_exact(TextExplainer(model)(TEXT), model.predict)
+
+
+def test_searches_and_separate_vectorizers_are_the_same_model():
+    search = GridSearchCV(make_pipeline(TfidfVectorizer(), Ridge()), {"ridge__alpha": [0.5, 2.0]}, cv=2)
+    search.fit(TRAINING, STARS)
+    best = search.best_estimator_
+    inner = TextExplainer(best)(TEXT)
+    for explainer in (TextExplainer(search), TextExplainer(best[-1], vectorizer=best[0])):
+        np.testing.assert_array_equal(explainer(TEXT).values, inner.values)
+
+
+# -- words and their places ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def model():
+    return make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(TRAINING, LIKED)
+
+
+@pytest.fixture(scope="module")
+def exact(model):
+    return TextExplainer(model, output="margin")
+
+
+def places(explanation, text):
+    return {
+        name: [text[start:end] for start, end in explanation.provenance["spans"][condition]]
+        for name, condition in zip(explanation.feature_names, explanation.conditions[0], strict=True)
+    }
+
+
+def test_words_that_the_vectorizer_merges_are_one_word(exact):
+    found = places(exact(TEXT), TEXT)
+    assert found["food"] == ["FOOD", "food"]
+    assert found["bad"] == ["bad"] * 3
+    assert found["Good"] == ["Good"]
+    assert list(found) == ["Good", "food", "bad", "the", "café", "zyzzyva", "was", "slow"]
+
+
+def test_without_a_bag_each_place_has_a_word(model):
+    counts = make_pipeline(CountVectorizer(), LogisticRegression()).fit(TRAINING, LIKED)
+    text = "bad, bad food"
+    explanation = TextExplainer(counts, output="margin", bag=False)(text)
+    assert explanation.feature_names == ("bad", "bad", "food")
+    assert explanation.conditions[0] == ('"bad" at 0 present', '"bad" at 5 present', '"food" at 9 present')
+    assert_exact(explanation, counts.decision_function, text=text)
+    refused = TextExplainer(model, output="margin", bag=False, method="exact")
+    with pytest.raises(NotReadableError, match="share a column"):
+        refused(text)
+
+
+def test_a_callable_split_and_one_by_pattern_say_the_same(model, exact):
+    import re
+
+    by_words = TextExplainer(
+        model, output="margin", split=lambda t: [m.span() for m in re.finditer(r"\w+", t)]
+    )
+    np.testing.assert_array_equal(by_words(TEXT).values, exact(TEXT).values)
+    spaces = TextExplainer(model, output="margin", split=re.compile(r"\s+"))(TEXT)
+    assert "(zyzzyva)" in spaces.feature_names
+    assert_exact(
+        TextExplainer(model, output="margin", split=r"\s+")("good,food bad the-café"),
+        *[model.decision_function],
+        text="good,food bad the-café",
+    )
+
+
+class Offsets:
+    """As a tokenizer of the ``tokenizers`` library: encode gives offsets, special tokens stand nowhere."""
+
+    def encode(self, text):
+        class Encoding:
+            offsets = ((0, 0), *[(i, i + 1) for i, c in enumerate(text) if c != " "], (0, 0))
+
+        return Encoding()
+
+
+def test_a_tokenizer_with_offsets_and_the_reason_why_it_is_not_exact(model):
+    with pytest.raises(NotReadableError, match="touch each other"):
+        TextExplainer(model, output="margin", split=Offsets(), method="exact")("ab c")
+
+
+def test_a_mask_that_the_vectorizer_does_not_know_is_a_deletion(model, exact):
+    masked = TextExplainer(model, output="margin", mask="UNKWORDZ")(TEXT)
+    np.testing.assert_array_equal(masked.values, exact(TEXT).values)
+    with pytest.raises(NotReadableError, match="knows the mask"):
+        TextExplainer(model, output="margin", mask="food", method="exact")(TEXT)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "good 👍🏽 food, bad 🍕 service",
+        "الطعام good والخدمة bad food",
+        "אוכל good food",
+        "İstanbul good food straße bad",
+        "good",
+        "zyzzyva",
+        "x\u200by good\nfood\t\x00bad",
+        "½ good™ food",
+    ],
+)
+def test_any_script(exact, model, text):
+    explanation = exact(text)
+    assert explanation.values.shape == (1, len(explanation.feature_names))
+    if len(explanation.feature_names) == 1:
+        np.testing.assert_array_equal(explanation.values, 0.0)
+        assert "one word" in explanation.warnings[0]
+    else:
+        assert_exact(explanation, model.decision_function, text=text)
+
+
+def test_greek_capitals_are_not_read_but_refused(model):
+    with pytest.raises(NotReadableError, match="Σ"):
+        TextExplainer(model, output="margin", method="exact")("ΟΔΟΣ good")
+
+
+def test_ten_thousand_words():
+    counts = make_pipeline(CountVectorizer(), LogisticRegression()).fit(TRAINING, LIKED)
+    text = " ".join([f"word{i}" for i in range(9_998)] + ["good", "bad"])
+    explanation = TextExplainer(counts, output="margin")(text)
+    vectorizer, classifier = counts[0], counts[-1]
+    expected = classifier.coef_[0, [vectorizer.vocabulary_["good"], vectorizer.vocabulary_["bad"]]]
+    np.testing.assert_allclose(explanation.values[0, -2:], expected, rtol=1e-9)
+    np.testing.assert_allclose(explanation.values[0, :-2], 0.0, atol=1e-9)
+
+
+def test_a_list_gives_an_explanation_each(exact):
+    texts = [TEXT, "good food", "bad"]
+    found = exact(texts, progress=False)
+    assert [len(e.feature_names) for e in found] == [8, 2, 1]
+    for text, explanation in zip(texts, found, strict=True):
+        np.testing.assert_array_equal(explanation.values, exact(text).values)
+    assert exact([]) == []
+
+
+def test_json_keeps_text_and_places(exact):
+    explanation = exact("İ <b>good</b> &amp; 👍🏽 food")
+    again = Explanation.from_json(explanation.to_json())
+    assert again.provenance == explanation.provenance
+    np.testing.assert_array_equal(again.values, explanation.values)
+    assert again.provenance["text"] == "İ <b>good</b> &amp; 👍🏽 food"
+
+
+# -- what cannot be read, and why ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("vectorizer", "reason"),
+    [
+        (CountVectorizer(ngram_range=(1, 2)), "ngram_range"),
+        (CountVectorizer(analyzer="char_wb"), "char_wb"),
+        (CountVectorizer(analyzer=str.split), "analyzer"),
+        (CountVectorizer(tokenizer=str.split, token_pattern=None), "tokenizer"),
+        (CountVectorizer(preprocessor=str.upper), "preprocessor"),
+        (CountVectorizer(strip_accents=str.upper), "strip_accents"),
+        (CountVectorizer(token_pattern=r"\S+"), "token_pattern"),  # noqa: S106
+        (CountVectorizer(token_pattern=r"\w*"), "token_pattern"),  # noqa: S106
+        (CountVectorizer(token_pattern=r"[A-z]+"), "token_pattern"),  # noqa: S106
+        (CountVectorizer(token_pattern=r"\w+(?=\.)"), "token_pattern"),  # noqa: S106
+    ],
+    ids=_id,
+)
+def test_options_that_are_not_read_say_so(vectorizer, reason):
+    model = make_pipeline(vectorizer, Ridge()).fit(TRAINING, STARS)
+    with pytest.raises(NotReadableError, match=reason):
+        TextExplainer(model, method="exact")(TEXT)
+
+
+def test_models_that_are_not_read_say_so():
+    trees = make_pipeline(TfidfVectorizer(), DecisionTreeRegressor()).fit(TRAINING, STARS)
+    with pytest.raises(NotReadableError, match="normalised"):
+        TextExplainer(trees, method="exact")(TEXT)
+    logistic = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(TRAINING, LIKED)
+    with pytest.raises(NotReadableError, match="margin"):
+        TextExplainer(logistic, method="exact")(TEXT)
+    with pytest.raises(NotReadableError, match="only be asked"):
+        TextExplainer(lambda texts: [float(len(t)) for t in texts], method="exact")(TEXT)
+    few = make_pipeline(HashingVectorizer(n_features=2), Ridge()).fit(TRAINING, STARS)
+    with pytest.raises(NotReadableError, match="share a column"):
+        TextExplainer(few, method="exact")(TEXT)
+
+
+# -- bad input -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("", "empty"),
+        (" \n", "empty"),
+        (b"good food", "decode"),
+        ("!!! ...", "no words"),
+        (["good", b"food"], "text 1: the text is bytes"),
+        (["good", ""], "text 1: the text is empty"),
+        ([["good", "food"]], "not lists"),
+        ([1.0], "text 0: expected a text, got float"),
+        (3, "got int"),
+        (None, "got NoneType"),
+    ],
+)
+def test_bad_texts(exact, text, advice):
+    with pytest.raises(InputError, match=advice):
+        exact(text)
+
+
+@pytest.mark.parametrize(
+    ("options", "advice"),
+    [
+        ({"split": "("}, "regular expression"),
+        ({"split": 3}, "split=3"),
+        ({"split": b"x"}, "split"),
+        ({"bag": "yes"}, "bag"),
+        ({"mask": 3}, "mask"),
+        ({"bandwidth": 0}, "bandwidth"),
+        ({"method": "exactly"}, "exact"),
+        ({"ridge": -1}, "ridge"),
+        ({"output": "nothing"}, "no class"),
+        ({"vectorizer": "tfidf"}, "transform"),
+    ],
+)
+def test_bad_options(model, options, advice):
+    with pytest.raises(InputError, match=advice):
+        TextExplainer(model, **options)
+
+
+def test_unknown_options_are_refused(model):
+    with pytest.raises(UnknownOptionError, match="bandwidth"):
+        TextExplainer(model, bandwith=0.3)
+
+
+@pytest.mark.parametrize(
+    "spans",
+    [[(0, 0)], [(4, 8), (0, 3)], [(0, 5), (3, 8)], [(0, 99)], [(-3, 2)], [1, 2], [(0, 1, 2)], 7],
+)
+def test_bad_spans(model, spans):
+    with pytest.raises(InputError, match="split"):
+        TextExplainer(model, output="margin", split=lambda text: spans)("good food")
+
+
+def test_a_model_of_numbers_needs_a_vectorizer(model):
+    with pytest.raises(InputError, match="vectorizer=vectorizer"):
+        TextExplainer(model[-1])
+
+
+def test_models_that_fail_say_so():
+    def broken(texts):
+        raise ValueError("no tokens")
+
+    with pytest.raises(ModelError, match="no tokens"):
+        TextExplainer(broken)("good food")
+    with pytest.raises(ModelError, match="returned shape"):
+        TextExplainer(lambda texts: np.zeros(3))("good food")
+    with pytest.raises(InputError, match="callable"):
+        TextExplainer("model")
+
+
+def test_unfitted_pipelines_say_so():
+    with pytest.raises((ModelError, InputError), match="fit"):
+        TextExplainer(make_pipeline(TfidfVectorizer(), Ridge()))("good food")
+
+
+def test_the_public_name():
+    assert limes.TextExplainer is TextExplainer
