@@ -19,7 +19,7 @@ from limes.expectations.sampled import SampledExpectation, Sampling, Tolerance
 from limes.models import forms
 from limes.surrogates import least_squares
 
-BUDGET = 4096  # the explainer's default
+BUDGET = 1024
 # of ±1.96 standard errors, as promised: 95 % and a little slack
 COVERED = 0.93
 
