@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.installed
 # Numerical libraries start a thread a core; pytest-xdist already starts a process a core.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test lint bench papers test-browser clean
+.PHONY: demo test-coverage test lint bench papers test-browser clean
 
 demo: $(INSTALLED)
 	$(BIN)/limes demo
@@ -18,6 +18,9 @@ test-browser: $(INSTALLED)
 	command -v chromium >/dev/null || (apt-get update && apt-get install -y chromium) \
 		|| echo "chromium could not be installed: the browser tests will be skipped"
 	$(BIN)/pytest -m browser
+
+test-coverage: $(INSTALLED)
+	$(BIN)/pytest -n 2 -m coverage
 
 lint: $(INSTALLED)
 	$(BIN)/ruff format --check .

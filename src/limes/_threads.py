@@ -6,13 +6,19 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from threading import current_thread
 
+_NAME = "limes-pool"
 WORKERS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def in_threads(work: Callable[[int], None], items: Sequence[int]) -> None:
-    """Call work(item) for all items, on all cores; the first error is raised."""
-    if len(items) <= 1 or WORKERS == 1:
+    """Call work(item) for all items, on all cores; the first error is raised.
+
+    Inside such a call it runs one after the other: threads that waited for threads of their own pool would
+    wait for ever.
+    """
+    if len(items) <= 1 or WORKERS == 1 or current_thread().name.startswith(_NAME):
         for item in items:
             work(item)
         return
@@ -22,7 +28,7 @@ def in_threads(work: Callable[[int], None], items: Sequence[int]) -> None:
 @cache
 def _pool() -> ThreadPoolExecutor:
     """One pool a process: starting threads takes longer than explaining a row."""
-    return ThreadPoolExecutor(WORKERS, thread_name_prefix="limes")
+    return ThreadPoolExecutor(WORKERS, thread_name_prefix=_NAME)
 
 
 if hasattr(os, "register_at_fork"):

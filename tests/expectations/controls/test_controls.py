@@ -186,6 +186,16 @@ def test_error_bars_of_laborious_controls(make, control, d):
     check_error_bars(*repeated("bins", make, d, 256, control, 12))
 
 
+@pytest.mark.coverage
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("make", [smooth, rough])
+@pytest.mark.parametrize("control", [*CONTROLS, "auto"])
+@pytest.mark.parametrize("d", [5, 30])
+def test_error_bars_over_400_seeds(kind, make, control, d):
+    """The whole promise; it takes an hour, see ``make test-coverage``."""
+    check_error_bars(*repeated(kind, make, d, 256, control, 400))
+
+
 def test_exact_parts_do_not_move_what_is_estimated():
     """Right on average with every control: mean over seeds in its own standard errors."""
     designs = family("bins", 5, 1.0, odd=False)
