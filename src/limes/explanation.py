@@ -62,7 +62,7 @@ class Explanation:
         dates and other objects become text, so that JSON gives back the same.
     method : "exact" or "sampled"
     reason : str
-        Why it is sampled.
+        Why it is sampled; or why it is exact, where the model was not read.
     calls, row_converged, row_warnings : (n,), (n,), n tuples of texts
         Model calls; whether the tolerance was met; what the user should know about the row.
     shares, share_errors : (n, d) or (n, d, k), or None

@@ -230,13 +230,22 @@ class Pipeline:
 
 
 def fitted_at(
-    design: ExchangeableDesign, expectation: Expectation, predictions: Floats, *, penalty: float | None
+    design: ExchangeableDesign,
+    expectation: Expectation,
+    predictions: Floats,
+    *,
+    penalty: float | None,
+    progress: Progress,
 ) -> Fitted:
     """The surrogate of one text or image, given the model's prediction (1, ...): arrays (1, ...).
 
     ``penalty`` is None for least squares, else that of the ridge in ``lime``'s finite sample.
     """
-    moments = expectation.moments(design, design.at_instance)
+    if isinstance(expectation, SampledExpectation):
+        with progress(expectation.max_calls) as heard:
+            moments = expectation.moments(design, design.at_instance, heard=heard)
+    else:
+        moments = expectation.moments(design, design.at_instance)
     if penalty is None:
         found = least_squares(design, moments)
     else:

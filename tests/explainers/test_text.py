@@ -77,6 +77,7 @@ def enumerated(explanation, ask, bandwidth=0.25, text=TEXT):
 
 def assert_exact(explanation, ask, **options):
     assert explanation.method == "exact", explanation.reason
+    assert explanation.model_calls == 0
     intercept, coef, _ = enumerated(explanation, ask, **options)
     scale = np.abs(coef).max()
     assert scale > 1e-3
@@ -211,7 +212,7 @@ def test_without_a_bag_each_place_has_a_word(model):
     assert explanation.feature_names == ("bad", "bad", "food")
     assert explanation.conditions[0] == ('"bad" at 0 present', '"bad" at 5 present', '"food" at 9 present')
     assert_exact(explanation, counts.decision_function, text=text)
-    refused = TextExplainer(model, output="margin", bag=False, method="exact")
+    refused = TextExplainer(model, output="margin", bag=False, method="exact", max_calls=4)
     with pytest.raises(NotReadableError, match="share a column"):
         refused(text)
 
@@ -244,14 +245,14 @@ class Offsets:
 
 def test_a_tokenizer_with_offsets_and_the_reason_why_it_is_not_exact(model):
     with pytest.raises(NotReadableError, match="touch each other"):
-        TextExplainer(model, output="margin", split=Offsets(), method="exact")("ab c")
+        TextExplainer(model, output="margin", split=Offsets(), method="exact", max_calls=64)("abcd efg")
 
 
 def test_a_mask_that_the_vectorizer_does_not_know_is_a_deletion(model, exact):
     masked = TextExplainer(model, output="margin", mask="UNKWORDZ")(TEXT)
     np.testing.assert_array_equal(masked.values, exact(TEXT).values)
     with pytest.raises(NotReadableError, match="knows the mask"):
-        TextExplainer(model, output="margin", mask="food", method="exact")(TEXT)
+        TextExplainer(model, output="margin", mask="food", method="exact", max_calls=64)(TEXT)
 
 
 @pytest.mark.parametrize(
@@ -279,7 +280,7 @@ def test_any_script(exact, model, text):
 
 def test_greek_capitals_are_not_read_but_refused(model):
     with pytest.raises(NotReadableError, match="Σ"):
-        TextExplainer(model, output="margin", method="exact")("ΟΔΟΣ good")
+        TextExplainer(model, output="margin", method="exact", max_calls=2)("ΟΔΟΣ good")
 
 
 def test_ten_thousand_words():
@@ -309,6 +310,106 @@ def test_json_keeps_text_and_places(exact):
     assert again.provenance["text"] == "İ <b>good</b> &amp; 👍🏽 food"
 
 
+# -- models that are asked -----------------------------------------------------------------------------------
+
+LONG = "The food was great but we waited, waited and waited: slow service, cold coffee, bad cake & rude staff"
+
+
+def _probability(model):
+    return lambda texts: model.predict_proba(texts)[:, 1]
+
+
+def test_few_words_are_asked_about_all_deletions_which_is_exact(model):
+    ask = _probability(model)
+    asked = []
+
+    def counted(texts):
+        asked.extend(texts)
+        return ask(texts)
+
+    explanation = TextExplainer(counted)("good food bad, never again")
+    assert (explanation.method, explanation.model_calls) == ("exact", 32)
+    assert len(asked) == 32 + 2  # the text itself, before and for the prediction
+    intercept, coef, _ = enumerated(explanation, ask, text="good food bad, never again")
+    np.testing.assert_allclose(explanation.values[0], coef, rtol=1e-9)
+    np.testing.assert_allclose(explanation.intercepts[0], intercept, rtol=1e-9)
+    assert np.isfinite(explanation.fidelity).all()
+    assert "every subset of the words" in str(explanation)
+
+
+def test_sampled_probabilities_lie_within_their_errors_of_the_exact_ones(model):
+    exact = TextExplainer(model, output=1, max_calls=2**17)(LONG)
+    assert exact.method == "exact"
+    explanations = [TextExplainer(model, output=1, max_calls=512, rng=seed)(LONG) for seed in range(20)]
+    assert {e.method for e in explanations} == {"sampled"}
+    assert "margin" in explanations[0].reason
+    z = [(e.values - exact.values) / e.standard_errors for e in explanations]
+    assert (np.abs(z) < 1.96).mean() > 0.9
+    assert np.abs(z).max() < 6
+
+
+def test_the_margin_takes_variance_away(model):
+    plain = TextExplainer(model, output=1, max_calls=512, control="none")(LONG)
+    helped = TextExplainer(model, output=1, max_calls=512, control="margin")(LONG)
+    assert helped.controls == ("margin",)
+    assert helped.standard_errors.mean() < 0.7 * plain.standard_errors.mean()
+    with pytest.raises(InputError, match="margin"):
+        TextExplainer(_probability(model), max_calls=512, control="margin")(LONG)
+
+
+def test_rows_of_words_and_strings_say_the_same(model):
+    by_rows = TextExplainer(model, output=1, max_calls=512, control="none")(LONG)
+    by_strings = TextExplainer(_probability(model), max_calls=512, control="none")(LONG)
+    assert by_rows.feature_names == tuple(
+        name.replace("waited", "waited") for name in by_strings.feature_names
+    )
+    np.testing.assert_allclose(by_rows.values, by_strings.values, atol=1e-10)
+
+
+def test_sampled_texts_depend_on_seed_and_text_alone(model):
+    options = {"output": 1, "max_calls": 256}
+    alone = TextExplainer(model, **options)(LONG)
+    among = TextExplainer(model, batch_size=7, **options)([TEXT, LONG, LONG], progress=False)
+    np.testing.assert_array_equal(alone.values, among[1].values)
+    np.testing.assert_array_equal(alone.values, among[2].values)
+    other = TextExplainer(model, rng=1, **options)(LONG)
+    assert (other.values != alone.values).any()
+
+
+def test_calls_before_a_failure_are_kept(model):
+    ask, asked = _probability(model), []
+
+    def flaky(texts):
+        if len(asked) == 3:
+            asked.append(0)
+            raise ConnectionError("gone")
+        asked.append(len(texts))
+        return ask(texts)
+
+    explainer = TextExplainer(flaky, max_calls=256, batch_size=64)
+    with pytest.raises(ModelError, match="gone") as caught:
+        explainer([LONG], progress=False)
+    assert caught.value.partial == []
+    found = explainer([LONG], progress=False)[0]
+    np.testing.assert_array_equal(found.values, TextExplainer(ask, max_calls=256, batch_size=64)(LONG).values)
+    assert sum(asked) <= 256 + 4
+
+
+def test_masks_and_tokens_of_black_boxes():
+    seen = []
+
+    def count(texts):
+        seen.extend(texts)
+        return np.array([float(text.count("a")) for text in texts])
+
+    explanation = TextExplainer(count, mask="[MASK]")("ab ba")
+    assert set(seen) == {"ab ba", "[MASK] ba", "ab [MASK]", "[MASK] [MASK]"}
+    np.testing.assert_allclose(explanation.values, 1.0)
+    letters = TextExplainer(count, split=Offsets(), bag=False)("ab a")
+    assert letters.feature_names == ("a", "b", "a")
+    np.testing.assert_allclose(letters.values, [[1.0, 0.0, 1.0]], atol=1e-12)
+
+
 # -- what cannot be read, and why ----------------------------------------------------------------------------
 
 
@@ -331,21 +432,21 @@ def test_json_keeps_text_and_places(exact):
 def test_options_that_are_not_read_say_so(vectorizer, reason):
     model = make_pipeline(vectorizer, Ridge()).fit(TRAINING, STARS)
     with pytest.raises(NotReadableError, match=reason):
-        TextExplainer(model, method="exact")(TEXT)
+        TextExplainer(model, method="exact", max_calls=64)(TEXT)
 
 
 def test_models_that_are_not_read_say_so():
     trees = make_pipeline(TfidfVectorizer(), DecisionTreeRegressor()).fit(TRAINING, STARS)
     with pytest.raises(NotReadableError, match="normalised"):
-        TextExplainer(trees, method="exact")(TEXT)
+        TextExplainer(trees, method="exact", max_calls=64)(TEXT)
     logistic = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(TRAINING, LIKED)
     with pytest.raises(NotReadableError, match="margin"):
-        TextExplainer(logistic, method="exact")(TEXT)
+        TextExplainer(logistic, method="exact", max_calls=64)(TEXT)
     with pytest.raises(NotReadableError, match="only be asked"):
-        TextExplainer(lambda texts: [float(len(t)) for t in texts], method="exact")(TEXT)
+        TextExplainer(lambda texts: [float(len(t)) for t in texts], method="exact", max_calls=64)(TEXT)
     few = make_pipeline(HashingVectorizer(n_features=2), Ridge()).fit(TRAINING, STARS)
     with pytest.raises(NotReadableError, match="share a column"):
-        TextExplainer(few, method="exact")(TEXT)
+        TextExplainer(few, method="exact", max_calls=64)(TEXT)
 
 
 # -- bad input -----------------------------------------------------------------------------------------------

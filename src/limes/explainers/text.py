@@ -16,7 +16,7 @@ from limes.explainers.doubts import doubts
 from limes.explainers.options import check_choice, check_size, refuse_unknown
 from limes.explainers.progress import progress_of
 from limes.explainers.sampling import sampling_of
-from limes.explainers.text_subject import TextSubject
+from limes.explainers.text_subject import CONTROLS, TextSubject
 from limes.explainers.tokens import conditions_of, document_of, spans_of, splitter
 from limes.explanation import Explanation
 from limes.models.calls import Retry
@@ -24,7 +24,7 @@ from limes.models.documents import Document
 from limes.models.outputs import resolve
 from limes.models.readers.sklearn_text import same_words
 from limes.models.text_models import TextModel
-from limes.pipeline import METHODS, Fitted, fitted_at
+from limes.pipeline import METHODS, Expectation, Fitted, fitted_at
 
 _MEANING = "change of the surrogate when the word is in the text against when it is removed"
 
@@ -58,8 +58,11 @@ class TextExplainer:
         label, or a list of labels.
     ridge
         0, or the penalty of ``lime``'s own fit on 5000 rows (``lime`` uses 1).
-    method, tolerance, max_calls, control, rng, batch_size, retry
-        As for :class:`limes.TabularExplainer`.
+    method, tolerance, max_calls, rng, batch_size, retry
+        As for :class:`limes.TabularExplainer`. A model that cannot be read is asked about all 2^d deletions,
+        and explained exactly, where they are no more than ``max_calls``.
+    control
+        "none"; "margin" of models with a link, where the margin can be read; "auto" takes the better one.
 
     Raises
     ------
@@ -105,7 +108,7 @@ class TextExplainer:
     ) -> None:
         refuse_unknown(unknown, TextExplainer)
         self._method = check_choice("method", method, METHODS)
-        self._control = control
+        self._control = check_choice("control", control, CONTROLS)
         self._sampling = sampling_of(
             max_calls=max_calls, tolerance=tolerance, rng=rng, batch_size=batch_size, retry=retry
         )
@@ -115,6 +118,8 @@ class TextExplainer:
         self._ridge = check_size("ridge", ridge, zero=True)
         self._model = TextModel.of(model, vectorizer)
         self._wanted = resolve(self._model.head, output)
+        # answers that texts have got before a model failed; the same call goes on from them
+        self._unfinished: dict[str, Expectation] = {}
         self._key = same_words(self._model.steps)
         self._provenance = {
             "meaning": _MEANING,
@@ -157,13 +162,13 @@ class TextExplainer:
             If the user stops it (Ctrl-C), with the same ``partial``; a KeyboardInterrupt.
         """
         if isinstance(texts, str | bytes | bytearray):
-            return self._explained(self._document(texts))
+            return self._explained(self._document(texts), progress=progress)
         documents = [self._document(text, i) for i, text in enumerate(_listed(texts))]
         found: list[Explanation] = []
         try:
             with progress_of(shown=progress)(len(documents)) as done:
                 for document in documents:
-                    found.append(self._explained(document))
+                    found.append(self._explained(document, progress=False))
                     done(1)
         except ModelError as error:
             error.partial = found
@@ -181,18 +186,31 @@ class TextExplainer:
         except InputError as error:
             raise error if place is None else InputError(f"text {place}: {error}") from None
 
-    def _explained(self, document: Document) -> Explanation:
+    def _explained(self, document: Document, *, progress: bool) -> Explanation:
         subject = TextSubject.of(self._model, self._wanted, document)
         design = ExchangeableDesign.word_deletions(document.size, self._bandwidth)
-        expectation = subject.expectation(method=self._method, sampling=self._sampling, control=self._control)
         predictions = subject.predict(design.at_instance[None])
-        fitted = fitted_at(design, expectation, predictions, penalty=self._ridge or None)
-        return self._explanation(document, subject, predictions, fitted, exact=expectation.method == "exact")
+        expectation = self._unfinished.pop(document.text, None) or subject.expectation(
+            design, method=self._method, sampling=self._sampling, control=self._control
+        )
+        try:
+            fitted = fitted_at(
+                design,
+                expectation,
+                predictions,
+                penalty=self._ridge or None,
+                progress=progress_of(shown=progress),
+            )
+        except (ModelError, KeyboardInterrupt):
+            self._unfinished[document.text] = expectation
+            raise
+        return self._explanation(document, subject, predictions, fitted)
 
     def _explanation(
-        self, document: Document, subject: TextSubject, predictions: Floats, fitted: Fitted, *, exact: bool
+        self, document: Document, subject: TextSubject, predictions: Floats, fitted: Fitted
     ) -> Explanation:
         surrogate, sampled = fitted.surrogate, fitted.sampled
+        exact = sampled is None
         outputs = self._wanted.names(predictions.shape[1:])
         conditions = conditions_of(document)
         doubtful = doubts(fitted, predictions, document.names, outputs, max_calls=self._sampling.max_calls)
@@ -212,7 +230,7 @@ class TextExplainer:
             conditions=(conditions,),
             data=document.counts[None].astype(object),
             method="exact" if exact else "sampled",
-            reason="" if exact else subject.reason,
+            reason=_how(fitted) if exact else subject.reason,
             calls=fitted.calls,
             controls=None if sampled is None else tuple(sampled.control.tolist()),
             row_converged=fitted.converged,
@@ -230,6 +248,11 @@ def _alone(document: Document) -> tuple[str, ...]:
     if document.size > 1:
         return ()
     return ("the text has one word, which is removed in every row: its coefficient is 0",)
+
+
+def _how(fitted: Fitted) -> str:
+    """Why an explanation is exact, where the model was not read."""
+    return "the model was asked about every subset of the words" if fitted.calls.any() else ""
 
 
 def _listed(texts: Any) -> list[Any]:

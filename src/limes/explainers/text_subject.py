@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,10 +10,9 @@ import numpy as np
 from limes._arrays import Floats
 from limes.designs.exchangeable import ExchangeableDesign
 from limes.exceptions import InputError, NotReadableError, ReadMismatchError
-from limes.expectations.controls.control import Control
+from limes.expectations.controls.control import Control, none
 from limes.expectations.controls.margin import margin
 from limes.expectations.sampled import SampledExpectation, Sampling
-from limes.explainers.sampling import controls_of
 from limes.models.documents import Document, some_rows
 from limes.models.outputs import Asker, Output, resolve
 from limes.models.read import CannotRead, tolerance_of
@@ -25,6 +24,7 @@ from limes.pipeline import Expectation, exact_expectation
 
 # A reading is compared with the model's own answers on so many deletions of the text.
 _CHECKED_ROWS = 8
+CONTROLS = ("auto", "none", "margin")
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,22 +86,27 @@ class TextSubject:
             return BlackBox(self.ask, str(reason))
         return form if wanted.columns is None else form.select(wanted.columns)
 
-    def expectation(self, *, method: str, sampling: Sampling, control: str) -> Expectation:
-        """Exact where the form is known, else by asking.
+    def expectation(
+        self, design: ExchangeableDesign, *, method: str, sampling: Sampling, control: str
+    ) -> Expectation:
+        """Exact where the form is known, else by asking: all deletions if they are few, a sample if not.
 
         Raises
         ------
         NotReadableError
-            If ``method="exact"`` and the model could not be read.
+            If ``method="exact"``, the model could not be read, and the deletions are many.
+        InputError
+            If ``control="margin"`` and there is none.
         """
         if method != "sampled" and not isinstance(self.form, BlackBox):
             return exact_expectation(self.form, ExchangeableDesign)
-        if method == "exact":
+        if method == "exact" and design.states(sampling.max_calls) is None:
             raise NotReadableError(
-                f"method='exact' needs a model that can be read: {self.reason}. "
-                "Use method='auto' to sample it, with error bars"
+                f"method='exact' needs a model that can be read: {self.reason}; or a budget for all 2^d "
+                f"deletions of d = {design.size} words (max_calls). Use method='auto' to sample it, with "
+                "error bars"
             )
-        return SampledExpectation(self.ask, replace(sampling, controls=controls_of(control, self._margin())))
+        return SampledExpectation(self.ask, replace(sampling, controls=self._controls(control)))
 
     @property
     def reason(self) -> str:
@@ -114,6 +119,16 @@ class TextSubject:
         exact = not isinstance(self.form, BlackBox) and self.tolerance <= EXACT_TOLERANCE
         return self.form.predict if exact else self.ask
 
+    def _controls(self, control: str) -> Mapping[str, Control]:
+        """Candidates for the control variate."""
+        margins = self._margin()
+        known = {"none": none} if margins is None else {"none": none, "margin": margins}
+        if control == "auto":
+            return known
+        if control not in known:
+            raise InputError("control='margin' needs a model with a margin that can be read; use 'auto'")
+        return {control: known[control]}
+
     def _margin(self) -> Control | None:
         if self.rows is None or self.wanted.method not in ("predict", "predict_proba"):
             return None
@@ -123,7 +138,7 @@ class TextSubject:
             return None
         if isinstance(form, BlackBox):
             return None
-        return margin(form.predict, exact_expectation(form, ExchangeableDesign))
+        return margin(form.predict, exact_expectation(form, ExchangeableDesign), rest=none)
 
 
 def _compare(expected: Floats, found: Floats, texts: list[str], tolerance: float) -> None:

@@ -128,7 +128,8 @@ def method_line(explanation: Explanation, calls: int) -> str:
     """Say how the numbers came about: exact, or sampled with how many calls and why."""
     spent = count(calls, "model call")
     if explanation.method == "exact":
-        return f"exact: read off the model, no sampling ({spent})"
+        how = one_line(explanation.reason) or "read off the model"
+        return f"exact: {how}, no sampling ({spent})"
     why = f", because {one_line(explanation.reason)}" if explanation.reason else ""
     return f"sampled with {spent}{why}"
 
