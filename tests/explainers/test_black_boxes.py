@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 import time
 import warnings
@@ -171,7 +173,8 @@ def test_interrupted_by_the_user(diabetes, network, workers):
     def fault(count, answer):
         if count >= 2 + 6 + 6 + 5 and not pressed:
             pressed.append(count)
-            raise KeyboardInterrupt
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.05)
         return answer
 
     model = Counted(network, fault)

@@ -242,9 +242,9 @@ def test_sampled_agrees_with_exact_for_every_design(diabetes):
         {"categorical": ["sex"], "weights": "euclidean", "bandwidth": 2.0},
     ):
         exact = limes.TabularExplainer(model, X, method="exact", **options)(X.iloc[:2])
-        sampled = limes.TabularExplainer(
-            model, X, method="sampled", control="additive", rng=7, **options
-        )(X.iloc[:2])
+        sampled = limes.TabularExplainer(model, X, method="sampled", control="additive", rng=7, **options)(
+            X.iloc[:2]
+        )
         z = (sampled.values - exact.values) / sampled.standard_errors
         # 20 numbers a design from a t-like law with 15 degrees of freedom: 5 is beyond 1 in 5,000
         assert np.abs(z).max() < 5, (options, z)

@@ -83,7 +83,8 @@ class TabularExplainer:
     control
         Readable model that takes variance away from the sampler: "none", "additive", "tree", "kernel",
         "margin" (of models with a link, where the margin can be read), or "auto", which takes the one that
-        leaves least of the variance of rows it has not seen. ``explanation.controls`` says which.
+        leaves least of the variance of rows it has not seen. ``explanation.controls`` says which. "auto"
+        takes about a second a row of 4096 calls, beside the model's own time; "additive" a tenth of it.
     rng
         Seed of the sampler. A row's result depends on seed and row only; None is a fixed seed.
     batch_size

@@ -162,7 +162,7 @@ def _name(kind: type) -> str:
 
 def _why_not(kind: type) -> str:
     if issubclass(kind, FunctionType | MethodType | BuiltinFunctionType | partial):
-        return "a callable has no structure to be read; if it is a fitted model's method, pass the model itself"
+        return "a callable has no structure to read; if it is a fitted model's method, pass the model itself"
     for base in kind.__mro__[1:]:
         if _name(base) in READERS:
             return f"{kind.__qualname__} is a subclass of {base.__qualname__}, and may predict something else"

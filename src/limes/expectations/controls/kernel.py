@@ -25,6 +25,8 @@ _WIDTHS = (0.7, 1.0, 1.5, 2.5)
 _PENALTIES = np.logspace(-5, 1, 13)
 # More centres cost more than they bring: fits take centres³, exact moments centres x columns
 _MOST_CENTERS = 768
+# Rows on which width and penalty are chosen
+_MOST_CHOOSING = 400
 _FEWEST_ROWS = 32
 
 
@@ -102,7 +104,8 @@ def kernel(design: ProductDesign, x: Floats, f: Floats) -> Fitted:
     trend = _trend(space, x, f)
     rest = f - trend.predict(x)
     centers = x[_spread(len(x), _MOST_CENTERS)]
-    width, penalty = _chosen(space, centers, rest[_spread(len(x), _MOST_CENTERS)])
+    some = _spread(len(x), _MOST_CHOOSING)
+    width, penalty = _chosen(space, x[some], rest[some])
     gram = _gram(space.squares(x, centers), width, space.dimensions)
     own = _gram(space.squares(centers, centers), width, space.dimensions)
     coef = _solved(gram, own, penalty, rest)
