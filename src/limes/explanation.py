@@ -178,7 +178,7 @@ class Explanation:
 
     @property
     def plot(self) -> Plots:
-        """Pictures: ``explanation.plot.bar(row=0)`` and ``explanation.plot.beeswarm()``."""
+        """Pictures: ``explanation.plot.bar(row=0)``, ``.beeswarm()``, and ``.text()`` of a text."""
         from limes.show.plots import Plots
 
         return Plots(self)

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limes.show.certificate import certificate_lines
-from limes.show.view import OutputView, largest_output, meaning, method_line, view_row
+from limes.show.texts import pieces, shortened
+from limes.show.view import OutputView, fidelity, largest_output, meaning, method_line, view_row
 from limes.show.wording import CONFIDENCE, count, difference, error, number, one_line, signed_column
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ MAX_FEATURES = 20
 MAX_OPEN_OUTPUTS = 3
 _MOST_LINES = {"exact": 500, "sampled": 400}  # in one page: with ten features below 100 kB
 _LONGEST_FACT = 300
+_LONGEST_TEXT = 20_000
+_DRAWN = ("text", "spans")  # facts that are the coloured text
 
 
 def page(explanation: Explanation) -> str:
@@ -68,7 +71,11 @@ def _content(explanation: Explanation) -> dict[str, Any]:
         "several": n > 1,
         "warnings": _gathered_warnings(explanation) if n > 1 else [],
         "left_out": count(n - shown, "further row") if n > shown else "",
-        "facts": [(one_line(name), _fact(fact)) for name, fact in explanation.provenance.items()],
+        "facts": [
+            (one_line(name), _fact(fact))
+            for name, fact in explanation.provenance.items()
+            if name not in _DRAWN
+        ],
     }
 
 
@@ -99,10 +106,27 @@ def _row(explanation: Explanation, row: int) -> dict[str, Any]:
         **_certificate(explanation, row),
         "summary": _summary(view.outputs[first], alone=len(view.outputs) == 1),
         "outputs": [
-            _output(output, is_open=few or k == first, sampled=explanation.method == "sampled")
+            {
+                **_output(output, is_open=few or k == first, sampled=explanation.method == "sampled"),
+                "text": _text(explanation, row, k),
+            }
             for k, output in enumerate(view.outputs)
         ],
     }
+
+
+def _text(explanation: Explanation, row: int, output: int) -> list[dict[str, Any]]:
+    """Pieces of the text that is explained, empty of other explanations."""
+    found = shortened(pieces(explanation, row, output), _LONGEST_TEXT)
+    return [
+        {
+            "text": piece.text,
+            "sign": "p" if piece.value > 0 else "m",
+            "strength": round(100 * piece.strength),
+            "coefficient": difference(piece.value) if piece.strength else "",
+        }
+        for piece in found
+    ]
 
 
 def _certificate(explanation: Explanation, row: int) -> dict[str, Any]:
@@ -127,8 +151,8 @@ def _output(output: OutputView, *, is_open: bool, sampled: bool) -> dict[str, An
         ("local difference", difference(output.difference)),
         ("intercept", number(output.intercept)),
     ]
-    if np.isfinite(output.fidelity):
-        facts.append(("fidelity R²", number(output.fidelity, 3)))
+    if fidelity(output):
+        facts.append(("fidelity R²", fidelity(output)))
     return {
         "name": output.name,
         "open": is_open,

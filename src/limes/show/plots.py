@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limes.exceptions import InputError
+from limes.show import text_plot
 from limes.show.selection import is_count
+from limes.show.texts import pieces
 from limes.show.view import Line, OutputView, headline, largest_output, view_row
 from limes.show.wording import CONFIDENCE, count, number, shorten
 
@@ -58,6 +60,31 @@ class Plots:
         _refuse_empty(one_row)
         picked = largest_output(one_row, 0) if output is None else output
         return _bar(one_row[..., picked], _axes(ax, max_features, one_row), max_features)
+
+    def text(self, output: str | int | None = None, *, ax: Axes | None = None) -> Axes:
+        """Draw the text that is explained, its words coloured by their coefficients.
+
+        Characters that matplotlib's font does not have are drawn as boxes; the HTML page has them all.
+
+        Parameters
+        ----------
+        output : name or position
+            The output with the largest prediction, unless given.
+        ax : matplotlib Axes
+            Where to draw; a new figure unless given.
+
+        Returns
+        -------
+        Axes
+
+        Raises
+        ------
+        InputError
+            If the explanation is not of a text.
+        """
+        _refuse_empty(self.explanation)
+        picked = largest_output(self.explanation, 0) if output is None else output
+        return _text(self.explanation[..., picked], ax)
 
     def beeswarm(
         self,
@@ -148,6 +175,21 @@ def _bar_label(explanation: Explanation, view: OutputView) -> str:
     errors = ", with 95 % error bars" if explanation.method == "sampled" else ""
     hidden = f"\n{count(view.left_out, 'smaller one')} not shown" if view.left_out else ""
     return f"coefficient of the surrogate{errors}{hidden}"
+
+
+def _text(explanation: Explanation, ax: Axes | None) -> Axes:
+    found = pieces(explanation, 0, 0)
+    if not found:
+        raise InputError("There is no text to draw; explanations of limes.TextExplainer have one")
+    if ax is None:
+        from matplotlib import pyplot as plt
+
+        ax = plt.subplots(figsize=text_plot.size(found), layout="constrained")[1]
+        ax.figure.canvas.draw()  # the layout decides how wide characters are
+    text_plot.draw(ax, found, RAISES, LOWERS)
+    view = view_row(explanation, 0, 1).outputs[0]
+    ax.set_title(_bar_title(explanation, view), loc="left", fontsize=10.5, parse_math=False)
+    return ax
 
 
 def _beeswarm(explanation: Explanation, ax: Axes, whole: Explanation) -> Axes:

@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from limes.show.certificate import certificate_lines
+from limes.show.texts import pieces, shortened
 from limes.show.view import (
     Line,
     OutputView,
     RowView,
     by_size,
+    fidelity,
     headline,
+    largest_output,
     meaning,
     method_line,
     view_row,
@@ -30,11 +33,14 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from limes.explanation import Explanation
+    from limes.show.texts import Piece
 
 MAX_FEATURES = 10
 MAX_OUTPUTS = 4
 _LABELS = 27  # characters that condition and value need at least
 _ROOM_FOR_BARS = 76  # narrower, the numbers alone
+_LONGEST_TEXT = 1500  # characters
+_STRONG, _WEAK = 0.3, 0.1  # of the largest coefficient
 _WIDEST = 120  # longer lines are hard to follow
 _HALF_BAR = 8  # characters to each side of zero
 _RAISES, _LOWERS = "dodger_blue1", "dark_orange"  # told apart by the colour-blind
@@ -81,11 +87,39 @@ def _encodable(text: str, encoding: str) -> str:
 
 def printed(explanation: Explanation, options: ConsoleOptions) -> RenderableType:
     """Return what rich prints: the table of the first row, in plain text where it must."""
+    from rich.console import Group
     from rich.text import Text
 
     if options.ascii_only:
         return Text(_encodable(plain_table(explanation), "ascii"))
-    return table(explanation, options.max_width)
+    return Group(*_coloured_text(explanation), table(explanation, options.max_width))
+
+
+def _coloured_text(explanation: Explanation) -> Iterator[Text]:
+    """The text that is explained, if it is one, for the output with the largest prediction."""
+    from rich.text import Text
+
+    if len(explanation) == 0:
+        return
+    output = largest_output(explanation, 0)
+    found = shortened(pieces(explanation, 0, output), _LONGEST_TEXT)
+    if not found:
+        return
+    if len(explanation.output_names) > 1:
+        yield Text(f"coloured for {shorten(explanation.output_names[output], 40)}:", style="dim")
+    text = Text()
+    for piece in found:
+        text.append(piece.text, _shade(piece))
+    yield text
+    yield Text()
+
+
+def _shade(piece: Piece) -> str:
+    """Strong words stand on their colour, weaker ones are written in it, the weakest are not coloured."""
+    if piece.strength < _WEAK:
+        return ""
+    colour = _RAISES if piece.value > 0 else _LOWERS
+    return f"bold #000000 on {colour}" if piece.strength >= _STRONG else colour
 
 
 def table(explanation: Explanation, width: int) -> Group:
@@ -154,6 +188,8 @@ def _header(explanation: Explanation, view: RowView, columns: list[_Column]) -> 
 
     for output in (column.output for column in columns):
         missed = f", difference {difference(output.difference)}"
+        if fidelity(output):
+            missed += f", fidelity R² {fidelity(output)}"
         yield Text.assemble((shorten(output.name, 30), "bold"), f": {headline(output)}{missed}")
     if explanation.certificates:
         yield Text(explanation.certificates[0]["rule"], style="bold")
