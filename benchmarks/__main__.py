@@ -1,6 +1,6 @@
-"""``python -m benchmarks [speed] [tables]``: run the parts named, or all; write results/ and README.md.
+"""``python -m benchmarks [PART ...]``: run the parts named, or all; write results/ and README.md.
 
-``--rounds`` and ``--cases`` make a short run of ``speed``, which is printed and changes no file.
+``--rounds``, ``--seeds`` and ``--cases`` make a short run, which is printed and changes no file.
 """
 
 from __future__ import annotations
@@ -24,16 +24,35 @@ def _tables(_: argparse.Namespace) -> None:
     run.write(run.measure())
 
 
-PARTS = {"tables": _tables, "speed": _speed}
+def _accuracy(asked: argparse.Namespace) -> None:
+    from benchmarks.accuracy import report, run
+
+    result = run.measure(asked.seeds or run.LIMES_SEEDS, asked.cases)
+    if asked.seeds or asked.cases:
+        print(report.text(result))
+    else:
+        report.write(result)
+
+
+def _stability(asked: argparse.Namespace) -> None:
+    from benchmarks.stability import report, run
+
+    result = run.measure(asked.seeds or run.SEEDS, asked.cases)
+    if asked.seeds or asked.cases:
+        print(report.text(result))
+    else:
+        report.write(result)
+
+
+PARTS = {"tables": _tables, "speed": _speed, "accuracy": _accuracy, "stability": _stability}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; default: all")
     parser.add_argument("--rounds", type=int, help="rounds of speed, for a short run")
-    parser.add_argument(
-        "--cases", default="", help="only cases of speed with this in their name, for a short run"
-    )
+    parser.add_argument("--seeds", type=int, help="seeds of accuracy and stability, for a short run")
+    parser.add_argument("--cases", default="", help="only cases with this in their name, for a short run")
     asked = parser.parse_args()
     if unknown := set(asked.parts) - set(PARTS):
         parser.error(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")

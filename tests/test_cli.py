@@ -12,7 +12,9 @@ import pytest
 import skops.io
 from sklearn.datasets import load_wine
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
 
 from limes import Explanation
 
@@ -31,6 +33,8 @@ def files(tmp_path_factory):
     table = X.assign(target=y)
     table.to_csv(folder / "wine.csv", index=False)
     table.to_parquet(folder / "wine.parquet")
+    reviews = make_pipeline(TfidfVectorizer(), LogisticRegression())
+    skops.io.dump(reviews.fit(["good food", "bad food", "bad service"], [1, 0, 0]), folder / "reviews.skops")
     (folder / "broken.skops").write_text("not a model")
     (folder / "broken.csv").write_text("")
     return folder
@@ -83,9 +87,28 @@ def test_a_model_that_cannot_be_read_is_sampled_and_says_why(files):
     assert "exact" in margin.stdout
 
 
+def test_a_text_and_a_file_of_it_are_explained(files):
+    arguments = ("explain", "reviews.skops", "--output", "margin")
+    done = run(files, *arguments, "--text", "Good food, bad <b>service", "--html", "text.html")
+    assert done.returncode == 0, done.stderr
+    assert "exact" in done.stdout
+    assert '"food" present' in done.stdout
+    assert "&lt;b&gt;" in (files / "text.html").read_text()
+    (files / "review.txt").write_text("Good food, bad <b>service", encoding="utf-8")
+    again = run(files, *arguments, "--text-file", "review.txt", "--html", "text.html")
+    assert again.stdout == done.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "advice"),
     [
+        (["reviews.skops"], "--text-file"),
+        (["reviews.skops", "wine.csv", "--text", "good"], "one thing"),
+        (["reviews.skops", "--text", ""], "empty"),
+        (["reviews.skops", "--text", "good food", "--bins", "3"], "about tables"),
+        (["reviews.skops", "--text-file", "nowhere.txt"], "no such file"),
+        (["reviews.skops", "--text-file", "wine.parquet"], "UTF-8"),
+        (["linear.skops", "--text", "good food"], "vectorizer"),
         (["nowhere.skops", "wine.csv"], "no such file"),
         (["forest.skops", "nowhere.csv"], "no such file"),
         (["forest.skops", "wine.csv"], f"--trust {TREE}"),

@@ -37,7 +37,7 @@ def measure(rounds: int = ROUNDS, only: str = "") -> dict:
     with tempfile.TemporaryDirectory() as folder:
         files = {name: Path(folder, f"{number}.joblib") for number, name in enumerate(names)}
         result = {
-            "machine": _machine(),
+            "machine": machine(),
             "versions": _versions(),
             "rounds": rounds,
             "cases": [_case(name, file, rounds) for name, file in files.items()],
@@ -48,7 +48,8 @@ def measure(rounds: int = ROUNDS, only: str = "") -> dict:
     return result
 
 
-def _machine() -> str:
+def machine() -> str:
+    """What it runs on."""
     described = Path("/proc/cpuinfo")
     lines = described.read_text().splitlines() if described.exists() else []
     name = next(

@@ -1,4 +1,4 @@
-"""The command line: ``limes explain MODEL DATA --row 3``, ``limes demo``."""
+"""The command line: ``limes explain MODEL DATA --row 3``, ``... MODEL --text "..."``, ``limes demo``."""
 
 from __future__ import annotations
 
@@ -39,8 +39,12 @@ def explain(
     model: Annotated[
         Path, typer.Argument(help="A fitted model: .skops, or .joblib / .pkl with --trust-pickle.")
     ],
-    data: Annotated[Path, typer.Argument(help="A table, .csv or .parquet: the background, and the row.")],
+    data: Annotated[
+        Path | None, typer.Argument(help="A table, .csv or .parquet: the background, and the row.")
+    ] = None,
     *,
+    text: Annotated[str | None, typer.Option(help="A text to explain, in place of a table.")] = None,
+    text_file: Annotated[Path | None, typer.Option(help="A file with the text, in UTF-8.")] = None,
     row: Annotated[int, typer.Option(min=0, help="Which row of the table to explain, from 0.")] = 0,
     output: Annotated[
         str | None,
@@ -52,7 +56,9 @@ def explain(
     bins: Annotated[
         str, typer.Option(help="quartile, decile, a number of bins, or none for slopes.")
     ] = "quartile",
-    bandwidth: Annotated[float | None, typer.Option(help="Default: 0.75 √(number of columns).")] = None,
+    bandwidth: Annotated[
+        float | None, typer.Option(help="Default: 0.75 √(number of columns); 0.25 for texts.")
+    ] = None,
     weights: Annotated[str, typer.Option(help="bins or euclidean.")] = "bins",
     method: Annotated[str, typer.Option(help="auto, exact or sampled.")] = "auto",
     max_calls: Annotated[
@@ -68,26 +74,36 @@ def explain(
         bool, typer.Option("--trust-pickle", help="Load a pickle. It can run any code: only your own files.")
     ] = False,
 ) -> None:
-    """Explain one row of a table."""
+    """Explain one row of a table, or a text."""
+    if [data, text, text_file].count(None) != 2:
+        raise InputError("give one thing to explain: a table, --text or --text-file")
+    if data is None and (row, drop, bins, weights) != (0, None, "quartile", "bins"):
+        raise InputError("--row, --drop, --bins and --weights are about tables: leave them out for a text")
+    given: Any = read_table(data) if data is not None else text if text_file is None else read_text(text_file)
+    fitted = load_model(model, trust=trust or [], trust_pickle=trust_pickle)
+    options: dict[str, Any] = {"output": output, "method": method, "max_calls": max_calls, "rng": seed}
+    if bandwidth is not None:
+        options["bandwidth"] = bandwidth
+    if data is None:
+        explanation = _of_text(fitted, given, options)
+    else:
+        options |= {"bins": _bins(bins), "weights": weights}
+        explanation = _of_row(fitted, features(given, fitted, drop or []), row, options)
+    _show(explanation, html, json)
+
+
+def _of_row(fitted: Any, table: Any, row: int, options: Mapping[str, Any]) -> Explanation:
     from limes.explainers.tabular import TabularExplainer
 
-    whole = read_table(data)
-    fitted = load_model(model, trust=trust or [], trust_pickle=trust_pickle)
-    table = features(whole, fitted, drop or [])
     if row >= len(table):
-        raise InputError(f"--row {row}: {data} has {len(table)} rows, counted from 0")
-    explainer = TabularExplainer(
-        fitted,
-        table,
-        output=output,
-        bins=_bins(bins),
-        bandwidth=bandwidth,
-        weights=weights,
-        method=method,
-        max_calls=max_calls,
-        rng=seed,
-    )
-    _show(explainer(table[row : row + 1]), html, json)
+        raise InputError(f"--row {row}: the table has {len(table)} rows, counted from 0")
+    return TabularExplainer(fitted, table, **options)(table[row : row + 1])
+
+
+def _of_text(fitted: Any, text: str, options: Mapping[str, Any]) -> Explanation:
+    from limes.explainers.text import TextExplainer
+
+    return TextExplainer(fitted, **options)(text)
 
 
 @app.command()
@@ -178,6 +194,21 @@ def read_table(path: Path) -> Any:
         return readers[path.suffix](str(path), backend=backend)
     except Exception as error:
         raise InputError(f"{path} could not be read with {backend}: {error}") from error
+
+
+def read_text(path: Path) -> str:
+    """Read a text in UTF-8.
+
+    Raises
+    ------
+    InputError
+        If the file is not there, or is no text in UTF-8.
+    """
+    _exists(path)
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is no text in UTF-8: {error}") from error
 
 
 def features(table: Any, model: Any, drop: list[str]) -> Any:

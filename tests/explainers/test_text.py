@@ -150,6 +150,34 @@ def test_trees_on_counts(tree, ask, vectorizer):
     assert_exact(TextExplainer(model, output=output)(text), getattr(model, ask), text=text)
 
 
+@pytest.mark.parametrize("library", ["lightgbm", "catboost", "xgboost"])
+def test_boosted_trees_of_other_libraries(library):
+    pytest.importorskip(library)
+    model = make_pipeline(CountVectorizer(dtype=np.float64), _booster(library)).fit(
+        TRAINING * 10, list(STARS) * 10
+    )
+    text = "Bad food, never again! The cake was lovely, the staff slow"
+    if library == "xgboost":
+        with pytest.raises(NotReadableError, match="missing"):
+            TextExplainer(model, method="exact", max_calls=64)(text)
+        return
+    assert_exact(TextExplainer(model)(text), model.predict, text=text)
+
+
+def _booster(library):
+    if library == "lightgbm":
+        from lightgbm import LGBMRegressor
+
+        return LGBMRegressor(n_estimators=5, min_child_samples=2, verbose=-1)
+    if library == "catboost":
+        from catboost import CatBoostRegressor
+
+        return CatBoostRegressor(iterations=5, depth=3, verbose=0, allow_writing_files=False)
+    from xgboost import XGBRegressor
+
+    return XGBRegressor(n_estimators=5)
+
+
 @pytest.mark.parametrize(
     "steps",
     [

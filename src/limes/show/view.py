@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from limes.show.wording import cell, count, number, one_line
+from limes.show.wording import cell, count, error, number, one_line
 
 if TYPE_CHECKING:
     from limes._arrays import Floats
@@ -40,6 +40,7 @@ class OutputView:
     surrogate: float
     intercept: float
     fidelity: float
+    fidelity_error: float
     lines: tuple[Line, ...]
     left_out: int
 
@@ -88,6 +89,7 @@ def _view_output(explanation: Explanation, row: int, output: int, limit: int) ->
         surrogate=of_row(explanation.surrogate_predictions),
         intercept=of_row(explanation.intercepts),
         fidelity=of_row(explanation.fidelity),
+        fidelity_error=0.0 if explanation.fidelity_errors is None else of_row(explanation.fidelity_errors),
         lines=tuple(_view_line(explanation, row, int(j), output) for j in order),
         left_out=len(values) - len(order),
     )
@@ -142,3 +144,11 @@ def meaning(explanation: Explanation) -> str:
 def headline(view: OutputView) -> str:
     """Say prediction and surrogate of one output in a line."""
     return f"prediction {number(view.prediction)}, surrogate {number(view.surrogate)}"
+
+
+def fidelity(view: OutputView) -> str:
+    """Write R² with its error if it has one; "" where nobody asked for it."""
+    if not np.isfinite(view.fidelity):
+        return ""
+    uncertain = f" {error(view.fidelity_error)}" if view.fidelity_error > 0 else ""
+    return f"{number(view.fidelity, 3)}{uncertain}"

@@ -57,6 +57,8 @@ class WordRows:
         How many of the model's steps this is.
     single_precision
         Whether the vectorizer adds in float32.
+    kind
+        The class of the vectorizer's own sparse rows, as some models take one kind only.
     """
 
     matrix: Any
@@ -64,13 +66,14 @@ class WordRows:
     single: bool
     steps: int
     single_precision: bool
+    kind: type
 
     def rows(self, z: Floats) -> Any:
         """x(z), sparse (n, V), at rows z (n, d)."""
         from scipy.sparse import csr_array
         from sklearn.preprocessing import normalize
 
-        found = csr_array(csr_array(z) @ self.matrix)
+        found = self.kind(csr_array(z) @ self.matrix)
         return found if self.norm is None else normalize(found, norm=self.norm)
 
 
@@ -82,17 +85,21 @@ def word_rows(steps: Sequence[Any], document: Document) -> WordRows:
     CannotRead
         With the reason.
     """
+    from scipy.sparse import csr_array
+
     if not steps:
         raise CannotRead("the model takes texts as they are, and can only be asked")
     vectorizer = steps[0]
     if class_name(type(vectorizer)) not in _COUNTERS:
         raise CannotRead(f"limes does not know what {type(vectorizer).__qualname__} makes of single words")
     check_local(vectorizer, document)
-    counts, plain = _counts(vectorizer, document.alone())
-    if document.mask and _counts(vectorizer, [document.mask])[0].nnz:
+    own = _counts(vectorizer, document.alone())
+    counts = csr_array(own).astype(np.float64)
+    if document.mask and _counts(vectorizer, [document.mask]).nnz:
         raise CannotRead(f"the vectorizer knows the mask {document.mask!r}")
-    found = WordRows(counts, None, _is_single(counts), 1, vectorizer.dtype == np.float32)
-    if not plain and not found.single:
+    single_precision = vectorizer.dtype == np.float32
+    found = WordRows(counts, None, _is_single(counts), 1, single_precision, type(own))
+    if vectorizer.binary and not found.single:
         raise CannotRead("binary counts of words that share a column of the vectorizer do not add up")
     found = _WEIGHTS[class_name(type(vectorizer))](found, vectorizer)
     if len(steps) > 1 and class_name(type(steps[1])) == _WEIGHING:
@@ -163,12 +170,9 @@ def _presence(form: Forest | Boxes, found: WordRows, columns: Any) -> Form:
 # -- counts, weights, norms ----------------------------------------------------------------------------------
 
 
-def _counts(vectorizer: Any, texts: Sequence[str]) -> tuple[Any, bool]:
-    """Counts (n, V) of texts, without weights and norm; and whether those of two texts add up."""
-    from scipy.sparse import csr_array
-
-    counts = csr_array(_COUNTERS[class_name(type(vectorizer))](vectorizer, list(texts)))
-    return counts.astype(np.float64), not vectorizer.binary
+def _counts(vectorizer: Any, texts: Sequence[str]) -> Any:
+    """Counts (n, V) of texts, without weights and norm."""
+    return _COUNTERS[class_name(type(vectorizer))](vectorizer, list(texts))
 
 
 def _count(vectorizer: Any, texts: Sequence[str]) -> Any:

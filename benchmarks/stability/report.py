@@ -1,0 +1,39 @@
+"""Write what was measured: JSON, and a table in README.md."""
+
+from __future__ import annotations
+
+import json
+
+from benchmarks import readme
+
+GOAL = 0.05
+_HEAD = "| case, d | `lime` | limes | limes, sampled | of it without a warning | below 5 % |"
+
+
+def write(result: dict) -> None:
+    """Both."""
+    readme.RESULTS.mkdir(exist_ok=True)
+    (readme.RESULTS / "stability.json").write_text(json.dumps(result, indent=1) + "\n")
+    readme.replace("stability", text(result))
+
+
+def text(result: dict) -> str:
+    """Markdown."""
+    measured = [case for case in result["cases"] if "absent" not in case]
+    absent = [f"{case['case']} ({case['absent']})" for case in result["cases"] if "absent" in case]
+    lines = [_HEAD, "|---" * 6 + "|", *(_line(case) for case in measured)]
+    blocks = [
+        f"Machine: {result['machine']}. {result['seeds']} seeds, {result['rows']} rows a case.",
+        "\n".join(lines),
+    ]
+    return "\n\n".join([*blocks, *([f"Absent: {'; '.join(absent)}."] if absent else [])])
+
+
+def _line(case: dict) -> str:
+    own, sampled = case["limes"]["differ"], case["limes, sampled"]
+    verdict = "yes" if max(own, sampled["differ"]) < GOAL else "**no**"
+    how = "exact: " if case["exact"] else ""
+    return (
+        f"| {case['case']}, {case['columns']} | {case['lime']['differ']:.0%} | {how}{own:.1%} "
+        f"| {sampled['differ']:.1%} | {sampled['unwarned']:.1%} | {verdict} |"
+    )
