@@ -9,7 +9,7 @@ import numpy as np
 
 from papers.common.drawn import INK
 
-_BOX, _MEDIAN, _THEORY, _EXACT = INK, "#2f6db5", "#c8321e", "#1a8a4a"
+MEDIAN, THEORY, EXACT, FAINT = "#2f6db5", "#c8321e", "#1a8a4a", "#b8bec8"
 
 
 def boxes(
@@ -22,28 +22,53 @@ def boxes(
     theory_label: str = "theory",
 ) -> None:
     """Draw coefficients (runs, d) of repeated runs, a box a name, and what they should be, (d,) each."""
-    place = np.arange(1, len(names) + 1)
-    line = {"color": _BOX, "linewidth": 0.8}
-    ax.axhline(0, color="#b8bec8", linewidth=0.7, zorder=0)
+    spread(ax, runs, np.arange(len(names)), width=0.55)
+    crosses_and_rings(ax, np.arange(len(names)), theory=theory, exact=exact, theory_label=theory_label)
+    named(ax, names)
+
+
+def spread(
+    ax: Any, runs: np.ndarray, place: np.ndarray, *, width: float, colour: str = INK, label: str = ""
+) -> None:
+    """Boxes alone, (runs, d), at places (d,)."""
+    line = {"color": colour, "linewidth": 0.8}
     ax.boxplot(
         runs,
         positions=place,
-        widths=0.55,
+        widths=width,
+        manage_ticks=False,
         boxprops=line,
         whiskerprops=line,
         capprops=line,
-        medianprops={"color": _MEDIAN, "linewidth": 1.2},
-        flierprops={"marker": ".", "markersize": 2.5, "markeredgecolor": "#8a94a3"},
+        medianprops={"color": MEDIAN if colour == INK else colour, "linewidth": 1.2},
+        flierprops={"marker": ".", "markersize": 2.5, "markeredgecolor": colour, "alpha": 0.5},
     )
+    if label:
+        ax.plot([], [], color=colour, linewidth=2.0, label=label)
+
+
+def crosses_and_rings(
+    ax: Any,
+    place: np.ndarray,
+    *,
+    theory: np.ndarray | None = None,
+    exact: np.ndarray | None = None,
+    theory_label: str = "theory",
+    exact_label: str = "exact (limes)",
+) -> None:
+    """What boxes at these places should show, (d,) each."""
     if theory is not None:
-        ax.plot(place, theory, "x", color=_THEORY, markersize=6, mew=1.4, label=theory_label, zorder=4)
+        ax.plot(place, theory, "x", color=THEORY, markersize=6, mew=1.4, label=theory_label, zorder=4)
     if exact is not None:
-        ring = {"markerfacecolor": "none", "markeredgecolor": _EXACT, "mew": 1.2, "markersize": 9}
-        ax.plot(place, exact, "o", label="exact (limes)", zorder=3, **ring)
-    ax.set_xlim(0.3, len(names) + 0.7)
-    ax.set_xticks(
-        place, names, rotation=90 if len(names) > 8 else 40, ha="center" if len(names) > 8 else "right"
-    )
-    ax.tick_params(length=0)
+        ring = {"markerfacecolor": "none", "markeredgecolor": EXACT, "mew": 1.2, "markersize": 9}
+        ax.plot(place, exact, "o", label=exact_label, zorder=3, **ring)
+
+
+def named(ax: Any, names: Sequence[str]) -> None:
+    """Write names at 0, 1, ... and draw the line of zero."""
+    many = len(names) > 8
+    ax.axhline(0, color=FAINT, linewidth=0.7, zorder=0)
+    ax.set_xlim(-0.7, len(names) - 0.3)
+    ax.set_xticks(range(len(names)), names, rotation=90 if many else 30, ha="center" if many else "right")
+    ax.tick_params(length=0, labelsize=8)
     ax.spines[["top", "right"]].set_visible(False)
-    ax.margins(y=0.08)
