@@ -22,12 +22,13 @@ _HOME = {
     "exceptions": "limes.exceptions",
     "limit": "limes.pipeline",
     "models": "limes.models",
+    "theory": "limes.theory",
 }
 
 __all__ = ["__version__", *sorted(_HOME)]
 
 if TYPE_CHECKING:
-    from limes import designs, exceptions, models
+    from limes import designs, exceptions, models, theory
     from limes.explainers.literals import Literals
     from limes.explainers.maple import MapleExplainer
     from limes.explainers.sparse import SparseExplainer

@@ -1,0 +1,20 @@
+"""What is known in closed form: sample sizes, robustness, and linear models under smooth weights.
+
+The formulas are the papers', mended where they are wrong as printed; each docstring says where.
+"""
+
+from limes.theory.bounds import Robustness, robustness, theorem_samples
+from limes.theory.sample_size import clt_samples, measured_errors
+from limes.theory.smooth import SmoothLimit, gaussian_bins, smooth_limit, switch_off_bandwidth
+
+__all__ = [
+    "Robustness",
+    "SmoothLimit",
+    "clt_samples",
+    "gaussian_bins",
+    "measured_errors",
+    "robustness",
+    "smooth_limit",
+    "switch_off_bandwidth",
+    "theorem_samples",
+]
