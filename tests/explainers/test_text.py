@@ -196,6 +196,69 @@ def test_longer_pipelines(steps):
     assert_exact(TextExplainer(model)(TEXT), model.predict)
 
 
+GRAMS = [
+    CountVectorizer(ngram_range=(1, 2)),
+    CountVectorizer(ngram_range=(2, 2), lowercase=False),
+    CountVectorizer(ngram_range=(1, 3), stop_words=["the", "was"]),
+    CountVectorizer(ngram_range=(2, 3), token_pattern=r"(?u)\b\w+\b", max_features=90),  # noqa: S106
+    TfidfVectorizer(ngram_range=(1, 2), norm=None),
+    HashingVectorizer(ngram_range=(1, 2), norm=None, n_features=2**8),
+]
+
+
+@pytest.mark.parametrize("vectorizer", GRAMS, ids=_id)
+@pytest.mark.parametrize("bag", [True, False])
+def test_ngrams_of_words_that_become_neighbours(vectorizer, bag):
+    """The bigram "bad food" appears when all between "bad" and "food" is removed, and only then."""
+    model = make_pipeline(vectorizer, LogisticRegression()).fit(TRAINING, LIKED)
+    text = "The food was bad, the bad food was slow; bad? bad" if bag else "Bad the food was bad, food"
+    explanation = TextExplainer(model, output="margin", bag=bag)(text)
+    assert_exact(explanation, model.decision_function, text=text)
+    plain = TextExplainer(lambda texts: model.decision_function(texts), bag=bag)(text)
+    np.testing.assert_allclose(plain.predictions, explanation.predictions)
+
+
+def test_ngrams_of_a_longer_text():
+    """Against the model's answers to strings, within the errors of a sample of them."""
+    texts = [" ".join(np.random.default_rng(i).permutation(TRAINING).tolist()) for i in range(8)]
+    model = make_pipeline(CountVectorizer(ngram_range=(1, 2)), LogisticRegression()).fit(TRAINING, LIKED)
+    text = " ".join(texts[:2])
+    exact = TextExplainer(model, output="margin")(text)
+    assert exact.method == "exact"
+    asked = TextExplainer(lambda texts: model.decision_function(texts), max_calls=2048)(text.lower())
+    z = (asked.values - exact.values) / asked.standard_errors
+    assert np.abs(z).max() < 5
+    assert (np.abs(z) < 2).mean() > 0.85
+
+
+def test_ngrams_that_are_too_many_are_not_read():
+    model = make_pipeline(CountVectorizer(ngram_range=(1, 3)), Ridge()).fit(TRAINING, STARS)
+    text = " ".join(f"word{i}" for i in range(400))
+    with pytest.raises(NotReadableError, match="too many n-grams"):
+        TextExplainer(model, method="exact", max_calls=64)(text)
+
+
+def test_ngrams_and_masks():
+    model = make_pipeline(CountVectorizer(ngram_range=(1, 2)), Ridge()).fit(TRAINING, STARS)
+    dots = TextExplainer(model, mask="...")("bad slow food was bad")
+    np.testing.assert_allclose(dots.values, TextExplainer(model)("bad slow food was bad").values)
+    with pytest.raises(NotReadableError, match="between the words of n-grams"):
+        TextExplainer(model, mask="UNK", method="exact", max_calls=4)("bad slow food was bad")
+
+
+def test_trees_on_ngrams_are_not_read():
+    model = make_pipeline(CountVectorizer(ngram_range=(1, 2)), DecisionTreeRegressor()).fit(TRAINING, STARS)
+    with pytest.raises(NotReadableError, match="n-grams"):
+        TextExplainer(model, method="exact", max_calls=64)(TEXT)
+
+
+def test_a_text_without_a_known_ngram():
+    model = make_pipeline(CountVectorizer(ngram_range=(2, 2)), MaxAbsScaler(), Ridge()).fit(TRAINING, STARS)
+    explanation = TextExplainer(model)("alpha beta gamma")
+    assert explanation.method == "exact"
+    np.testing.assert_allclose(explanation.values, 0.0, atol=1e-12)
+
+
 def test_searches_and_separate_vectorizers_are_the_same_model():
     search = GridSearchCV(make_pipeline(TfidfVectorizer(), Ridge()), {"ridge__alpha": [0.5, 2.0]}, cv=2)
     search.fit(TRAINING, STARS)
@@ -444,7 +507,9 @@ def test_masks_and_tokens_of_black_boxes():
 @pytest.mark.parametrize(
     ("vectorizer", "reason"),
     [
-        (CountVectorizer(ngram_range=(1, 2)), "ngram_range"),
+        (TfidfVectorizer(ngram_range=(1, 2)), "norm"),
+        (CountVectorizer(ngram_range=(1, 2), binary=True), "binary"),
+        (TfidfVectorizer(ngram_range=(1, 2), norm=None, sublinear_tf=True), "logarithms"),
         (CountVectorizer(analyzer="char_wb"), "char_wb"),
         (CountVectorizer(analyzer=str.split), "analyzer"),
         (CountVectorizer(tokenizer=str.split, token_pattern=None), "tokenizer"),

@@ -22,7 +22,7 @@ from limes.explanation import Explanation
 from limes.models.calls import Retry
 from limes.models.documents import Document
 from limes.models.outputs import resolve
-from limes.models.readers.sklearn_text import same_words
+from limes.models.readers.local_words import same_words
 from limes.models.text_models import TextModel
 from limes.pipeline import METHODS, Expectation, Fitted, fitted_at
 

@@ -16,7 +16,8 @@ from limes.expectations.sampled import SampledExpectation, Sampling
 from limes.models.documents import Document, some_rows
 from limes.models.outputs import Asker, Output, resolve
 from limes.models.read import CannotRead, tolerance_of
-from limes.models.readers.sklearn_text import WordRows, text_form, word_rows
+from limes.models.readers.sklearn_text import text_form
+from limes.models.readers.word_rows import WordRows, word_rows
 from limes.models.reductions import BlackBox, Form
 from limes.models.registry import EXACT_TOLERANCE, SINGLE_TOLERANCE
 from limes.models.text_models import TextModel, transformed
@@ -66,15 +67,17 @@ class TextSubject:
             found = word_rows(model.steps, document)
         except CannotRead as reason:
             return cls(model, wanted, plain, BlackBox(plain, str(reason)), None, EXACT_TOLERANCE)
-        rest = model.steps[found.steps :]
-        fast = Asker(model.head, wanted, lambda z: transformed(rest, found.rows(z)))
+        ask = plain
+        if found.grams is None:
+            rest = model.steps[found.steps :]
+            ask = Asker(model.head, wanted, lambda z: transformed(rest, found.rows(z)))
         tolerance = max(
             tolerance_of(model.head), SINGLE_TOLERANCE if found.single_precision else EXACT_TOLERANCE
         )
-        subject = cls(model, wanted, fast, BlackBox(fast, ""), found, tolerance)
+        subject = cls(model, wanted, ask, BlackBox(ask, ""), found, tolerance)
         form = subject._read(wanted)
         expected = plain(some)
-        for answers in (fast, form.predict):
+        for answers in (ask, form.predict):
             _compare(expected, answers(some), document.texts(some), tolerance)
         return replace(subject, form=form)
 

@@ -1,0 +1,209 @@
+r"""What scikit-learn's vectorizers make of what is left of one text: x(z) = φ(z) R, over its norm if any.
+
+R has a row a word of the text: what the vectorizer makes of that word alone, before the norm; φ(z) = z. With
+n-grams R has a row for every product of words that makes one appear, and φ(z) are these products. That
+holds where the tokens of what is left are the tokens of the words that are left (``local_words.py``), and
+where no two rows of R meet in a column that is not a plain sum, which is checked here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from limes._arrays import Floats
+from limes.models.asking import class_name
+from limes.models.documents import Document
+from limes.models.read import CannotRead
+from limes.models.readers.local_words import KNOWN, check_local
+from limes.models.readers.ngrams import Grams, Token
+
+_WEIGHING = "sklearn.TfidfTransformer"
+_NORMS = (None, "l1", "l2")
+
+
+@dataclass(frozen=True, eq=False)
+class WordRows:
+    """What vectorizing steps make of a text's words.
+
+    Attributes
+    ----------
+    matrix
+        R, sparse (d, V), or (G, V) with n-grams.
+    words
+        d.
+    grams
+        The products φ of n-grams; None where φ(z) = z.
+    norm
+        None, "l1" or "l2".
+    single
+        Whether each column is made by one row of R, all others being sums.
+    steps
+        How many of the model's steps this is.
+    single_precision
+        Whether the vectorizer adds in float32.
+    kind
+        The class of the vectorizer's own sparse rows, as some models take one kind only.
+    """
+
+    matrix: Any
+    words: int
+    grams: Grams | None
+    norm: str | None
+    single: bool
+    steps: int
+    single_precision: bool
+    kind: type
+
+    def rows(self, z: Floats) -> Any:
+        """x(z), sparse (n, V), at rows z (n, d), where there are no n-grams."""
+        from scipy.sparse import csr_array
+        from sklearn.preprocessing import normalize
+
+        found = self.kind(csr_array(z) @ self.matrix)
+        return found if self.norm is None else normalize(found, norm=self.norm)
+
+
+def word_rows(steps: Sequence[Any], document: Document) -> WordRows:
+    """Read the first steps of a model of texts, on one document.
+
+    Raises
+    ------
+    CannotRead
+        With the reason.
+    """
+    if not steps:
+        raise CannotRead("the model takes texts as they are, and can only be asked")
+    vectorizer = steps[0]
+    if class_name(type(vectorizer)) not in KNOWN:
+        raise CannotRead(f"limes does not know what {type(vectorizer).__qualname__} makes of single words")
+    check_local(vectorizer, document)
+    found = _counted(vectorizer, document)
+    if vectorizer.binary and not found.single:
+        raise CannotRead("binary counts of words that share a column of the vectorizer do not add up")
+    found = _WEIGHTS[class_name(type(vectorizer))](found, vectorizer)
+    if len(steps) > 1 and class_name(type(steps[1])) == _WEIGHING:
+        if found.norm is not None:
+            raise CannotRead("TF-IDF weights on counts that are normalised already")
+        found = replace(_weighted(found, steps[1]), steps=2)
+    return found
+
+
+# -- counts --------------------------------------------------------------------------------------------------
+
+
+def _counted(vectorizer: Any, document: Document) -> WordRows:
+    """Counts, without weights and norm."""
+    from scipy.sparse import csr_array
+
+    count = _COUNTERS[class_name(type(vectorizer))]
+    if tuple(vectorizer.ngram_range) == (1, 1):
+        if document.mask and count(vectorizer, [document.mask]).nnz:
+            raise CannotRead(f"the vectorizer knows the mask {document.mask!r}")
+        grams, own = None, count(vectorizer, document.alone())
+        counts = csr_array(own).astype(np.float64)
+    else:
+        grams = _grams(vectorizer, document)
+        own = _GRAMS[class_name(type(vectorizer))](vectorizer, grams.texts)
+        counts = csr_array(csr_array(own).astype(np.float64).multiply(grams.counts[:, None]))
+    if vectorizer.binary:
+        counts.data = np.sign(counts.data)
+    single_precision = vectorizer.dtype == np.float32
+    return WordRows(counts, document.size, grams, None, is_single(counts), 1, single_precision, type(own))
+
+
+def _grams(vectorizer: Any, document: Document) -> Grams:
+    tokens = _tokens(vectorizer)
+    if tokens(document.mask):
+        raise CannotRead(f"the mask {document.mask!r} stands between the words of n-grams")
+    smallest, largest = vectorizer.ngram_range
+    each: list[Token] = [
+        (token, word)
+        for occurrence, word in zip(document.occurrences, document.word.tolist(), strict=True)
+        for token in tokens(occurrence)
+    ]
+    vocabulary = getattr(vectorizer, "vocabulary_", None)
+    known = (lambda _: True) if vocabulary is None else vocabulary.__contains__
+    return Grams.of(each, range(smallest, largest + 1), known)
+
+
+def _tokens(vectorizer: Any) -> Callable[[str], list[str]]:
+    """Tokens of a piece of text, without stop words."""
+    clean, cut = vectorizer.build_preprocessor(), vectorizer.build_tokenizer()
+    stop = vectorizer.get_stop_words() or frozenset()
+    return lambda text: [token for token in cut(clean(text)) if token not in stop]
+
+
+def _count(vectorizer: Any, texts: Sequence[str]) -> Any:
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    return CountVectorizer.transform(vectorizer, list(texts))
+
+
+def _hash(vectorizer: Any, texts: Sequence[str]) -> Any:
+    from sklearn.base import clone
+
+    return clone(vectorizer).set_params(norm=None).transform(list(texts))
+
+
+def _count_grams(vectorizer: Any, grams: Sequence[str]) -> Any:
+    """Rows of whole n-grams, which are all known."""
+    from scipy.sparse import csr_matrix
+
+    columns = [vectorizer.vocabulary_[gram] for gram in grams]
+    shape = (len(grams), len(vectorizer.vocabulary_))
+    return csr_matrix((np.ones(len(grams)), columns, np.arange(len(grams) + 1)), shape=shape)
+
+
+def _hash_grams(vectorizer: Any, grams: Sequence[str]) -> Any:
+    from sklearn.base import clone
+
+    whole = clone(vectorizer).set_params(norm=None, ngram_range=(1, 1), analyzer=lambda gram: [gram])
+    return whole.transform(list(grams))
+
+
+_Counter = Callable[[Any, Sequence[str]], Any]
+_COUNTERS: Mapping[str, _Counter] = dict(zip(KNOWN, (_count, _count, _hash), strict=True))
+_GRAMS: Mapping[str, _Counter] = dict(zip(KNOWN, (_count_grams, _count_grams, _hash_grams), strict=True))
+
+
+def is_single(counts: Any) -> bool:
+    """Whether no two rows share a column."""
+    return bool(np.bincount(counts.indices).max(initial=0) <= 1)
+
+
+# -- weights and norms ---------------------------------------------------------------------------------------
+
+
+def _weighted(found: WordRows, weights: Any) -> WordRows:
+    """TF-IDF: logarithms and inverse document frequencies, then the norm."""
+    if weights.sublinear_tf and not found.single:
+        raise CannotRead("logarithms of counts that several words of the text share do not add up")
+    matrix = found.matrix.copy()
+    if weights.sublinear_tf:
+        matrix.data = np.log(matrix.data) + 1.0
+    if weights.use_idf:
+        matrix.data *= weights.idf_[matrix.indices]
+    return _normalised(replace(found, matrix=matrix), weights.norm)
+
+
+def _normalised(found: WordRows, norm: str | None) -> WordRows:
+    if norm not in _NORMS:
+        raise CannotRead(f"limes does not know the norm {norm!r}")
+    if norm is not None and found.grams is not None:
+        raise CannotRead("the norm of a text's n-grams is not a sum over its words; norm=None can be read")
+    if norm == "l2" and not found.single:
+        raise CannotRead("the norm of a text in which several words share a column is not a sum over words")
+    if norm == "l1" and not found.single and (found.matrix.data < 0).any():
+        raise CannotRead("words of different signs share a column of the vectorizer")
+    return replace(found, norm=norm)
+
+
+_WEIGHTS: Mapping[str, Callable[[WordRows, Any], WordRows]] = {
+    "sklearn.CountVectorizer": lambda found, vectorizer: found,  # noqa: ARG005 - counts as they are
+    "sklearn.TfidfVectorizer": _weighted,
+    "sklearn.HashingVectorizer": lambda found, vectorizer: _normalised(found, vectorizer.norm),
+}
