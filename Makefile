@@ -34,6 +34,7 @@ bench: $(INSTALLED)
 papers: $(INSTALLED)
 	$(BIN)/python papers/koriche-2025/run.py
 	$(BIN)/python papers/koriche-2025/report.py
+	$(BIN)/python -m papers
 
 clean:
 	rm -rf $(VENV)

@@ -25,7 +25,7 @@ _LARGEST = 100_000
 def main() -> None:
     asked = _options()
     wrong = [line for name in asked.papers for line in _paper(name, asked)]
-    print("\n".join(wrong) or "all numbers are as expected")
+    print("\n".join(wrong) or ("written" if asked.write else "all numbers are as expected"))
     sys.exit(bool(wrong))
 
 

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import re
+
 import numpy as np
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 from sklearn.decomposition import TruncatedSVD
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, VotingRegressor
 from sklearn.feature_extraction.text import (
@@ -252,8 +257,13 @@ def test_trees_on_ngrams_are_not_read():
         TextExplainer(model, method="exact", max_calls=64)(TEXT)
 
 
-def test_a_text_without_a_known_ngram():
-    model = make_pipeline(CountVectorizer(ngram_range=(2, 2)), MaxAbsScaler(), Ridge()).fit(TRAINING, STARS)
+@pytest.mark.parametrize("vectorizer", [CountVectorizer, HashingVectorizer])
+def test_a_text_without_a_known_ngram(vectorizer):
+    options = {"norm": None} if vectorizer is HashingVectorizer else {}
+    model = make_pipeline(
+        vectorizer(ngram_range=(2, 2), stop_words=["alpha", "gamma"], **options), MaxAbsScaler(), Ridge()
+    )
+    model.fit(TRAINING, STARS)
     explanation = TextExplainer(model)("alpha beta gamma")
     assert explanation.method == "exact"
     np.testing.assert_allclose(explanation.values, 0.0, atol=1e-12)
@@ -309,8 +319,6 @@ def test_without_a_bag_each_place_has_a_word(model):
 
 
 def test_a_callable_split_and_one_by_pattern_say_the_same(model, exact):
-    import re
-
     by_words = TextExplainer(
         model, output="margin", split=lambda t: [m.span() for m in re.finditer(r"\w+", t)]
     )
@@ -367,6 +375,48 @@ def test_any_script(exact, model, text):
         assert "one word" in explanation.warnings[0]
     else:
         assert_exact(explanation, model.decision_function, text=text)
+
+
+# fmt: off
+PIECES = [
+    "good", "Good", "GOOD", "food", "bad", "don't", "it's", "café", "cafe\u0301", "İs", "ıs", "ß",
+    "SS", "ﬁne", "fine", "a", "I", "x_y", "_", "3", "3.5", "1,000", "naïve", "Ναι", "日本", "日本語",
+    "ไทย", "हिन्दी", "אוכל", "الطعام", "👍🏽", "👨\u200d👩\u200d👧", "a\u200db", "a\u00adb", "\u0301",
+    "ǅ", "ŉ", "²", "½", "①", "the", "was",
+]
+# fmt: on
+GAPS = [" ", "  ", ", ", "\n", "-", "'", "…", "\u00a0", "\u2019", "/", "\u200b", "\x1f", "_ ", "!"]
+mixtures = st.lists(st.tuples(st.sampled_from(PIECES), st.sampled_from(GAPS)), min_size=1, max_size=7)
+
+
+@functools.cache
+def fitted(number):
+    texts = [*TRAINING, *(" ".join(PIECES[i:]) for i in range(0, len(PIECES), 4))]
+    vectorizer = [*LINEAR, *GRAMS][number]
+    return make_pipeline(vectorizer, Ridge(0.1)).fit(texts, np.random.default_rng(0).normal(size=len(texts)))
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    mixtures,
+    st.integers(0, len(LINEAR) + len(GRAMS) - 1),
+    st.sampled_from([r"\W+", r"\s+", r"[^\w']+"]),
+    st.booleans(),
+    st.sampled_from([0.05, 0.25, float("inf")]),
+)
+def test_what_is_read_is_right_and_all_else_is_refused(mixture, number, split, bag, bandwidth):
+    text, model = "".join(piece + gap for piece, gap in mixture), fitted(number)
+    assume(re.sub(split, "", text))
+    options = {"split": split, "bag": bag, "bandwidth": bandwidth, "method": "exact", "max_calls": 1}
+    try:
+        explanation = TextExplainer(model, **options)(text)
+    except NotReadableError:
+        return
+    if len(explanation.feature_names) > 1:
+        _, coef, _ = enumerated(explanation, model.predict, bandwidth, text)
+        np.testing.assert_allclose(
+            explanation.values[0], coef, rtol=1e-9, atol=1e-9 * (1 + np.abs(coef).max())
+        )
 
 
 def test_greek_capitals_are_not_read_but_refused(model):

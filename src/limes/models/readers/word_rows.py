@@ -159,8 +159,11 @@ def _count_grams(vectorizer: Any, grams: Sequence[str]) -> Any:
 
 
 def _hash_grams(vectorizer: Any, grams: Sequence[str]) -> Any:
+    from scipy.sparse import csr_matrix
     from sklearn.base import clone
 
+    if not grams:
+        return csr_matrix((0, vectorizer.n_features))
     whole = clone(vectorizer).set_params(norm=None, ngram_range=(1, 1), analyzer=lambda gram: [gram])
     return whole.transform(list(grams))
 
