@@ -12,8 +12,10 @@ __version__ = "0.1.0"
 
 _HOME = {
     "Explanation": "limes.explanation",
+    "ImageExplainer": "limes.explainers.image",
     "Literals": "limes.explainers.literals",
     "MapleExplainer": "limes.explainers.maple",
+    "Preprocess": "limes.models.networks",
     "SparseExplainer": "limes.explainers.sparse",
     "Surrogate": "limes.surrogates.surrogate",
     "TabularExplainer": "limes.explainers.tabular",
@@ -29,12 +31,14 @@ __all__ = ["__version__", *sorted(_HOME)]
 
 if TYPE_CHECKING:
     from limes import designs, exceptions, models, theory
+    from limes.explainers.image import ImageExplainer
     from limes.explainers.literals import Literals
     from limes.explainers.maple import MapleExplainer
     from limes.explainers.sparse import SparseExplainer
     from limes.explainers.tabular import TabularExplainer
     from limes.explainers.text import TextExplainer
     from limes.explanation import Explanation
+    from limes.models.networks import Preprocess
     from limes.pipeline import limit
     from limes.surrogates.surrogate import Surrogate
 

@@ -232,7 +232,6 @@ PRODUCT = ProductDesign.from_bins([[0, 1, 2]], [[0.5, 1.5]], [[0.3, 0.3]], [0.2]
     [
         (PRODUCT, forms.PresenceProducts([([0], [], 1.0)]), ["PresenceProducts", "ProductDesign", "Exchang"]),
         (PRODUCT, forms.NormalizedLinear([1.0], [1.0]), ["NormalizedLinear", "ProductDesign", "words"]),
-        (MAKE["words"](1), forms.GaussianKernels([[0.0]], [1.0], 1.0), ["GaussianKernels", "Exchangeable"]),
         (MAKE["words"](2), forms.Linear([1.0]), ["2 words", "form has 1"]),
         (MAKE["words"](2), forms.NormalizedLinear([1.0], [1.0]), ["2 words", "form has 1"]),
         (MAKE["words"](2), forms.PresenceProducts([([2], [], 1.0)]), ["2 words", "reads 3"]),

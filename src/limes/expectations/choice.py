@@ -16,12 +16,14 @@ from limes.exceptions import InputError
 from limes.expectations.combined import CombinedExpectation, ExactMoments
 from limes.expectations.exact import ExactExpectation
 from limes.expectations.forest import ForestExpectation
+from limes.expectations.switches import SwitchExpectation
 from limes.expectations.tfidf import NormalizedExpectation
 from limes.expectations.words import PresenceExpectation, SumExpectation
 from limes.models.boxes import Boxes
 from limes.models.combination import Combination
 from limes.models.presence import presence_products
 from limes.models.reductions import Form, Reducible, Sum, SumOfProducts
+from limes.models.switch_products import SwitchProducts
 from limes.models.trees import Forest
 from limes.models.words import NormalizedLinear, PresenceProducts
 
@@ -51,11 +53,15 @@ _RULES: Mapping[type, _Rules] = {
         own={
             PresenceProducts: PresenceExpectation,
             NormalizedLinear: NormalizedExpectation,
+            SwitchProducts: SwitchExpectation,
             Forest: _presence,
             Boxes: _presence,
         },
-        reduced={Sum: lambda form: SumExpectation(form.reduce())},
-        expects="Linear, Additive, PresenceProducts, NormalizedLinear, Forest, Boxes, and sums of them",
+        reduced={
+            Sum: lambda form: SumExpectation(form.reduce()),
+            SumOfProducts: lambda form: SwitchExpectation(SwitchProducts.of(form.reduce())),
+        },
+        expects="sums and sums of products, PresenceProducts, NormalizedLinear, Forest, and sums of them",
     ),
 }
 

@@ -8,6 +8,7 @@ found by the class or a base of it, as readers are, so that no library is import
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -45,7 +46,8 @@ def _torch_module(model: Any) -> Answer:
 
     def answer(table: Any) -> Any:
         weight = next(model.parameters(), None)
-        rows = torch.as_tensor(np.asarray(table, dtype=np.float64))
+        given = table if torch.is_tensor(table) else np.asarray(table, dtype=np.float64)
+        rows = torch.as_tensor(given)
         rows = rows.to(torch.float32) if weight is None else rows.to(weight.device, weight.dtype)
         was_training = model.training
         model.eval()  # dropout and batch statistics would make answers random
@@ -69,21 +71,43 @@ def _onnx_session(model: Any) -> Answer:
         )
 
     def answer(table: Any) -> Any:
-        columns = np.asarray(table).T if len(inputs) > 1 else [np.asarray(table)]
+        rows = np.asarray(table)
+        columns = list(rows.T[..., None]) if len(inputs) > 1 else [rows]
         if len(columns) != len(inputs):
             raise ValueError(f"the ONNX model has {len(inputs)} inputs, the table {len(columns)} columns")
         feed = {
-            entry.name: column.astype(_ONNX_TYPES.get(entry.type, np.float32)).reshape(
-                len(np.asarray(table)), -1
-            )
+            entry.name: column.astype(ONNX_TYPES.get(entry.type, np.float32), copy=False)
             for entry, column in zip(inputs, columns, strict=True)
         }
-        return _one_column(model.run(wanted[-1:], feed)[0])
+        return _one_column(_in_parts(partial(_run, model, wanted[-1]), feed, inputs[0].shape))
 
     return answer
 
 
-_ONNX_TYPES = {"tensor(double)": np.float64, "tensor(int64)": np.int64, "tensor(string)": np.str_}
+ONNX_TYPES: Mapping[str, Any] = {
+    "tensor(double)": np.float64,
+    "tensor(float16)": np.float16,
+    "tensor(int64)": np.int64,
+    "tensor(uint8)": np.uint8,
+    "tensor(string)": np.str_,
+}
+
+
+def _run(session: Any, output: str, feed: Mapping[str, Any]) -> Any:
+    return session.run([output], feed)[0]
+
+
+def _in_parts(run: Callable[[Mapping[str, Any]], Any], feed: Mapping[str, Any], shape: Any) -> Any:
+    """Run in parts where a file was written for batches of one size; the last part repeats its last row."""
+    size = shape[0] if shape and isinstance(shape[0], int) else 0
+    rows = len(next(iter(feed.values())))
+    if size < 1 or size == rows:
+        return run(feed)
+    parts = []
+    for start in range(0, rows, size):
+        places = np.minimum(np.arange(start, start + size), rows - 1)
+        parts.append(run({name: column[places] for name, column in feed.items()}))
+    return np.concatenate(parts)[:rows]
 
 
 def _one_column(found: Any) -> Any:

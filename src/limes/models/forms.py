@@ -11,6 +11,7 @@
 | ``Forest`` | c + Σ trees | trees, forests, boosting |
 | ``PresenceProducts`` | c + Σ_i a_i ∏_{j on} z_j ∏_{j off} (1 - z_j) | trees on the words of a text |
 | ``NormalizedLinear`` | c + Σ_j c_j z_j / √(Σ_j a_j z_j) | linear models on normalised TF-IDF |
+| ``SwitchProducts`` | c + Σ_i a_i ∏_j (on_ij or off_ij) | RBF machines on images |
 | ``Combination`` | c + Σ_i w_i f_i(x) | voting, bagging, stacking of readable parts |
 | ``Reduced`` | any sum, or sum of products, of bricks | explainable boosting machines |
 | ``BlackBox`` | anything | everything else: sampled |
@@ -22,6 +23,7 @@ from limes.models.combination import Combination, Reduced
 from limes.models.kernels import GaussianKernels
 from limes.models.quadratic import Quadratic
 from limes.models.reductions import BlackBox, Form
+from limes.models.switch_products import SwitchProducts
 from limes.models.trees import Forest
 from limes.models.words import NormalizedLinear, PresenceProducts
 
@@ -39,4 +41,5 @@ __all__ = [
     "PresenceProducts",
     "Quadratic",
     "Reduced",
+    "SwitchProducts",
 ]

@@ -68,19 +68,24 @@ def presence_products(
 
 
 def presence_of_columns(
-    form: Forest | Boxes, word_of: Ints, value_of: Floats, words: int
+    form: Forest | Boxes, word_of: Ints, value_of: Floats, words: int, fill: Floats | None = None
 ) -> PresenceProducts:
-    """The same, where x[c] = value_of[c] · z[word_of[c]], and 0 where word_of[c] = -1."""
-    return _CONVERT[type(form)](form, word_of, value_of, words)
+    """The same, where x[c] is value_of[c] if the word word_of[c] is kept, and else fill[c].
+
+    ``fill`` is 0 if not given, and what column c holds where word_of[c] = -1. Words may have several columns.
+    """
+    fill = np.zeros(form.size) if fill is None else fill
+    return _CONVERT[type(form)](form, word_of, value_of, words, fill)
 
 
-def _of_forest(form: Forest, word_of: Ints, value_of: Floats, words: int) -> PresenceProducts:
+def _of_forest(form: Forest, word_of: Ints, value_of: Floats, words: int, fill: Floats) -> PresenceProducts:
     from limes.models.presence_walk import presence_paths
 
     walk = partial(
         presence_paths,
         word_of,
         value_of,
+        fill,
         words,
         form.feature,
         form.threshold,
@@ -99,8 +104,8 @@ def _of_forest(form: Forest, word_of: Ints, value_of: Floats, words: int) -> Pre
     return PresenceProducts.of_factors(product, word, present, form.value[leaf], form.intercept, words)
 
 
-def _of_boxes(form: Boxes, word_of: Ints, value_of: Floats, words: int) -> PresenceProducts:
-    without = (form.lower < 0) & (form.upper >= 0)
+def _of_boxes(form: Boxes, word_of: Ints, value_of: Floats, words: int, fill: Floats) -> PresenceProducts:
+    without = (form.lower < fill) & (fill <= form.upper)
     having = (form.lower < value_of) & (value_of <= form.upper)
     possible = (without | (having & (word_of >= 0))).all(axis=1)
     tested = (without != having) & (word_of >= 0)

@@ -43,6 +43,7 @@ def _write(
 def presence_paths(
     word_of: Ints,
     value_of: Floats,
+    fill: Floats,
     words: int,
     feature: Ints,
     threshold: Floats,
@@ -56,7 +57,7 @@ def presence_paths(
     word: Ints,
     present: Bools,
 ) -> tuple[int, int]:
-    """Paths to the leaves that x can reach: x[j] = value_of[j] where word_of[j] is kept, 0 where not or -1.
+    """Paths to the leaves that x can reach: x[j] = value_of[j] where word_of[j] is kept, else fill[j].
 
     Writes the leaf of each path, and of each factor its path, its word and whether that is kept, as far as
     the arrays reach; returns the numbers of paths and of factors. Called twice, first with empty arrays.
@@ -82,7 +83,7 @@ def presence_paths(
             # go down as long as there is one way, and keep the other way waiting where there are two
             while feature[node] >= 0:
                 j = feature[node]
-                without = _child(0.0, node, threshold, left, right, set_of, sets)
+                without = _child(fill[j], node, threshold, left, right, set_of, sets)
                 having = _child(value_of[j], node, threshold, left, right, set_of, sets)
                 asked = word_of[j]
                 if asked < 0 or without == having or kept[asked] == 0:

@@ -15,6 +15,7 @@ from limes._arrays import Bools, Floats
 from limes.designs.marginals import Bins
 from limes.designs.product import ProductDesign
 from limes.expectations.controls.control import Fitted, Zero
+from limes.expectations.controls.kernel_ridge import PENALTIES, left_out, solved, spread
 from limes.expectations.controls.shrinkage import ridge_path
 from limes.expectations.exact import ExactExpectation
 from limes.functions import Bump, Filled, Function, Identity, Lookup
@@ -22,7 +23,6 @@ from limes.models.combination import Reduced
 from limes.models.reductions import Sum, SumOfProducts
 
 _WIDTHS = (0.7, 1.0, 1.5, 2.5)
-_PENALTIES = np.logspace(-5, 1, 13)
 # More centres cost more than they bring: fits take centres³, exact moments centres x columns
 _MOST_CENTERS = 768
 # Rows on which width and penalty are chosen
@@ -103,12 +103,12 @@ def kernel(design: ProductDesign, x: Floats, f: Floats) -> Fitted:
         return Zero(f.shape[1])
     trend = _trend(space, x, f)
     rest = f - trend.predict(x)
-    centers = x[_spread(len(x), _MOST_CENTERS)]
-    some = _spread(len(x), _MOST_CHOOSING)
+    centers = x[spread(len(x), _MOST_CENTERS)]
+    some = spread(len(x), _MOST_CHOOSING)
     width, penalty = _chosen(space, x[some], rest[some])
     gram = _gram(space.squares(x, centers), width, space.dimensions)
     own = _gram(space.squares(centers, centers), width, space.dimensions)
-    coef = _solved(gram, own, penalty, rest)
+    coef = solved(gram, own, penalty, rest)
     bumps = SumOfProducts(space.functions(centers, width), coef, np.zeros(f.shape[1]))
     return _Kernels(trend, Reduced(bumps))
 
@@ -121,11 +121,6 @@ def _trend(space: _Space, x: Floats, f: Floats) -> Reduced:
     return Reduced(Sum(functions, tuple(coef[:, None]), intercept))
 
 
-def _spread(n: int, most: int) -> slice:
-    """At most so many rows, evenly spread."""
-    return slice(None, None, -(-n // most))
-
-
 def _gram(squares: Floats, width: float, dimensions: int) -> Floats:
     return np.asarray(np.exp(squares * (-0.5 / (width**2 * dimensions))))
 
@@ -134,27 +129,6 @@ def _chosen(space: _Space, x: Floats, f: Floats) -> tuple[float, float]:
     """Width and penalty with the least leave-one-out error, every output in units of its own variance."""
     squares = space.squares(x, x)
     standard = f / np.where(f.std(axis=0) > 0, f.std(axis=0), 1.0)
-    scores = np.stack([_left_out(_gram(squares, w, space.dimensions), standard) for w in _WIDTHS])
+    scores = np.stack([left_out(_gram(squares, w, space.dimensions), standard) for w in _WIDTHS])
     width, penalty = np.unravel_index(np.argmin(scores), scores.shape)
-    return _WIDTHS[width], float(_PENALTIES[penalty])
-
-
-def _left_out(gram: Floats, f: Floats) -> Floats:
-    """Leave-one-out errors of kernel ridge regression, one a penalty: residual_i = a_i / (K + λ)⁻¹_ii."""
-    sizes, axes = np.linalg.eigh(gram)
-    target = axes.T @ f
-    found = []
-    for penalty in _PENALTIES:
-        inverse = 1.0 / (np.maximum(sizes, 0.0) + penalty)
-        errors = (axes @ (target * inverse[:, None])) / (axes**2 @ inverse)[:, None]
-        found.append((errors**2).mean())
-    return np.array(found)
-
-
-def _solved(gram: Floats, own: Floats, penalty: float, f: Floats) -> Floats:
-    """Coefficients a of least |f - gram a|² + penalty aᵀ own a, (m, k)."""
-    from scipy.linalg import solve
-
-    normal = gram.T @ gram + penalty * own
-    normal[np.diag_indices_from(normal)] += 1e-10 * np.trace(normal) / len(normal)
-    return np.asarray(solve(normal, gram.T @ f, assume_a="pos"))
+    return _WIDTHS[width], float(PENALTIES[penalty])

@@ -1,0 +1,55 @@
+"""Images as texts, for JSON and HTML: ``data:image/png;base64,...``, and back."""
+
+from __future__ import annotations
+
+import base64
+import io
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from limes.exceptions import InputError
+
+if TYPE_CHECKING:
+    from limes._arrays import Ints
+
+# Larger photographs are written as JPEG, which is small, and not quite what it was
+_LARGEST_PNG = 512 * 512
+
+
+def encoded(pixels: Any, *, lossless: bool = True) -> str:
+    """Return an image (H, W, 3 or 4) of uint8 as a data URL."""
+    from PIL import Image
+
+    buffer, image = io.BytesIO(), Image.fromarray(pixels)
+    kind = "png" if lossless or pixels.shape[0] * pixels.shape[1] <= _LARGEST_PNG else "jpeg"
+    image.save(buffer, kind, **({"quality": 92} if kind == "jpeg" else {"compress_level": 4}))
+    return f"data:image/{kind};base64,{base64.b64encode(buffer.getvalue()).decode('ascii')}"
+
+
+def decoded(url: str) -> Any:
+    """Return the image (H, W, C) of a data URL.
+
+    Raises
+    ------
+    InputError
+        If it is none.
+    """
+    from PIL import Image
+
+    try:
+        found = Image.open(io.BytesIO(base64.b64decode(url.split(",", 1)[1], validate=True)))
+        return np.asarray(found)
+    except (IndexError, ValueError, OSError) as error:
+        raise InputError(f"the image of this explanation is damaged: {error}") from None
+
+
+def encoded_labels(labels: Ints) -> str:
+    """Return labels (H, W) below 2^24 as an image, three bytes a pixel."""
+    return encoded(np.stack([labels >> shift & 255 for shift in (0, 8, 16)], axis=-1).astype(np.uint8))
+
+
+def decoded_labels(url: str) -> Ints:
+    """Return them again."""
+    parts = decoded(url).astype(np.int64)
+    return np.asarray(parts[..., 0] | parts[..., 1] << 8 | parts[..., 2] << 16)
