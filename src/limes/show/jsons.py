@@ -37,7 +37,7 @@ _HEAD = ("format", "version", "shape")
 def dumps(explanation: Explanation) -> str:
     """Return the explanation as JSON."""
     head = {"format": FORMAT, "version": VERSION, "shape": list(explanation.values.shape)}
-    body = {f.name: _encode(getattr(explanation, f.name)) for f in fields(explanation)}
+    body = {f.name: encoded(getattr(explanation, f.name)) for f in fields(explanation)}
     return json.dumps({**head, **body}, allow_nan=False, separators=(",", ":"))
 
 
@@ -62,16 +62,17 @@ def loads(text_or_path: str | Path, names: tuple[str, ...]) -> dict[str, Any]:
         raise InputError(f"{where} is damaged ({problem}); write it again") from problem
 
 
-def _encode(value: Any) -> Any:
+def encoded(value: Any) -> Any:
+    """Return what JSON can hold of arrays, tuples, mappings and numbers that are not finite."""
     if isinstance(value, np.ndarray):
         finite = value.dtype != object and bool(np.isfinite(value).all())
-        return value.tolist() if finite else _encode(value.tolist())
+        return value.tolist() if finite else encoded(value.tolist())
     if isinstance(value, float) and not math.isfinite(value):
         return {NOT_FINITE: str(value)}
     if isinstance(value, list | tuple):
-        return [_encode(v) for v in value]
+        return [encoded(v) for v in value]
     if hasattr(value, "items"):
-        return {key: _encode(v) for key, v in value.items()}
+        return {key: encoded(v) for key, v in value.items()}
     return value
 
 

@@ -1,0 +1,227 @@
+r"""Dependence: columns are perturbed one by one, so that rows appear which the background does not know.
+
+Is a perturbed row outside the background's support? It is if its k-th nearest background row is farther away
+than that of 95 % of background rows themselves. Rows drawn for an explanation are compared with two
+backgrounds, the real one and one whose columns were shuffled independently:
+
+    excess = P(outside the real one) - P(outside the shuffled one).
+
+The second takes care of everything that is not dependence: corners, narrow bandwidths, many columns. Where
+columns are independent the two backgrounds are alike, and the excess is 0 but for noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from limes._arrays import Bools, Floats, Ints
+from limes.diagnostics.facts import Facts
+from limes.diagnostics.finding import SURE, Finding, Measure, Severity
+from limes.diagnostics.table_scene import TableScene
+
+_NEIGHBOUR = 5
+_BACKGROUND, _DRAWN = 1000, 256
+_INSIDE = 0.95
+# Pairs of columns with the largest rank correlation that are looked at on their own
+_PAIRS = 3
+_EXCESS: dict[Severity, float] = {"warning": 0.5, "note": 0.2}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outside:
+    """Share of ``rows`` drawn rows outside the background's support, and outside the shuffled one's.
+
+    ``names`` are the columns in which it was looked; ``correlation`` the rank correlation of two.
+    """
+
+    names: tuple[str, ...]
+    rows: int
+    real: float
+    shuffled: float
+    correlation: float = np.nan
+
+    @property
+    def excess(self) -> float:
+        """What dependence explains."""
+        return self.real - self.shuffled
+
+    @property
+    def error(self) -> float:
+        """Standard error of the excess, as if the two shares were of different rows."""
+        return float(np.sqrt(sum(p * (1 - p) for p in (self.real, self.shuffled)) / self.rows))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Dependence:
+    """All columns together, and the pairs that correlate most."""
+
+    facts: Facts
+    together: Outside
+    pairs: tuple[Outside, ...]
+
+    @property
+    def worst(self) -> Outside:
+        """Where the excess is largest."""
+        return max((self.together, *self.pairs), key=lambda o: o.excess)
+
+    def measures(self) -> Iterator[Measure]:
+        """Share of rows outside."""
+        yield Measure(
+            name="outside the data",
+            value=self.together.real,
+            error=float(np.sqrt(self.together.real * (1 - self.together.real) / self.together.rows)),
+            remark="of perturbed rows lie where no background row is "
+            f"({self.together.shuffled:.0%} if columns were independent)",
+        )
+
+    def findings(self) -> Iterator[Finding]:
+        """Rows that independent columns make and the background does not have."""
+        worst = self.worst
+        sure = worst.excess - SURE * worst.error
+        severity: Severity | None = next((s for s in _EXCESS if sure >= _EXCESS[s]), None)
+        if severity is None:
+            return
+        where = " and ".join(worst.names) if len(worst.names) == 2 else f"the {len(worst.names)} columns"
+        strongest = self._strongest()
+        yield Finding(
+            kind="dependence",
+            severity=severity,
+            features=worst.names if len(worst.names) == 2 else (),
+            number=worst.excess,
+            error=worst.error,
+            unit="share of perturbed rows outside the background, beyond that of independent columns",
+            sentence=(
+                f"{worst.real:.0%} of the perturbed rows lie outside the background in {where}; "
+                f"{worst.shuffled:.0%} would, were columns independent{strongest}. The explanation rests "
+                "on what the model says of rows that do not occur."
+            ),
+            advice=(
+                "Ask whether the model can be trusted there; leave one of the dependent columns out of the "
+                "model, or read their coefficients together."
+            ),
+        )
+
+    def _strongest(self) -> str:
+        if not self.pairs:
+            return ""
+        pair = max(self.pairs, key=lambda p: abs(p.correlation))
+        return f" ({pair.names[0]} and {pair.names[1]} have the rank correlation {pair.correlation:+.2f})"
+
+
+@dataclass(frozen=True, eq=False)
+class Support:
+    """Rows (m, e) in a space of distances, and how far from its k-th neighbour a row of theirs may be."""
+
+    rows: Floats
+    radius: float
+
+    @classmethod
+    def of(cls, rows: Floats) -> Support:
+        """Of background rows; a row is not its own neighbour."""
+        k = min(_NEIGHBOUR, len(rows) - 1)
+        return cls(rows, float(np.quantile(_kth(rows, rows, k + 1), _INSIDE)))
+
+    def outside(self, drawn: Floats) -> float:
+        """Share of rows (n, e) that are outside."""
+        k = min(_NEIGHBOUR, len(self.rows) - 1)
+        # rows that repeat have distance 0: rounding must not put them outside
+        return float((_kth(drawn, self.rows, k) > self.radius + 1e-9).mean())
+
+
+def _kth(points: Floats, rows: Floats, k: int) -> Floats:
+    """Distance of each point to its k-th nearest row, (n,)."""
+    squared = (points**2).sum(axis=1)[:, None] + (rows**2).sum(axis=1) - 2.0 * points @ rows.T
+    nearest = np.partition(squared, k - 1, axis=1)[:, k - 1]
+    return np.sqrt(np.maximum(nearest, 0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class Space:
+    """Columns as coordinates: numbers in standard deviations, another category one away, so a missing value.
+
+    Attributes
+    ----------
+    unit
+        (d,) standard deviations.
+    levels
+        Of each column, the values that are points: categories, and for numbers none.
+    """
+
+    unit: Floats
+    levels: tuple[Floats, ...]
+
+    def embed(self, x: Floats, columns: Ints) -> Floats:
+        """Coordinates (n, e) of some columns of rows x."""
+        parts = []
+        for j in columns.tolist():
+            missing = np.isnan(x[:, j])
+            if self.levels[j].size:
+                parts.append((x[:, j, None] == self.levels[j]) / np.sqrt(2.0))
+            else:
+                parts.append(np.where(missing, 0.0, x[:, j] / self.unit[j])[:, None])
+            parts.append(missing[:, None].astype(np.float64))
+        return np.concatenate(parts, axis=1)
+
+
+def dependences(scene: TableScene) -> list[Dependence | None]:
+    """How many rows of each neighbourhood lie outside the background; None where it is too small to tell."""
+    rng = np.random.default_rng([scene.seed, 3])
+    real = _some(scene.background, rng)
+    if len(real) < 2 * _NEIGHBOUR:
+        return [None] * len(scene)
+    shuffled = np.column_stack([rng.permutation(column) for column in real.T])
+    center = np.nan_to_num(np.nanmean(np.where(scene.numeric, real, 0.0), axis=0))
+    space = Space(scene.units, _levels(scene.background, scene.numeric))
+    everything = np.arange(real.shape[1])
+    groups = [(everything, np.nan), *_correlated(real, scene.numeric)]
+    supports = [
+        tuple(Support.of(space.embed(rows - center, columns)) for rows in (real, shuffled))
+        for columns, _ in groups
+    ]
+    names = scene.facts[0].names
+    found: list[Dependence | None] = []
+    for i, facts in enumerate(scene.facts):
+        # the first rows of every sample are drawn from w itself
+        drawn = scene.samples[i].x[: min(_DRAWN, scene.calls // len(scene.source.spread))]
+        outside = [
+            Outside(
+                names=tuple(names[j] for j in columns),
+                rows=len(drawn),
+                real=known.outside(space.embed(drawn - center, columns)),
+                shuffled=mixed.outside(space.embed(drawn - center, columns)),
+                correlation=correlation,
+            )
+            for (columns, correlation), (known, mixed) in zip(groups, supports, strict=True)
+        ]
+        found.append(Dependence(facts=facts, together=outside[0], pairs=tuple(outside[1:])))
+    return found
+
+
+def _some(background: Floats, rng: np.random.Generator) -> Floats:
+    if len(background) <= _BACKGROUND:
+        return background
+    return np.asarray(background[np.sort(rng.choice(len(background), _BACKGROUND, replace=False))])
+
+
+def _levels(background: Floats, numeric: Bools) -> tuple[Floats, ...]:
+    return tuple(
+        np.empty(0) if numeric[j] else np.unique(column[~np.isnan(column)])
+        for j, column in enumerate(background.T)
+    )
+
+
+def _correlated(rows: Floats, numeric: Bools) -> list[tuple[Ints, float]]:
+    """Pairs of columns of numbers with the largest rank correlation, in size."""
+    from scipy.stats import rankdata
+
+    columns = np.flatnonzero(numeric & (np.nanstd(rows, axis=0) > 0))
+    if columns.size < 2:
+        return []
+    ranks = rankdata(np.nan_to_num(rows[:, columns]), axis=0)
+    matrix = np.corrcoef(ranks, rowvar=False)
+    first, second = np.triu_indices(columns.size, 1)
+    order = np.argsort(-np.abs(matrix[first, second]), kind="stable")[:_PAIRS]
+    return [(columns[[first[p], second[p]]], float(matrix[first[p], second[p]])) for p in order]

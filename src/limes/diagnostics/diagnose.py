@@ -1,0 +1,99 @@
+"""From an explanation to its diagnosis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from limes._arrays import Ints
+from limes.diagnostics.diagnosis import Diagnosis, RowDiagnosis
+from limes.diagnostics.kinds import KINDS
+from limes.diagnostics.scene import Scene
+from limes.exceptions import InputError
+from limes.explanation import Explanation
+
+
+def diagnose(
+    explanation: Explanation,
+    explainer: Any = None,
+    *,
+    output: str | int | None = None,
+    calls: int | None = None,
+) -> Diagnosis:
+    """Say when an explanation should not be trusted: numbers, sentences, advice.
+
+    Coefficients at other bandwidths, averages of the model in each bin, and what changes at a bin's edge are
+    exact where the explanation is exact; variances are sampled. Everything is sampled, with standard errors,
+    where the model cannot be read. Thresholds are those of the files in ``limes/diagnostics``.
+
+    Parameters
+    ----------
+    explanation
+        Of :class:`limes.TabularExplainer` or :class:`limes.TextExplainer`, with all its features.
+    explainer
+        What made it; the explanation knows, unless it came from a file.
+    output
+        Name or position of the output; unless given, the one with the largest prediction of each row.
+    calls
+        Rows that the model is asked for around each row, beside its explanation: 512 unless given, and 4096
+        where it cannot be read.
+
+    Returns
+    -------
+    Diagnosis
+        ``.findings``, ``.rows``, ``.to_html()``, ``.to_json()``, ``.plot``; it prints itself.
+
+    Raises
+    ------
+    InputError
+        If the explainer is not known, or is of a kind that has no diagnostics.
+
+    References
+    ----------
+    Garreau & von Luxburg 2020 and 2022.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.ensemble import RandomForestRegressor
+    >>> import limes
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> model = RandomForestRegressor(10, random_state=0).fit(X, y)
+    >>> diagnosis = limes.diagnose(limes.TabularExplainer(model, X)(X.iloc[:2]))
+    >>> all(finding.advice for finding in diagnosis.findings)
+    True
+    """
+    maker = explainer if explainer is not None else getattr(explanation, "explainer", None)
+    if not hasattr(maker, "scene"):
+        raise InputError(
+            "diagnose needs the explainer that made the explanation, a TabularExplainer or a TextExplainer: "
+            "limes.diagnose(explanation, explainer)"
+        )
+    scene: Scene = maker.scene(explanation, output=output_of(explanation, output), calls=calls)
+    return diagnosis_of(scene)
+
+
+def diagnosis_of(scene: Scene) -> Diagnosis:
+    """Ask every diagnostic that goes with the scene."""
+    readings = {name: read(scene) for name, read in KINDS[type(scene)].items()}
+    rows = tuple(
+        RowDiagnosis(
+            i,
+            facts,
+            {name: each[i] for name, each in readings.items() if each[i] is not None},  # type: ignore[misc]
+        )
+        for i, facts in enumerate(scene.facts)
+    )
+    return Diagnosis(rows, scene.expectation.method)
+
+
+def output_of(explanation: Explanation, output: str | int | None) -> Ints:
+    """Position of each row's output, (n,): the one that is named, or that with the largest prediction."""
+    predictions = explanation.predictions.reshape(len(explanation), -1)
+    if output is None:
+        return np.asarray(predictions.argmax(axis=1))
+    from limes.show.selection import name_positions
+
+    (position,) = name_positions(output, explanation.output_names, "output")
+    return np.full(len(explanation), position)

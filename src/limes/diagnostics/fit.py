@@ -1,0 +1,143 @@
+r"""How well the surrogate fits: R² under the weights, and what it misses at the row itself.
+
+    R² = (2 b·Γ - b·Σb) / Var_w f,      local error = f(ξ) - g(ξ).
+
+Neither is 0 or 1 in general: binary features cannot follow the model inside a bin, and the weighted rows are
+not only the near ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from limes._arrays import Floats
+from limes.diagnostics.facts import Facts
+from limes.diagnostics.finding import SURE, Finding, Measure, Severity
+from limes.diagnostics.sample import Estimate
+from limes.diagnostics.scene import Scene
+
+# R² below
+_POOR: dict[Severity, float] = {"warning": 0.1, "note": 0.25}
+# Local error in standard deviations of the model under w, above
+_FAR: dict[Severity, float] = {"warning": 2.0, "note": 1.0}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Fit:
+    """R² and its standard error, the model's standard deviation under w, and shares (d,) of the variance."""
+
+    facts: Facts
+    fidelity: float
+    fidelity_error: float
+    deviation: float
+    shares: Floats
+
+    @property
+    def local_error(self) -> float:
+        """Prediction - surrogate's."""
+        return self.facts.prediction - self.facts.surrogate
+
+    @property
+    def distance(self) -> float:
+        """Size of the local error in standard deviations of the model."""
+        return abs(self.local_error) / self.deviation if self.deviation > 0 else 0.0
+
+    def measures(self) -> Iterator[Measure]:
+        """Fidelity, local error, and the feature with the largest share."""
+        yield Measure(
+            name="fidelity R²",
+            value=self.fidelity,
+            error=self.fidelity_error,
+            remark="of the model's variance under the weights is the surrogate's",
+        )
+        yield Measure(
+            name="local error",
+            value=self.distance,
+            error=0.0,
+            remark=f"standard deviations of the model between it ({self.facts.prediction:.4g}) and "
+            f"the surrogate ({self.facts.surrogate:.4g}) at the row",
+        )
+        if np.isfinite(self.shares).any():
+            j = int(np.nanargmax(self.shares))
+            yield Measure(
+                name="largest share",
+                value=float(self.shares[j]),
+                error=0.0,
+                remark=f"of the variance is told by {self.facts.names[j]}",
+            )
+
+    def findings(self) -> Iterator[Finding]:
+        """Poor fidelity, and predictions that are missed by far."""
+        upper = self.fidelity + SURE * self.fidelity_error
+        poor: Severity | None = next((s for s in _POOR if upper < _POOR[s]), None)
+        if poor is not None:
+            yield self._poor(poor)
+        far: Severity | None = next((s for s in _FAR if self.distance > _FAR[s]), None)
+        if far is not None:
+            yield self._far(far)
+
+    def _poor(self, severity: Severity) -> Finding:
+        return Finding(
+            kind="fidelity",
+            severity=severity,
+            features=(),
+            number=self.fidelity,
+            error=self.fidelity_error,
+            unit="R² of the surrogate under the weights",
+            sentence=(
+                f"The surrogate tells {self.fidelity:.0%} of how the model varies around the row; the other "
+                f"{1 - self.fidelity:.0%} is in none of the coefficients."
+            ),
+            advice=(
+                "Read coefficients as contrasts of averages, not as a description of the model; finer bins "
+                "or slopes (bins=None) may fit better, limes.suggest_bandwidth compares bandwidths."
+            ),
+        )
+
+    def _far(self, severity: Severity) -> Finding:
+        return Finding(
+            kind="local error",
+            severity=severity,
+            features=(),
+            number=self.local_error,
+            error=0.0,
+            unit="prediction - surrogate's prediction",
+            sentence=(
+                f"At the row itself the model says {self.facts.prediction:.4g}, the surrogate "
+                f"{self.facts.surrogate:.4g}: {self.distance:.1f} standard deviations of the model apart."
+            ),
+            advice="Do not derive this row's prediction from the coefficients; a narrower ν is nearer to it.",
+        )
+
+
+def fits(scene: Scene) -> list[Fit]:
+    """Fidelity and local error of each row."""
+    return [_fit(scene, i, facts) for i, facts in enumerate(scene.facts)]
+
+
+def _fit(scene: Scene, i: int, facts: Facts) -> Fit:
+    sample = scene.samples[i]
+    variance = sample.variance(sample.weights(scene.bandwidth))
+    shares = _shares(scene.here[i], facts.values, scene.limits[i].value, variance)
+    fidelity, error = facts.fidelity, facts.fidelity_error
+    if not np.isfinite(fidelity):
+        fidelity = float(np.clip(shares.sum(), -1.0, 1.0))
+        error = fidelity * float(variance.error / variance.value) if variance.value > 0 else 0.0
+    return Fit(
+        facts=facts,
+        fidelity=fidelity,
+        fidelity_error=error,
+        deviation=float(np.sqrt(variance.value)),
+        shares=shares,
+    )
+
+
+def _shares(design: Any, coef: Floats, limit: Floats, variance: Estimate) -> Floats:
+    """What each feature has of R², (d,): they add up to (2 b·Γ - b·Σb) / Var_w f."""
+    if not variance.value > 0:
+        return np.full(coef.size, np.nan)
+    return np.asarray(coef * (2 * design.gamma(limit) - design.gamma(coef)) / variance.value)

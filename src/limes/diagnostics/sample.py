@@ -1,0 +1,118 @@
+r"""One sample of the model around a row, for every bandwidth at once.
+
+Rows are drawn from a mixture of tilted laws w_m ∝ π_m · law, π_m = exp(-D / (2 ν_m²)), D the squared distance
+of a row from the instance. Against the law itself w_m has the density π_m / C_m, C_m = E[π_m], so that a row
+counts for any other bandwidth ν as
+
+    exp(-D / (2ν²)) / C_ν  divided by  Σ_m share_m exp(-D / (2ν_m²)) / C_m.
+
+(Veach & Guibas 1995 call this the balance heuristic.) The model is asked once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from limes._arrays import Bools, Floats
+
+# A coefficient is told where this many rows with and without its feature count.
+_FEWEST = 24.0
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """Numbers and their standard errors, arrays of the same shape."""
+
+    value: Floats
+    error: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Rows x (m, d), features h (m, d), answers f (m,), and what makes them count.
+
+    Attributes
+    ----------
+    squared
+        D, (m,).
+    log_mixture
+        Log density of the mixture that they were drawn from, (m,).
+    noise
+        1; 0 if the rows are all there are, ``log_mixture`` then being minus the log of their probability.
+    """
+
+    x: Floats
+    h: Floats
+    f: Floats
+    squared: Floats
+    log_mixture: Floats
+    noise: float = 1.0
+
+    def weights(self, bandwidth: float, squared: Floats | None = None) -> Floats:
+        """How much each row counts at a bandwidth, (m,), in all 1; ``squared`` replaces the distances.
+
+        C_ν is the same for all rows: normalising takes it out.
+        """
+        distance = self.squared if squared is None else squared
+        log_ratio = kernel(distance, bandwidth) - self.log_mixture
+        weights = np.exp(log_ratio - log_ratio.max())
+        return np.asarray(weights / weights.sum())
+
+    def mean(self, weights: Floats, chosen: Bools | None = None) -> Estimate:
+        """E_w[f | chosen], with chosen (m,)."""
+        kept = weights if chosen is None else weights * chosen
+        total = kept.sum()
+        if total == 0 or 1 / ((kept / total) ** 2).sum() < _FEWEST * self.noise:
+            return Estimate(np.array(np.nan), np.array(np.inf))
+        share = kept / total
+        mean = share @ self.f
+        return Estimate(mean, self.noise * np.sqrt((share**2) @ (self.f - mean) ** 2))
+
+    def variance(self, weights: Floats) -> Estimate:
+        """Var_w f."""
+        spread = (self.f - weights @ self.f) ** 2
+        variance = weights @ spread
+        return Estimate(variance, self.noise * np.sqrt((weights**2) @ (spread - variance) ** 2))
+
+    def fit(self, weights: Floats, h: Floats | None = None) -> Estimate:
+        """Coefficients of the weighted least squares of f on h, (d,), with errors that ask no law of f.
+
+        NaN, with an infinite error, where too few rows count with or without the feature.
+        """
+        features = self.h if h is None else h
+        center = weights @ features
+        blind = self._blind(weights, features)
+        used = ~blind
+        regressors = np.column_stack([np.ones(len(self.f)), features[:, used] - center[used]])
+        weighted = regressors * weights[:, None]
+        inverse = np.linalg.pinv(weighted.T @ regressors, hermitian=True)
+        influence = inverse @ weighted.T
+        solution = influence @ self.f
+        leverage = np.clip((regressors * influence.T).sum(axis=1), 0.0, 0.9)
+        rest = (self.f - regressors @ solution) / np.sqrt(1.0 - leverage)
+        value, error = np.full(features.shape[1], np.nan), np.full(features.shape[1], np.inf)
+        value[used] = solution[1:]
+        error[used] = self.noise * np.sqrt(influence[1:] ** 2 @ rest**2)
+        return Estimate(value, error)
+
+    def _blind(self, weights: Floats, features: Floats) -> Bools:
+        """Features (d,) that vary in too few of the rows that count."""
+        slopes = ((features != 0) & (features != 1)).any(axis=0)
+        kept = [_size(weights[:, None] * (slopes | (features == z))) for z in (0.0, 1.0)]
+        varies = np.ptp(features, axis=0) > 0
+        return np.asarray(~varies | (np.minimum(*kept) < _FEWEST * self.noise))
+
+
+def kernel(squared: Floats, bandwidth: float) -> Floats:
+    """Log π = -D / (2ν²), (m,); 0 for an infinite bandwidth."""
+    with np.errstate(over="ignore"):
+        return np.asarray(-0.5 * squared / np.float64(bandwidth) ** 2)
+
+
+def _size(weights: Floats) -> Floats:
+    """Effective number of rows of each column of weights, (d,)."""
+    total, squares = weights.sum(axis=0), (weights**2).sum(axis=0)
+    found: Floats = np.divide(total**2, squares, out=np.zeros_like(total), where=squares > 0)
+    return found

@@ -1,0 +1,1 @@
+"""Ways to show a diagnosis; nothing here asks a model."""

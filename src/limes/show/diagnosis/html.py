@@ -1,0 +1,217 @@
+"""A diagnosis as HTML: findings, numbers and pictures in one self-contained page.
+
+Pictures are SVG that the template writes from places computed here; it escapes every text.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from limes._arrays import Floats
+from limes.show.diagnosis.picture import COLOURS, largest, log_ticks, spread_labels, ticks
+from limes.show.diagnosis.terminal import first_of_each
+from limes.show.wording import CONFIDENCE, count, difference, error, number, one_line, shorten
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+    from limes.diagnostics.bandwidth import Path
+    from limes.diagnostics.cancellation import Profile
+    from limes.diagnostics.diagnosis import Diagnosis, RowDiagnosis
+    from limes.diagnostics.finding import Finding
+
+MAX_ROWS = 20
+MAX_LINES, MAX_PROFILES, MAX_CELLS = 6, 6, 16
+_WIDTH, _HEIGHT = 860.0, 300.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 60.0, 230.0, 12.0, 36.0
+
+
+def page(diagnosis: Diagnosis) -> str:
+    """Return a page that needs nothing but a browser."""
+    return _environment().get_template("diagnosis_page.html").render(_content(diagnosis))
+
+
+def fragment(diagnosis: Diagnosis) -> str:
+    """Return a part of a page whose style touches nothing outside itself."""
+    return _environment().get_template("diagnosis.html").render(_content(diagnosis))
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    return Environment(
+        loader=PackageLoader("limes.show"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _content(diagnosis: Diagnosis) -> dict[str, Any]:
+    n = len(diagnosis)
+    shown = diagnosis.rows[:MAX_ROWS]
+    return {
+        "title": f"Diagnosis of {count(n, 'row')}",
+        "method": diagnosis.method,
+        "kinds": _kinds(diagnosis) if n > 1 else [],
+        "total": n,
+        "rows": [_row(row) for row in shown],
+        "left_out": count(n - len(shown), "further row") if n > len(shown) else "",
+    }
+
+
+def _kinds(diagnosis: Diagnosis) -> list[dict[str, Any]]:
+    counts = diagnosis.counts()
+    return [
+        {
+            "kind": kind,
+            "warnings": counts.get((kind, "warning"), 0),
+            "notes": counts.get((kind, "note"), 0),
+            "row": row,
+            **_finding(finding),
+        }
+        for kind, row, finding in first_of_each(diagnosis)
+    ]
+
+
+def _row(row: RowDiagnosis) -> dict[str, Any]:
+    facts = row.facts
+    severities = [finding.severity for finding in row.findings]
+    return {
+        "number": row.number,
+        "output": one_line(facts.output),
+        "prediction": number(facts.prediction),
+        "surrogate": number(facts.surrogate),
+        "counted": [(s, severities.count(s)) for s in ("warning", "note") if s in severities],
+        "findings": [_finding(finding) for finding in row.findings],
+        "measures": [
+            {
+                "name": measure.name,
+                "value": number(measure.value, 3),
+                "error": error(measure.error) if measure.error > 0 else "",
+                "remark": one_line(measure.remark),
+            }
+            for measure in row.measures
+        ],
+        "path": _path(row.path),
+        "profiles": [_profile(profile) for profile in row.profiles[:MAX_PROFILES]],
+    }
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    return {
+        "name": finding.kind,
+        "severity": finding.severity,
+        "number": number(finding.number),
+        "error": error(finding.error) if finding.error > 0 else "",
+        "unit": one_line(finding.unit),
+        "sentence": one_line(finding.sentence),
+        "advice": one_line(finding.advice),
+    }
+
+
+def _path(path: Path) -> dict[str, Any]:
+    finite = np.isfinite(path.bandwidths)
+    x, chosen = path.bandwidths[finite], largest(path, MAX_LINES)
+    values, reach = path.values[finite][:, chosen], CONFIDENCE * path.errors[finite][:, chosen]
+    reach = np.where(np.isfinite(reach), reach, 0.0)
+    low, high = np.nanmin(values - reach, initial=0.0), np.nanmax(values + reach, initial=0.0)
+    across = _Scale(float(np.log(x[0])), float(np.log(x[-1])), _LEFT, _WIDTH - _RIGHT)
+    up = _Scale(float(low), float(high), _HEIGHT - _BOTTOM, _TOP)
+    at = across.at(np.log(x))
+    ends = [up.one(v[np.isfinite(v)][-1]) for v in values.T]
+    labels = spread_labels(ends, 15.0)
+    return {
+        "width": _WIDTH,
+        "height": _HEIGHT,
+        "left": _LEFT,
+        "right": _WIDTH - _RIGHT,
+        "bottom": _HEIGHT - _BOTTOM,
+        "top": _TOP,
+        "zero": up.one(0.0),
+        "own": across.one(np.log(path.bandwidth)) if np.isfinite(path.bandwidth) else None,
+        "bandwidth": number(path.bandwidth, 3),
+        "xticks": [(across.one(np.log(t)), number(t, 2)) for t in log_ticks(x[0], x[-1])],
+        "yticks": [(up.one(t), number(t, 3)) for t in ticks(low, high)],
+        "lines": [
+            {
+                "colour": colour,
+                "points": _points(at, up.at(v)),
+                "band": _band(at, up.at(v - r), up.at(v + r)) if (r > 0).any() else "",
+                "end": end,
+                "label_at": label,
+                "label": shorten(path.facts.conditions[j], 32),
+                "title": one_line(path.facts.conditions[j]),
+            }
+            for j, colour, v, r, end, label in zip(
+                chosen, COLOURS, values.T, reach.T, ends, labels, strict=False
+            )
+        ],
+    }
+
+
+class _Scale:
+    """From numbers to places in a picture."""
+
+    def __init__(self, low: float, high: float, start: float, end: float) -> None:
+        self._low, self._start = low, start
+        self._slope = (end - start) / ((high - low) or 1.0)
+
+    def at(self, values: Floats) -> Floats:
+        return np.asarray(self._start + self._slope * (values - self._low))
+
+    def one(self, value: float) -> float:
+        return round(float(self._start + self._slope * (value - self._low)), 1)
+
+
+def _points(x: Floats, y: Floats) -> str:
+    known = np.isfinite(y)
+    return " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x[known], y[known], strict=True))
+
+
+def _band(x: Floats, lower: Floats, upper: Floats) -> str:
+    known = np.isfinite(lower) & np.isfinite(upper)
+    return f"{_points(x[known], lower[known])} {_points(x[known][::-1], upper[known][::-1])}"
+
+
+def _profile(profile: Profile) -> dict[str, Any]:
+    center = float(profile.probability @ profile.mean)
+    kept = _kept(profile)
+    reach = CONFIDENCE * profile.error
+    ends = np.concatenate([profile.mean - reach, profile.mean + reach, [center]])
+    scale = _Scale(float(ends.min()), float(ends.max()), 2.0, 98.0)
+    left_out = len(profile.texts) - len(kept)
+    told = profile.told / profile.between if profile.between > 0 else 0.0
+    return {
+        "name": one_line(profile.name),
+        "coef": difference(profile.coef),
+        "told": f"{told:.0%}",
+        "center": scale.one(center),
+        "average": number(center),
+        "cells": [
+            {
+                "text": one_line(profile.texts[b]),
+                "own": b == profile.own,
+                "x": min(scale.one(center), scale.one(profile.mean[b])),
+                "width": round(abs(scale.one(profile.mean[b]) - scale.one(center)), 1),
+                "whisker": (scale.one(profile.mean[b] - reach[b]), scale.one(profile.mean[b] + reach[b]))
+                if reach[b] > 0
+                else None,
+                "mean": number(profile.mean[b]),
+            }
+            for b in kept
+        ],
+        "left_out": count(left_out, "rarer cell") if left_out else "",
+    }
+
+
+def _kept(profile: Profile) -> list[int]:
+    """The most frequent cells, the row's own among them, in their order."""
+    order = np.argsort(-profile.probability, kind="stable").tolist()
+    first = [profile.own, *(b for b in order if b != profile.own)]
+    return sorted(first[:MAX_CELLS])
