@@ -21,6 +21,7 @@ _HOME = {
     "TabularExplainer": "limes.explainers.tabular",
     "TextExplainer": "limes.explainers.text",
     "designs": "limes.designs",
+    "evaluate": "limes.evaluate",
     "exceptions": "limes.exceptions",
     "limit": "limes.pipeline",
     "models": "limes.models",
@@ -30,7 +31,7 @@ _HOME = {
 __all__ = ["__version__", *sorted(_HOME)]
 
 if TYPE_CHECKING:
-    from limes import designs, exceptions, models, theory
+    from limes import designs, evaluate, exceptions, models, theory
     from limes.explainers.image import ImageExplainer
     from limes.explainers.literals import Literals
     from limes.explainers.maple import MapleExplainer

@@ -1,0 +1,96 @@
+"""A comparison of explainers in the terminal and as a page."""
+
+from __future__ import annotations
+
+import html
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from limes.evaluate.comparison import Comparison
+    from limes.evaluate.score import Score
+
+MEANING = {
+    "fidelity, removal": "share of f's variance told where features are removed",
+    "fidelity, bins": "the same on rows of LIME's own law",
+    "infidelity": "error about what removing does, 1 = zeros",
+    "deletion area": "f as the largest values go, in standard deviations",
+    "insertion area": "f as the largest values come",
+    "VSI": "strongest features shared by two seeds",
+    "CSI": "features whose intervals overlap in two seeds",
+    "Jaccard, seeds": "overlap of strongest features over seeds",
+    "Jaccard, noise": "the same when the row moves a little",
+    "spread, seeds": "distance of two seeds' values, 0 = equal",
+    "max-sensitivity": "largest change when the row moves a little",
+}
+
+
+def _cell(score: Score) -> str:
+    if not np.isfinite(score.mean):
+        return "-"
+    return f"{score.mean:.3f} ± {score.error:.3f}"
+
+
+def terminal_table(comparison: Comparison) -> Table:
+    """A line a measure, a column an explainer."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("measure")
+    table.add_column("better")
+    for name in comparison.scores:
+        table.add_column(name, justify="right")
+    for measure in comparison.measures:
+        best = comparison.best(measure)
+        scores = {name: s[measure] for name, s in comparison.scores.items()}
+        cells = [f"{_cell(s)} {'*' if name in best else ' '}" for name, s in scores.items()]
+        table.add_row(measure, next(iter(scores.values())).better, *cells)
+    table.caption = "mean over rows ± its standard error; * not beaten by more than the errors"
+    return table
+
+
+def page(comparison: Comparison) -> str:
+    """A self-contained page."""
+    return (
+        "<!doctype html><html lang=en><meta charset=utf-8><title>Explainers compared</title>"
+        f"<style>body{{margin:24px}}</style>{fragment(comparison)}</html>\n"
+    )
+
+
+def fragment(comparison: Comparison) -> str:
+    """The table with its style."""
+    return f"<style>{_STYLE}</style>{_html_table(comparison)}"
+
+
+def _html_table(comparison: Comparison) -> str:
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in comparison.scores)
+    body = []
+    for measure in comparison.measures:
+        best = comparison.best(measure)
+        cells = "".join(
+            f"<td{' class=best' if name in best else ''}>{_cell(scores[measure])}</td>"
+            for name, scores in comparison.scores.items()
+        )
+        better = next(iter(comparison.scores.values()))[measure].better
+        about = html.escape(MEANING.get(measure, ""))
+        body.append(
+            f"<tr><th>{html.escape(measure)}<small>{about}; {better} is better</small></th>{cells}</tr>"
+        )
+    return (
+        f"<table class=limes-comparison><thead><tr><th></th>{head}</tr></thead><tbody>{''.join(body)}</tbody>"
+        "<caption>Mean over rows ± its standard error. Bold: not beaten by more than the errors.</caption>"
+        "</table>"
+    )
+
+
+_STYLE = """.limes-comparison{border-collapse:collapse;font:14px system-ui,sans-serif}
+.limes-comparison th,.limes-comparison td{padding:6px 14px;border-bottom:1px solid #8884;text-align:right}
+.limes-comparison tbody th{text-align:left;font-weight:600}
+.limes-comparison small{display:block;font-weight:400;opacity:.7}
+.limes-comparison td{white-space:nowrap}
+.limes-comparison .best{font-weight:700}
+.limes-comparison caption{caption-side:bottom;text-align:left;padding:8px 0;opacity:.7}"""

@@ -1,0 +1,157 @@
+"""Measures of faithfulness where the right answer is known: additive models, useless explanations, ties."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_diabetes
+from sklearn.ensemble import RandomForestRegressor
+
+import limes
+from limes.evaluate import Bins, Removal, Task, curves, fidelity, infidelity, precision
+from limes.exceptions import InputError
+
+RNG = np.random.default_rng(0)
+BACKGROUND = RNG.normal(size=(400, 4))
+SLOPES = np.array([3.0, -1.0, 0.5, 0.0])
+ROWS = BACKGROUND[:6]
+
+
+def line(x):
+    return x @ SLOPES + 2.0
+
+
+TASK = Task.of(line, BACKGROUND, ROWS)
+# f(ξ) less the mean of f when a feature is removed, alone: what SHAP says of a line
+EXACT = SLOPES * (ROWS - BACKGROUND.mean(axis=0))
+
+
+def test_fidelity_of_a_model_that_is_a_sum_of_switches():
+    """f = Σ φ_j 1[x_j is the row's own]: nothing is left to tell."""
+    row = np.array([[10.0, 20.0, 30.0, 40.0]])
+    phi = np.array([[1.0, -2.0, 0.5, 3.0]])
+    task = Task.of(lambda x: (x == row[0]) @ phi[0] + 5.0, BACKGROUND, row)
+    assert fidelity(phi, task).rows[0] == pytest.approx(1.0, abs=1e-12)
+    assert infidelity(phi, task).rows[0] == pytest.approx(0.0, abs=1e-12)
+    # twice the truth errs as much as it tells
+    assert infidelity(2 * phi, task).rows[0] == pytest.approx(1.0, abs=1e-12)
+    assert fidelity(2 * phi, task).rows[0] == pytest.approx(0.0, abs=1e-12)
+
+
+def test_an_explanation_of_zeros():
+    zeros = np.zeros_like(EXACT)
+    assert np.allclose(fidelity(zeros, TASK).rows, 0.0, atol=1e-12)
+    assert np.allclose(infidelity(zeros, TASK).rows, 1.0, atol=1e-12)
+
+
+def test_fidelity_by_hand():
+    """1 - Var(f - g)/Var f with exact expectations: z Bernoulli(½), removed values from the background."""
+    found = fidelity(EXACT, TASK, draws=200_000).rows
+    mean, variance = BACKGROUND.mean(axis=0), np.cov(BACKGROUND.T, bias=True)
+    for i, row in enumerate(ROWS):
+        total = left = 0.0
+        for j in range(4):
+            for k in range(4):
+                cov = SLOPES[j] * SLOPES[k] * variance[j, k]
+                # both removed: ¼, or ½ for one and the same
+                left += cov * (0.5 if j == k else 0.25)
+        total = left + 0.25 * ((SLOPES * (row - mean)) ** 2).sum()
+        assert found[i] == pytest.approx(1 - left / total, abs=0.02)
+
+
+def test_bins_are_lime_s_own_law():
+    X, y = load_diabetes(return_X_y=True)
+    model = RandomForestRegressor(10, random_state=0).fit(X, y)
+    task = Task.of(model, X, X[:3])
+    explainer = limes.TabularExplainer(model, X, method="sampled", control="additive")
+    explanation = explainer(X[:3], progress=False)
+    found = fidelity(explanation, task, neighbourhood=Bins(task), draws=20_000).rows
+    assert np.allclose(found, explanation.fidelity, atol=0.03)
+    narrow = fidelity(explanation, task, neighbourhood=Bins(task, 0.5), draws=2000).rows
+    assert not np.allclose(narrow, found, atol=0.03)
+
+
+def test_deletion_and_insertion_of_a_line():
+    """Each step removes (or puts back) φ_j on average, the largest first."""
+    found = curves(EXACT, TASK, draws=4000)
+    f = line(ROWS)
+    order = np.sort(EXACT, axis=1)[:, ::-1]
+    down = np.concatenate([f[:, None], f[:, None] - np.cumsum(order, axis=1)], axis=1)
+    unit, typical = line(BACKGROUND).std(), line(BACKGROUND).mean()
+    assert np.allclose(found.deletion, (down - typical) / unit, atol=0.1)
+    assert np.allclose(found.deletion[:, 0], (f - typical) / unit, atol=1e-12)
+    assert np.allclose(found.insertion[:, -1], found.deletion[:, 0], atol=1e-12)
+    assert np.allclose(found.insertion[:, 0], found.deletion[:, -1], atol=1e-12)
+
+
+def test_no_order_beats_the_true_one():
+    best = curves(EXACT, TASK, draws=1000)
+    # what 1000 draws say of four means
+    noise = 0.1
+    for seed in range(5):
+        other = np.random.default_rng(seed).normal(size=EXACT.shape)
+        worse = curves(other, TASK, draws=1000)
+        assert (best.deletion_area.rows <= worse.deletion_area.rows + noise).all()
+        assert (best.insertion_area.rows >= worse.insertion_area.rows - noise).all()
+        assert best.deletion_area.mean < worse.deletion_area.mean
+    backwards = curves(-EXACT, TASK, draws=1000)
+    assert best.deletion_area.mean < backwards.deletion_area.mean
+
+
+def test_areas_by_trapezoids():
+    from limes.evaluate import Curves
+
+    curve = np.array([[0.0, 1.0, 3.0]])
+    assert Curves(curve, curve).deletion_area.rows[0] == pytest.approx((0.5 + 2.0) / 2)
+
+
+def test_same_draws_whatever_the_explanation_and_the_other_rows():
+    alone = Task.of(line, BACKGROUND, ROWS[:1])
+    assert fidelity(EXACT[:1], alone).rows[0] == fidelity(EXACT, TASK).rows[0]
+    assert fidelity(EXACT, TASK, rng=1).rows[0] != fidelity(EXACT, TASK).rows[0]
+
+
+def test_a_flat_model_has_no_fidelity():
+    flat = Task.of(lambda x: np.ones(len(x)), BACKGROUND, ROWS)
+    assert np.isnan(fidelity(EXACT, flat).rows).all()
+    assert np.isnan(infidelity(EXACT, flat).rows).all()
+    assert np.isnan(fidelity(EXACT, flat).mean)
+    assert np.isfinite(curves(EXACT, flat).deletion).all()
+
+
+def test_frames_with_texts():
+    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0] * 5, "b": ["x", "y", "z", "y"] * 5})
+    task = Task.of(lambda t: t["a"].to_numpy() + (t["b"] == "x"), frame, frame.iloc[:2])
+    phi = np.array([[1.0, 0.5], [0.5, 0.0]])
+    assert np.isfinite(fidelity(phi, task).rows).all()
+    assert np.isfinite(curves(phi, task).deletion).all()
+    assert np.isfinite(fidelity(phi, task, neighbourhood=Bins(task)).rows).all()
+    assert isinstance(task.X, pd.DataFrame)
+
+
+def test_two_classes_are_the_second_and_three_must_be_chosen():
+    two = Task.of(lambda x: np.stack([-line(x), line(x)], axis=1), BACKGROUND, ROWS)
+    assert np.array_equal(two.predictions, line(ROWS))
+    three = Task.of(lambda x: np.stack([line(x)] * 3, axis=1), BACKGROUND, ROWS)
+    with pytest.raises(InputError, match="3 outputs"):
+        _ = three.predictions
+    chosen = Task.of(lambda x: np.stack([line(x)] * 3, axis=1), BACKGROUND, ROWS, output=1)
+    assert np.array_equal(chosen.predictions, line(ROWS))
+
+
+def test_what_does_not_fit_is_refused():
+    with pytest.raises(InputError, match="all of its columns"):
+        fidelity(EXACT[:, :3], TASK)
+    with pytest.raises(InputError, match="kept"):
+        Removal(kept=1.0)
+
+
+def test_precision_of_sparse_explanations():
+    signs = np.sign(BACKGROUND)
+    explainer = limes.SparseExplainer(lambda x: np.tanh(line(x)), k=2, samples=200)
+    explanation = explainer(signs[:2], progress=False)
+    found = precision(explanation)
+    assert found.rows.tolist() == [explanation[i].certificate.precision for i in range(2)]
+    with pytest.raises(InputError, match="SparseExplainer"):
+        precision(limes.TabularExplainer(line, BACKGROUND, max_calls=64)(ROWS[:1], progress=False))

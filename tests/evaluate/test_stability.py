@@ -1,0 +1,156 @@
+"""Indices of stability by hand; explainers whose noise is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import limes
+from limes.evaluate import Attribution, Score, Task, compare, sensitivity, stability
+from limes.evaluate.stability import compared, noisy_rows
+from limes.exceptions import InputError
+
+BACKGROUND = np.random.default_rng(0).normal(size=(200, 4))
+ROWS = BACKGROUND[:5]
+SLOPES = np.array([3.0, -2.0, 1.0, 0.1])
+
+
+def line(x):
+    return x @ SLOPES
+
+
+TASK = Task.of(line, BACKGROUND, ROWS)
+
+
+def exact(X, seed):
+    return np.asarray(X) * SLOPES
+
+
+def noisy(X, seed):
+    return exact(X, seed) + np.random.default_rng(seed).normal(size=(len(X), 4))
+
+
+def lost(X, seed):
+    return 10 * noisy(X, seed)
+
+
+def test_indices_by_hand():
+    a = Attribution(np.array([[3.0, 2.0, 1.0, 0.0]]), np.full((1, 4), 0.1))
+    b = Attribution(np.array([[3.0, 0.0, 1.0, 2.0]]), np.full((1, 4), 0.1))
+    found = compared([a, b], k=2)
+    # {0, 1} and {0, 3}
+    assert found.vsi.rows[0] == pytest.approx(1 / 2)
+    assert found.jaccard.rows[0] == pytest.approx(1 / 3)
+    # features 1 and 3 are 2 apart, more than 1.96 (0.1 + 0.1)
+    assert found.csi.rows[0] == pytest.approx(1 / 2)
+    assert found.spread.rows[0] == pytest.approx(np.sqrt(8 / 28))
+    three = compared([a, b, a], k=2)
+    assert three.vsi.rows[0] == pytest.approx((0.5 + 0.5 + 1) / 3)
+
+
+def test_the_strongest_of_all_features_say_nothing():
+    found = stability(noisy, TASK, k=4)
+    assert np.isnan(found.vsi.mean)
+    assert np.isnan(found.jaccard.mean)
+
+
+def test_an_explainer_without_noise_is_stable():
+    found = stability(exact, TASK, k=2)
+    assert found.vsi.mean == found.jaccard.mean == 1.0
+    assert found.spread.mean == 0.0
+    assert np.isnan(found.csi.mean)
+
+
+def test_noise_is_seen_and_more_of_it_is_worse():
+    still, loud = stability(noisy, TASK, k=2, runs=6), stability(exact, TASK, k=2, noise=3.0, runs=6)
+    assert still.jaccard.mean < 1.0
+    assert loud.jaccard.mean < 1.0
+    assert stability(exact, TASK, k=2, noise=0.01, runs=6).spread.mean < 0.1
+
+
+def test_runs_of_limes_overlap_as_intervals_must():
+    """95 % intervals of two honest runs overlap in 99.4 %: |a - b| < 1.96 · 2 s has |z| < 2.77."""
+    explainers = {
+        seed: limes.TabularExplainer(wavy, BACKGROUND, max_calls=256, control="none", rng=seed)
+        for seed in range(6)
+    }
+    task = Task.of(wavy, BACKGROUND, ROWS)
+    found = stability(lambda X, seed: explainers[seed](X, progress=False), task, runs=6)
+    assert found.csi.mean > 0.95
+    assert found.spread.mean > 0.0
+
+
+def wavy(x):
+    return np.sin(3 * x[:, 0]) * x[:, 1] + x[:, 2] * x[:, 3]
+
+
+def test_max_sensitivity_of_a_line():
+    """φ = λ ξ: a move of up to r deviations changes it by no more than ‖λ r σ‖."""
+    found = sensitivity(exact, TASK, radius=0.1, draws=400)
+    bound = np.linalg.norm(0.1 * BACKGROUND.std(axis=0) * SLOPES) / np.linalg.norm(ROWS * SLOPES, axis=1)
+    assert (found.rows <= bound).all()
+    assert (found.rows > 0.5 * bound).all()
+    assert sensitivity(exact, TASK, radius=0.0).mean == 0.0
+
+
+def test_an_explanation_of_zeros_has_no_sensitivity():
+    assert np.isnan(sensitivity(lambda X, seed: np.zeros(np.shape(X)), TASK).rows).all()
+
+
+def test_noise_leaves_categories_alone():
+    import pandas as pd
+
+    frame = pd.DataFrame({"a": np.arange(20.0), "b": ["x", "y"] * 10})
+    task = Task.of(lambda t: t["a"].to_numpy(), frame, frame.iloc[:4])
+    for x in noisy_rows(task, 0.5, 3, rng=0):
+        assert np.array_equal(x[:, 1], task.rows[:, 1])
+        assert (x[:, 0] != task.rows[:, 0]).all()
+        assert (np.abs(x[:, 0] - task.rows[:, 0]) <= 0.5 * frame["a"].std(ddof=0)).all()
+
+
+def test_refused():
+    with pytest.raises(InputError, match="runs"):
+        stability(exact, TASK, runs=1)
+    with pytest.raises(InputError, match="noise"):
+        stability(exact, TASK, noise=-1.0)
+    with pytest.raises(InputError, match="k="):
+        stability(exact, TASK, k=0)
+    with pytest.raises(InputError, match="no explainers"):
+        compare({}, TASK)
+
+
+# -- side by side -------------------------------------------------------------------------------------------
+
+
+def test_a_comparison_tells_the_better_one():
+    found = compare({"true": exact, "noisy <b>": lost}, TASK, k=2, runs=3, draws=200, progress=False)
+    assert found.best("infidelity") == {"true"}
+    assert found.best("Jaccard, seeds") == {"true"}
+    assert found.best("CSI") == frozenset()
+    text = str(found)
+    assert "infidelity" in text
+    assert "true" in text
+    page = found.to_html()
+    assert "<b>" not in page
+    assert "noisy &lt;b&gt;" in page
+    assert "http" not in page
+    frame = found.to_frame()
+    assert len(frame) == 2 * len(found.measures)
+    assert set(frame["explainer"]) == {"true", "noisy <b>"}
+
+
+def test_the_order_of_explainers_changes_nothing():
+    first = compare({"a": exact, "b": noisy}, TASK, runs=2, draws=100, progress=False)
+    second = compare({"b": noisy, "a": exact}, TASK, runs=2, draws=100, progress=False)
+    for name in ("a", "b"):
+        for measure in first.measures:
+            one, other = first.scores[name][measure].rows, second.scores[name][measure].rows
+            assert np.array_equal(one, other, equal_nan=True)
+
+
+def test_score_leaves_out_what_is_not_defined():
+    score = Score("x", np.array([1.0, np.nan, 3.0]), "higher")
+    assert score.mean == 2.0
+    assert score.error == pytest.approx(1.0)
+    assert "2" in repr(score)
+    assert np.isnan(Score("x", np.array([1.0]), "lower").error)
