@@ -1,4 +1,4 @@
-"""The command line: ``limes explain MODEL DATA --row 3``, ``... MODEL --text "..."``, ``limes demo``."""
+"""The command line: ``limes explain MODEL DATA --row 3``, ``... --text "..."``, ``... --image photo.jpg``."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def main() -> None:
 @app.command()
 def explain(
     model: Annotated[
-        Path, typer.Argument(help="A fitted model: .skops, or .joblib / .pkl with --trust-pickle.")
+        Path, typer.Argument(help="A fitted model: .skops, .onnx, or .joblib / .pkl with --trust-pickle.")
     ],
     data: Annotated[
         Path | None, typer.Argument(help="A table, .csv or .parquet: the background, and the row.")
@@ -45,6 +45,19 @@ def explain(
     *,
     text: Annotated[str | None, typer.Option(help="A text to explain, in place of a table.")] = None,
     text_file: Annotated[Path | None, typer.Option(help="A file with the text, in UTF-8.")] = None,
+    image: Annotated[Path | None, typer.Option(help="A photograph to explain, not a table.")] = None,
+    labels: Annotated[
+        Path | None, typer.Option(help="Of an image's model: names of its answers, one a line.")
+    ] = None,
+    skip_labels: Annotated[int, typer.Option(min=0, help="Lines of --labels before the first name.")] = 0,
+    top: Annotated[int, typer.Option(min=1, help="How many answers of an image's model to explain.")] = 3,
+    mean: Annotated[float, typer.Option(help="An ONNX model is given (pixels - mean) / scale ...")] = 0.0,
+    scale: Annotated[float, typer.Option(help="... of pixels from 0 to 255.")] = 1.0,
+    link: Annotated[str | None, typer.Option(help="softmax or sigmoid, where a model gives logits.")] = None,
+    segments: Annotated[
+        str, typer.Option(help="quickshift, slic, felzenszwalb, watershed or grid.")
+    ] = "quickshift",
+    fill: Annotated[str, typer.Option(help="mean, blur or inpaint.")] = "mean",
     row: Annotated[int, typer.Option(min=0, help="Which row of the table to explain, from 0.")] = 0,
     output: Annotated[
         str | None,
@@ -57,13 +70,14 @@ def explain(
         str, typer.Option(help="quartile, decile, a number of bins, or none for slopes.")
     ] = "quartile",
     bandwidth: Annotated[
-        float | None, typer.Option(help="Default: 0.75 √(number of columns); 0.25 for texts.")
+        float | None, typer.Option(help="Default: 0.75 √(number of columns); 0.25 for texts and images.")
     ] = None,
     weights: Annotated[str, typer.Option(help="bins or euclidean.")] = "bins",
     method: Annotated[str, typer.Option(help="auto, exact or sampled.")] = "auto",
     max_calls: Annotated[
-        int, typer.Option(help="How many rows a model that cannot be read may be asked.")
-    ] = 4096,
+        int | None,
+        typer.Option(help="How often a model that cannot be read may be asked; 4096, or 1000 for an image."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the sampler.")] = 0,
     html: Html = None,
     json: Json = None,
@@ -74,22 +88,43 @@ def explain(
         bool, typer.Option("--trust-pickle", help="Load a pickle. It can run any code: only your own files.")
     ] = False,
 ) -> None:
-    """Explain one row of a table, or a text."""
-    if [data, text, text_file].count(None) != 2:
-        raise InputError("give one thing to explain: a table, --text or --text-file")
+    """Explain one row of a table, a text, or an image."""
+    if [data, text, text_file, image].count(None) != 3:
+        raise InputError("give one thing to explain: a table, --text, --text-file or --image")
     if data is None and (row, drop, bins, weights) != (0, None, "quartile", "bins"):
-        raise InputError("--row, --drop, --bins and --weights are about tables: leave them out for a text")
-    given: Any = read_table(data) if data is not None else text if text_file is None else read_text(text_file)
+        raise InputError("--row, --drop, --bins and --weights are about tables: leave them out")
+    about_images = (labels, skip_labels, top, mean, scale, link, segments, fill)
+    if image is None and about_images != (None, 0, 3, 0.0, 1.0, None, "quickshift", "mean"):
+        raise InputError(
+            "--labels, --skip-labels, --top, --mean, --scale, --link, --segments and --fill are about images: "
+            "leave them out"
+        )
+    given: Any = _given(data, text, text_file, image)
     fitted = load_model(model, trust=trust or [], trust_pickle=trust_pickle)
-    options: dict[str, Any] = {"output": output, "method": method, "max_calls": max_calls, "rng": seed}
-    if bandwidth is not None:
-        options["bandwidth"] = bandwidth
-    if data is None:
+    options: dict[str, Any] = {"output": output, "method": method, "rng": seed}
+    options |= {k: v for k, v in (("bandwidth", bandwidth), ("max_calls", max_calls)) if v is not None}
+    if image is not None:
+        options |= {"top": top, "link": link, "segments": segments, "fill": fill}
+        options["labels"] = None if labels is None else read_text(labels).splitlines()[skip_labels:]
+        explanation = _of_image(fitted, given, mean, scale, options)
+    elif data is None:
         explanation = _of_text(fitted, given, options)
     else:
         options |= {"bins": _bins(bins), "weights": weights}
         explanation = _of_row(fitted, features(given, fitted, drop or []), row, options)
     _show(explanation, html, json)
+
+
+def _given(data: Path | None, text: str | None, text_file: Path | None, image: Path | None) -> Any:
+    """What is to be explained."""
+    if data is not None:
+        return read_table(data)
+    if image is not None:
+        from limes.explainers.image_files import read_image
+
+        _exists(image)
+        return read_image(image)
+    return text if text_file is None else read_text(text_file)
 
 
 def _of_row(fitted: Any, table: Any, row: int, options: Mapping[str, Any]) -> Explanation:
@@ -104,6 +139,21 @@ def _of_text(fitted: Any, text: str, options: Mapping[str, Any]) -> Explanation:
     from limes.explainers.text import TextExplainer
 
     return TextExplainer(fitted, **options)(text)
+
+
+def _of_image(fitted: Any, image: Any, mean: float, scale: float, options: Mapping[str, Any]) -> Explanation:
+    from limes.explainers.image import ImageExplainer
+    from limes.explainers.image_files import preprocess_of
+
+    preprocess = preprocess_of(fitted, mean, scale) if hasattr(fitted, "get_inputs") else None
+    if preprocess is not None and (mean, scale) == (0.0, 1.0):
+        typer.secho(
+            "limes: the model is given pixels from 0 to 255 as they are; if it was trained on others, say "
+            "--mean and --scale",
+            fg="yellow",
+            err=True,
+        )
+    return ImageExplainer(fitted, preprocess=preprocess, **options)(image)
 
 
 @app.command()
@@ -165,8 +215,15 @@ def _load_pickle(path: Path, trust: list[str], trust_pickle: bool) -> Any:  # no
         raise InputError(f"{path} could not be loaded: {type(error).__name__}: {error}") from error
 
 
+def _load_onnx(path: Path, trust: list[str], trust_pickle: bool) -> Any:  # noqa: ARG001
+    from limes.explainers.image_files import session_of
+
+    return session_of(path)
+
+
 _LOADERS: Mapping[str, Callable[[Path, list[str], bool], Any]] = {
     ".skops": _load_skops,
+    ".onnx": _load_onnx,
     ".joblib": _load_pickle,
     ".pkl": _load_pickle,
     ".pickle": _load_pickle,

@@ -50,7 +50,8 @@ def check_labels(labels: tuple[str, ...], answers: int) -> None:
         first = f", the first of them {labels[0]!r}" if labels else ""
         raise InputError(
             f"there are {len(labels)} labels{first}, and the model gives {answers} answers: give one name an "
-            "answer, in their order; a name of no class, such as background, may have to go"
+            "answer, in their order; a first name of no class, such as background, may have to go "
+            "(labels[1:], or --skip-labels 1 on the command line)"
         )
 
 

@@ -225,7 +225,9 @@ class ImageExplainer:
         surrogate, sampled = fitted.surrogate, fitted.sampled
         names = tuple(f"superpixel {j}" for j in range(image.size))
         conditions = _conditions(image.labels)
-        doubtful = doubts(fitted, predictions, names, subject.outputs, max_calls=self._sampling.max_calls)
+        # some answers of many need not add up to 1
+        added = predictions if subject.all_of_them else predictions.reshape(1, -1)[:, :1]
+        doubtful = doubts(fitted, added, names, subject.outputs, max_calls=self._sampling.max_calls)
         return Explanation(
             values=surrogate.coef,
             standard_errors=surrogate.standard_errors,
@@ -240,7 +242,7 @@ class ImageExplainer:
             feature_names=names,
             output_names=subject.outputs,
             conditions=(conditions,),
-            data=np.bincount(image.labels.ravel())[None].astype(object),
+            data=np.array([[f"{count} px" for count in np.bincount(image.labels.ravel())]], dtype=object),
             method="exact" if sampled is None else "sampled",
             reason=_how(fitted) if sampled is None else subject.switched.reason,
             calls=fitted.calls,

@@ -68,12 +68,13 @@ class ImageModel:
             replace(everything.asker, output=replace(wanted, columns=None)), self.link, wanted.columns
         )
         form = self._form(wanted, image, ask)
+        everyone = wanted.columns is None or len(names) == np.size(whole)
         if isinstance(form, BlackBox):
-            return ImageSubject(Switched(ask, form, self._margin(wanted, image, ask)), names)
+            return ImageSubject(Switched(ask, form, self._margin(wanted, image, ask)), names, everyone)
         rows = some_rows(image.size, _CHECKED_ROWS)
         where = lambda row: f"the superpixels {np.flatnonzero(rows[row]).tolist()} alone"  # noqa: E731
         check_reading(ask(rows), form.predict(rows), tolerance_of(self.model), where)
-        return ImageSubject(Switched(ask, form), names)
+        return ImageSubject(Switched(ask, form), names, everyone)
 
     def _chosen(self, wanted: Output, whole: Floats) -> tuple[Output, tuple[str, ...]]:
         """Which columns of the answers (1, ...), and their names."""
@@ -91,11 +92,11 @@ class ImageModel:
         return replace(wanted, columns=which, labels=own), own
 
     def _form(self, wanted: Output, image: SwitchedImage, ask: Answers) -> Form | BlackBox:
-        if self.link is not None:
-            return BlackBox(ask, "a link is put on the model's answers, which is no sum of effects")
         form = read_output(self.model, wanted)
         if isinstance(form, BlackBox):
-            return form
+            return BlackBox(ask, form.reason)
+        if self.link is not None:
+            return BlackBox(ask, "a link is put on the model's answers, which is no sum of effects")
         row = flat(image, self.preprocess)
         switches = Switches(row.shown[0], row.fill[0], row.labels[0])
         try:
@@ -116,10 +117,11 @@ class ImageModel:
 
 @dataclass(frozen=True)
 class ImageSubject:
-    """A model at one image, and the names of the answers that are explained."""
+    """A model at one image, the names of the answers that are explained, and whether these are all."""
 
     switched: Switched
     outputs: tuple[str, ...]
+    all_of_them: bool
 
 
 @dataclass(frozen=True)

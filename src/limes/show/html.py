@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limes.show.certificate import certificate_lines
+from limes.show.images import ImageView
+from limes.show.png import encoded
 from limes.show.texts import pieces, shortened
 from limes.show.view import OutputView, fidelity, largest_output, meaning, method_line, view_row
 from limes.show.wording import CONFIDENCE, count, difference, error, number, one_line, signed_column
@@ -30,7 +32,7 @@ MAX_OPEN_OUTPUTS = 3
 _MOST_LINES = {"exact": 500, "sampled": 400}  # in one page: with ten features below 100 kB
 _LONGEST_FACT = 300
 _LONGEST_TEXT = 20_000
-_DRAWN = ("text", "spans")  # facts that are the coloured text
+_DRAWN = ("text", "spans", "image", "labels", "superpixels")  # facts that are the coloured text or image
 
 
 def page(explanation: Explanation) -> str:
@@ -69,6 +71,7 @@ def _content(explanation: Explanation) -> dict[str, Any]:
         "meaning": meaning(explanation),
         "rows": rows,
         "several": n > 1,
+        "image": _photo(explanation),
         "warnings": _gathered_warnings(explanation) if n > 1 else [],
         "left_out": count(n - shown, "further row") if n > shown else "",
         "facts": [
@@ -109,6 +112,7 @@ def _row(explanation: Explanation, row: int) -> dict[str, Any]:
             {
                 **_output(output, is_open=few or k == first, sampled=explanation.method == "sampled"),
                 "text": _text(explanation, row, k),
+                "tint": _tint(explanation, row, k),
             }
             for k, output in enumerate(view.outputs)
         ],
@@ -127,6 +131,21 @@ def _text(explanation: Explanation, row: int, output: int) -> list[dict[str, Any
         }
         for piece in found
     ]
+
+
+def _photo(explanation: Explanation) -> dict[str, str]:
+    """The image that is explained and its shape, empty of other explanations."""
+    found = ImageView.of(explanation, 0)
+    if found is None:
+        return {}
+    height, width = found.labels.shape
+    return {"url": explanation.provenance["image"], "shape": f"{width} / {height}"}
+
+
+def _tint(explanation: Explanation, row: int, output: int) -> str:
+    """The colours of an image's superpixels, to be laid over it; "" of other explanations."""
+    found = ImageView.of(explanation, output, row)
+    return "" if found is None else encoded(found.glass())
 
 
 def _certificate(explanation: Explanation, row: int) -> dict[str, Any]:

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limes.exceptions import InputError
-from limes.show import text_plot
-from limes.show.selection import is_count
+from limes.show import image_plot, text_plot
+from limes.show.selection import is_count, name_positions
 from limes.show.texts import pieces
 from limes.show.view import Line, OutputView, headline, largest_output, view_row
 from limes.show.wording import CONFIDENCE, count, number, shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from limes._arrays import Floats
     from limes.explanation import Explanation
@@ -85,6 +86,62 @@ class Plots:
         _refuse_empty(self.explanation)
         picked = largest_output(self.explanation, 0) if output is None else output
         return _text(self.explanation[..., picked], ax)
+
+    def image(
+        self,
+        output: str | int | None = None,
+        *,
+        kind: str = "overlay",
+        top: int = 5,
+        sign: str = "both",
+        ax: Axes | None = None,
+    ) -> Axes:
+        """Draw the image that is explained.
+
+        Parameters
+        ----------
+        output : name or position
+            The output with the largest prediction, unless given.
+        kind : "overlay", "cutout", "boundaries" or "original"
+            All superpixels in the colours of their coefficients; the top ones alone; outlines; the image.
+        top, sign : int, and "+", "-" or "both"
+            Which superpixels are cut out or outlined.
+        ax : matplotlib Axes
+            Where to draw; a new figure unless given.
+
+        Returns
+        -------
+        Axes
+
+        Raises
+        ------
+        InputError
+            If the explanation is not of an image.
+        """
+        _refuse_empty(self.explanation)
+        picked = largest_output(self.explanation, 0) if output is None else self._places(output)[0]
+        if ax is None:
+            from matplotlib import pyplot as plt
+
+            ax = plt.subplots(figsize=(4.2, 4.6), layout="constrained")[1]
+        return image_plot.draw(ax, self.explanation, picked, kind=kind, top=top, sign=sign)
+
+    def images(
+        self,
+        outputs: list[str | int] | None = None,
+        *,
+        kind: str = "overlay",
+        top: int = 5,
+        sign: str = "both",
+    ) -> Figure:
+        """Draw the image, and beside it one picture an output; see :meth:`image`."""
+        _refuse_empty(self.explanation)
+        places = self._places(slice(None) if outputs is None else outputs)
+        return image_plot.side_by_side(self.explanation, places, kind=kind, top=top, sign=sign)
+
+    def _places(self, outputs: Any) -> list[int]:
+        found = name_positions(outputs, self.explanation.output_names, "output")
+        return [int(place) for place in np.atleast_1d(found)]
 
     def beeswarm(
         self,

@@ -18,12 +18,12 @@ _LARGEST_PNG = 512 * 512
 
 
 def encoded(pixels: Any, *, lossless: bool = True) -> str:
-    """Return an image (H, W, 3 or 4) of uint8 as a data URL."""
+    """Return an image (H, W) or (H, W, 3 or 4) of uint8 as a data URL."""
     from PIL import Image
 
     buffer, image = io.BytesIO(), Image.fromarray(pixels)
     kind = "png" if lossless or pixels.shape[0] * pixels.shape[1] <= _LARGEST_PNG else "jpeg"
-    image.save(buffer, kind, **({"quality": 92} if kind == "jpeg" else {"compress_level": 4}))
+    image.save(buffer, kind, **({"quality": 92} if kind == "jpeg" else {"compress_level": 1}))
     return f"data:image/{kind};base64,{base64.b64encode(buffer.getvalue()).decode('ascii')}"
 
 
@@ -45,11 +45,15 @@ def decoded(url: str) -> Any:
 
 
 def encoded_labels(labels: Ints) -> str:
-    """Return labels (H, W) below 2^24 as an image, three bytes a pixel."""
+    """Return labels (H, W) below 2^24 as an image, one byte a pixel where that is enough, else three."""
+    if labels.max(initial=0) < 256:
+        return encoded(labels.astype(np.uint8))
     return encoded(np.stack([labels >> shift & 255 for shift in (0, 8, 16)], axis=-1).astype(np.uint8))
 
 
 def decoded_labels(url: str) -> Ints:
     """Return them again."""
     parts = decoded(url).astype(np.int64)
+    if parts.ndim == 2:
+        return np.asarray(parts)
     return np.asarray(parts[..., 0] | parts[..., 1] << 8 | parts[..., 2] << 16)

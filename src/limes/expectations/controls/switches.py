@@ -1,14 +1,13 @@
 r"""Kernel control of switches, for models of texts and images that can only be asked.
 
 k(z, c) = exp(-Σ_j w_j 1[z_j ≠ c_j]): rows are alike where they differ in few features that matter. How much
-one matters is told by a first linear fit, w_j ∝ |β_j|^p; p, the sum of w, and the penalty are those of the
-least leave-one-out error. A kernel is a product over switches, whose expectation is exact (``switches.py``).
+one matters is told by a first linear fit, w_j ∝ |β_j|^p. The mean of w, then p, and the penalty are those of
+the least leave-one-out error. A kernel is a product over switches, whose expectation is exact.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import product
 
 import numpy as np
 
@@ -19,12 +18,12 @@ from limes.expectations.controls.kernel_ridge import PENALTIES, left_out, solved
 from limes.expectations.controls.shrinkage import ridge_path
 from limes.expectations.switches import switch_surrogates
 
-# p, and mean of w
-_POWERS = (0.0, 0.5, 1.0)
-_RATES = (0.02, 0.05, 0.12, 0.3, 0.7)
-_MOST_CENTERS = 384
+# p, and means of w
+_POWERS = (0.5, 0.0, 1.0)
+_MEANS = (0.03, 0.1, 0.3)
+_MOST_CENTERS = 256
 # Rows on which power, rate and penalty are chosen
-_MOST_CHOOSING = 128
+_MOST_CHOOSING = 72
 _FEWEST_ROWS = 32
 
 
@@ -58,13 +57,22 @@ def switch_kernels(design: ExchangeableDesign, z: Floats, f: Floats) -> Fitted: 
 
 
 def _chosen(z: Floats, standard: Floats) -> tuple[Floats, float]:
-    """Rates w (d,) and penalty, by leave-one-out errors of some of the rows."""
+    """Rates w (d,) and penalty, by leave-one-out errors of some of the rows: first their mean, then p."""
     matter = np.abs(ridge_path(z, standard)[1]).mean(axis=1)
     some = spread(len(z), _MOST_CHOOSING)
-    rates = [_rates(matter, power, mean) for power, mean in product(_POWERS, _RATES)]
-    scores = [left_out(np.exp(-_distances(z[some], z[some], each)), standard[some]) for each in rates]
-    best, penalty = np.unravel_index(np.argmin(scores), (len(rates), len(PENALTIES)))
-    return rates[best], float(PENALTIES[penalty])
+    rows, answers = z[some], standard[some]
+
+    def scored(rates: Floats) -> tuple[float, float]:
+        errors = left_out(np.exp(-_distances(rows, rows, rates)), answers)
+        return float(errors.min()), float(PENALTIES[np.argmin(errors)])
+
+    middle = [_rates(matter, _POWERS[0], mean) for mean in _MEANS]
+    scores = [scored(rates) for rates in middle]
+    mean = _MEANS[int(np.argmin([score for score, _ in scores]))]
+    other = [_rates(matter, power, mean) for power in _POWERS[1:]]
+    found = [*zip(scores, middle, strict=True), *((scored(rates), rates) for rates in other)]
+    (_, penalty), rates = min(found, key=lambda each: each[0][0])
+    return rates, penalty
 
 
 def _rates(matter: Floats, power: float, mean: float) -> Floats:

@@ -1,0 +1,67 @@
+"""Tiny ONNX files, written byte by byte: a chain of operators on one or more inputs.
+
+A message of the protocol is fields of (number << 3 | kind), kind 0 for whole numbers and 2 for bytes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+TYPES = {np.float32: 1, np.uint8: 2, np.int64: 7, str: 8, np.float64: 11}
+
+
+def _number(value):
+    found = bytearray()
+    while True:
+        value, low = value >> 7, value & 127
+        found.append(low | (128 if value else 0))
+        if not value:
+            return bytes(found)
+
+
+def _field(number, value):
+    if isinstance(value, int):
+        return _number(number << 3) + _number(value)
+    data = value.encode() if isinstance(value, str) else value
+    return _number(number << 3 | 2) + _number(len(data)) + data
+
+
+def tensor(name, array):
+    dims = b"".join(_field(1, side) for side in array.shape)
+    kind = TYPES[array.dtype.type]
+    return dims + _field(2, kind) + _field(8, name) + _field(9, np.ascontiguousarray(array).tobytes())
+
+
+def value(name, kind, shape):
+    """An input or output; sides are numbers, or texts where they are free."""
+    sides = b"".join(_field(1, _field(1 if isinstance(side, int) else 2, side)) for side in shape)
+    return _field(1, name) + _field(2, _field(1, _field(1, TYPES[kind]) + _field(2, sides)))
+
+
+def node(operator, inputs, output):
+    names = b"".join(_field(1, name) for name in inputs)
+    return names + _field(2, output) + _field(4, operator)
+
+
+def model(nodes, inputs, outputs, tensors=()):
+    graph = b"".join(_field(1, each) for each in nodes) + _field(2, "graph")
+    graph += b"".join(_field(5, each) for each in tensors)
+    graph += b"".join(_field(11, each) for each in inputs) + b"".join(_field(12, each) for each in outputs)
+    return _field(1, 8) + _field(7, graph) + _field(8, _field(2, 13))
+
+
+def linear(weights, shape, kind=np.float32):
+    """Flatten(x) @ weights, for x (n, ...) of a shape."""
+    weights = np.asarray(weights, dtype=kind)
+    return model(
+        [node("Flatten", ["x"], "rows"), node("MatMul", ["rows", "w"], "y")],
+        [value("x", kind, shape)],
+        [value("y", kind, (shape[0], weights.shape[1]))],
+        [tensor("w", weights)],
+    )
+
+
+def session(data):
+    import onnxruntime
+
+    return onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
