@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache, partial
+from typing import TypeAlias
 
 import numpy as np
 
@@ -25,6 +27,8 @@ from limes.pipeline import Expectation, exact_expectation
 
 # A reading is compared with the model's own answers on so many deletions of the text.
 _CHECKED_ROWS = 8
+# rows z (n, d) -> (n,) or (n, k)
+Answers: TypeAlias = Callable[[Floats], Floats]
 CONTROLS = ("auto", "none", "margin")
 
 
@@ -44,7 +48,7 @@ class TextSubject:
 
     model: TextModel
     wanted: Output
-    ask: Asker
+    ask: Answers
     form: Form | BlackBox
     rows: WordRows | None
     tolerance: float
@@ -60,25 +64,26 @@ class TextSubject:
         ReadMismatchError
             If what was read does not answer what the model answers.
         """
-        plain = Asker(model.head, wanted, lambda z: model.encode(document.texts(z)))
+        own = Asker(model.head, wanted, lambda z: model.encode(document.texts(z)))
         some = some_rows(document.size, _CHECKED_ROWS)
-        plain(some[:1])  # a model that is not fitted, or takes no texts, says so itself
+        # a model that is not fitted, or takes no texts, says so itself
+        known = own(some if model.steps else some[:1])
         try:
             found = word_rows(model.steps, document)
         except CannotRead as reason:
-            return cls(model, wanted, plain, BlackBox(plain, str(reason)), None, EXACT_TOLERANCE)
-        ask = plain
-        if found.grams is None:
-            rest = model.steps[found.steps :]
-            ask = Asker(model.head, wanted, lambda z: transformed(rest, found.rows(z)))
+            return cls(model, wanted, own, BlackBox(own, str(reason)), None, EXACT_TOLERANCE)
         tolerance = max(
             tolerance_of(model.head), SINGLE_TOLERANCE if found.single_precision else EXACT_TOLERANCE
         )
+        agree = partial(_compare, document, some, known, tolerance)
+        ask: Answers = own
+        if found.grams is None:
+            rest = model.steps[found.steps :]
+            ask = _agreeing(Asker(model.head, wanted, lambda z: transformed(rest, found.rows(z))), agree)
         subject = cls(model, wanted, ask, BlackBox(ask, ""), found, tolerance)
         form = subject._read(wanted)
-        expected = plain(some)
-        for answers in (ask, form.predict):
-            _compare(expected, answers(some), document.texts(some), tolerance)
+        if not isinstance(form, BlackBox):
+            agree(form.predict)
         return replace(subject, form=form)
 
     def _read(self, wanted: Output) -> Form | BlackBox:
@@ -117,7 +122,7 @@ class TextSubject:
         return self.form.reason if isinstance(self.form, BlackBox) else "asked for by method='sampled'"
 
     @property
-    def predict(self) -> Callable[[Floats], Floats]:
+    def predict(self) -> Answers:
         """Answers of the form where they are the model's own."""
         exact = not isinstance(self.form, BlackBox) and self.tolerance <= EXACT_TOLERANCE
         return self.form.predict if exact else self.ask
@@ -144,13 +149,26 @@ class TextSubject:
         return margin(form.predict, exact_expectation(form, ExchangeableDesign), rest=none)
 
 
-def _compare(expected: Floats, found: Floats, texts: list[str], tolerance: float) -> None:
-    """Refuse answers that are not the model's own."""
-    same = expected.shape == found.shape
-    wrong = ~(np.abs(expected - found) <= tolerance * np.abs(expected).max()) if same else np.array([True])
+def _agreeing(answers: Answers, agree: Callable[[Answers], None]) -> Answers:
+    """The same answers, compared with the model's own before they are first used."""
+    compare = cache(lambda: agree(answers))
+
+    def ask(z: Floats) -> Floats:
+        compare()
+        return answers(z)
+
+    return ask
+
+
+def _compare(document: Document, some: Floats, known: Floats, tolerance: float, answers: Answers) -> None:
+    """Refuse answers that are not the model's own, known at some rows."""
+    found = answers(some)
+    same = known.shape == found.shape
+    wrong = ~(np.abs(known - found) <= tolerance * np.abs(known).max()) if same else np.array([True])
     if wrong.any():
         row = int(np.argmax(wrong.reshape(len(wrong), -1).any(axis=1)))
+        (text,) = document.texts(some[row : row + 1])
         raise ReadMismatchError(
-            f"for the text {texts[row][:200]!r} the model answers {expected[row]}, what was read off it "
-            f"gives {found[row]}; pass a callable on texts instead of the Pipeline, and please report this"
+            f"for the text {text[:200]!r} the model answers {known[row]}, what was read off it gives "
+            f"{found[row]}; pass a callable on texts instead of the Pipeline, and please report this"
         )

@@ -67,6 +67,8 @@ def plain_fact(value: Any, where: str) -> Any:
     if isinstance(value, np.ndarray):
         return plain_fact(value.tolist(), where)
     if isinstance(value, list | tuple):
+        if set(map(type, value)) <= _PLAIN:
+            return list(value)
         return [plain_fact(v, f"{where}[{i}]") for i, v in enumerate(value)]
     if type(value) in _PLAIN or isinstance(value, np.generic):
         return plain_cell(value)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -31,7 +32,7 @@ class ExactMoments(Protocol):
 @dataclass(frozen=True, eq=False)
 class _Margin:
     margins: Callable[[Floats], Floats]
-    known: ExactMoments
+    known: Callable[[Any], Moments]
     intercept: Floats
     coef: Floats
     rest: Fitted
@@ -40,7 +41,7 @@ class _Margin:
         return self.intercept + _columns(self.margins(x)) @ self.coef + self.rest.predict(x)
 
     def exact(self, design: Any) -> tuple[Floats, Floats]:
-        moments = self.known.moments(design)
+        moments = self.known(design)
         mean, beta = self.rest.exact(design)
         margins = design.solve(_columns(moments.gamma)) @ self.coef
         return self.intercept + np.atleast_1d(moments.mean) @ self.coef + mean, margins + beta
@@ -48,12 +49,14 @@ class _Margin:
 
 def margin(predict: Callable[[Floats], Floats], known: ExactMoments, rest: Control = additive) -> Control:
     """The control that margins (n,) or (n, m) make, given their exact expectation; ``rest`` follows them."""
+    # one design is explained with several fits
+    exact = lru_cache(maxsize=1)(known.moments)
 
     def control(design: Any, x: Floats, f: Floats) -> Fitted:
         columns = _columns(predict(x))
         intercept, coef = ridge_path(columns, f)
         left = rest(design, x, f - intercept - columns @ coef)
-        return _Margin(predict, known, intercept, coef, left)
+        return _Margin(predict, exact, intercept, coef, left)
 
     return control
 

@@ -45,6 +45,8 @@ def text_form(found: WordRows, rest: Sequence[Any], head: Any, method: str) -> F
 
 def _after(rest: Sequence[Any], found: WordRows) -> Any:
     """R after linear steps, which see each word by itself."""
+    if not rest:
+        return found.matrix
     from scipy.sparse import csr_array, csr_matrix, vstack
 
     for step in rest:
