@@ -44,14 +44,41 @@ def _stability(asked: argparse.Namespace) -> None:
         report.write(result)
 
 
-PARTS = {"tables": _tables, "speed": _speed, "accuracy": _accuracy, "stability": _stability}
+def _quality(asked: argparse.Namespace) -> None:
+    from benchmarks.quality import report, run
+
+    result = run.measure(asked.seeds or run.RUNS, asked.cases)
+    if asked.seeds or asked.cases:
+        print(report.text(result))
+    else:
+        report.write(result)
+
+
+def _text(asked: argparse.Namespace) -> None:
+    from benchmarks.text import report, run
+
+    result = run.measure(asked.rounds or run.ROUNDS, asked.seeds or run.RUNS)
+    if asked.rounds or asked.seeds:
+        print(report.text(result))
+    else:
+        report.write(result)
+
+
+PARTS = {
+    "tables": _tables,
+    "speed": _speed,
+    "accuracy": _accuracy,
+    "stability": _stability,
+    "quality": _quality,
+    "text": _text,
+}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; default: all")
-    parser.add_argument("--rounds", type=int, help="rounds of speed, for a short run")
-    parser.add_argument("--seeds", type=int, help="seeds of accuracy and stability, for a short run")
+    parser.add_argument("--rounds", type=int, help="rounds of speed and text, for a short run")
+    parser.add_argument("--seeds", type=int, help="seeds of all other parts, for a short run")
     parser.add_argument("--cases", default="", help="only cases with this in their name, for a short run")
     asked = parser.parse_args()
     if unknown := set(asked.parts) - set(PARTS):

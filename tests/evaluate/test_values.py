@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import limes
-from limes.evaluate import attribution
+from limes.evaluate import Attribution, attribution
 from limes.exceptions import InputError
 
 VALUES = np.array([[1.0, -2.0, 0.5], [0.0, 3.0, 1.0]])
@@ -18,6 +18,8 @@ def test_arrays_and_lists():
     assert np.array_equal(attribution(VALUES).values, VALUES)
     assert np.array_equal(attribution(VALUES.tolist()).values, VALUES)
     assert attribution(VALUES).errors is None
+    known = Attribution(VALUES, VALUES)
+    assert attribution(known) is known
 
 
 def explained(values):

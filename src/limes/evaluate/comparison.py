@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
 
+# Differences below this are none
+_ROUNDING = 1e-12
+
+
 @dataclass(frozen=True, eq=False)
 class Comparison:
     """Scores of several explainers: ``scores[explainer][measure]``."""
@@ -34,16 +38,20 @@ class Comparison:
         return tuple(next(iter(self.scores.values())))
 
     def best(self, measure: str) -> frozenset[str]:
-        """Explainers that no other beats by more than both their errors together."""
+        """Explainers that the winner does not beat by more than two standard errors of the difference.
+
+        The difference is taken row by row, as all explainers meet the same rows.
+        """
         known = {name: s[measure] for name, s in self.scores.items() if np.isfinite(s[measure].mean)}
         if not known:
             return frozenset()
         sign = 1.0 if next(iter(known.values())).better == "higher" else -1.0
-        winner = max(known.values(), key=lambda s: sign * s.mean)
+        winner = max(known.values(), key=lambda score: sign * score.mean)
+        behind = {
+            name: Score(name, sign * (winner.rows - score.rows), "lower") for name, score in known.items()
+        }
         return frozenset(
-            name
-            for name, s in known.items()
-            if sign * (winner.mean - s.mean) <= np.hypot(np.nan_to_num(s.error), np.nan_to_num(winner.error))
+            name for name, gap in behind.items() if not gap.mean > 2 * np.nan_to_num(gap.error) + _ROUNDING
         )
 
     def lines(self) -> Iterator[dict[str, Any]]:

@@ -49,7 +49,7 @@ def terminal_table(comparison: Comparison) -> Table:
         scores = {name: s[measure] for name, s in comparison.scores.items()}
         cells = [f"{_cell(s)} {'*' if name in best else ' '}" for name, s in scores.items()]
         table.add_row(measure, next(iter(scores.values())).better, *cells)
-    table.caption = "mean over rows ± its standard error; * not beaten by more than the errors"
+    table.caption = _CAPTION.format(mark="*")
     return table
 
 
@@ -82,11 +82,12 @@ def _html_table(comparison: Comparison) -> str:
         )
     return (
         f"<table class=limes-comparison><thead><tr><th></th>{head}</tr></thead><tbody>{''.join(body)}</tbody>"
-        "<caption>Mean over rows ± its standard error. Bold: not beaten by more than the errors.</caption>"
-        "</table>"
+        f"<caption>{_CAPTION.format(mark='Bold')}</caption></table>"
     )
 
 
+# Differences are taken row by row
+_CAPTION = "Mean over rows ± its standard error. {mark}: the best is ahead by no more than two errors."
 _STYLE = """.limes-comparison{border-collapse:collapse;font:14px system-ui,sans-serif}
 .limes-comparison th,.limes-comparison td{padding:6px 14px;border-bottom:1px solid #8884;text-align:right}
 .limes-comparison tbody th{text-align:left;font-weight:600}

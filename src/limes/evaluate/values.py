@@ -31,7 +31,7 @@ def attribution(explanation: Any, *, output: Any = None) -> Attribution:
     ----------
     explanation
         ``limes.Explanation``, ``shap.Explanation`` or anything else with ``values``; an explanation of
-        ``lime``, or a list of them, one a row; an array.
+        ``lime``, or a list of them, one a row; an array; or an :class:`Attribution`, which is returned.
     output
         Which one, where there are several: its position, or ``lime``'s label. Of two outputs the last if not
         given, as with two classes it tells all.
@@ -67,7 +67,7 @@ def _listed(explanation: Any) -> bool:
 
 
 def _is_list_of_objects(explanation: Any) -> bool:
-    return _listed(explanation) and any(fits(explanation[0]) for fits, _ in _DOORS[1:3])
+    return _listed(explanation) and any(fits(explanation[0]) for fits, _ in _DOORS[2:4])
 
 
 def _several(explanations: Sequence[Any], output: Any) -> Attribution:
@@ -132,6 +132,7 @@ def _of_array(explanation: Any, output: Any) -> Attribution:
 
 _Door = tuple[Callable[[Any], bool], Callable[[Any, Any], Attribution]]
 _DOORS: list[_Door] = [
+    (lambda e: isinstance(e, Attribution), lambda e, _: e),
     (_is_list_of_objects, _several),
     (lambda e: hasattr(e, "local_exp"), _of_lime),
     (lambda e: hasattr(e, "values") and not callable(e.values), _with_values),

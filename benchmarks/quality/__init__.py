@@ -1,0 +1,1 @@
+"""lime, shap and limes on the same rows by the same measures of ``limes.evaluate``."""

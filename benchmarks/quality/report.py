@@ -1,0 +1,47 @@
+"""Write what was measured: JSON, and tables in README.md."""
+
+from __future__ import annotations
+
+import json
+import math
+
+from benchmarks import readme
+
+
+def write(result: dict) -> None:
+    """Both."""
+    readme.RESULTS.mkdir(exist_ok=True)
+    (readme.RESULTS / "quality.json").write_text(json.dumps(result, indent=1) + "\n")
+    readme.replace("quality", text(result))
+
+
+def text(result: dict) -> str:
+    """Markdown."""
+    absent = [f"{case['case']} ({case['absent']})" for case in result["cases"] if "absent" in case]
+    blocks = [
+        f"Machine: {result['machine']}. {result['rows']} rows a case, {result['runs']} seeds.",
+        *(_table(case) for case in result["cases"] if "absent" not in case),
+    ]
+    return "\n\n".join([*blocks, *([f"Absent: {'; '.join(absent)}."] if absent else [])])
+
+
+def _table(case: dict) -> str:
+    lines = case["lines"]
+    names = list(dict.fromkeys(line["explainer"] for line in lines))
+    measures = list(dict.fromkeys((line["measure"], line["better"]) for line in lines))
+    found = {(line["measure"], line["explainer"]): line for line in lines}
+    rows = [
+        f"| {measure} ({better}) | {' | '.join(_cell(found[measure, name]) for name in names)} |"
+        for measure, better in measures
+    ]
+    head = f"| measure (better) | {' | '.join(names)} |"
+    return "\n".join(
+        [f"**{case['case']} (d = {case['columns']})**\n", head, "|---" * (len(names) + 1) + "|", *rows]
+    )
+
+
+def _cell(line: dict) -> str:
+    if not math.isfinite(line["mean"]):
+        return "–"
+    cell = f"{line['mean']:.3f} ± {line['error']:.3f}"
+    return f"**{cell}**" if line["best"] else cell

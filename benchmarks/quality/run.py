@@ -1,0 +1,38 @@
+"""All explainers of all cases, judged by ``limes.evaluate.compare``."""
+
+from __future__ import annotations
+
+from benchmarks.pool import processes
+from benchmarks.progress import say
+from benchmarks.quality.cases import CASES
+from benchmarks.speed.cases import AbsentError
+from benchmarks.speed.run import machine
+
+ROWS, RUNS = 12, 4
+
+
+def measure(runs: int = RUNS, only: str = "") -> dict:
+    """All cases, or those with ``only`` in their name."""
+    names = [name for name in CASES if only.lower() in name.lower()]
+    with processes() as pool:
+        found = []
+        for case in pool.map(_case, names, [runs] * len(names)):
+            found.append(case)
+            say(case["case"])
+    say("done\n")
+    return {"machine": machine(), "rows": ROWS, "runs": runs, "cases": found}
+
+
+def _case(name: str, runs: int) -> dict:
+    from benchmarks.quality.explainers import EXPLAINERS
+    from limes.evaluate import Task, compare
+
+    try:
+        case = CASES[name](name)
+    except AbsentError as reason:
+        return {"case": name, "absent": str(reason)}
+    step = len(case.X) // ROWS
+    task = Task.of(case.ask, case.X, case.X[::step][:ROWS])
+    explainers = {explainer: make(case) for explainer, make in EXPLAINERS.items()}
+    found = compare(explainers, task, runs=runs, k=min(5, case.X.shape[1] // 2), progress=False)
+    return {"case": name, "columns": case.X.shape[1], "lines": list(found.lines())}
