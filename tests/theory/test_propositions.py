@@ -61,6 +61,30 @@ def with_one(case, x):
     return np.column_stack([np.ones(len(x)), *z]).astype(float)
 
 
+@WEIGHTS
+@SEEDS
+@pytest.mark.parametrize("bandwidth", [0.5, 1.3, 10.0])
+def test_proposition_12_the_norm_of_the_inverse(seed, weights, bandwidth):
+    """2√2 d p² e^{2/ν²}/C; for default weights e^{1/(2ν²)}, with which Theorem 1 is proved."""
+    case = paper(seed, weights=weights, bandwidth=bandwidth)
+    if weights == "euclidean":  # it asks for data in a range of 1
+        shrunk = case.edges[:, :1], np.ptp(case.edges, axis=1, keepdims=True)
+        case = Paper(
+            (case.edges - shrunk[0]) / shrunk[1],
+            (case.means - shrunk[0]) / shrunk[1],
+            case.stds / shrunk[1],
+            (case.instance - shrunk[0].ravel()) / shrunk[1].ravel(),
+            bandwidth,
+            weights,
+        )
+    alpha, d = case.design().inclusion, case.d
+    gram = np.outer(np.append(1, alpha), np.append(1, alpha))
+    gram[np.arange(1, d + 1), np.arange(1, d + 1)] = alpha
+    norm = 1 / (np.linalg.eigvalsh(gram)[0] * case.C)
+    power = 2.0 if weights == "euclidean" else 0.5
+    assert norm <= 2 * np.sqrt(2) * d * case.p**2 * np.exp(power / bandwidth**2) / case.C
+
+
 # -- any f ------------------------------------------------------------------------------------------------
 
 

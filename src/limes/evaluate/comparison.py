@@ -134,6 +134,15 @@ def compare(
     ------
     InputError
         If there is no explainer, or an explanation does not have the task's shape.
+
+    Examples
+    --------
+    >>> background = np.random.default_rng(0).normal(size=(200, 2))
+    >>> task = Task.of(lambda x: 2 * x[:, 0] - x[:, 1], background, [[1.0, 1.0]])
+    >>> explainers = {"slopes": lambda X, seed: X * [2.0, -1.0], "zeros": lambda X, seed: 0 * X}
+    >>> found = compare(explainers, task, k=1, draws=100, progress=False)
+    >>> found.scores["zeros"]["infidelity"].mean
+    1.0
     """
     if not explainers:
         raise InputError("there are no explainers to compare: give a name and a function (X, seed) of each")

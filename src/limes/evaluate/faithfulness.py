@@ -54,6 +54,13 @@ def fidelity(
     ------
     InputError
         If the explanation does not have the task's rows and columns.
+
+    Examples
+    --------
+    >>> background = np.random.default_rng(0).normal(size=(200, 2))
+    >>> task = Task.of(lambda x: 2 * x[:, 0] - x[:, 1], background, [[1.0, 1.0]])
+    >>> fidelity([[2.0, -1.0]], task).mean > fidelity([[0.0, 1.0]], task).mean
+    True
     """
     values = _values(explanation, task, output)
     found = np.full(len(values), np.nan)
@@ -83,6 +90,13 @@ def infidelity(
     ----------
     Yeh et al. 2019, "On the (in)fidelity and sensitivity of explanations", Definition 2.1, there without the
     denominator, which makes models comparable.
+
+    Examples
+    --------
+    >>> background = np.random.default_rng(0).normal(size=(200, 2))
+    >>> task = Task.of(lambda x: 2 * x[:, 0] - x[:, 1], background, [[1.0, 1.0]])
+    >>> infidelity([[0.0, 0.0]], task).mean
+    1.0
     """
     values = _values(explanation, task, output)
     found = np.full(len(values), np.nan)
@@ -125,6 +139,14 @@ def curves(explanation: Any, task: Task, *, draws: int = 50, output: Any = None,
     References
     ----------
     Petsiuk et al. 2018, "RISE", there for images.
+
+    Examples
+    --------
+    >>> background = np.random.default_rng(0).normal(size=(200, 2))
+    >>> task = Task.of(lambda x: 2 * x[:, 0] - x[:, 1], background, [[1.0, 1.0]])
+    >>> found = curves([[2.0, -1.0]], task)
+    >>> found.deletion.shape, found.deletion_area.mean < found.insertion_area.mean
+    ((1, 3), True)
     """
     values = _values(explanation, task, output)
     d = values.shape[1]

@@ -24,6 +24,13 @@ def precision(explanation: Explanation) -> Score:
     References
     ----------
     Koriche et al. 2025, equation 3.
+
+    Examples
+    --------
+    >>> import limes
+    >>> explainer = limes.SparseExplainer(lambda z: z[:, 0] * z[:, 1] / 2, k=1, samples=100)
+    >>> precision(explainer([[1.0, 1.0, -1.0]], progress=False)).rows.shape
+    (1,)
     """
     values = [one.certificate.precision for one in explanation]
     return Score("precision error", np.array(values, dtype=np.float64), "lower")

@@ -80,6 +80,13 @@ def stability(
     References
     ----------
     Visani et al. 2020, "Statistical stability indices for LIME" (VSI, CSI).
+
+    Examples
+    --------
+    >>> background = np.random.default_rng(0).normal(size=(200, 2))
+    >>> task = Task.of(lambda x: 2 * x[:, 0] - x[:, 1], background, [[1.0, 1.0]])
+    >>> stability(lambda X, seed: X * [2.0, -1.0], task, k=1).jaccard.mean
+    1.0
     """
     if runs < 2:
         raise InputError(f"runs={runs!r}: stability needs two at least")
@@ -109,6 +116,13 @@ def sensitivity(
     References
     ----------
     Yeh et al. 2019, "On the (in)fidelity and sensitivity of explanations", Definition 3.
+
+    Examples
+    --------
+    >>> background = np.random.default_rng(0).normal(size=(200, 2))
+    >>> task = Task.of(lambda x: 2 * x[:, 0] - x[:, 1], background, [[1.0, 1.0]])
+    >>> sensitivity(lambda X, seed: X * [2.0, -1.0], task, radius=0.01).mean < 0.02
+    True
     """
     here = attribution(explain(task.X, rng), output=output).values
     size = np.linalg.norm(here, axis=1)

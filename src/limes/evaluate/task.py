@@ -58,6 +58,12 @@ class Task:
         ------
         InputError
             If rows do not match the background, or one of several outputs has to be chosen.
+
+        Examples
+        --------
+        >>> task = Task.of(lambda x: x[:, 0], [[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0]])
+        >>> task.predictions.tolist(), task.typical
+        ([5.0], 2.0)
         """
         table = Table.fit(background)
         wanted = Asker(model, resolve(model, output), table.decode)
