@@ -5,52 +5,66 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import os
 import re
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
+import numpy as np
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.tree import DecisionTreeRegressor
 
+from benchmarks.speed.cases import DATA, AbsentError
+
 TRAINING = 5000
+MARGIN = "TF-IDF + logistic margin"
 
 
-def reviews() -> tuple[list[str], list[float]]:
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A fitted Pipeline, and the method that is explained."""
+
+    pipeline: Pipeline
+    method: str = "predict"
+
+    @property
+    def output(self) -> str | None:
+        return "margin" if self.method == "decision_function" else None
+
+    @cached_property
+    def ask(self) -> Callable[[Sequence[str]], np.ndarray]:
+        return getattr(self.pipeline, self.method)
+
+
+def reviews() -> tuple[list[str], np.ndarray]:
     """Yelp's reviews in lower case, as ``lime`` takes Food and food for two words, and their stars."""
-    path = Path(os.environ.get("LIMES_DATA", "../shared/data"), "text", "yelp_reviews.csv.gz")
+    path = DATA / "text" / "yelp_reviews.csv.gz"
     if not path.exists():
-        raise SystemExit(f"{path} is not there: set LIMES_DATA to the folder of the data")
+        raise AbsentError(f"{path} is not there; LIMES_DATA says where the data are")
     with io.TextIOWrapper(gzip.open(path), encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    return [row["text"].lower() for row in rows], [float(row["target"]) for row in rows]
+    return [row["text"].lower() for row in rows], np.array([float(row["target"]) for row in rows])
 
 
-def models(texts: list[str], stars: list[float]) -> dict[str, tuple[Pipeline, str]]:
-    """Fitted models, and the method that is explained."""
+def models(texts: Sequence[str], stars: np.ndarray) -> dict[str, Model]:
+    """Trained on the first reviews: an opinion (more than three stars), or the stars."""
     texts, stars = texts[:TRAINING], stars[:TRAINING]
-    liked = [star > 3 for star in stars]
+
+    def fitted(vectorizer: Any, estimator: Any, target: np.ndarray = stars) -> Pipeline:
+        return make_pipeline(vectorizer, estimator).fit(texts, target)
+
+    logistic = fitted(TfidfVectorizer(), LogisticRegression(max_iter=1000), stars > 3)
+    tree = DecisionTreeRegressor(max_depth=12, random_state=0)
+    forest = RandomForestRegressor(20, max_depth=12, max_features=0.1, random_state=0)
     return {
-        "TF-IDF + logistic margin": (
-            make_pipeline(TfidfVectorizer(), LogisticRegression(max_iter=1000)).fit(texts, liked),
-            "decision_function",
-        ),
-        "TF-IDF + ridge": (make_pipeline(TfidfVectorizer(), Ridge()).fit(texts, stars), "predict"),
-        "counts + tree": (
-            make_pipeline(CountVectorizer(), DecisionTreeRegressor(max_depth=12, random_state=0)).fit(
-                texts, stars
-            ),
-            "predict",
-        ),
-        "counts + forest": (
-            make_pipeline(
-                CountVectorizer(),
-                RandomForestRegressor(20, max_depth=12, max_features=0.1, random_state=0),
-            ).fit(texts, stars),
-            "predict",
-        ),
+        MARGIN: Model(logistic, "decision_function"),
+        "TF-IDF + ridge": Model(fitted(TfidfVectorizer(), Ridge())),
+        "counts + tree": Model(fitted(CountVectorizer(), tree)),
+        "counts + forest": Model(fitted(CountVectorizer(), forest)),
     }
 
 
@@ -59,9 +73,6 @@ def distinct(text: str) -> int:
     return len(set(re.findall(r"\w+", text)))
 
 
-def with_words(texts: list[str], count: int) -> str:
-    """The first review after the training ones with so many distinct words, or the next larger number."""
-    return min(
-        (text for text in texts[TRAINING:] if distinct(text) >= count),
-        key=distinct,
-    )
+def with_words(texts: Sequence[str], count: int) -> str:
+    """The shortest of the reviews behind the training ones with so many distinct words or more."""
+    return min((text for text in texts[TRAINING:] if distinct(text) >= count), key=distinct)
