@@ -1,9 +1,7 @@
 """The ``lime`` package, run again and again, against what limes computes without sampling.
 
 The mean of R independent runs must agree with ``limes.surrogates.ridge``, the ridge fit of ``lime``'s
-finite sample in expectation, up to R^(-1/2) of one run's noise. That noise is estimated from the same runs,
-which makes the ratio Student's t with R - 1 degrees of freedom; a score here is the normal deviate that is
-as improbable, so that |score| < 4 means 6e-5 a coefficient whatever R is. Seeds are fixed: a test that
+finite sample in expectation, within the noise of that mean (``repeated.py``). Seeds are fixed: a test that
 passes keeps passing.
 
 Everything else about ``lime`` is as it comes, its zero-width-bin error included: it sends 0 to the model
@@ -33,14 +31,12 @@ from limes.designs.marginals import Marginal
 from limes.designs.weights import named_weights
 from limes.expectations.exact import ExactExpectation
 from limes.surrogates import Surrogate, least_squares, ridge
+from repeated import SHARP, TOO_FAR, assert_agree, scores
 
 lime_tabular = pytest.importorskip("lime.lime_tabular")
 
 SAMPLES = 50_000
 DEFAULT_SAMPLES = 5000
-TOO_FAR = 4.0
-# A comparison is worth making if the mean's standard error is below this part of the largest coefficient.
-SHARP = 0.02
 # lime adds 1e-11 to the standard deviation of every bin.
 LIME_STD_SLACK = 2e-11
 
@@ -137,19 +133,6 @@ def lime_runs(lime, case, row, *, runs, samples=SAMPLES, regressor=None):
             run[j] = value
         run[-1] = explanation.intercept[1]
     return found
-
-
-def scores(runs, expected):
-    """How far the mean of the runs lies from what is expected, in normal deviates, (d + 1,)."""
-    count = len(runs)
-    t = (runs.mean(axis=0) - expected) / (runs.std(axis=0, ddof=1) / np.sqrt(count))
-    return np.sign(t) * stats.norm.isf(stats.t.sf(np.abs(t), count - 1))
-
-
-def assert_agree(runs, expected):
-    error = runs.std(axis=0, ddof=1) / np.sqrt(len(runs))
-    assert error.max() < SHARP * np.abs(expected[:-1]).max()
-    assert np.abs(scores(runs, expected)).max() < TOO_FAR
 
 
 # -- limes, from the statistics that lime has learnt -----------------------------------------------

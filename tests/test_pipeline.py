@@ -15,7 +15,8 @@ from limes.designs.columns import binned, unbinned
 from limes.designs.weights import named_weights
 from limes.exceptions import NotReadableError
 from limes.expectations.controls import CONTROLS
-from limes.expectations.sampled import SampledExpectation, Sampling
+from limes.expectations.sampled import SampledExpectation
+from limes.expectations.sampling import Sampling
 from limes.models import forms
 from limes.pipeline import METHODS, Pipeline, expectation_of
 from limes.surrogates import least_squares, ridge
@@ -42,8 +43,11 @@ def family(kind="bins", bandwidth=1.2):
 
 def explained(rows, form=FORM, kind="bins", method="auto", penalty=None, designs=None):
     expectation = expectation_of(form, form.predict, method=method, sampling=SAMPLING)
-    pipeline = Pipeline(designs or family(kind), expectation, penalty=penalty)
-    return pipeline.explain(rows, form.predict(rows), progress=lambda total: nullcontext(lambda done: None))
+    chosen = designs or family(kind)
+    pipeline = Pipeline(chosen, expectation, penalty=penalty)
+    return pipeline.explain(
+        rows, chosen.cells(rows), form.predict(rows), progress=lambda total: nullcontext(lambda done: None)
+    )
 
 
 @pytest.mark.parametrize("kind", ["bins", "euclidean", "slopes"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import sleep
+
 import pytest
 
 from limes import _threads
@@ -15,10 +17,25 @@ def test_nested_calls_do_not_wait_for_each_other(monkeypatch):
     assert sorted(done) == [(i, j) for i in range(8) for j in range(3)]
 
 
-def test_the_first_error_is_raised():
+@pytest.mark.parametrize("workers", [1, 2, 5])
+def test_every_item_is_worked_on_once(monkeypatch, workers):
+    monkeypatch.setattr(_threads, "WORKERS", workers)
+    done = []
+    in_threads(done.append, range(1000))
+    assert sorted(done) == list(range(1000))
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_an_error_is_raised_and_ends_the_work(monkeypatch, workers):
+    monkeypatch.setattr(_threads, "WORKERS", workers)
+    done = []
+
     def work(i):
         if i == 3:
             raise ValueError("three")
+        sleep(0.001)
+        done.append(i)
 
     with pytest.raises(ValueError, match="three"):
-        in_threads(work, range(5))
+        in_threads(work, range(1000))
+    assert len(done) < 100

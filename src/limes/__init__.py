@@ -21,10 +21,13 @@ _HOME = {
     "TabularExplainer": "limes.explainers.tabular",
     "TextExplainer": "limes.explainers.text",
     "designs": "limes.designs",
+    "diagnose": "limes.diagnostics.diagnose",
     "evaluate": "limes.evaluate",
     "exceptions": "limes.exceptions",
     "limit": "limes.pipeline",
     "models": "limes.models",
+    "suggest_bandwidth": "limes.diagnostics.suggest",
+    "summary": "limes.diagnostics.summary",
     "theory": "limes.theory",
 }
 
@@ -32,6 +35,9 @@ __all__ = ["__version__", *sorted(_HOME)]
 
 if TYPE_CHECKING:
     from limes import designs, evaluate, exceptions, models, theory
+    from limes.diagnostics.diagnose import diagnose
+    from limes.diagnostics.suggest import suggest_bandwidth
+    from limes.diagnostics.summary import summary
     from limes.explainers.image import ImageExplainer
     from limes.explainers.literals import Literals
     from limes.explainers.maple import MapleExplainer

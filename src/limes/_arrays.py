@@ -17,6 +17,8 @@ Objects: TypeAlias = NDArray[Any]
 
 def distinct_rows(codes: Ints) -> tuple[Ints, Ints]:
     """Distinct rows of a matrix of small codes >= 0, and the place among them of each row."""
+    if len(codes) == 1:
+        return codes, np.zeros(1, dtype=np.int64)
     sizes = codes.max(axis=0, initial=0) + 1
     if np.log2(sizes.astype(np.float64)).sum() >= 62:
         rows, place = np.unique(codes, axis=0, return_inverse=True)

@@ -5,16 +5,15 @@ Everything that shows an explanation lives in `limes.show` and is imported when 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from limes.certificate import Certificate
 from limes.exceptions import InputError
-from limes.show.fields import stored
+from limes.show.fields import names_of, picked, stored
 from limes.show.selection import (
     UnknownNameError,
     is_count,
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
     from limes.show.plots import Plots
 
 __all__ = ["Explanation", "UnknownNameError"]
-
-_At: TypeAlias = NDArray[np.intp]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -74,6 +71,8 @@ class Explanation:
     provenance : mapping
         Facts that JSON can hold: bandwidth, weights, bins, law, version. ``"meaning"``, if there,
         replaces the sentence under tables and pictures that says what a coefficient is.
+    explainer : any
+        What made it, for ``limes.diagnose``; it is not written to JSON, and not pickled.
     certificates : n mappings, or none
         Of sparse explanations; see :class:`limes.certificate.Certificate`.
 
@@ -120,9 +119,10 @@ class Explanation:
     controls: tuple[str, ...] | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
     certificates: tuple[Mapping[str, Any], ...] = ()
+    explainer: Any = None
 
     def __post_init__(self) -> None:
-        for name, value in stored({f.name: getattr(self, f.name) for f in fields(self)}).items():
+        for name, value in stored(self._fields()).items():
             object.__setattr__(self, name, value)
 
     @property
@@ -205,41 +205,8 @@ class Explanation:
         rows = row_positions(row, len(self))
         columns = name_positions(feature, self.feature_names, "feature")
         outputs = name_positions(output, self.output_names, "output")
-        return self._picked(rows, columns, outputs, drops_axis=is_single(output))
-
-    def _picked(self, rows: _At, columns: _At, outputs: _At, *, drops_axis: bool) -> Self:
-        last: Any = int(outputs[0]) if drops_axis else outputs
-
-        def of_row(array: Any) -> Any:
-            if array is None:
-                return None
-            return array[rows] if self.values.ndim == 2 else array[rows][..., last]
-
-        def of_cell(array: Any) -> Any:
-            return None if array is None else of_row(array)[:, columns]
-
-        return replace(
-            self,
-            values=of_cell(self.values),
-            standard_errors=of_cell(self.standard_errors),
-            shares=of_cell(self.shares),
-            share_errors=of_cell(self.share_errors),
-            surrogate_errors=of_row(self.surrogate_errors),
-            fidelity_errors=of_row(self.fidelity_errors),
-            controls=None if self.controls is None else tuple(self.controls[i] for i in rows),
-            intercepts=of_row(self.intercepts),
-            predictions=of_row(self.predictions),
-            surrogate_predictions=of_row(self.surrogate_predictions),
-            fidelity=of_row(self.fidelity),
-            feature_names=tuple(self.feature_names[j] for j in columns),
-            output_names=tuple(self.output_names[k] for k in outputs),
-            conditions=tuple(tuple(self.conditions[i][j] for j in columns) for i in rows),
-            data=self.data[rows][:, columns],
-            calls=self.calls[rows],
-            row_converged=self.row_converged[rows],
-            row_warnings=tuple(self.row_warnings[i] for i in rows),
-            certificates=tuple(self.certificates[i] for i in rows) if self.certificates else (),
-        )
+        places = {"n": rows, "d": columns, "k": outputs}
+        return replace(self, **picked(self._fields(), places, drops_axis=is_single(output)))
 
     def top(self, k: int = 5) -> Self:
         """Return the k features with the largest mean absolute value, largest first.
@@ -253,6 +220,28 @@ class Explanation:
         # The sum orders as the mean does, and is defined without rows.
         sizes = np.abs(self.values).sum(axis=(0, *range(2, self.values.ndim)))
         return self[:, by_size(sizes)[:k]]
+
+    def mask(self, output: str | int | None = None, *, top: int = 5, sign: str = "+") -> Bools:
+        """Return which pixels of the image belong to the superpixels that matter most, (H, W).
+
+        Parameters
+        ----------
+        output : name or position
+            The output with the largest prediction, unless given.
+        top, sign : int, and "+", "-" or "both"
+            How many superpixels at most, and the sign of their coefficients.
+
+        Raises
+        ------
+        InputError
+            The explanation is not of an image, or ``top`` or ``sign`` are not known.
+        """
+        from limes.show.images import view
+        from limes.show.view import largest_output
+
+        named = largest_output(self, 0) if output is None else output
+        place = name_positions(named, self.output_names, "output")
+        return view(self, int(np.atleast_1d(place)[0])).mask(top, sign)
 
     def to_frame(self, backend: Backend = "pandas") -> Any:
         """Return a long data frame: one line a row, feature and output.
@@ -281,7 +270,7 @@ class Explanation:
         """
         from limes.show.jsons import loads
 
-        return cls(**loads(text_or_path, tuple(f.name for f in fields(cls))))
+        return cls(**loads(text_or_path, names_of(cls)))
 
     def to_html(self, path: str | Path | None = None) -> str:
         """Return a self-contained page, and write it to `path` if given."""
@@ -321,7 +310,10 @@ class Explanation:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Through the constructor: arrays that were merely unpickled would be writable.
-        return _rebuilt, (type(self), {f.name: getattr(self, f.name) for f in fields(self)})
+        return _rebuilt, (type(self), self._fields())
+
+    def _fields(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in names_of(type(self))}
 
 
 def _rebuilt(cls: type[Explanation], state: dict[str, Any]) -> Explanation:

@@ -21,7 +21,8 @@ from limes.expectations.choice import exact_expectation as exact_expectation  # 
 from limes.expectations.forest import ForestExpectation
 from limes.expectations.moments import Moments, Sampled, joined, stacked
 from limes.expectations.rows import sampled_rows
-from limes.expectations.sampled import SampledExpectation, Sampling
+from limes.expectations.sampled import SampledExpectation
+from limes.expectations.sampling import Sampling
 from limes.models.reductions import BlackBox, Form
 from limes.surrogates.least_squares import least_squares
 from limes.surrogates.ridge import ridge
@@ -156,8 +157,10 @@ class Pipeline:
         """Exact or sampled."""
         return self._expectation.method
 
-    def explain(self, rows: Floats, predictions: Floats, *, progress: Progress, workers: int = 1) -> Fitted:
-        """Surrogates at rows (n, d), given the model's predictions (n, ...) there.
+    def explain(
+        self, rows: Floats, cells: Ints, predictions: Floats, *, progress: Progress, workers: int = 1
+    ) -> Fitted:
+        """Surrogates at rows (n, d), given their cells (n, d) and the model's predictions (n, ...) there.
 
         Rows with the same cells have the same design under bin weights; exact moments are computed once for
         them. ``workers`` rows are sampled at the same time.
@@ -170,14 +173,14 @@ class Pipeline:
         if isinstance(self._expectation, SampledExpectation):
             return self._sampled(self._expectation, rows, predictions, progress, workers)
         if self._family.by_cell:
-            return self._by_cell(rows, predictions, progress)
+            return self._by_cell(rows, cells, predictions, progress)
         with progress(len(rows)) as done:
             found = [self._at(row, done) for row in rows]
         features, moments = stacked_features([d for d, _ in found]), stacked([m for _, m in found])
         return self._fitted(features, moments, predictions)
 
-    def _by_cell(self, rows: Floats, predictions: Floats, progress: Progress) -> Fitted:
-        patterns, place = distinct_rows(self._family.cells(rows))
+    def _by_cell(self, rows: Floats, cells: Ints, predictions: Floats, progress: Progress) -> Fitted:
+        patterns, place = distinct_rows(cells)
         features = self._family.features(patterns)
         expectation = self._expectation
         with progress(len(patterns)) as done:

@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from hashlib import blake2b
+from typing import Any
 
 import numpy as np
 
 from limes._arrays import Bools, Floats
+from limes._streams import fingerprint, streams
 from limes.designs.literals import Neighbourhood
-from limes.exceptions import InputError
 from limes.expectations.concentration import bernstein_bound, theorem_accuracy, theorem_samples
 from limes.expectations.precision import Precision, precision
 from limes.pipeline import Expectation
+from limes.surrogates.scaling import ROUNDING, Scale
 from limes.surrogates.solvers import SOLVERS
 from limes.surrogates.sparse import Population, Sample, SparseSolution
 
@@ -28,55 +29,8 @@ _BATCH = 4096
 _ROUNDS = 2
 # What the paper's sample size is told for
 _ACCURACY = 0.1
-# An answer at the end of the scale may pass it by so much
-_ROUNDING = 1e-9
 
 Ask = Callable[[Floats], Floats]
-
-
-@dataclass(frozen=True)
-class Scale:
-    """Answers from low to high become -1 to 1; one that was only seen, not given, may be left later."""
-
-    low: float
-    high: float
-    given: bool = True
-
-    @classmethod
-    def of(cls, *answers: Floats) -> Scale:
-        """No change for answers in [-1, 1], else the range that was seen."""
-        low = min(float(part.min()) for part in answers)
-        high = max(float(part.max()) for part in answers)
-        if low >= -1.0 and high <= 1.0:
-            return cls(-1.0, 1.0, given=False)
-        return cls(low, high, given=False) if low < high else cls(low - 1.0, low + 1.0, given=False)
-
-    @property
-    def middle(self) -> float:
-        """What becomes 0."""
-        return 0.5 * (self.low + self.high)
-
-    @property
-    def half(self) -> float:
-        """What becomes a step of 1."""
-        return 0.5 * (self.high - self.low)
-
-    def inward(self, answers: Floats) -> Floats:
-        """Scale answers.
-
-        Raises
-        ------
-        InputError
-            If one lies outside a scale that was given.
-        """
-        scaled = (answers - self.middle) / self.half
-        if self.given and np.abs(scaled).max() > 1.0 + _ROUNDING:
-            worst = float(answers[np.argmax(np.abs(scaled))])
-            raise InputError(
-                f"the model answers {worst:g}, outside scale=({self.low:g}, {self.high:g}): widen it, or use "
-                "scale='auto'"
-            )
-        return np.asarray(np.clip(scaled, -1.0, 1.0) if self.given else scaled)
 
 
 @dataclass(frozen=True)
@@ -98,7 +52,7 @@ class Plan:
     seen: Floats | None = None
     error: float | None = None
     certify: str = "precision"
-    search: tuple[tuple[str, float], ...] = ()
+    search: tuple[tuple[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +75,7 @@ class Judged:
     @property
     def leaves_scale(self) -> bool:
         """Whether rows of the precision error had answers beyond the range that the scale was made from."""
-        return self.reach > 1.0 + _ROUNDING
+        return self.reach > 1.0 + ROUNDING
 
     @property
     def vacuous(self) -> bool:
@@ -139,11 +93,11 @@ def explain_row(
     InputError
         If a number of literals cannot be had, or the model leaves the scale that was given.
     """
-    streams = np.random.SeedSequence([plan.seed, _fingerprint(row)]).spawn(3)
+    first, second, third = streams(plan.seed, fingerprint(row), 3)
     counted = _Counted(ask)
     seen, fresh = (
         _Drawn.of(near, counted, rows, np.random.default_rng(stream))
-        for rows, stream in zip((plan.samples, plan.fresh), streams[:2], strict=True)
+        for rows, stream in zip((plan.samples, plan.fresh), (first, second), strict=True)
     )
     target = float(counted(row[None, :])[0])
     known = (np.array([target]), seen.values, fresh.values)
@@ -155,7 +109,7 @@ def explain_row(
         # each size that is tried may go wrong: together they do no more often than one alone
         risk = (1.0 - plan.confidence) / (1 if plan.error is None else step * (step + 1))
         # the same fresh draws for every size
-        rng = np.random.default_rng(streams[2])
+        rng = np.random.default_rng(third)
         judged = _judged(task, solution, counted, scale, risk=risk, rng=rng, exact=given is not None)
         if plan.error is not None and judged.bounds[plan.certify] <= plan.error:
             break
@@ -312,9 +266,3 @@ def _standard_errors(seen: _Drawn, u: Floats, variance: float) -> Floats:
     influence = seen.errors(u)[:, None] * (signs - signs.mean(axis=1, keepdims=True)) / variance
     errors[support] = influence.std(axis=0) / np.sqrt(len(influence))
     return errors
-
-
-def _fingerprint(row: Floats) -> int:
-    """A number that depends on the row's values alone: not on its place in a batch."""
-    canonical = np.where(np.isnan(row), np.nan, row + 0.0)  # one NaN, one zero
-    return int.from_bytes(blake2b(canonical.tobytes(), digest_size=16).digest(), "little")

@@ -10,7 +10,8 @@ from limes.designs import ProductDesign, ProductFamily
 from limes.designs.columns import marginals_from_bins
 from limes.designs.weights import named_weights
 from limes.expectations.moments import Moments
-from limes.expectations.sampled import SampledExpectation, Sampling
+from limes.expectations.sampled import SampledExpectation
+from limes.expectations.sampling import Sampling
 from limes.surrogates import least_squares
 
 

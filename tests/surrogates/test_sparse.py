@@ -18,6 +18,7 @@ from limes.surrogates.hard_thresholding import hard_thresholding
 from limes.surrogates.on_support import boxed, summing_to
 from limes.surrogates.perspective import perspective_bound
 from limes.surrogates.projection import project, projection
+from limes.surrogates.search_nodes import Node
 from limes.surrogates.solvers import SOLVERS
 from limes.surrogates.sparse import Population, Sample
 
@@ -191,6 +192,48 @@ def test_a_search_that_runs_out_of_time_reports_an_honest_gap():
     assert longer.lower_bound >= short.lower_bound * (1 - oracle.EXACT)
     assert longer.objective <= short.objective * (1 + oracle.EXACT)
     assert short.seconds < 2.0
+
+
+def test_threads_prove_the_same_optimum():
+    for seed in range(20):
+        problem = sample(np.random.default_rng(seed), d=40, m=80, correlation=0.3)
+        alone, together = (branch_and_bound(problem, 5, threads=threads) for threads in (1, 3))
+        assert alone.proved
+        assert together.proved
+        assert together.objective == pytest.approx(alone.objective, rel=oracle.EXACT)
+
+
+def test_threads_end_with_the_time():
+    found = branch_and_bound(hard_instance(), 7, time_limit=0.5, threads=2)
+    assert not found.proved
+    assert 0.0 <= found.lower_bound < found.objective
+    assert found.seconds < 3.0
+
+
+def test_an_error_in_one_thread_ends_the_search(monkeypatch):
+    def broken(*_):
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(Node, "child", broken)
+    with pytest.raises(MemoryError, match="no room"):
+        branch_and_bound(hard_instance(), 7, time_limit=20.0, threads=2)
+
+
+def test_a_search_is_heard():
+    steps = []
+    found = branch_and_bound(hard_instance(), 5, time_limit=1.0, heard=lambda *step: steps.append(step))
+    seconds, lower, best = np.array(steps).T
+    assert len(steps) == found.nodes - 1
+    assert (np.diff(seconds) >= 0).all()
+    assert (np.diff(best) <= 0).all()
+    assert (lower <= best).all()
+    assert lower[-1] > 0.0
+
+
+@pytest.mark.parametrize("threads", [0, 1.5, True])
+def test_a_number_of_threads_that_cannot_be_is_refused(threads):
+    with pytest.raises(InputError, match="threads"):
+        branch_and_bound(hard_instance(), 3, threads=threads)
 
 
 def test_a_tolerance_is_kept():

@@ -2,7 +2,9 @@
 
 A column's inverse distribution function turns one number into the cell and the place inside it, so that d
 numbers make a row of the tilted law. A scrambled sequence is random, every row of it follows the law, and
-low-order effects of the model average out faster than with independent rows.
+low-order effects of the model average out faster than with independent rows. Some pairs of dimensions depend
+strongly on each other in the first few hundred points, however they are scrambled; every sequence therefore
+gives its dimensions to the columns in an order of its own.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ class SobolRows:
 
     def __init__(self, design: Drawn, streams: Sequence[np.random.SeedSequence]) -> None:
         self._design = design
-        make = _independent if design.size > _DIMENSIONS else _sobol
+        make = _Independent if design.size > _DIMENSIONS else _Sobol
         self._sequences = [make(design.size, np.random.default_rng(stream)) for stream in streams]
 
     def draw(self, rows: int) -> tuple[Floats, Floats]:
@@ -49,15 +51,15 @@ class SobolRows:
         return self._design.draw(np.clip(levels, 2.0**-54, 1.0 - 2.0**-53))
 
 
-class _Levels(Protocol):
-    def random(self, n: int) -> Floats: ...
+class _Sobol:
+    def __init__(self, d: int, rng: np.random.Generator) -> None:
+        from scipy.stats.qmc import Sobol
 
+        self._points = Sobol(d, scramble=True, rng=rng)
+        self._order = rng.permutation(d)
 
-def _sobol(d: int, rng: np.random.Generator) -> _Levels:
-    from scipy.stats.qmc import Sobol
-
-    found: _Levels = Sobol(d, scramble=True, rng=rng)
-    return found
+    def random(self, n: int) -> Floats:
+        return np.asarray(self._points.random(n)[:, self._order])
 
 
 class _Independent:
@@ -66,7 +68,3 @@ class _Independent:
 
     def random(self, n: int) -> Floats:
         return self._rng.random((n, self._d))
-
-
-def _independent(d: int, rng: np.random.Generator) -> _Levels:
-    return _Independent(d, rng)

@@ -64,17 +64,17 @@ def diagnose(
     >>> all(finding.advice for finding in diagnosis.findings)
     True
     """
-    maker = explainer if explainer is not None else getattr(explanation, "explainer", None)
+    maker = explainer if explainer is not None else explanation.explainer
     if not hasattr(maker, "scene"):
         raise InputError(
             "diagnose needs the explainer that made the explanation, a TabularExplainer or a TextExplainer: "
             "limes.diagnose(explanation, explainer)"
         )
     scene: Scene = maker.scene(explanation, output=output_of(explanation, output), calls=calls)
-    return diagnosis_of(scene)
+    return diagnosis_of(scene, explanation.method)
 
 
-def diagnosis_of(scene: Scene) -> Diagnosis:
+def diagnosis_of(scene: Scene, method: str) -> Diagnosis:
     """Ask every diagnostic that goes with the scene."""
     readings = {name: read(scene) for name, read in KINDS[type(scene)].items()}
     rows = tuple(
@@ -85,7 +85,7 @@ def diagnosis_of(scene: Scene) -> Diagnosis:
         )
         for i, facts in enumerate(scene.facts)
     )
-    return Diagnosis(rows, scene.expectation.method)
+    return Diagnosis(rows, method)
 
 
 def output_of(explanation: Explanation, output: str | int | None) -> Ints:

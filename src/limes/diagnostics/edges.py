@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from limes._arrays import Bools, Floats
+from limes._arrays import Bools, Floats, Ints
 from limes.designs.marginals import Bins, Marginal
 from limes.diagnostics.facts import Facts
 from limes.diagnostics.finding import SURE, Finding, Measure
@@ -92,89 +92,70 @@ class Edge:
 
 @dataclass(frozen=True, eq=False)
 class Crossings:
-    """What is needed to find the nearest edges of any rows, learnt from the background once.
+    """How far rows are from leaving their cells: learnt from the background once, for any rows.
 
     Attributes
     ----------
-    inner
-        Inner edges of each column; empty for columns that are not cut.
     below, above
-        The values a row crosses each edge from and to: the edge itself, or, on a grid, the nearest
-        background values to both sides.
+        (d, p) where a value in a cell of a column must get to, to be in the next cell: the edge itself, or,
+        on a grid, the nearest background value on the other side. Infinite where there is none.
     unit
         (d,) standard deviation of each column.
     """
 
-    inner: tuple[Floats, ...]
-    below: tuple[Floats, ...]
-    above: tuple[Floats, ...]
+    below: Floats
+    above: Floats
     unit: Floats
 
     @classmethod
     def of(cls, marginals: Sequence[Marginal], background: Floats, binned: Bools, unit: Floats) -> Crossings:
         """Learn edges, and on which grid the columns are recorded."""
-        found = [
-            _crossing(law, background[:, j]) if binned[j] else (np.empty(0),) * 3
-            for j, law in enumerate(marginals)
-        ]
-        inner, below, above = zip(*found, strict=True)
-        return cls(inner, below, above, unit)
+        widest = max(law.cells.count for law in marginals)
+        below, above = (np.full((len(marginals), widest), np.nan) for _ in range(2))
+        for j, law in enumerate(marginals):
+            if binned[j] and isinstance(law.cells, Bins):
+                down, up = _crossed(law.cells.edges[1:-1], background[:, j])
+                below[j, 1 : down.size + 1], above[j, : up.size] = down, up
+        return cls(below, above, unit)
 
-    def distances(self, rows: Floats) -> tuple[Floats, Floats]:
-        """Distance to the edge below and above each value, in units, both (n, d); infinite where none is."""
-        down, up = np.full(rows.shape, np.inf), np.full(rows.shape, np.inf)
-        for j, inner in enumerate(self.inner):
-            if inner.size == 0:
-                continue
-            x = rows[:, j]
-            cell = np.searchsorted(inner, x, side="left")
-            # a row above the edge gets to the other side at ``below``, one at or below it at ``above``
-            padded_below = np.concatenate([[-np.inf], self.below[j]])
-            padded_above = np.concatenate([self.above[j], [np.inf]])
-            down[:, j] = (x - padded_below[cell]) / self.unit[j]
-            up[:, j] = (padded_above[cell] - x) / self.unit[j]
-        return np.nan_to_num(down, nan=np.inf, posinf=np.inf), np.nan_to_num(up, nan=np.inf, posinf=np.inf)
+    def distances(self, rows: Floats, cells: Ints) -> tuple[Floats, Floats]:
+        """Distance to the edge below and above each value, in units, both (n, d); NaN where there is none."""
+        columns = np.arange(rows.shape[1])
+        below, above = self.below[columns, cells], self.above[columns, cells]
+        return (rows - below) / self.unit, (above - rows) / self.unit
 
 
-def _crossing(law: Marginal, x: Floats) -> tuple[Floats, Floats, Floats]:
-    if not isinstance(law.cells, Bins):
-        return np.empty(0), np.empty(0), np.empty(0)
-    inner = law.cells.edges[1:-1]
-    known = np.sort(x[~np.isnan(x)])
-    values, counts = np.unique(known, return_counts=True)
-    if inner.size == 0 or counts[counts > 1].sum() <= _TIED * known.size:
-        return inner, inner, inner
+def _crossed(inner: Floats, x: Floats) -> tuple[Floats, Floats]:
+    """Where values above and below each inner edge must get to, to cross it."""
+    values, counts = np.unique(x[~np.isnan(x)], return_counts=True)
+    if counts[counts > 1].sum() <= _TIED * counts.sum():
+        return inner, inner
     at = np.searchsorted(values, inner, side="right")
-    below = values[np.maximum(at - 1, 0)]
-    above = values[np.minimum(at, values.size - 1)]
-    return inner, below, above
+    return values[np.maximum(at - 1, 0)], values[np.minimum(at, values.size - 1)]
 
 
 def edges(scene: TableScene) -> list[Edge | None]:
     """The nearest edge of each row, None where no column is cut."""
     crossings = Crossings.of(scene.family.marginals, scene.background, scene.binned, scene.units)
-    down, up = crossings.distances(scene.rows)
+    down, up = (np.nan_to_num(a, nan=np.inf) for a in crossings.distances(scene.rows, scene.cells))
     nearest = np.minimum(down, up)
     return [
-        _edge(scene, i, j, crossings, down=bool(down[i, j] <= up[i, j]), distance=float(nearest[i, j]))
+        _edge(scene, i, j, step=-1 if down[i, j] <= up[i, j] else 1, distance=float(nearest[i, j]))
         if np.isfinite(nearest[i, j])
         else None
         for i, j in enumerate(nearest.argmin(axis=1).tolist())
     ]
 
 
-def _edge(scene: TableScene, i: int, j: int, crossings: Crossings, *, down: bool, distance: float) -> Edge:
-    cell = int(scene.cells[i, j])
-    other = cell - 1 if down else cell + 1
+def _edge(scene: TableScene, i: int, j: int, *, step: int, distance: float) -> Edge:
+    cell, cells = int(scene.cells[i, j]), scene.family.marginals[j].cells
+    assert isinstance(cells, Bins)  # noqa: S101 - only bins have edges
+    found = scene.source.moved(scene, i, [(j, cell + step)])
     return Edge(
         facts=scene.facts[i],
         column=j,
         distance=max(distance, 0.0),
-        value=float(crossings.inner[j][cell - 1 if down else cell]),
-        beyond=scene.texts[j][other],
-        coef=_row(scene.source.moved(scene, i, [(j, other)])),
+        value=float(cells.edges[cell if step < 0 else cell + 1]),
+        beyond=scene.texts[j][cell + step],
+        coef=Estimate(found.value[0], found.error[0]),
     )
-
-
-def _row(found: Estimate) -> Estimate:
-    return Estimate(found.value[0], found.error[0])

@@ -71,7 +71,9 @@ class Sample:
         return Estimate(mean, self.noise * np.sqrt((share**2) @ (self.f - mean) ** 2))
 
     def variance(self, weights: Floats) -> Estimate:
-        """Var_w f."""
+        """Var_w f; NaN where too few rows count."""
+        if 1 / (weights**2).sum() < _FEWEST * self.noise:
+            return Estimate(np.array(np.nan), np.array(np.inf))
         spread = (self.f - weights @ self.f) ** 2
         variance = weights @ spread
         return Estimate(variance, self.noise * np.sqrt((weights**2) @ (spread - variance) ** 2))

@@ -18,7 +18,7 @@ import numpy as np
 from limes._arrays import Floats, Ints
 from limes.diagnostics.facts import Facts
 from limes.diagnostics.sample import Estimate, Sample, kernel
-from limes.diagnostics.source import Source, source_of
+from limes.diagnostics.source import SPREAD, Source, source_of
 from limes.pipeline import Expectation
 
 
@@ -91,6 +91,12 @@ class Scene(ABC):
             return [Estimate(e.value[0], e.error[0]) for e in found]
         return [Estimate(facts.values, facts.errors) for facts in self.facts]
 
+    def paths(self) -> Sequence[Any]:
+        """The bandwidth path of each row."""
+        from limes.diagnostics.bandwidth import paths  # which is about scenes
+
+        return paths(self)
+
     @property
     def calls(self) -> int:
         """Rows of a sample."""
@@ -111,10 +117,17 @@ class Scene(ABC):
     @cached_property
     def samples(self) -> tuple[Sample, ...]:
         """A sample around each row."""
-        return tuple(self.states(i) or self._sample(i) for i in range(len(self)))
+        return tuple(self.states(i) or self._sample(i, self.source.spread) for i in range(len(self)))
 
-    def _sample(self, i: int) -> Sample:
-        bandwidths = [self.bandwidth * factor for factor in self.source.spread]
+    @cached_property
+    def wide_samples(self) -> tuple[Sample, ...]:
+        """A sample around each row that serves other bandwidths as well."""
+        if self.source.spread == SPREAD:
+            return self.samples
+        return tuple(self.states(i) or self._sample(i, SPREAD) for i in range(len(self)))
+
+    def _sample(self, i: int, spread: Sequence[float]) -> Sample:
+        bandwidths = [self.bandwidth * factor for factor in spread]
         designs = [self.designs(bandwidth)[i] for bandwidth in bandwidths]
         rng = self.rng(i, 0)
         drawn = [self.draw(design, -(-self.calls // len(designs)), rng) for design in designs]

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from limes.diagnostics.scene import Scene
     from limes.diagnostics.table_scene import TableScene
 
+# Bandwidths, as multiples of the explainer's, that make a sample serve all others; the first is its own
+SPREAD = (1.0, 0.25, 0.5, 4.0)
 # A column and one of its cells
 Place = tuple[int, int]
 # Rows of a sample that leave the box by one column each
@@ -115,7 +117,7 @@ class FromForm:
 class FromSample:
     """From a sample of the model, with standard errors."""
 
-    spread: tuple[float, ...] = (1.0, 0.25, 0.5, 4.0)
+    spread: tuple[float, ...] = SPREAD
     calls: int = 4096
 
     def __init__(self, expectation: Any) -> None:

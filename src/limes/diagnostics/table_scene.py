@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from limes._arrays import Bools, Floats, Ints
+from limes._arrays import Bools, Floats, Ints, Objects
 from limes.designs.coordinates import IndicatorCoordinate
 from limes.designs.marginals import Bins
 from limes.designs.product import ProductDesign, ProductFamily
@@ -33,7 +33,7 @@ class TableScene(Scene):
     numeric
         (d,) columns of numbers.
     texts
-        Of each column, its cells in words.
+        Of each column, its cells in words, (p,).
     units
         (d,) standard deviation of each number, 1 for categories.
     """
@@ -41,7 +41,7 @@ class TableScene(Scene):
     family: ProductFamily
     background: Floats
     numeric: Bools
-    texts: Sequence[Sequence[str]]
+    texts: Sequence[Objects]
     units: Floats
 
     def designs(self, bandwidth: float) -> list[ProductDesign]:

@@ -9,7 +9,8 @@ from threading import Event
 from limes._arrays import Floats
 from limes.exceptions import ModelError
 from limes.expectations.moments import Moments
-from limes.expectations.sampled import SampledDesign, SampledExpectation
+from limes.expectations.sampled import SampledExpectation
+from limes.expectations.sampling import SampledDesign
 
 # What may cut an explanation short without any fault of ours
 _CUT_SHORT = (ModelError, KeyboardInterrupt)

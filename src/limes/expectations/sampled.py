@@ -11,20 +11,20 @@ Errors come from the residuals, and from how the sequences differ (``residual.py
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from hashlib import blake2b
-from typing import Literal, Protocol
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
 from limes._arrays import Floats, Ints
-from limes.designs.features import Features
+from limes._streams import fingerprint, streams
 from limes.exceptions import InputError
-from limes.expectations.controls import CONTROLS, Control, Fitted
+from limes.expectations.controls import Fitted
 from limes.expectations.moments import Moments, Sampled
 from limes.expectations.residual import Fit
-from limes.models.calls import Calls, Retry
+from limes.expectations.sampling import SampledDesign, Sampling
+from limes.models.calls import Calls
 
 _SEQUENCES = 4
 # Rows of all sequences together: at the first look, and at the very least
@@ -32,79 +32,6 @@ _FIRST_LOOK = 256
 _SMALLEST = 64
 # A later, more laborious control must lower the residual variance by so much to be preferred.
 _WORTH = 0.95
-
-
-@dataclass(frozen=True)
-class Tolerance:
-    """The largest standard error that a coefficient may have.
-
-    ``size`` is in the output's units, or, if ``relative``, a share of the largest coefficient of its output.
-    """
-
-    size: float
-    relative: bool = False
-
-    def excess(self, coef: Floats, errors: Floats) -> float:
-        """Largest error in units of what is allowed; at most 1 where all are met."""
-        allowed = self.size * (
-            np.abs(coef).max(axis=0, initial=0.0) if self.relative else np.ones(coef.shape[1])
-        )
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = np.where(errors > 0, errors / allowed, 0.0)
-        return float(ratio.max(initial=0.0))
-
-
-@dataclass(frozen=True)
-class Sampling:
-    """How a black box may be asked.
-
-    Attributes
-    ----------
-    max_calls
-        Rows that the model may be asked for, per explained row.
-    tolerance
-        Stop as soon as it is met; None spends the budget.
-    seed
-        Same seed and same row, same result.
-    controls
-        Candidates by name, in the order of their labour; the first is kept unless a later one pays.
-    batch_size
-        Rows handed to the model at once.
-    retry
-        See :data:`limes.models.calls.Retry`.
-    """
-
-    max_calls: int
-    tolerance: Tolerance | None = None
-    seed: int = 0
-    controls: Mapping[str, Control] = field(default_factory=lambda: CONTROLS)
-    batch_size: int = 4096
-    retry: Retry | None = None
-
-
-class Rows(Protocol):
-    """Several independent sequences of rows of w."""
-
-    def draw(self, rows: int) -> tuple[Floats, Floats]:
-        """Take the next rows of every sequence: x and h, sequence by sequence."""
-        ...
-
-
-class SampledDesign(Features, Protocol):
-    """What the sampler needs of a design."""
-
-    @property
-    def size(self) -> int:
-        """Number of features d."""
-        ...
-
-    def sampler(self, streams: Sequence[np.random.SeedSequence]) -> Rows:
-        """Rows of w, all of the same weight, a sequence a stream."""
-        ...
-
-    def states(self, most: int) -> tuple[Floats, Floats, Floats] | None:
-        """All rows x and h there are, and their probabilities under w; None if more than ``most``."""
-        ...
 
 
 class SampledExpectation:
@@ -183,8 +110,7 @@ class SampledExpectation:
     ) -> Iterator[_Sample]:
         """Growing samples, each twice the one before; they end where an answer is missing."""
         sizes = self._sizes(design.size)
-        streams = np.random.SeedSequence([self._sampling.seed, key]).spawn(_SEQUENCES)
-        rows = design.sampler(streams)
+        rows = design.sampler(streams(self._sampling.seed, key, _SEQUENCES))
         parts: list[_Sample] = []
         for size, before in zip(sizes, [0, *sizes], strict=False):
             x, h = rows.draw(size - before)
@@ -295,12 +221,6 @@ def _enumerated(design: SampledDesign, x: Floats, h: Floats, probability: Floats
     exact = Moments.exact(mean.reshape(shape), gamma.reshape(design.size, *shape))
     variance = (probability @ spread**2).reshape(shape)
     return replace(exact, variance=variance, calls=np.array(len(calls)))
-
-
-def fingerprint(row: Floats) -> int:
-    """A number that depends on the row's values alone: not on its place in a batch."""
-    canonical = np.where(np.isnan(row), np.nan, row + 0.0)  # one NaN, one zero
-    return int.from_bytes(blake2b(canonical.tobytes(), digest_size=16).digest(), "little")
 
 
 def _share_left(control: Fitted, x: Floats, f: Floats) -> float:

@@ -87,7 +87,10 @@ class ImageModel:
         if self.labels is not None:
             check_labels(self.labels, whole.shape[1])
         names = self.labels or wanted.names(whole.shape[1:])
-        which = chosen(None if self.is_estimator else self.output, names, whole[0], self.top)
+        output = None if self.is_estimator else self.output
+        if output is None and len(names) <= self.top:
+            return replace(wanted, labels=names), names
+        which = chosen(output, names, whole[0], self.top)
         own = tuple(names[k] for k in np.atleast_1d(which))
         return replace(wanted, columns=which, labels=own), own
 

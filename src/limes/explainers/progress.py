@@ -15,6 +15,9 @@ def progress_of(*, shown: bool) -> Progress:
 
 @contextmanager
 def _bar(total: int) -> Iterator[Callable[[int], object]]:
+    if total == 1:
+        yield _unheard
+        return
     from tqdm.auto import tqdm
 
     with tqdm(total=total, desc="explaining", delay=1.0, unit_scale=True) as bar:
@@ -22,4 +25,8 @@ def _bar(total: int) -> Iterator[Callable[[int], object]]:
 
 
 def _nothing(total: int) -> nullcontext[Callable[[int], object]]:  # noqa: ARG001 - nobody is told
-    return nullcontext(lambda done: None)  # noqa: ARG005
+    return nullcontext(_unheard)
+
+
+def _unheard(done: int) -> None:
+    pass

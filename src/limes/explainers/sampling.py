@@ -7,7 +7,7 @@ from typing import Any
 
 from limes.exceptions import InputError
 from limes.expectations.controls import CONTROLS, Control
-from limes.expectations.sampled import Sampling, Tolerance
+from limes.expectations.sampling import Sampling, Tolerance
 from limes.explainers.options import check_choice, check_count, check_size, seed_of
 
 _AUTO = "auto"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from limes._arrays import Floats, Ints
+from limes._arrays import Floats, Ints, Objects
 from limes.designs.exchangeable import ExchangeableDesign
 from limes.designs.product import ProductFamily
 from limes.diagnostics.facts import facts_of
@@ -25,7 +25,7 @@ def table_scene(
     family: ProductFamily,
     subject: Subject,
     *,
-    texts: Sequence[Sequence[str]],
+    texts: Sequence[Objects],
     units: Floats,
     output: Ints,
     calls: int | None,
@@ -66,6 +66,7 @@ def subset_scene(
     predict: Callable[[Floats], Floats],
     make: Callable[[int, float], ExchangeableDesign],
     *,
+    outputs: Sequence[str],
     output: Ints,
     calls: int | None,
 ) -> SubsetScene:
@@ -74,7 +75,7 @@ def subset_scene(
     return SubsetScene(
         facts=facts_of(explanation, output),
         rows=np.ones((1, d)),
-        output=output,
+        output=_positions(explanation, output, outputs),
         predict=predict,
         expectation=expectation,
         bandwidth=float(explanation.provenance["bandwidth"]),

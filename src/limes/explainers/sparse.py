@@ -76,8 +76,8 @@ class SparseExplainer:
         For k="smallest": the bound, and of what, "precision" or "fidelity", in units of the scale.
     method
         For "projection": "exact", "sampled" or "auto".
-    tolerance, time_limit
-        Of "branch_and_bound": the gap to stop at, and seconds a row.
+    tolerance, time_limit, threads
+        Of "branch_and_bound": the gap to stop at, seconds a row, and how many threads search together.
     rng
         Seed. A row's result depends on seed and row only; None is a fixed seed.
 
@@ -124,6 +124,7 @@ class SparseExplainer:
         method: str = "auto",
         tolerance: float = 0.0,
         time_limit: float = 60.0,
+        threads: int = 1,
         rng: int | np.random.Generator | np.random.SeedSequence | None = None,
         **unknown: Never,
     ) -> None:
@@ -137,7 +138,7 @@ class SparseExplainer:
         wanted = resolve(model, output)
         self._ask = OneOutput(Asker(model, wanted, self._rows.decode), wanted)
         self._reason = self._read(model, wanted, solver, method)
-        search = {"tolerance": tolerance, "time_limit": time_limit}
+        search: dict[str, Any] = {"tolerance": tolerance, "time_limit": time_limit, "threads": threads}
         self._plan = Plan(
             solver=solver,
             sizes=(),

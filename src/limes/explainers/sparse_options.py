@@ -10,7 +10,7 @@ from limes._arrays import Floats
 from limes.exceptions import InputError
 from limes.explainers.options import check_count, check_size
 from limes.models.outputs import Asker, Output
-from limes.sparse_pipeline import Scale
+from limes.surrogates.scaling import Scale
 
 
 class OneOutput:

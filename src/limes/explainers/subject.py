@@ -12,7 +12,7 @@ from limes._arrays import Floats
 from limes.exceptions import InputError
 from limes.expectations.controls.control import Control
 from limes.expectations.controls.margin import margin
-from limes.expectations.sampled import Sampling
+from limes.expectations.sampling import Sampling
 from limes.explainers.sampling import controls_of
 from limes.explainers.table import Table
 from limes.models.asking import answer_of

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Never
 
@@ -10,18 +9,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from limes import __version__
-from limes._arrays import Floats, distinct_rows
+from limes._arrays import Floats, Ints, distinct_rows
 from limes.designs.bins import bin_edges
 from limes.designs.columns import LAWS, binned, categorical, unbinned
 from limes.designs.marginals import Marginal
 from limes.designs.product import ProductFamily
 from limes.designs.weights import named_weights
+from limes.diagnostics.table_scene import TableScene
 from limes.exceptions import InputError
-from limes.explainers.conditions import cell_texts, number_texts
+from limes.explainers.cautions import Cautions
+from limes.explainers.conditions import cell_texts
 from limes.explainers.doubts import doubts
 from limes.explainers.options import check_choice, check_count, check_size, refuse_unknown
 from limes.explainers.progress import progress_of
 from limes.explainers.sampling import sampling_of
+from limes.explainers.scenes import table_scene
 from limes.explainers.subject import Subject
 from limes.explainers.table import Table
 from limes.explainers.unfinished import cut_short
@@ -164,12 +166,7 @@ class TabularExplainer:
             slopes=slopes if slopes.any() else None,
             scales=self._scales(),
         )
-        self._cells = family.cells
-        self._fixed = tuple(
-            f"{column.name} does not vary in the background (it has one cell): its coefficient is 0"
-            for column, law, slope in zip(self._table.columns, self._marginals, slopes, strict=True)
-            if law.is_point or (law.cells.count == 1 and not slope)
-        )
+        self._family, self._cells = family, family.cells
         self._subject = Subject.of(
             model, output, self._table, method=method, sampling=sampling, control=control
         )
@@ -193,12 +190,6 @@ class TabularExplainer:
             "ridge": float(ridge),
             "seed": sampling.seed if self.method == "sampled" else None,
         }
-
-    @cached_property
-    def _range(self) -> Floats:
-        """Smallest and largest background value of each column, (2, d); a column may be all missing."""
-        known = np.ma.masked_invalid(self._table.matrix)
-        return np.stack([known.min(axis=0).filled(np.nan), known.max(axis=0).filled(np.nan)])
 
     @property
     def method(self) -> Method:
@@ -238,9 +229,11 @@ class TabularExplainer:
         rows = self._table.encode(X)
         starts = range(0, len(rows), _BATCH)
         predictions = np.concatenate([self._subject.predict(rows[i : i + _BATCH]) for i in starts])
+        cells = self._cells(rows)
         try:
             fitted = self._pipeline.explain(
                 rows,
+                cells,
                 predictions,
                 progress=progress_of(shown=progress),
                 workers=check_count("workers", workers),
@@ -248,11 +241,12 @@ class TabularExplainer:
         except Unfinished as stop:
             done = None
             if stop.fitted is not None:
-                done = self._explanation(rows[stop.rows], predictions[stop.rows], stop.fitted)
+                at = stop.rows
+                done = self._explanation(rows[at], cells[at], predictions[at], stop.fitted)
             raise cut_short(stop.__cause__, done, len(rows)) from stop.__cause__
-        return self._explanation(rows, predictions, fitted)
+        return self._explanation(rows, cells, predictions, fitted)
 
-    def _explanation(self, rows: Floats, predictions: Floats, fitted: Fitted) -> Explanation:
+    def _explanation(self, rows: Floats, cells: Ints, predictions: Floats, fitted: Fitted) -> Explanation:
         surrogate, sampled = fitted.surrogate, fitted.sampled
         doubtful = doubts(
             fitted, predictions, self._table.names, self._subject.outputs, max_calls=self._max_calls
@@ -270,16 +264,34 @@ class TabularExplainer:
             share_errors=None if sampled is None else sampled.share_errors,
             feature_names=self._table.names,
             output_names=self._subject.outputs,
-            conditions=self._conditions(rows),
+            conditions=self._conditions(cells),
             data=self._table.originals(rows),
             method=self.method,
             reason=self._subject.reason,
             calls=fitted.calls,
             controls=None if sampled is None else tuple(sampled.control.tolist()),
             row_converged=fitted.converged,
-            row_warnings=self._warnings(rows, doubtful),
+            row_warnings=self._cautions.of_rows(rows, cells, fitted, predictions, doubtful),
             provenance=self._provenance,
+            explainer=self,
         )
+
+    def scene(self, explanation: Explanation, *, output: Ints, calls: int | None) -> TableScene:
+        """What ``limes.diagnose`` and ``limes.suggest_bandwidth`` ask of explained rows."""
+        return table_scene(
+            explanation,
+            self._table,
+            self._family,
+            self._subject,
+            texts=self._texts,
+            units=self._scales(),
+            output=output,
+            calls=calls,
+        )
+
+    @cached_property
+    def _cautions(self) -> Cautions:
+        return Cautions.of(self._table, self._family, self._scales())
 
     def _learn(self, bins: Any, target: ArrayLike | None, law: str) -> tuple[Marginal, ...]:
         matrix, table = self._table.matrix, self._table
@@ -304,26 +316,9 @@ class TabularExplainer:
         scales = np.nanstd(self._table.matrix, axis=0)
         return np.where(self._table.numeric & (scales > 0), scales, 1.0)
 
-    def _conditions(self, rows: Floats) -> tuple[tuple[str, ...], ...]:
+    def _conditions(self, cells: Ints) -> tuple[tuple[str, ...], ...]:
         """Texts of the rows' cells; rows with the same cells share a tuple."""
-        patterns, place = distinct_rows(self._cells(rows))
-        columns = [texts[cells] for texts, cells in zip(self._texts, patterns.T, strict=True)]
+        patterns, place = distinct_rows(cells)
+        columns = [texts[column] for texts, column in zip(self._texts, patterns.T, strict=True)]
         texts = list(zip(*columns, strict=True))
         return tuple(texts[i] for i in place)
-
-    def _warnings(self, rows: Floats, doubtful: Mapping[int, tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
-        """Rows without a warning of their own share one tuple."""
-        low, high = self._range
-        outside = self._table.numeric & ((rows < low) | (rows > high))
-        found = [self._fixed] * len(rows)
-        for i in sorted({*np.flatnonzero(outside.any(axis=1)).tolist(), *doubtful}):
-            far = (self._outside(int(j), rows[i, j]) for j in np.flatnonzero(outside[i]))
-            found[i] = (*far, *doubtful.get(i, ()), *self._fixed)
-        return tuple(found)
-
-    def _outside(self, j: int, x: float) -> str:
-        value, low, high = number_texts([x, *self._range[:, j]])
-        return (
-            f"{self._table.names[j]} = {value} lies outside the background's range [{low}, {high}]; "
-            "it is explained as if it lay in the outermost bin"
-        )

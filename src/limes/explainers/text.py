@@ -8,14 +8,16 @@ from typing import Any, Never, overload
 import numpy as np
 
 from limes import __version__
-from limes._arrays import Floats
+from limes._arrays import Floats, Ints
 from limes.designs.exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.designs.weights import check_bandwidth
+from limes.diagnostics.subset_scene import SubsetScene
 from limes.exceptions import InputError, Interrupted, ModelError
 from limes.explainers.doubts import doubts
 from limes.explainers.options import check_choice, check_size, refuse_unknown
 from limes.explainers.progress import progress_of
 from limes.explainers.sampling import sampling_of
+from limes.explainers.scenes import subset_scene
 from limes.explainers.text_subject import CONTROLS, TextSubject
 from limes.explainers.tokens import conditions_of, document_of, spans_of, splitter
 from limes.explanation import Explanation
@@ -180,6 +182,21 @@ class TextExplainer:
             ) from None
         return found
 
+    def scene(self, explanation: Explanation, *, output: Ints, calls: int | None) -> SubsetScene:
+        """What ``limes.diagnose`` asks of an explained text."""
+        document = self._document(explanation.provenance.get("text", ""))
+        subject = TextSubject.of(self._model, self._wanted, document)
+        design = ExchangeableDesign.word_deletions(document.size, self._bandwidth)
+        return subset_scene(
+            explanation,
+            subject.expectation(design, method=self._method, sampling=self._sampling, control=self._control),
+            subject.predict,
+            ExchangeableDesign.word_deletions,
+            outputs=self._wanted.names(subject.predict(design.at_instance[None]).shape[1:]),
+            output=output,
+            calls=calls,
+        )
+
     def _document(self, text: Any, place: int | None = None) -> Document:
         try:
             return document_of(text, self._spans, bag=self._bag, mask=self._mask, key=self._key)
@@ -241,6 +258,7 @@ class TextExplainer:
                 "text": document.text,
                 "spans": dict(zip(conditions, spans_of(document), strict=True)),
             },
+            explainer=self,
         )
 
 

@@ -14,7 +14,8 @@ from limes.designs.exchangeable import ExchangeableDesign
 from limes.exceptions import InputError, NotReadableError, ReadMismatchError
 from limes.expectations.controls.control import Control, none
 from limes.expectations.controls.margin import margin
-from limes.expectations.sampled import SampledExpectation, Sampling
+from limes.expectations.sampled import SampledExpectation
+from limes.expectations.sampling import Sampling
 from limes.models.documents import Document, some_rows
 from limes.models.outputs import Asker, Output, resolve
 from limes.models.read import CannotRead, tolerance_of

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,14 +15,45 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    Places = NDArray[np.intp]
+
 _FLOATS = ("fiu", np.float64, "numbers")
 _KINDS: dict[str, tuple[str, type, str]] = {
     "calls": ("iu", np.int64, "whole numbers"),
     "row_converged": ("b", np.bool_, "truth values"),
 }
 _METHODS = ("exact", "sampled")
+# Axes of the fields that have rows (n), features (d) or outputs (k); arrays of one output have no axis k
+_ARRAYS: dict[str, str] = {
+    "values": "ndk",
+    "standard_errors": "ndk",
+    "intercepts": "nk",
+    "predictions": "nk",
+    "surrogate_predictions": "nk",
+    "fidelity": "nk",
+    "data": "nd",
+    "calls": "n",
+    "row_converged": "n",
+    "shares": "ndk",
+    "share_errors": "ndk",
+    "surrogate_errors": "nk",
+    "fidelity_errors": "nk",
+}
 # None where exact
 _OPTIONAL = ("shares", "share_errors", "surrogate_errors", "fidelity_errors")
+_TUPLES: dict[str, str] = {
+    "feature_names": "d",
+    "output_names": "k",
+    "conditions": "nd",
+    "row_warnings": "n",
+    "controls": "n",
+    "certificates": "n",
+}
+
+
+def names_of(kind: type) -> tuple[str, ...]:
+    """Names of the fields of an explanation that are data: what made it is not stored."""
+    return tuple(f.name for f in dataclasses.fields(kind) if f.name != "explainer")
 
 
 def stored(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -50,6 +82,27 @@ def stored(given: Mapping[str, Any]) -> dict[str, Any]:
     return {**arrays, **names, "provenance": facts, "certificates": certificates}
 
 
+def picked(given: Mapping[str, Any], places: Mapping[str, Places], *, drops_axis: bool) -> dict[str, Any]:
+    """Return the fields at these places of their axes; ``drops_axis`` leaves out axis k, of one output."""
+    several = given["values"].ndim == 3
+    found = {}
+    for name, axes in _ARRAYS.items():
+        array = given[name]
+        if array is not None:
+            for axis, letter in enumerate(axes if several else axes.replace("k", "")):
+                array = array.take(places[letter], axis=axis)
+            found[name] = array[..., 0] if several and drops_axis and "k" in axes else array
+    for name, axes in _TUPLES.items():
+        if given[name]:
+            found[name] = _entries_at(given[name], [places[letter] for letter in axes])
+    return found
+
+
+def _entries_at(entries: tuple[Any, ...], places: list[Places]) -> tuple[Any, ...]:
+    first, *rest = places
+    return tuple(_entries_at(entries[i], rest) if rest else entries[i] for i in first)
+
+
 def _certificates(given: Any, rows: int) -> tuple[Any, ...]:
     """One mapping of plain facts a row, or none at all."""
     if not len(given):
@@ -64,22 +117,8 @@ def _arrays(given: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
             f"values has shape {shape}; give (rows, features) for one output or "
             "(rows, features, outputs) for several"
         )
-    n, d, *k = shape
-    shapes = {
-        "values": shape,
-        "standard_errors": shape,
-        "intercepts": (n, *k),
-        "predictions": (n, *k),
-        "surrogate_predictions": (n, *k),
-        "fidelity": (n, *k),
-        "data": (n, d),
-        "calls": (n,),
-        "row_converged": (n,),
-        "shares": shape,
-        "share_errors": shape,
-        "surrogate_errors": (n, *k),
-        "fidelity_errors": (n, *k),
-    }
+    sizes = dict(zip("ndk", shape, strict=False))
+    shapes = {name: tuple(sizes[axis] for axis in axes if axis in sizes) for name, axes in _ARRAYS.items()}
     absent = {name for name in _OPTIONAL if given.get(name) is None}
     arrays = {name: _array(name, given[name]) for name in shapes if name not in absent}
     for name, array in arrays.items():

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from limes.exceptions import InputError
+from limes.show.fields import names_of
 from limes.show.plain import NOT_FINITE
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _HEAD = ("format", "version", "shape")
 def dumps(explanation: Explanation) -> str:
     """Return the explanation as JSON."""
     head = {"format": FORMAT, "version": VERSION, "shape": list(explanation.values.shape)}
-    body = {f.name: encoded(getattr(explanation, f.name)) for f in fields(explanation)}
+    body = {name: encoded(getattr(explanation, name)) for name in names_of(type(explanation))}
     return json.dumps({**head, **body}, allow_nan=False, separators=(",", ":"))
 
 

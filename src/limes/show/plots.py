@@ -9,6 +9,7 @@ import numpy as np
 
 from limes.exceptions import InputError
 from limes.show import image_plot, text_plot
+from limes.show.diagnosis.plots import draw_path
 from limes.show.selection import is_count, name_positions
 from limes.show.texts import pieces
 from limes.show.view import Line, OutputView, headline, largest_output, view_row
@@ -61,6 +62,29 @@ class Plots:
         _refuse_empty(one_row)
         picked = largest_output(one_row, 0) if output is None else output
         return _bar(one_row[..., picked], _axes(ax, max_features, one_row), max_features)
+
+    def bandwidth(
+        self,
+        row: int = 0,
+        output: str | int | None = None,
+        *,
+        ax: Axes | None = None,
+        max_features: int = 6,
+    ) -> Axes:
+        """Draw the coefficients of one row at other bandwidths; the explainer is asked for them.
+
+        Raises
+        ------
+        InputError
+            If the explanation comes from a file, or its explainer has no bandwidth.
+        """
+        one_row = self.explanation[row]
+        _refuse_empty(one_row)
+        if not hasattr(one_row.explainer, "scene"):
+            raise InputError("plot.bandwidth() needs the explainer: plot what it returned, not a file")
+        picked = largest_output(one_row, 0) if output is None else self._places(output)[0]
+        scene = one_row.explainer.scene(one_row, output=np.array([picked]), calls=None)
+        return draw_path(scene.paths()[0], ax, max_features)
 
     def text(self, output: str | int | None = None, *, ax: Axes | None = None) -> Axes:
         """Draw the text that is explained, its words coloured by their coefficients.

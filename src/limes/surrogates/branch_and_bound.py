@@ -9,122 +9,44 @@ free places are filled by trying all pairs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from heapq import heappop, heappush
-from itertools import count
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from threading import Condition, get_ident
 from time import perf_counter
-from types import ModuleType
+from typing import TypeAlias
 
 import numpy as np
 
-from limes._arrays import Floats, Ints
+from limes._arrays import Floats
 from limes.exceptions import InputError
+from limes.surrogates.frontier import Frontier
 from limes.surrogates.on_support import summing_to
 from limes.surrogates.perspective import perspective_bound
 from limes.surrogates.projection import project
-from limes.surrogates.sparse import Sample, SparseSolution, check_sparsity, solution
+from limes.surrogates.search_nodes import Node, Task, kernels
+from limes.surrogates.sparse import Sample, SparseSolution, check_sparsity, is_count, solution
 from limes.surrogates.swaps import improved
 
-# Objectives are compared up to this share of the mean of f²: sums of a few thousand terms are no more exact
-_ROUNDING = 1e-12
 # A literal that those swept in determine up to this share of its variance adds nothing to them
 _DEPENDENT = 1e-9
-# Adding a multiple of the squared constraint changes nothing where it holds, and keeps the matrix positive
-# where literals depend on each other; a small one leaves them nearly uncorrelated
-_LIFT = 1e-3
 # Looks for a better multiplier at the root, and at other nodes
 _ROOT_TRIES, _TRIES = 16, 6
 # A bound is worked out again when more than this share of the literals has gone since
 _STALE = 0.1
-# Matrices of open nodes: beyond 1 GB the search goes deep before it goes wide
-_MEMORY = 1 << 30
 
-
-@dataclass(frozen=True, eq=False)
-class _Task:
-    """F(u) = u'Hu - 2b·u + c over Σu = y, and when to stop."""
-
-    gram: Floats
-    moments: Floats
-    square: float
-    target: float
-    tolerance: float
-
-    @classmethod
-    def of(cls, problem: Sample, tolerance: float) -> _Task:
-        lift = _LIFT * float(np.diag(problem.gram).mean()) or 1.0
-        return cls(
-            gram=problem.gram + lift,
-            moments=problem.moments + lift * problem.target,
-            square=problem.square + lift * problem.target**2,
-            target=problem.target,
-            tolerance=tolerance,
-        )
-
-    def enough(self, best: float) -> float:
-        """What a bound has to reach for its node to be of no interest."""
-        return best * (1.0 - self.tolerance) - _ROUNDING * self.square
-
-    def value(self, support: Ints) -> tuple[float, float]:
-        """Objective on a support, and its multiplier η."""
-        part = self.gram[np.ix_(support, support)]
-        u, eta = summing_to(self.target, part, self.moments[support])
-        return float(u @ part @ u - 2.0 * (self.moments[support] @ u)) + self.square, eta
-
-
-@dataclass(frozen=True, eq=False)
-class _Node:
-    """Literals swept in, those still free (with their Schur complement), and a bound of all beneath."""
-
-    chosen: tuple[int, ...]
-    slots: int
-    free: Ints
-    gram: Floats
-    moments: Floats
-    ones: Floats
-    swept: Floats
-    eta: float
-    bound: float
-    floor: float = 0.0
-    shares: Floats | None = None
-
-    def picked(self, places: Ints) -> _Node:
-        """The node with these of its free literals alone, in this order."""
-        return replace(
-            self,
-            free=self.free[places],
-            gram=_kernels().picked(self.gram, places),
-            moments=self.moments[places],
-            ones=self.ones[places],
-            shares=None if self.shares is None else self.shares[places],
-        )
-
-    def child(self, place: int, bound: float) -> _Node:
-        """Take one free literal in, and leave those before it out."""
-        gram, moments, ones, swept = _kernels().swept_in(
-            self.gram, self.moments, self.ones, self.swept, place
-        )
-        return _Node(
-            chosen=(*self.chosen, int(self.free[place])),
-            slots=self.slots - 1,
-            free=self.free[place + 1 :],
-            gram=gram,
-            moments=moments,
-            ones=ones,
-            swept=swept,
-            eta=self.eta,
-            bound=bound,
-        )
-
-    def bound_from(self, place: int) -> float:
-        """Bound of all children from this place on; shares descend."""
-        assert self.shares is not None  # noqa: S101 - only tightened nodes have children
-        return max(self.bound, self.floor - float(self.shares[place : place + self.slots].sum()))
+# Is told seconds, lower bound and best objective as the search goes on
+Heard: TypeAlias = Callable[[float, float, float], object]
 
 
 def branch_and_bound(
-    problem: Sample, k: int, *, tolerance: float = 0.0, time_limit: float = 60.0
+    problem: Sample,
+    k: int,
+    *,
+    tolerance: float = 0.0,
+    time_limit: float = 60.0,
+    threads: int = 1,
+    heard: Heard | None = None,
 ) -> SparseSolution:
     """Minimise the sample's F(u) over Σu = y and at most k nonzero entries, with a certificate.
 
@@ -138,11 +60,16 @@ def branch_and_bound(
         Stop once the gap is no larger; 0 asks for the optimum itself.
     time_limit
         Seconds, > 0. The gap that is left then is reported.
+    threads
+        That search together, >= 1. The proved optimum is the same for any number; which of several equally
+        good explanations is found, and how many nodes it takes, is not.
+    heard
+        Called with seconds, lower bound and best objective at every node.
 
     Raises
     ------
     InputError
-        If k, the tolerance or the time limit are out of range.
+        If k, the tolerance, the time limit or the number of threads are out of range.
 
     Examples
     --------
@@ -157,78 +84,120 @@ def branch_and_bound(
     check_sparsity(k, problem.size)
     if not 0 <= tolerance < 1 or not time_limit > 0:
         raise InputError(f"tolerance must be in [0, 1) and time_limit > 0; got {tolerance} and {time_limit}")
-    search = _Search(_Task.of(problem, tolerance), problem.size, k)
-    lower, nodes = search.run(began + time_limit)
+    if not is_count(threads):
+        raise InputError(f"threads is a whole number >= 1; got {threads!r}")
+    search = _Search(Task.of(problem, tolerance), problem.size, k, heard)
+    lower = search.run(began, time_limit, threads)
     if lower < search.task.enough(search.best):
         lower = max(lower, perspective_bound(problem, k))
     u = np.zeros(problem.size)
     u[search.support], _ = summing_to(problem.target, *problem.on_support(search.support))
     closed = lower >= search.task.enough(search.best)
     bound = None if closed and tolerance == 0.0 else min(lower, search.best)
-    return solution(problem, u, began=began, lower_bound=bound, tolerance=tolerance, nodes=nodes)
+    return solution(problem, u, began=began, lower_bound=bound, tolerance=tolerance, nodes=search.nodes)
 
 
 class _Search:
-    """The incumbent, and the nodes that are still open."""
+    """The incumbent, and the nodes that are still open; threads take turns under ``_turn``."""
 
-    def __init__(self, task: _Task, size: int, k: int) -> None:
+    def __init__(self, task: Task, size: int, k: int, heard: Heard | None) -> None:
         self.task = task
         self.k = k
+        self.nodes = 1
         guess = np.flatnonzero(project(task.moments / np.diag(task.gram).mean(), task.target, k))
         guess = np.union1d(guess, np.setdiff1d(np.arange(size), guess)[: k - guess.size])
         self.support = improved(task.gram, task.moments, task.square, task.target, guess)
         self.best, self._eta = task.value(self.support)
-        self._open: list[tuple[float, int, int, _Node]] = []
-        self._ticket = count()
-        self._held = 0
+        self._open = Frontier()
+        # by thread: the bound of the child that it is making
+        self._busy: dict[int, float] = {}
+        self._turn = Condition()
+        self._heard = heard
 
-    def run(self, deadline: float) -> tuple[float, int]:
-        """Search until nothing is open or the time is up: lower bound and nodes."""
+    def run(self, began: float, time_limit: float, threads: int) -> float:
+        """Search until nothing is open or the time is up: the lower bound then."""
         task, d = self.task, self.task.moments.size
         if self.k == 1:
-            return self.best, 1  # exchanges have tried every single literal
-        root = _Node(
+            return self.best  # exchanges have tried every single literal
+        self._began, self._deadline = began, began + time_limit
+        root = Node(
             (), self.k, np.arange(d), task.gram, task.moments, np.ones(d), np.zeros(3), self._eta, -np.inf
         )
-        self._settle(root, _ROOT_TRIES)
-        nodes = 1
-        while self._open and self._lowest < task.enough(self.best):
-            if perf_counter() > deadline:
-                return max(0.0, self._lowest), nodes
-            nodes += 1
-            self._advance(*self._taken())
-        return task.enough(self.best), nodes
-
-    @property
-    def _lowest(self) -> float:
-        return min(entry[0] for entry in self._open) if self._held > _MEMORY else self._open[0][0]
-
-    def _taken(self) -> tuple[_Node, int]:
-        if self._held > _MEMORY:
-            entry = max(self._open, key=lambda e: (-e[3].slots, -e[0]))
-            self._open.remove(entry)
+        self._open_all(self._settled(root, _ROOT_TRIES))
+        if threads == 1:
+            self._work()
         else:
-            entry = heappop(self._open)
-        self._held -= entry[3].gram.nbytes
-        return entry[3], entry[2]
+            self._work_together(threads)
+        done = not self._open or self._open.lowest >= task.enough(self.best)
+        return task.enough(self.best) if done else max(0.0, self._open.lowest)
 
-    def _advance(self, node: _Node, place: int) -> None:
-        """Make one child, and put the rest of the node back."""
+    def _work_together(self, threads: int) -> None:
+        with ThreadPoolExecutor(threads) as pool:
+            workers = [pool.submit(self._work) for _ in range(threads)]
+            try:
+                for worker in workers:
+                    worker.result()
+            finally:
+                # an error, or Ctrl-C, ends the others too
+                self._deadline = -np.inf
+
+    def _work(self) -> None:
+        """Make children of the most promising nodes, one after the other."""
+        while (taken := self._taken()) is not None:
+            found: list[Node] = []
+            try:
+                found = self._children(*taken)
+            finally:
+                with self._turn:
+                    self._open_all(found)
+                    del self._busy[get_ident()]
+                    self._turn.notify_all()
+
+    def _taken(self) -> tuple[Node, int, float] | None:
+        """The next node, the place of its child, and that child's bound; None when there is no more to do."""
+        with self._turn:
+            while perf_counter() <= self._deadline:
+                if self._open and self._open.lowest < self.task.enough(self.best):
+                    return self._turned_to(*self._open.take())
+                if not self._busy:
+                    return None
+                self._turn.wait()
+        return None
+
+    def _turned_to(self, node: Node, place: int) -> tuple[Node, int, float]:
         bound = node.bound_from(place)
-        if place >= 2 and place > _STALE * node.free.size:
+        self._busy[get_ident()] = bound
+        self.nodes += 1
+        if self._heard is not None:
+            others = [self._open.lowest] if self._open else []
+            lower = max(0.0, min([*others, *self._busy.values()]))
+            self._heard(perf_counter() - self._began, lower, self.best)
+        if not self._is_stale(node, place):
+            self._put_back(node, place + 1)
+        return node, place, bound
+
+    @staticmethod
+    def _is_stale(node: Node, place: int) -> bool:
+        """Whether so many of its literals are gone that the node's bound should be worked out again."""
+        return place >= 2 and place > _STALE * node.free.size
+
+    def _children(self, node: Node, place: int, bound: float) -> list[Node]:
+        """One child, as it is to be opened; of a stale node all that is left of it."""
+        if self._is_stale(node, place):
             rest = replace(node.picked(np.arange(place, node.free.size)), bound=bound)
-            self._settle(rest, _TRIES)
-            return
-        self._settle(node.child(place, bound), _TRIES)
-        self._put_back(node, place + 1)
+            return list(self._settled(rest, _TRIES))
+        return list(self._settled(node.child(place, bound), _TRIES))
 
-    def _put_back(self, node: _Node, place: int) -> None:
+    def _open_all(self, nodes: Iterator[Node] | list[Node]) -> None:
+        for node in nodes:
+            self._put_back(node, 0)
+
+    def _put_back(self, node: Node, place: int) -> None:
         if place < node.free.size and node.bound_from(place) < self.task.enough(self.best):
-            self._held += node.gram.nbytes
-            heappush(self._open, (node.bound_from(place), next(self._ticket), place, node))
+            self._open.put(node, place, node.bound_from(place))
 
-    def _settle(self, node: _Node, tries: int) -> None:
-        """Close a node by enumeration or by its bound, or open it for branching."""
+    def _settled(self, node: Node, tries: int) -> Iterator[Node]:
+        """Close a node by enumeration or by its bound, or give it for branching."""
         own = np.diag(self.task.gram)[node.free]
         independent = np.diag(node.gram) > _DEPENDENT * own
         if not independent.all():
@@ -238,16 +207,15 @@ class _Search:
         elif node.slots == 2:
             self._try_pairs(node)
         else:
-            for tightened in self._tightened(node, tries):
-                self._put_back(tightened, 0)
+            yield from self._tightened(node, tries)
 
-    def _tightened(self, node: _Node, tries: int) -> Iterator[_Node]:
+    def _tightened(self, node: Node, tries: int) -> Iterator[Node]:
         """The node with its bound and with the literals that may still matter; nothing if none may."""
         task, before = self.task, np.inf
         while node.free.size > node.slots and node.free.size <= 0.85 * before:
             before = node.free.size
             enough = task.enough(self.best)
-            eta, floor, shares = _kernels().tighten(
+            eta, floor, shares = kernels().tighten(
                 node.gram, node.moments, node.ones, node.swept, node.slots, task.square, task.target,
                 node.eta, enough, tries,
             )  # fmt: skip
@@ -264,9 +232,9 @@ class _Search:
             return
         yield node
 
-    def _try_pairs(self, node: _Node) -> None:
+    def _try_pairs(self, node: Node) -> None:
         task = self.task
-        _, first, second = _kernels().best_pair(
+        _, first, second = kernels().best_pair(
             node.gram, node.moments, node.ones, node.swept, task.square, task.target, self.best
         )
         if first >= 0:
@@ -276,12 +244,6 @@ class _Search:
         """Keep a support if it is better than the best so far."""
         chosen = np.sort(support).astype(np.int64)
         value, _ = self.task.value(chosen)
-        if value < self.best:
-            self.best, self.support = value, chosen
-
-
-def _kernels() -> ModuleType:
-    """Compiled code is loaded, and numba with it, when a search begins."""
-    from limes.surrogates import pairwise
-
-    return pairwise
+        with self._turn:
+            if value < self.best:
+                self.best, self.support = value, chosen

@@ -34,6 +34,6 @@ class Solver:
 SOLVERS: Mapping[str, Solver] = {
     "projection": Solver(projection, Population),
     "hard_thresholding": Solver(hard_thresholding, Sample),
-    "branch_and_bound": Solver(branch_and_bound, Sample, ("tolerance", "time_limit")),
+    "branch_and_bound": Solver(branch_and_bound, Sample, ("tolerance", "time_limit", "threads")),
     "convex": Solver(convex, Sample),
 }

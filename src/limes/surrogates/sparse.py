@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from time import perf_counter
+from typing import TypeGuard
 
 import numpy as np
 
@@ -172,9 +173,14 @@ class Sample:
         return part.T @ part / len(part), part.T @ self.centred / len(part)
 
 
+def is_count(value: object) -> TypeGuard[int]:
+    """Tell whether a value is a whole number >= 1."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= 1)
+
+
 def check_sparsity(k: object, size: int) -> None:
     """Refuse a number of literals that cannot be had."""
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+    if not is_count(k):
         raise InputError(f"k is the number of literals of an explanation, a whole number >= 1; got {k!r}")
     if k > size:
         raise InputError(f"k={k} literals are asked for, but there are {size}; use k <= {size}")

@@ -15,7 +15,8 @@ from limes.expectations.controls import CONTROLS
 from limes.expectations.controls.margin import margin
 from limes.expectations.exact import ExactExpectation
 from limes.expectations.forest import ForestExpectation
-from limes.expectations.sampled import SampledExpectation, Sampling
+from limes.expectations.sampled import SampledExpectation
+from limes.expectations.sampling import Sampling
 from limes.models import forms
 from limes.surrogates import least_squares
 
@@ -164,8 +165,10 @@ def repeated(kind, make, d, calls, control, seeds):
 
 
 def check_error_bars(coef, errors, truth):
+    """A few seeds may fall short by chance: by two standard errors. 400 seeds may not."""
     inside = np.abs(coef - truth) <= 1.96 * errors
-    assert inside.mean() >= 0.93, inside.mean(axis=0)
+    chance = 0.0 if len(inside) >= 400 else 2.0 * inside.mean(axis=1).std(ddof=1) / np.sqrt(len(inside))
+    assert inside.mean() >= 0.93 - chance, inside.mean(axis=0)
     ratio = errors.mean(axis=0) / coef.std(axis=0, ddof=1)
     assert np.median(ratio) <= 2, ratio
 

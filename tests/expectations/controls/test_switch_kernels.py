@@ -29,9 +29,7 @@ def test_its_coefficients_are_exact():
     z = rows(200)
     control = switch_kernels(DESIGN, z, sigmoid(z))
     mean, beta = control.exact(DESIGN)
-    _, coef, expected = words.surrogate(
-        words.law("superpixels", D, 0.25), control.predict(words.subsets(D))
-    )
+    _, coef, expected = words.surrogate(words.law("superpixels", D, 0.25), control.predict(words.subsets(D)))
     assert error(beta, coef) < EXACT
     assert error(mean, expected) < EXACT
 
