@@ -27,8 +27,7 @@ def draw(runs: int) -> Drawn:  # noqa: ARG001 - the limits themselves
 
 
 _TEXT = """**Claim.** Of the indicator of a rectangle (red) explanations are small far from it, except where
-ξ is aligned with it along an axis: there a coefficient is as large as at the rectangle itself, where f is
-flat.
+ξ is aligned with it along an axis: there one coefficient stays large, though f is flat.
 
 **Here.** As claimed, by Proposition 6; arrows are (β₁, β₂) at the centre of each cell, p = 4, default ν,
 uniform training rows on [-10, 10]²; the longest is scaled to a cell. The proposition needs the rectangle

@@ -14,6 +14,7 @@ from scipy.special import ndtr
 import limes
 import oracle
 import strategies
+from limes.designs import ProductDesign
 from limes.models import forms
 from limes.theory import gaussian_bins, smooth_limit, switch_off_bandwidth
 from oracle import EXACT
@@ -85,6 +86,25 @@ def test_proposition_12_the_norm_of_the_inverse(seed, weights, bandwidth):
     assert norm <= 2 * np.sqrt(2) * d * case.p**2 * np.exp(power / bandwidth**2) / case.C
 
 
+@SEEDS
+def test_example_3_smooth_weights(seed):
+    """e_jb in closed form, for parameters of each bin; and C where bins are Gaussian quantiles (Eq. 24)."""
+    case = paper(seed, weights="euclidean")
+    nu = case.bandwidth
+    for j in range(case.d):
+        mu, sigma, q, xi = case.means[j], case.stds[j], case.edges[j], case.instance[j]
+        total = nu**2 + sigma**2
+        m, s = (nu**2 * mu + sigma**2 * xi) / total, nu * sigma / np.sqrt(total)
+        mass = ndtr((q[1:] - mu) / sigma) - ndtr((q[:-1] - mu) / sigma)
+        tilted = ndtr((q[1:] - m) / s) - ndtr((q[:-1] - m) / s)
+        close(case.e(j), tilted / mass * nu / np.sqrt(total) * np.exp(-((xi - mu) ** 2) / (2 * total)))
+    edges, means, stds = gaussian_bins([0.3, -1.0], 1.5)
+    design = ProductDesign.from_bins(edges, means, stds, [0.9, 0.2], nu, weights="euclidean")
+    total = nu**2 + 1.5**2
+    away = 0.6**2 + 1.2**2
+    close(np.exp(design.log_weight), nu**2 / total * np.exp(-away / (2 * total)))
+
+
 # -- any f ------------------------------------------------------------------------------------------------
 
 
@@ -117,8 +137,9 @@ def test_the_limit_of_a_wide_bandwidth(bandwidth):
     assert (error < 1e-7) == (bandwidth > 1)
 
 
-def test_proposition_9_features_that_the_model_does_not_use():
-    case = paper(1, d=3)
+@WEIGHTS
+def test_propositions_9_and_29_features_that_the_model_does_not_use(weights):
+    case = paper(1, d=3, weights=weights)
     form = forms.Multiplicative([np.sin, lambda x: 1 + 0 * x, np.cos])
     truth = case.truth(lambda x: np.sin(x[:, 0]) * np.cos(x[:, 2]))
     found = limes.limit(case.design(), form).coef
