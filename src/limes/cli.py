@@ -1,17 +1,19 @@
-"""The command line: ``limes explain MODEL DATA --row 3``, ``... --text "..."``, ``... --image photo.jpg``."""
+"""The command line: ``limes explain MODEL DATA --row 3`` (``--text``, ``--image``), ``limes diagnose``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from limes.cli_files import check_exists, features, load_model, read_table, read_text
 from limes.exceptions import InputError, LimesError
 
 if TYPE_CHECKING:
+    from limes.diagnostics.diagnosis import Diagnosis
     from limes.explanation import Explanation
 
 app = typer.Typer(
@@ -96,7 +98,7 @@ def explain(
     about_images = (labels, skip_labels, top, mean, scale, link, segments, fill)
     if image is None and about_images != (None, 0, 3, 0.0, 1.0, None, "quickshift", "mean"):
         raise InputError(
-            "--labels, --skip-labels, --top, --mean, --scale, --link, --segments and --fill are about images: "
+            "--labels, --skip-labels, --top, --mean, --scale, --link, --segments, --fill are about images: "
             "leave them out"
         )
     given: Any = _given(data, text, text_file, image)
@@ -111,7 +113,7 @@ def explain(
         explanation = _of_text(fitted, given, options)
     else:
         options |= {"bins": _bins(bins), "weights": weights}
-        explanation = _of_row(fitted, features(given, fitted, drop or []), row, options)
+        explanation = _of_rows(fitted, features(given, fitted, drop or []), [row], options)
     _show(explanation, html, json)
 
 
@@ -122,17 +124,21 @@ def _given(data: Path | None, text: str | None, text_file: Path | None, image: P
     if image is not None:
         from limes.explainers.image_files import read_image
 
-        _exists(image)
+        check_exists(image)
         return read_image(image)
     return text if text_file is None else read_text(text_file)
 
 
-def _of_row(fitted: Any, table: Any, row: int, options: Mapping[str, Any]) -> Explanation:
+def _of_rows(fitted: Any, table: Any, rows: list[int], options: Mapping[str, Any]) -> Explanation:
+    import narwhals as nw
+
     from limes.explainers.tabular import TabularExplainer
 
-    if row >= len(table):
-        raise InputError(f"--row {row}: the table has {len(table)} rows, counted from 0")
-    return TabularExplainer(fitted, table, **options)(table[row : row + 1])
+    beyond = [row for row in rows if not 0 <= row < len(table)]
+    if beyond:
+        raise InputError(f"--row {beyond[0]}: the table has {len(table)} rows, counted from 0")
+    frame: Any = nw.from_native(table, eager_only=True)
+    return TabularExplainer(fitted, table, **options)(frame[rows].to_native())
 
 
 def _of_text(fitted: Any, text: str, options: Mapping[str, Any]) -> Explanation:
@@ -157,6 +163,49 @@ def _of_image(fitted: Any, image: Any, mean: float, scale: float, options: Mappi
 
 
 @app.command()
+def diagnose(
+    model: Annotated[Path, typer.Argument(help="A fitted model, as for explain.")],
+    data: Annotated[
+        Path | None, typer.Argument(help="A table, .csv or .parquet: the background, and the rows.")
+    ] = None,
+    *,
+    text: Annotated[str | None, typer.Option(help="A text to diagnose, in place of a table.")] = None,
+    row: Annotated[list[int] | None, typer.Option(help="Which rows, from 0; may be repeated.")] = None,
+    output: Annotated[str | None, typer.Option(help="margin, probability, or a class label.")] = None,
+    drop: Annotated[
+        list[str] | None, typer.Option(help="A column that is no feature (the target); may be repeated.")
+    ] = None,
+    bins: Annotated[str, typer.Option(help="As for explain.")] = "quartile",
+    bandwidth: Annotated[float | None, typer.Option(help="As for explain.")] = None,
+    weights: Annotated[str, typer.Option(help="bins or euclidean.")] = "bins",
+    method: Annotated[str, typer.Option(help="auto, exact or sampled.")] = "auto",
+    seed: Annotated[int, typer.Option(help="Seed of the sampler.")] = 0,
+    html: Html = None,
+    json: Json = None,
+    trust: Annotated[
+        list[str] | None, typer.Option(help="A type that a .skops file may hold; may be repeated.")
+    ] = None,
+    trust_pickle: Annotated[
+        bool, typer.Option("--trust-pickle", help="Load a pickle. It can run any code: only your own files.")
+    ] = False,
+) -> None:
+    """Say when the explanation of a row, or of a text, should not be trusted."""
+    from limes.diagnostics.diagnose import diagnose as diagnosed
+
+    if (data is None) == (text is None):
+        raise InputError("give one thing to diagnose: a table, or --text")
+    fitted = load_model(model, trust=trust or [], trust_pickle=trust_pickle)
+    options: dict[str, Any] = {"output": output, "method": method, "rng": seed}
+    options |= {} if bandwidth is None else {"bandwidth": bandwidth}
+    if data is None:
+        explanation = _of_text(fitted, str(text), options)
+    else:
+        options |= {"bins": _bins(bins), "weights": weights}
+        explanation = _of_rows(fitted, features(read_table(data), fitted, drop or []), row or [0], options)
+    _show(diagnosed(explanation), html, json)
+
+
+@app.command()
 def demo(*, html: Html = Path("limes-demo.html"), json: Json = None) -> None:
     """Train a random forest on scikit-learn's diabetes data and explain one patient exactly."""
     from sklearn.datasets import load_diabetes
@@ -174,128 +223,17 @@ def demo(*, html: Html = Path("limes-demo.html"), json: Json = None) -> None:
     _show(TabularExplainer(model, patients)(patients[3:4]), html, json)
 
 
-def load_model(path: Path, *, trust: list[str], trust_pickle: bool) -> Any:
-    """Load a fitted model from a file without running code from it, unless told to.
-
-    Raises
-    ------
-    InputError
-        If the file is not there, its kind is not known, or it would need to be trusted.
-    """
-    _exists(path)
-    if path.suffix not in _LOADERS:
-        raise InputError(f"{path}: a model file ends in one of {sorted(_LOADERS)}")
-    return _LOADERS[path.suffix](path, trust, trust_pickle)
-
-
-def _load_skops(path: Path, trust: list[str], trust_pickle: bool) -> Any:  # noqa: ARG001
-    import skops.io
-
-    try:
-        unknown = [t for t in skops.io.get_untrusted_types(file=path) if t not in trust]
-    except Exception as error:
-        raise InputError(f"{path} is not a skops file: {error}") from error
-    if unknown:
-        options = " ".join(f"--trust {t}" for t in unknown)
-        raise InputError(f"{path} holds types that skops does not know: if you trust them, add {options}")
-    return skops.io.load(path, trusted=trust)
-
-
-def _load_pickle(path: Path, trust: list[str], trust_pickle: bool) -> Any:  # noqa: ARG001
-    if not trust_pickle:
-        raise InputError(
-            f"{path} is a pickle, and loading a pickle can run any code. If the file is your own, add "
-            "--trust-pickle; better, save the model with skops.io.dump(model, 'model.skops')"
-        )
-    import joblib
-
-    try:
-        return joblib.load(path)
-    except Exception as error:
-        raise InputError(f"{path} could not be loaded: {type(error).__name__}: {error}") from error
-
-
-def _load_onnx(path: Path, trust: list[str], trust_pickle: bool) -> Any:  # noqa: ARG001
-    from limes.explainers.image_files import session_of
-
-    return session_of(path)
-
-
-_LOADERS: Mapping[str, Callable[[Path, list[str], bool], Any]] = {
-    ".skops": _load_skops,
-    ".onnx": _load_onnx,
-    ".joblib": _load_pickle,
-    ".pkl": _load_pickle,
-    ".pickle": _load_pickle,
-}
-
-
-def read_table(path: Path) -> Any:
-    """Read a .csv or .parquet file with the dataframe library that is installed (a narwhals frame).
-
-    Raises
-    ------
-    InputError
-        If the file is not there or not readable, or no dataframe library is installed.
-    """
-    import narwhals as nw
-
-    _exists(path)
-    readers: Mapping[str, Callable[..., Any]] = {".csv": nw.read_csv, ".parquet": nw.read_parquet}
-    if path.suffix not in readers:
-        raise InputError(f"{path}: a table ends in one of {sorted(readers)}")
-    backend = next((name for name in ("pandas", "polars", "pyarrow") if find_spec(name)), None)
-    if backend is None:
-        raise InputError("reading a table needs a dataframe library: pip install pandas")
-    try:
-        return readers[path.suffix](str(path), backend=backend)
-    except Exception as error:
-        raise InputError(f"{path} could not be read with {backend}: {error}") from error
-
-
-def read_text(path: Path) -> str:
-    """Read a text in UTF-8.
-
-    Raises
-    ------
-    InputError
-        If the file is not there, or is no text in UTF-8.
-    """
-    _exists(path)
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is no text in UTF-8: {error}") from error
-
-
-def features(table: Any, model: Any, drop: list[str]) -> Any:
-    """The columns that are features: those the model names, else all but the dropped ones."""
-    missing = [name for name in drop if name not in table.columns]
-    if missing:
-        raise InputError(f"--drop {missing[0]}: no such column; there are {table.columns}")
-    wanted = list(getattr(model, "feature_names_in_", [c for c in table.columns if c not in drop]))
-    lost = [name for name in wanted if name not in table.columns]
-    if lost:
-        raise InputError(f"the model was fitted on columns that the table has not: {lost}")
-    return table.select(wanted).to_native()
-
-
-def _exists(path: Path) -> None:
-    if not path.is_file():
-        raise InputError(f"{path}: there is no such file")
-
-
 def _bins(text: str) -> str | int | None:
     if text == "none":
         return None
     return int(text) if text.isdecimal() else text
 
 
-def _show(explanation: Explanation, html: Path | None, json: Path | None) -> None:
+def _show(shown: Explanation | Diagnosis, html: Path | None, json: Path | None) -> None:
     import rich
 
-    rich.print(explanation)
-    for path, write in ((html, explanation.to_html), (json, explanation.to_json)):
+    rich.print(shown)
+    for path, write in ((html, shown.to_html), (json, shown.to_json)):
         if path is not None:
             write(path)
             typer.echo(f"written: {path}")

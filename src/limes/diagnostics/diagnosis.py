@@ -72,7 +72,7 @@ class Diagnosis:
     >>> explanation = limes.TabularExplainer(LinearRegression().fit(X, y), X)(X.iloc[:2])
     >>> diagnosis = limes.diagnose(explanation)
     >>> sorted({finding.kind for finding in diagnosis.findings})
-    ['cancellation', 'dependence', 'fidelity', 'local error']
+    ['cancellation', 'dependence']
     """
 
     rows: tuple[RowDiagnosis, ...]

@@ -1,0 +1,122 @@
+"""Files that the command line reads: models, tables, texts. Nothing in them is run unless told to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from limes.exceptions import InputError
+
+
+def load_model(path: Path, *, trust: list[str], trust_pickle: bool) -> Any:
+    """Load a fitted model from a file without running code from it, unless told to.
+
+    Raises
+    ------
+    InputError
+        If the file is not there, its kind is not known, or it would need to be trusted.
+    """
+    check_exists(path)
+    if path.suffix not in _LOADERS:
+        raise InputError(f"{path}: a model file ends in one of {sorted(_LOADERS)}")
+    return _LOADERS[path.suffix](path, trust, trust_pickle)
+
+
+def _load_skops(path: Path, trust: list[str], trust_pickle: bool) -> Any:  # noqa: ARG001
+    import skops.io
+
+    try:
+        unknown = [t for t in skops.io.get_untrusted_types(file=path) if t not in trust]
+    except Exception as error:
+        raise InputError(f"{path} is not a skops file: {error}") from error
+    if unknown:
+        options = " ".join(f"--trust {t}" for t in unknown)
+        raise InputError(f"{path} holds types that skops does not know: if you trust them, add {options}")
+    return skops.io.load(path, trusted=trust)
+
+
+def _load_pickle(path: Path, trust: list[str], trust_pickle: bool) -> Any:  # noqa: ARG001
+    if not trust_pickle:
+        raise InputError(
+            f"{path} is a pickle, and loading a pickle can run any code. If the file is your own, add "
+            "--trust-pickle; better, save the model with skops.io.dump(model, 'model.skops')"
+        )
+    import joblib
+
+    try:
+        return joblib.load(path)
+    except Exception as error:
+        raise InputError(f"{path} could not be loaded: {type(error).__name__}: {error}") from error
+
+
+def _load_onnx(path: Path, trust: list[str], trust_pickle: bool) -> Any:  # noqa: ARG001
+    from limes.explainers.image_files import session_of
+
+    return session_of(path)
+
+
+_LOADERS: Mapping[str, Callable[[Path, list[str], bool], Any]] = {
+    ".skops": _load_skops,
+    ".onnx": _load_onnx,
+    ".joblib": _load_pickle,
+    ".pkl": _load_pickle,
+    ".pickle": _load_pickle,
+}
+
+
+def read_table(path: Path) -> Any:
+    """Read a .csv or .parquet file with the dataframe library that is installed (a narwhals frame).
+
+    Raises
+    ------
+    InputError
+        If the file is not there or not readable, or no dataframe library is installed.
+    """
+    import narwhals as nw
+
+    check_exists(path)
+    readers: Mapping[str, Callable[..., Any]] = {".csv": nw.read_csv, ".parquet": nw.read_parquet}
+    if path.suffix not in readers:
+        raise InputError(f"{path}: a table ends in one of {sorted(readers)}")
+    backend = next((name for name in ("pandas", "polars", "pyarrow") if find_spec(name)), None)
+    if backend is None:
+        raise InputError("reading a table needs a dataframe library: pip install pandas")
+    try:
+        return readers[path.suffix](str(path), backend=backend)
+    except Exception as error:
+        raise InputError(f"{path} could not be read with {backend}: {error}") from error
+
+
+def read_text(path: Path) -> str:
+    """Read a text in UTF-8.
+
+    Raises
+    ------
+    InputError
+        If the file is not there, or is no text in UTF-8.
+    """
+    check_exists(path)
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is no text in UTF-8: {error}") from error
+
+
+def features(table: Any, model: Any, drop: list[str]) -> Any:
+    """The columns that are features: those the model names, else all but the dropped ones."""
+    missing = [name for name in drop if name not in table.columns]
+    if missing:
+        raise InputError(f"--drop {missing[0]}: no such column; there are {table.columns}")
+    wanted = list(getattr(model, "feature_names_in_", [c for c in table.columns if c not in drop]))
+    lost = [name for name in wanted if name not in table.columns]
+    if lost:
+        raise InputError(f"the model was fitted on columns that the table has not: {lost}")
+    return table.select(wanted).to_native()
+
+
+def check_exists(path: Path) -> None:
+    """Refuse a path without a file."""
+    if not path.is_file():
+        raise InputError(f"{path}: there is no such file")
