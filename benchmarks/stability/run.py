@@ -17,6 +17,7 @@ from benchmarks.pool import processes
 from benchmarks.progress import say
 from benchmarks.speed.cases import AbsentError
 from benchmarks.speed.run import machine
+from benchmarks.stability import texts
 
 SEEDS = 20
 ROWS = 3
@@ -30,27 +31,44 @@ MODELS = {
 }
 
 # Features of a run, and whether it says that their order is not certain
-Run = tuple[frozenset[int], bool]
+Run = tuple[frozenset[Any], bool]
 
 
 def measure(seeds: int = SEEDS, only: str = "") -> dict:
     """All cases, or those with ``only`` in their name."""
-    names = [name for name in MODELS if only.lower() in name.lower()]
+    names = [name for name in (*MODELS, texts.NAME) if only.lower() in name.lower()]
     with processes() as pool:
         found = []
-        for case in pool.map(_case, names, [seeds] * len(names)):
+        for case in pool.map(_measured, names, [seeds] * len(names)):
             found.append(case)
             say(case["case"])
     say("done\n")
     return {"machine": machine(), "seeds": seeds, "rows": ROWS, "cases": found}
 
 
-def _case(name: str, seeds: int) -> dict:
-    build, table = MODELS[name]
+def _measured(name: str, seeds: int) -> dict:
+    """A case, or why it is absent."""
     try:
-        case = build(name, table())
+        return _texts(seeds) if name == texts.NAME else _table(name, seeds)
     except AbsentError as reason:
         return {"case": name, "absent": str(reason)}
+
+
+def _texts(seeds: int) -> dict:
+    own, theirs, words = texts.runs(seeds)
+    return {
+        "case": texts.NAME,
+        "columns": words,
+        "exact": False,
+        "limes": _differing(own),
+        "limes, sampled": _differing(own),
+        "lime": _differing(theirs),
+    }
+
+
+def _table(name: str, seeds: int) -> dict:
+    build, table = MODELS[name]
+    case = build(name, table())
     own, exact = _limes(case, seeds, method="auto")
     sampled = own if not exact else _limes(case, seeds, method="sampled")[0]
     return {
