@@ -159,7 +159,8 @@ def _of_image(fitted: Any, image: Any, mean: float, scale: float, options: Mappi
             fg="yellow",
             err=True,
         )
-    return ImageExplainer(fitted, preprocess=preprocess, **options)(image)
+    explained: Explanation = ImageExplainer(fitted, preprocess=preprocess, **options)(image)
+    return explained
 
 
 @app.command()
@@ -202,7 +203,7 @@ def diagnose(
     else:
         options |= {"bins": _bins(bins), "weights": weights}
         explanation = _of_rows(fitted, features(read_table(data), fitted, drop or []), row or [0], options)
-    _show(diagnosed(explanation), html, json)
+    _show(diagnosed(explanation).numbered(row or [0]), html, json)
 
 
 @app.command()

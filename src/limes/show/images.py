@@ -26,6 +26,7 @@ SIGNS = ("+", "-", "both")
 _RAISES, _LOWERS = np.array([43, 123, 186.0]), np.array([224, 123, 33.0])
 _PAPER, _LINE = np.array([244, 245, 247.0]), np.array([255, 255, 255.0])
 _STRONGEST = 0.8  # of the colour of the largest coefficient
+_ROUNDING = 1e-9  # smaller shares of the largest coefficient are 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +74,8 @@ class ImageView:
             raise InputError(f"sign={sign!r} is not one of {list(SIGNS)}")
         values = np.nan_to_num(self.values)
         sizes = {"+": values, "-": -values, "both": np.abs(values)}[sign]
-        return np.asarray([j for j in by_size(sizes) if sizes[j] > 0][:k], dtype=np.int64)
+        least = _ROUNDING * np.abs(values).max(initial=0.0)
+        return np.asarray([j for j in by_size(sizes) if sizes[j] > least][:k], dtype=np.int64)
 
     def mask(self, k: int = 5, sign: str = "+") -> Bools:
         """(H, W), true in the superpixels of the k largest coefficients of a sign."""

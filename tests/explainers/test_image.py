@@ -1,0 +1,558 @@
+"""Images: exact against every perturbed image, what users may hand over, and bad input."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.svm import SVR
+
+import onnx_models as onnx
+import words
+from limes import Explanation, ImageExplainer, Preprocess
+from limes.exceptions import InputError, Interrupted, ModelError, NotReadableError, UnknownOptionError
+
+RNG = np.random.default_rng(0)
+IMAGE = RNG.integers(0, 256, (6, 8, 3)).astype(np.uint8)
+LABELS = np.repeat(np.repeat([[3, 7], [9, 20]], 3, axis=0), 4, axis=1)  # gaps, and no 0
+PHOTOS = RNG.integers(0, 256, (60, IMAGE.size)).astype(float)
+TARGET = PHOTOS[:, :40].mean(axis=1) - PHOTOS[:, 100] / 3
+
+
+def brightness(images):
+    """Of two opposite corners together: no sum over superpixels."""
+    pixels = images.reshape(len(images), *images.shape[1:3], -1).astype(float).mean(axis=3)
+    return pixels[:, 0, 0] * pixels[:, -1, -1] / 1000 + pixels.mean(axis=(1, 2))
+
+
+def filled(image, labels):
+    """Means of the segments, as the image's own numbers, the slow way."""
+    found = image.astype(float)
+    for label in np.unique(labels):
+        found[labels == label] = image[labels == label].mean(axis=0)
+    return np.rint(found).astype(image.dtype) if image.dtype.kind in "iu" else found.astype(image.dtype)
+
+
+def perturbed(image, labels, fill=None):
+    """Every subset of the superpixels, in the order of their labels."""
+    fill = filled(image, labels) if fill is None else fill
+    known = np.unique(labels)
+    found = []
+    for z in words.subsets(known.size):
+        one = fill.copy()
+        for label, kept in zip(known, z, strict=True):
+            one[labels == label] = image[labels == label] if kept else fill[labels == label]
+        found.append(one)
+    return np.stack(found)
+
+
+def assert_exact(explanation, answers, bandwidth=0.25):
+    d = explanation.values.shape[1]
+    intercept, coef, _ = words.surrogate(words.law("superpixels", d, bandwidth), answers)
+    scale = np.abs(coef).max()
+    assert scale > 1e-3
+    assert explanation.method == "exact"
+    np.testing.assert_allclose(explanation.values[0], coef, rtol=1e-9, atol=1e-9 * scale)
+    np.testing.assert_allclose(explanation.intercepts[0], intercept, rtol=1e-9, atol=1e-9 * scale)
+
+
+# -- exact ---------------------------------------------------------------------------------------------------
+
+READABLE = [
+    (Ridge().fit(PHOTOS, TARGET), None, "predict"),
+    (LogisticRegression().fit(PHOTOS / 255, TARGET > 60), "margin", "decision_function"),
+    (GradientBoostingRegressor(n_estimators=30, random_state=0).fit(PHOTOS, TARGET), None, "predict"),
+    (RandomForestClassifier(30, random_state=0).fit(PHOTOS, TARGET > 60), None, "predict_proba"),
+    (SVR(gamma=1e-6, C=10).fit(PHOTOS, TARGET), None, "predict"),
+]
+
+
+@pytest.mark.parametrize("fill", ["mean", "blur", 0])
+@pytest.mark.parametrize(("model", "output", "method"), READABLE, ids=lambda v: type(v).__name__)
+def test_models_on_pixels_are_read(model, output, method, fill):
+    explainer = ImageExplainer(model, segments=LABELS, fill=fill, output=output, max_calls=1)
+    explanation = explainer(IMAGE)
+    assert explanation.model_calls == 0
+    ground = {"mean": None, "blur": _blurred(IMAGE), 0: np.zeros_like(IMAGE)}[fill]
+    rows = perturbed(IMAGE, LABELS, ground).reshape(16, -1).astype(float)
+    assert_exact(explanation, getattr(model, method)(rows))
+
+
+def _blurred(image):
+    from scipy.ndimage import gaussian_filter
+
+    planes = [gaussian_filter(image[..., c].astype(float), 0.05 * 8, mode="nearest") for c in range(3)]
+    return np.rint(np.stack(planes, axis=-1)).astype(np.uint8)
+
+
+@pytest.mark.parametrize("bandwidth", [0.1, 0.25, np.inf])
+def test_black_boxes_of_few_superpixels_are_enumerated(bandwidth):
+    explanation = ImageExplainer(brightness, segments=LABELS, bandwidth=bandwidth)(IMAGE)
+    assert_exact(explanation, brightness(perturbed(IMAGE, LABELS)), bandwidth)
+    assert explanation.model_calls == 16
+    assert "every subset" in explanation.reason
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.uint16, np.float32, np.float64])
+@pytest.mark.parametrize("channels", [None, 1, 3, 4])
+def test_any_numbers_and_channels(kind, channels):
+    shape = (6, 8) if channels is None else (6, 8, channels)
+    image = RNG.integers(0, 256, shape).astype(kind)
+    seen = []
+
+    def model(images):
+        seen.append((images.dtype, images.shape[1:]))
+        return brightness(images)
+
+    explanation = ImageExplainer(model, segments=LABELS)(image)
+    assert set(seen) == {(np.dtype(kind), shape)}
+    rtol = 1e-9 if kind != np.float32 else 1e-6
+    _, coef, _ = words.surrogate(words.law("superpixels", 4, 0.25), brightness(perturbed(image, LABELS)))
+    np.testing.assert_allclose(explanation.values[0], coef, rtol=rtol, atol=rtol * np.abs(coef).max())
+    assert explanation.plot.image().images[0].get_array().shape == (6, 8, 3)
+
+
+@pytest.mark.parametrize("scale", [1.0, 255.0])
+def test_floats_up_to_1_and_up_to_255_look_the_same(scale):
+    image = IMAGE / 255.0 * scale
+    explanation = ImageExplainer(brightness, segments="grid", segment_options={"rows": 2, "columns": 2})(
+        image
+    )
+    from limes.show.images import view
+
+    assert np.abs(view(explanation, 0).image.astype(int) - IMAGE).max() <= 1
+
+
+# -- superpixels ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.arange(1, 5).reshape(2, 2),
+        np.array([[-5, 1000], [7, 7]]),
+        np.array([[0.0, 1.0], [1.0, 2.0]]),
+        np.array([[[0], [1]], [[1], [1]]]),
+    ],
+    ids=["from 1", "gaps", "floats", "an axis more"],
+)
+def test_any_labels_will_do(labels):
+    flat = labels.reshape(2, 2)
+    image = np.array([[10.0, 200.0], [90.0, 30.0]])
+    explanation = ImageExplainer(brightness, segments=labels, fill=5.0)(image)
+    assert explanation.values.shape[1] == np.unique(flat).size
+    assert_exact(explanation, brightness(perturbed(image, flat, np.full((2, 2), 5.0))))
+
+
+def test_superpixels_of_one_pixel_show_their_fill():
+    """Their mean is the pixel itself: nothing changes, and nothing is said of them."""
+    image = RNG.random((2, 3))
+    pixels = np.arange(6).reshape(2, 3)
+    np.testing.assert_allclose(ImageExplainer(brightness, segments=pixels)(image).values, 0, atol=1e-12)
+    assert ImageExplainer(brightness, segments=pixels, fill=0)(image).values[0].min() > 0
+
+
+def test_one_superpixel_is_explained_with_a_warning():
+    explanation = ImageExplainer(brightness, segments=np.zeros((6, 8)), fill=0)(IMAGE)
+    np.testing.assert_allclose(
+        explanation.values[0, 0], brightness(IMAGE[None]) - brightness(0 * IMAGE[None])
+    )
+    assert any("one superpixel" in warning for warning in explanation.warnings)
+    assert ImageExplainer(brightness, segments="grid")(np.array([[7.0]])).values.shape == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("quickshift", {"kernel_size": 2}),
+        ("slic", {"n_segments": 12}),
+        ("felzenszwalb", {"scale": 50, "min_size": 20}),
+        ("watershed", {"markers": 12}),
+        ("grid", {"rows": 3, "columns": 4}),
+    ],
+)
+@pytest.mark.parametrize("grey", [False, True])
+def test_segmentations_by_name(name, options, grey):
+    if name != "grid":
+        pytest.importorskip("skimage", reason="pip install scikit-image")
+    rows, columns = np.indices((40, 40))
+    blocks = 60 * (rows // 20 + 2 * (columns // 20))
+    image = np.stack([blocks, 6 * columns, 2 * rows], axis=-1).astype(np.uint8)
+    image = image[..., 0] if grey else image
+    explainer = ImageExplainer(brightness, segments=name, segment_options=options, max_calls=600)
+    first, again = explainer(image), explainer(image)
+    assert 2 <= first.values.shape[1] <= 64
+    assert np.array_equal(first.values, again.values)
+    if name == "grid":
+        assert first.values.shape[1] == 12
+
+
+def test_a_callable_gives_segments():
+    explanation = ImageExplainer(brightness, segments=lambda image: image[..., 0] > 128)(IMAGE)
+    assert explanation.values.shape == (1, 2)
+
+
+# -- fills ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fill", "expected"),
+    [
+        (7, np.full_like(IMAGE, 7)),
+        ((1, 2, 3), np.broadcast_to(np.array([1, 2, 3], np.uint8), IMAGE.shape).copy()),
+        (IMAGE[::-1], IMAGE[::-1].copy()),
+        (lambda image, labels: image // 2, IMAGE // 2),
+    ],
+    ids=["number", "colour", "image", "callable"],
+)
+def test_fills_that_are_given(fill, expected):
+    explanation = ImageExplainer(brightness, segments=LABELS, fill=fill)(IMAGE)
+    assert_exact(explanation, brightness(perturbed(IMAGE, LABELS, expected)))
+
+
+def test_means_are_rounded_not_cut_off():
+    image = np.array([[0, 1, 1]], dtype=np.uint8)
+    seen = []
+    ImageExplainer(
+        lambda images: seen.append(images.copy()) or brightness(images), segments=np.zeros((1, 3))
+    )(image)
+    assert any((one == 1).all() for batch in seen for one in batch)
+
+
+def test_inpainting_goes_on_from_the_surroundings():
+    """A plane is harmonic: each superpixel is filled with what it showed, whatever its shape."""
+    from limes.explainers.fills import filled as fill_of
+    from limes.explainers.fills import filler
+
+    rows, columns = np.indices((12, 15))
+    plane = np.stack([2.0 * rows + 3.0 * columns, 40.0 - rows, 7.0 + 0 * rows], axis=-1)
+    labels = np.where((rows > 3) & (rows < 8) & (columns > 4) & (columns < 11), 1, 0)
+    inside = fill_of(filler("inpaint"), plane, labels)[labels == 1]
+    np.testing.assert_allclose(inside, plane[labels == 1], atol=1e-9)
+    whole = fill_of(filler("inpaint"), plane, np.zeros((12, 15), dtype=int))
+    np.testing.assert_allclose(whole, np.broadcast_to(plane.mean(axis=(0, 1)), plane.shape))
+
+
+# -- answers -------------------------------------------------------------------------------------------------
+
+
+def classes(images):
+    level = images.reshape(len(images), -1).astype(float).mean(axis=1) / 255
+    corner = images[:, 0, 0].reshape(len(images), -1).astype(float).mean(axis=1) / 255
+    return np.stack([level, 2 * corner, 3 * level * corner, -level], axis=1)
+
+
+def test_the_largest_answers_from_one_set_of_calls():
+    asked = []
+    explainer = ImageExplainer(
+        lambda images: asked.append(len(images)) or classes(images),
+        segments=LABELS,
+        top=2,
+        labels=["dog", "cat", "bird", "fish"],
+    )
+    explanation = explainer(IMAGE)
+    order = np.argsort(-classes(IMAGE[None])[0])[:2]
+    assert explanation.output_names == tuple(np.array(["dog", "cat", "bird", "fish"])[order])
+    np.testing.assert_allclose(explanation.predictions[0], classes(IMAGE[None])[0, order])
+    assert sum(asked) <= 16 + 2  # and the image itself, before
+    whole = ImageExplainer(classes, segments=LABELS, output=[0, 1, 2, 3])(IMAGE)
+    np.testing.assert_allclose(explanation.values, whole.values[..., order])
+
+
+@pytest.mark.parametrize(
+    ("output", "shape"), [("bird", (1, 4)), (2, (1, 4)), (["bird"], (1, 4, 1)), ([2, "dog"], (1, 4, 2))]
+)
+def test_answers_by_name_and_place(output, shape):
+    explainer = ImageExplainer(classes, segments=LABELS, output=output, labels=["dog", "cat", "bird", "fish"])
+    explanation = explainer(IMAGE)
+    assert explanation.values.shape == shape
+    assert explanation.output_names[0] == "bird"
+
+
+def test_softmax_and_sigmoid_of_logits():
+    logits = classes(perturbed(IMAGE, LABELS, np.zeros_like(IMAGE)))
+    powers = np.exp(logits)
+    explanation = ImageExplainer(classes, segments=LABELS, fill=0, link="softmax", output=1)(IMAGE)
+    assert_exact(explanation, powers[:, 1] / powers.sum(axis=1))
+    explanation = ImageExplainer(classes, segments=LABELS, fill=0, link="sigmoid", output=3)(IMAGE)
+    assert_exact(explanation, 1 / (1 + np.exp(-logits[:, 3])))
+
+
+def test_classes_of_estimators_by_name_and_names_that_occur_twice(tmp_path):
+    model = RandomForestClassifier(10, random_state=0).fit(PHOTOS, np.where(TARGET > 60, "light", "dark"))
+    explanation = ImageExplainer(model, segments=LABELS, output="light")(IMAGE)
+    assert explanation.output_names == ("light",)
+    (tmp_path / "labels.txt").write_text("crane\ndog\ncrane\nfish\n")
+    found = ImageExplainer(classes, segments=LABELS, labels=tmp_path / "labels.txt", top=4)(IMAGE)
+    assert set(found.output_names) == {"crane (0)", "dog", "crane (2)", "fish"}
+
+
+# -- sampled -------------------------------------------------------------------------------------------------
+
+FINE = np.arange(48).reshape(6, 8) // 2
+SAMPLED = {"segments": FINE, "fill": 0, "max_calls": 400}
+
+
+def bumps(images):
+    """Bumps of a few superpixels together."""
+    level = images.reshape(len(images), 24, -1).astype(float).mean(axis=2) / 255
+    return 1 / (
+        1 + np.exp(-(6 * level[:, 3] * level[:, 11] + 4 * level[:, 17] - 3 + 0.2 * level.sum(axis=1) - 1))
+    )
+
+
+def test_error_bars_stopping_and_batches():
+    explanation = ImageExplainer(bumps, **SAMPLED)(IMAGE)
+    assert explanation.method == "sampled"
+    assert explanation.controls == ("kernel",)
+    assert explanation.standard_errors.min() > 0
+    truth = ImageExplainer(bumps, **{**SAMPLED, "max_calls": 2**14}, control="none", rng=9)(IMAGE)
+    spread = np.hypot(explanation.standard_errors, truth.standard_errors)
+    assert np.mean(np.abs(explanation.values - truth.values) <= 1.96 * spread) >= 0.8
+    for size in (1, 33):
+        again = ImageExplainer(bumps, **SAMPLED, batch_size=size)(IMAGE)
+        np.testing.assert_allclose(again.values, explanation.values, rtol=1e-9, atol=1e-12)
+    early = ImageExplainer(bumps, **{**SAMPLED, "max_calls": 4096}, tolerance="25%")(IMAGE)
+    assert early.converged
+    assert early.model_calls < 4096
+
+
+def test_the_model_is_never_given_more_than_a_batch():
+    sizes = []
+    ImageExplainer(lambda images: sizes.append(len(images)) or bumps(images), **SAMPLED, batch_size=17)(IMAGE)
+    assert max(sizes) == 17
+
+
+def test_same_seed_same_numbers_alone_or_among_others():
+    others = [IMAGE[::-1].copy(), IMAGE]
+    alone = ImageExplainer(bumps, **SAMPLED, rng=3)(IMAGE)
+    among = ImageExplainer(bumps, **SAMPLED, rng=3)(others)
+    assert np.array_equal(alone.values, among[1].values)
+    assert not np.array_equal(alone.values, ImageExplainer(bumps, **SAMPLED, rng=4)(IMAGE).values)
+    stacked = ImageExplainer(bumps, **SAMPLED, rng=3)(np.stack(others))
+    assert np.array_equal(stacked[0].values, among[0].values)
+
+
+def test_the_margin_behind_probabilities_helps():
+    model = LogisticRegression().fit(PHOTOS / 255, TARGET > 60)
+    explanation = ImageExplainer(model, segments=FINE, output=[True], control="margin", max_calls=400)(
+        IMAGE / 255.0
+    )
+    assert explanation.controls == ("margin",)
+    with pytest.raises(InputError, match="needs a model with a margin"):
+        ImageExplainer(bumps, **SAMPLED, control="margin")(IMAGE)
+
+
+def test_a_failing_model_keeps_its_answers():
+    asked = []
+
+    def model(images):
+        asked.append(images)
+        if len(asked) == 5:
+            raise ConnectionError("the service did not answer")
+        return bumps(images)
+
+    explainer = ImageExplainer(model, **SAMPLED, batch_size=50)
+    with pytest.raises(ModelError, match="ConnectionError") as failure:
+        explainer([IMAGE[::-1].copy(), IMAGE])
+    assert failure.value.partial == []
+    assert failure.value.batch.shape[1:] == IMAGE.shape
+    asked[:] = [None] * 5
+    explainer(IMAGE[::-1].copy())
+    assert len(asked) - 5 < 2 + 8
+
+
+def test_an_interrupt_hands_over_what_is_done():
+    asked = []
+
+    def model(images):
+        asked.append(len(images))
+        if len(asked) > 12:
+            raise KeyboardInterrupt
+        return bumps(images)
+
+    with pytest.raises(Interrupted, match="1 of 2 images") as stop:
+        ImageExplainer(model, **SAMPLED)([IMAGE, IMAGE[::-1].copy()], progress=False)
+    assert len(stop.value.partial) == 1
+
+
+# -- networks ------------------------------------------------------------------------------------------------
+
+
+def test_an_onnx_session_is_given_what_it_wants():
+    pytest.importorskip("onnxruntime", reason="pip install onnxruntime")
+    weights = RNG.normal(size=(IMAGE.size, 2)) / 100
+    for batch in ("n", 1, 5):
+        session = onnx.session(onnx.linear(weights, (batch, 3, 6, 8)))
+        explainer = ImageExplainer(
+            session, segments=LABELS, preprocess=Preprocess(mean=(1, 2, 3), scale=10, order="bgr"), top=2
+        )
+        explanation = explainer(IMAGE)
+        rows = (perturbed(IMAGE, LABELS)[..., ::-1] - np.array([1, 2, 3])) / 10
+        answers = np.moveaxis(rows, -1, 1).reshape(16, -1) @ weights
+        order = [int(name) for name in explanation.output_names]
+        _, coef, _ = words.surrogate(words.law("superpixels", 4, 0.25), answers[:, order])
+        np.testing.assert_allclose(explanation.values[0], coef, rtol=1e-4, atol=1e-4 * np.abs(coef).max())
+
+
+def test_an_onnx_session_says_its_own_layout_and_size():
+    pytest.importorskip("onnxruntime", reason="pip install onnxruntime")
+    weights = RNG.normal(size=(IMAGE.size, 2))
+    session = onnx.session(onnx.linear(weights, ("n", 6, 8, 3)))
+    explanation = ImageExplainer(session, segments=LABELS, output=0)(IMAGE)
+    answers = perturbed(IMAGE, LABELS).reshape(16, -1) @ weights[:, 0]
+    _, coef, _ = words.surrogate(words.law("superpixels", 4, 0.25), answers)
+    np.testing.assert_allclose(explanation.values[0], coef, rtol=1e-4, atol=1e-4 * np.abs(coef).max())
+    with pytest.raises(InputError, match=r"takes images of shape \(6, 8, 3\), and is given \(6, 8, 4\)"):
+        ImageExplainer(session, segments=LABELS)(np.zeros((6, 8, 4), np.uint8))
+    larger = RNG.integers(0, 256, (20, 40, 3)).astype(np.uint8)
+    found = ImageExplainer(
+        session, segments="grid", preprocess=Preprocess(channels="last", size=(6, 8)), output=0, top=1
+    )(larger)
+    assert found.mask().shape == (6, 8)
+
+
+def test_a_torch_module_is_composed_on_its_own_device():
+    torch = pytest.importorskip("torch", reason="pip install torch")
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 4, 3),
+        torch.nn.ReLU(),
+        torch.nn.Dropout(0.5),
+        torch.nn.Flatten(),
+        torch.nn.Linear(96, 2),
+    )
+    for kind in (torch.float32, torch.float64):
+        explanation = ImageExplainer(
+            module.to(kind), segments=LABELS, preprocess=Preprocess(mean=127, scale=128), output=1
+        )(IMAGE)
+        rows = torch.as_tensor(np.moveaxis((perturbed(IMAGE, LABELS) - 127.0) / 128, -1, 1)).to(kind)
+        with torch.no_grad():
+            answers = module.eval()(rows)[:, 1].double().numpy()
+        module.train()
+        _, coef, _ = words.surrogate(words.law("superpixels", 4, 0.25), answers)
+        np.testing.assert_allclose(explanation.values[0], coef, rtol=1e-4, atol=1e-4 * np.abs(coef).max())
+    assert module.training
+
+
+def test_preprocess_cuts_out_the_middle_and_scales_it():
+    image = np.zeros((10, 30), np.uint8)
+    image[:, 10:20] = 200
+    assert (Preprocess(size=4).fit(image) == 200).all()
+    assert Preprocess(size=(5, 15)).fit(image).shape == (5, 15)
+    assert Preprocess(channels="last")(image).shape == (10, 30, 1)
+
+
+# -- bad input -----------------------------------------------------------------------------------------------
+
+
+def with_nan():
+    image = IMAGE.astype(float)
+    image[2, 5, 1] = np.nan
+    return image
+
+
+@pytest.mark.parametrize(
+    ("image", "said"),
+    [
+        (np.zeros((6, 8, 5)), "1, 3 or 4 channels"),
+        (np.zeros((3, 6, 8)), r"np.moveaxis\(image, 0, -1\)"),
+        (with_nan(), "nan at row 2, column 5"),
+        (np.zeros((0, 8, 3)), "no pixels"),
+        (np.zeros(8), r"\(height, width\)"),
+        ("photo.jpg", "an array of numbers, got str"),
+        ([IMAGE, with_nan()], "image 1: .*nan"),
+        (np.zeros((6, 9, 3)), "segments have shape"),
+    ],
+    ids=[
+        "channels",
+        "channels first",
+        "nan",
+        "empty",
+        "one axis",
+        "a text",
+        "one of several",
+        "another size",
+    ],
+)
+def test_images_that_are_none(image, said):
+    with pytest.raises(InputError, match=said):
+        ImageExplainer(brightness, segments=LABELS)(image)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "said"),
+    [
+        ({"segments": "quickshft"}, InputError, "did you mean 'quickshift'"),
+        (
+            {"segments": "slic", "segment_options": {"n_segment": 3}},
+            UnknownOptionError,
+            "did you mean 'n_segments'",
+        ),
+        ({"segments": LABELS, "segment_options": {"rows": 3}}, InputError, "segmentation that is named"),
+        ({"segments": np.full((6, 8), 0.5)}, InputError, "segments must be"),
+        ({"fill": "means"}, InputError, "did you mean 'mean'"),
+        ({"fill": np.nan}, InputError, "fill must be"),
+        ({"link": "logit"}, InputError, "link='logit' is not one of"),
+        ({"top": 0}, InputError, "top must be"),
+        ({"preprocess": lambda x: x}, InputError, "must be a limes.Preprocess"),
+        ({"labels": "no/such/file.txt"}, InputError, "could not be read"),
+        ({"labels": []}, InputError, "labels must be"),
+        ({"control": "tree"}, InputError, "control='tree'"),
+        ({"segement": "slic"}, UnknownOptionError, "did you mean 'segments'"),
+    ],
+)
+def test_options_that_do_not_exist(options, error, said):
+    with pytest.raises(error, match=said):
+        ImageExplainer(brightness, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"labels": ["a", "b", "c"]}, "3 labels, the first of them 'a', and the model gives 4 answers"),
+        ({"output": "birds", "labels": ["dog", "cat", "bird", "fish"]}, "did you mean 'bird'"),
+        ({"output": 4}, "output=4 is none of the model's 4 answers"),
+        ({"output": []}, "no class at all"),
+        ({"fill": (1, 2)}, r"fill has shape \(2,\)"),
+        ({"fill": lambda image, labels: np.full(image.shape, np.nan)}, "not finite"),
+    ],
+)
+def test_options_that_do_not_go_with_the_model_or_image(options, said):
+    with pytest.raises(InputError, match=said):
+        ImageExplainer(classes, segments=LABELS, **options)(IMAGE)
+
+
+def test_models_that_answer_nonsense():
+    with pytest.raises(ModelError, match=r"was given 1 rows and returned shape \(3, 4\)"):
+        ImageExplainer(lambda images: np.zeros((3, 4)), segments=LABELS)(IMAGE)
+    with pytest.raises(ModelError, match="nan"):
+        ImageExplainer(lambda images: np.full(len(images), np.nan), segments=LABELS)(IMAGE)
+    with pytest.raises(InputError, match="fitted on 144 numbers, and the image has 6 x 8 = 48"):
+        ImageExplainer(READABLE[0][0], segments=LABELS)(IMAGE[..., 0])
+    with pytest.raises(InputError, match="several answers"):
+        ImageExplainer(brightness, segments=LABELS, link="softmax")(IMAGE)
+    with pytest.raises(NotReadableError, match="a budget for all 2\\^d subsets of d = 24 superpixels"):
+        ImageExplainer(bumps, **SAMPLED, method="exact")(IMAGE)
+    with pytest.raises(InputError, match="max_calls=20 is too few"):
+        ImageExplainer(bumps, **{**SAMPLED, "max_calls": 20})(IMAGE)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"mean": "a"}, {"scale": 0}, {"channels": "middle"}, {"order": "rbg"}, {"size": 0}, {"size": (2, 3, 4)}],
+    ids=str,
+)
+def test_preprocess_checks_its_options(options):
+    with pytest.raises(InputError):
+        Preprocess(**options)
+    with pytest.raises(InputError, match="mean has 2 entries, the image 3 channels"):
+        Preprocess(mean=(1, 2))(IMAGE)
+
+
+def test_an_explanation_survives_json():
+    explanation = ImageExplainer(classes, segments=LABELS, top=2)(IMAGE)
+    again = Explanation.from_json(explanation.to_json())
+    assert np.array_equal(again.mask(top=2), explanation.mask(top=2))
+    assert again.provenance == explanation.provenance
