@@ -108,7 +108,7 @@ class IndicatorCoordinate:
         others = law.log_mass.copy()
         here = float(others[cell])
         others[cell] = -np.inf
-        rest = float(logsumexp(others)) if others.size > 1 else -np.inf
+        rest = float(np.logaddexp.reduce(others)) if others.size > 1 else -np.inf
         if rest == -np.inf:
             return cls(law, cell, 1.0, 0.0, np.zeros(others.size), here)
         odds = here - (rest - penalty)

@@ -23,7 +23,7 @@ import numpy as np
 from limes.diagnostics.facts import Facts
 from limes.diagnostics.finding import SURE, Finding, Measure
 from limes.diagnostics.sample import Estimate
-from limes.diagnostics.source import boxed
+from limes.diagnostics.source import INSIDE, boxed
 from limes.diagnostics.table_scene import TableScene
 
 # Of the largest coefficient: those that people look at
@@ -32,6 +32,7 @@ _LARGE = 0.2
 _NOTHING = 0.1
 # Standard deviation in the box, of the one under w
 _FLAT = 0.1
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -57,12 +58,18 @@ class Alignment:
             return []
         return np.flatnonzero(large & nothing).tolist()
 
+    def _told(self, j: int) -> float:
+        """What is left of coefficient j; 0 where that is a rounding."""
+        left = float(self.alone.value[j])
+        return left if abs(left) > _ROUNDING * abs(float(self.facts.values[j])) else -0.0
+
     def measures(self) -> Iterator[Measure]:
         """How flat the model is in the box."""
         yield Measure(
             name="spread in the box",
             value=self.flatness,
-            error=0.0,
+            # of a standard deviation of so many rows, if they were normal
+            error=self.flatness / np.sqrt(2 * INSIDE),
             remark="of the model's standard deviation is left where every condition of the row holds",
         )
 
@@ -73,13 +80,13 @@ class Alignment:
                 kind="alignment",
                 severity="warning",
                 features=(self.facts.names[j],),
-                number=float(self.alone.value[j]),
+                number=self._told(j),
                 error=float(self.alone.error[j]),
                 unit="change of the model when this column alone leaves its cell",
                 sentence=(
                     f"“{self.facts.conditions[j]}” has the coefficient {self.facts.values[j]:+.3g}, but the "
                     "model is flat around the row, and leaving this cell alone changes it by "
-                    f"{-self.alone.value[j]:.2g}: the coefficient comes from elsewhere, where other "
+                    f"{-self._told(j):.2g}: the coefficient comes from elsewhere, where other "
                     "conditions fail too."
                 ),
                 advice='Take a narrower bandwidth, or weights="euclidean", to see what happens near the row.',

@@ -102,6 +102,13 @@ class Cancellation:
         """Variance that the coefficient hides, of all that f has."""
         return profile.hidden / float(self.variance.value) if self.variance.value > 0 else 0.0
 
+    def share_error(self, profile: Profile) -> float:
+        """Its standard error, to first order."""
+        variance, error = float(self.variance.value), float(self.variance.error)
+        if not variance > 0:
+            return 0.0
+        return float(np.hypot(profile.between_error, self.share(profile) * error)) / variance
+
     def ordered(self) -> list[Profile]:
         """Profiles by what they hide, largest first."""
         return sorted(self.profiles, key=lambda p: -p.hidden)
@@ -113,7 +120,7 @@ class Cancellation:
             yield Measure(
                 name="hidden variance",
                 value=self.share(worst),
-                error=0.0,
+                error=self.share_error(worst),
                 remark=f"of the model's variance is between cells of {worst.name}, not in its coefficient",
             )
 
@@ -134,7 +141,7 @@ class Cancellation:
             severity="warning" if severity == "warning" else "note",
             features=(profile.name,),
             number=share,
-            error=0.0,
+            error=self.share_error(profile),
             unit="share of the model's variance that the coefficient hides",
             sentence=(
                 f"The coefficient of “{profile.texts[profile.own]}”, {profile.coef:+.3g}, tells {told:.0%} "

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING
@@ -88,6 +88,11 @@ class Diagnosis:
         return Counter(
             pair for row in self.rows for pair in dict.fromkeys((f.kind, f.severity) for f in row.findings)
         )
+
+    def numbered(self, numbers: Sequence[int]) -> Diagnosis:
+        """The same, with other numbers for the rows, such as their places in a file."""
+        rows = [replace(row, number=number) for row, number in zip(self.rows, numbers, strict=True)]
+        return Diagnosis(tuple(rows), self.method)
 
     def __len__(self) -> int:
         return len(self.rows)

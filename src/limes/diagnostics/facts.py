@@ -21,6 +21,7 @@ class Facts:
     intercept: float
     prediction: float
     surrogate: float
+    surrogate_error: float
     fidelity: float
     fidelity_error: float
 
@@ -43,6 +44,7 @@ def facts_of(explanation: Explanation, output: Ints) -> tuple[Facts, ...]:
             intercept=of(explanation.intercepts, i),
             prediction=of(explanation.predictions, i),
             surrogate=of(explanation.surrogate_predictions, i),
+            surrogate_error=of(explanation.surrogate_errors, i),
             fidelity=of(explanation.fidelity, i),
             fidelity_error=of(explanation.fidelity_errors, i),
         )

@@ -57,7 +57,7 @@ class Fit:
         yield Measure(
             name="local error",
             value=self.distance,
-            error=0.0,
+            error=self.facts.surrogate_error / self.deviation if self.deviation > 0 else 0.0,
             remark=f"standard deviations of the model between it ({self.facts.prediction:.4g}) and "
             f"the surrogate ({self.facts.surrogate:.4g}) at the row",
         )
@@ -104,7 +104,7 @@ class Fit:
             severity=severity,
             features=(),
             number=self.local_error,
-            error=0.0,
+            error=self.facts.surrogate_error,
             unit="prediction - surrogate's prediction",
             sentence=(
                 f"At the row itself the model says {self.facts.prediction:.4g}, the surrogate "

@@ -29,7 +29,7 @@ SPREAD = (1.0, 0.25, 0.5, 4.0)
 Place = tuple[int, int]
 # Rows of a sample that leave the box by one column each
 _ALONE = 16
-_INSIDE = 128
+INSIDE = 128
 
 
 class Source(Protocol):
@@ -171,7 +171,7 @@ def source_of(expectation: Expectation) -> Source:
 
 def boxed(scene: TableScene, i: int) -> tuple[Floats, Floats]:
     """Rows x inside the cells of row i, and the model's answers there, (m,)."""
-    x, _ = scene.draw(scene.box[i], _INSIDE, scene.rng(i, 1))
+    x, _ = scene.draw(scene.box[i], INSIDE, scene.rng(i, 1))
     return x, scene.answers(i, x)
 
 

@@ -1,0 +1,196 @@
+"""Each diagnostic fires on a model with its flaw, and is silent where the flaw is not."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import limes
+from flaws import about, bump, diagnosed, kinds, linear, switching, uniform_table, well_behaved
+from oracle import EXACT
+
+DATA = Path(__file__).parents[2] / os.environ.get("LIMES_DATA", "../shared/data")
+WINE = DATA / "tabular" / "wine_quality_white.csv.gz"
+
+
+# -- cancellation: figure 10 of the 2022 paper ------------------------------------------------------------
+
+
+def test_all_coefficients_of_a_linear_model_vanish_with_five_bins_and_the_diagnosis_says_so():
+    X = uniform_table(4)
+    row = np.full((1, 4), 0.5)
+    explainer = limes.TabularExplainer(linear([3.0, -3.0, 2.8, 3.0]), X, bins=5)
+    explanation = explainer(row)
+    assert np.abs(explanation.values).max() < 0.05  # of slopes of 3 over a range of 20
+    found = about(limes.diagnose(explanation), "cancellation")
+    assert {f.features[0] for f in found if f.severity == "warning"} == {"x0", "x1", "x2", "x3"}
+    # all of the variance between bins is hidden: 24/25 of what a column gives to f
+    shares = {f.features[0]: f.number for f in found}
+    assert shares["x0"] == pytest.approx(24 / 25 * 9.0 / (3 * 9.0 + 2.8**2), rel=0.15)
+
+
+@pytest.mark.parametrize("bins", [4, 5])
+def test_outer_bins_hide_nothing(bins):
+    X = uniform_table(4)
+    diagnosis = diagnosed(linear([3.0, -2.0, 1.5, 2.5]), X, np.array([[9.0, -9.0, 8.0, -9.5]]), bins=bins)
+    assert "cancellation" not in kinds(diagnosis)
+
+
+def test_sampled_cancellation_is_found_as_well():
+    X = uniform_table(3)
+    model = linear([3.0, -2.0, 2.5])
+    found = about(diagnosed(model, X, np.zeros((1, 3)) + 0.5, bins=5, method="sampled"), "cancellation")
+    assert {f.features[0] for f in found} >= {"x0", "x2"}
+    assert all(f.error > 0 for f in found)
+
+
+# -- alignment: figure 13 of the 2022 paper ---------------------------------------------------------------
+
+
+def test_a_bump_aligned_with_the_row_is_an_artifact():
+    model, X = bump()
+    inside, aligned, far = np.array([[7.0, 7.0], [7.0, -7.0], [-7.0, -7.0]])
+    explainer = limes.TabularExplainer(model, X)
+    large = explainer(aligned[None]).values[0, 0]
+    assert large > 0.1  # although the model is 0 all around
+    found = about(limes.diagnose(explainer(aligned[None])), "alignment")
+    assert [f.features for f in found] == [("x0",)]
+    assert found[0].number == 0.0
+    assert "alignment" not in kinds(limes.diagnose(explainer(inside[None])))
+    # far from the bump in both columns each coefficient is negative, and the model flat: that is one as well,
+    # but no linear model's
+    assert "alignment" not in kinds(diagnosed(linear([1.0, 1.0]), X, far[None]))
+
+
+def test_the_artifact_is_found_without_reading_the_model():
+    model, X = bump()
+    found = diagnosed(model, X, np.array([[7.0, -7.0]]), method="sampled")
+    assert [f.features for f in about(found, "alignment")] == [("x0",)]
+
+
+# -- bandwidth --------------------------------------------------------------------------------------------
+
+
+def test_the_sign_changes_where_the_inclusion_passes_the_share():
+    X = uniform_table(2)
+    share = 0.7
+    crossing = 1 / np.sqrt(-2 * np.log((1 - share) / share))  # α = 1/(1 + t) = share, two bins
+    path = diagnosed(switching(share), X, np.array([[5.0, 5.0]]), bins=2, bandwidth=1.5).rows[0].path
+    assert path.flips() == [0]
+    assert path.nearest_flip(0) == pytest.approx(crossing, rel=0.1)
+    finding = about(
+        diagnosed(switching(share), X, np.array([[5.0, 5.0]]), bins=2, bandwidth=1.5), "bandwidth"
+    )
+    assert finding[0].severity == "warning"
+    assert finding[0].number == pytest.approx(crossing, rel=0.1)
+
+
+def test_an_additive_model_has_no_path():
+    X = uniform_table(3)
+    path = diagnosed(linear([1.0, 2.0, 3.0]), X, np.array([[9.0, 9.0, 9.0]])).rows[0].path
+    np.testing.assert_allclose(path.values, np.broadcast_to(path.values[0], path.values.shape), rtol=EXACT)
+    assert path.flips() == path.vanished() == []
+
+
+@pytest.mark.skipif(not WINE.exists(), reason="the wine data is not here: set LIMES_DATA")
+def test_signs_change_with_the_bandwidth_on_the_wine_data():
+    """Figure 7 of the 2022 paper: a kernel regressor on the wine data."""
+    table = pd.read_csv(WINE)
+    X, y = table.drop(columns="target"), table["target"]
+    model = make_pipeline(StandardScaler(), KernelRidge(kernel="rbf", gamma=0.02, alpha=0.1))
+    model.fit(X.iloc[::10], y.iloc[::10])
+    explainer = limes.TabularExplainer(model, X)
+    diagnosis = limes.diagnose(explainer(X.iloc[:10]))
+    found = [
+        (row, f) for row in diagnosis.rows for f in row.findings if f.kind == "bandwidth" and "sign" in f.unit
+    ]
+    assert found
+    # the finding is true: the explanation to the other side of its ν has the other sign
+    row, finding = found[0]
+    (j,) = (X.columns.get_loc(name) for name in finding.features)
+    other = limes.TabularExplainer(model, X, bandwidth=finding.number**2 / row.path.bandwidth)
+    beyond = other(X.iloc[row.number : row.number + 1]).values[0, j]
+    assert np.sign(beyond) == -np.sign(row.facts.values[j])
+
+
+# -- edges ------------------------------------------------------------------------------------------------
+
+
+def test_a_row_on_an_edge_is_told_and_so_is_the_other_side():
+    X = np.random.default_rng(0).normal(size=(1000, 3))
+    edge = np.percentile(X[:, 1], 75)
+    rows = np.array([[1.5, edge - 1e-6, 1.5], [1.5, edge + 1e-6, 1.5], [1.5, edge + 0.4, 1.5]])
+    explainer = limes.TabularExplainer(linear([1.0, 1.0, 1.0]), X)
+    explanation = explainer(rows)
+    below, above, away = limes.diagnose(explanation)
+    for row, other in ((below, 1), (above, 0)):
+        (finding,) = [f for f in row.findings if f.kind == "edge"]
+        assert finding.severity == "warning"
+        assert finding.features == ("x1",)
+        assert finding.number == pytest.approx(1e-6 / X[:, 1].std(), rel=1e-6)
+        np.testing.assert_allclose(
+            row.readings["edge"].coef.value, explanation.values[other], rtol=0, atol=EXACT
+        )
+    assert not [f for f in away.findings if f.kind == "edge"]
+
+
+def test_on_a_grid_of_values_an_edge_is_a_step_away():
+    rng = np.random.default_rng(0)
+    X = rng.integers(18, 80, size=(2000, 2)).astype(float)
+    edge = np.percentile(X[:, 0], 50)  # a whole number that rows have
+    explainer = limes.TabularExplainer(linear([1.0, 1.0]), X)
+    explanation = explainer([[edge, 70.0]])
+    assert explanation.warnings == ()
+    reading = limes.diagnose(explanation).rows[0].readings["edge"]
+    assert reading.distance == pytest.approx(1 / X[:, 0].std(), rel=0.2)
+    assert reading.severity == "none"
+
+
+# -- dependence -------------------------------------------------------------------------------------------
+
+
+def test_a_pair_of_perfectly_correlated_columns_is_found():
+    X = np.random.default_rng(0).normal(size=(1000, 5))
+    X[:, 3] = -2.0 * X[:, 1]
+    (finding,) = about(diagnosed(linear(np.ones(5)), X, X[:1]), "dependence")
+    assert finding.severity == "warning"
+    assert finding.features == ("x1", "x3")
+    assert finding.number > 0.6
+
+
+@pytest.mark.parametrize("bandwidth", [0.3, None])
+def test_independent_columns_are_not_blamed_for_corners(bandwidth):
+    X = np.random.default_rng(0).normal(size=(1000, 5))
+    corner = np.full((1, 5), 2.0)
+    diagnosis = diagnosed(linear(np.ones(5)), X, corner, bandwidth=bandwidth)
+    assert "dependence" not in kinds(diagnosis)
+
+
+def test_categories_that_always_go_together_are_found():
+    rng = np.random.default_rng(0)
+    city = rng.choice(["Rome", "Oslo", "Lima", "Bonn"], 1000)
+    country = pd.Series(city).map({"Rome": "Italy", "Oslo": "Norway", "Lima": "Peru", "Bonn": "Germany"})
+    X = pd.DataFrame({"city": city, "country": country, "age": rng.normal(size=1000)})
+    (finding,) = about(diagnosed(lambda t: t["age"].to_numpy(), X, X.iloc[:1], max_calls=256), "dependence")
+    assert finding.number > 0.5
+
+
+# -- false alarms -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_well_behaved_models_raise_no_alarm(block):
+    """200 of them in four blocks; less than 5 % in each."""
+    alarms = 0
+    for seed in range(50 * block, 50 * block + 50):
+        case = well_behaved(seed)
+        found = diagnosed(case.model, case.X, case.row[None], control="additive", max_calls=512, calls=512)
+        alarms += bool(found.findings)
+    assert alarms <= 2

@@ -1,0 +1,169 @@
+"""The numbers of a diagnosis against enumeration, other ways to them, and their own error bars."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.tree import DecisionTreeRegressor
+
+import limes
+from flaws import diagnosed, linear
+from limes.diagnostics.bandwidth import grid
+from oracle import EXACT, Z_LIMIT, atoms_column, bin_weighted
+from oracle import grid as all_rows
+
+BANDWIDTH = 0.8
+
+
+@pytest.fixture(scope="module")
+def small():
+    """Two columns whose laws are the 40 background values themselves: every expectation is a finite sum."""
+    X = np.random.default_rng(1).normal(size=(40, 2))
+    y = X[:, 0] * X[:, 1] + np.sin(2 * X[:, 0])
+    model = DecisionTreeRegressor(max_depth=5, random_state=0).fit(X, y)
+    explainer = limes.TabularExplainer(model, X, law="empirical", bandwidth=BANDWIDTH)
+    explanation = explainer(X[:1])
+    return X, model, explanation, limes.diagnose(explanation, calls=4096).rows[0]
+
+
+def enumerated(X, model, row, bandwidth):
+    """All rows of the weighted law, their probabilities and answers."""
+    columns = []
+    for j in range(2):
+        edges = np.percentile(X[:, j], [25, 50, 75])
+        cells = np.searchsorted(edges, X[:, j], side="left")
+        column = atoms_column(X[:, j], np.ones(len(X)), cells)
+        columns.append(bin_weighted(column, np.searchsorted(edges, row[j], side="left"), bandwidth))
+    x, weights = all_rows(columns)
+    cells = np.stack(
+        [c.cell[i] for c, i in zip(columns, np.indices((40, 40)).reshape(2, -1), strict=True)], 1
+    )
+    return x, weights.astype(float), cells, model.predict(x)
+
+
+def test_profiles_are_conditional_means(small):
+    X, model, _, row = small
+    _, weights, cells, f = enumerated(X, model, X[0], BANDWIDTH)
+    assert len(row.profiles) == 2
+    for profile in row.profiles:
+        j = int(profile.name[1:])
+        for place, cell in enumerate(profile.cells):
+            there = cells[:, j] == cell
+            mean = (weights * f)[there].sum() / weights[there].sum()
+            assert profile.mean[place] == pytest.approx(mean, abs=EXACT)
+            assert profile.probability[place] == pytest.approx(weights[there].sum(), abs=EXACT)
+
+
+def test_a_profile_gives_its_coefficient(small):
+    *_, explanation, row = small
+    for profile in row.profiles:
+        j = int(profile.name[1:])
+        assert profile.coef == pytest.approx(explanation.values[0, j], abs=EXACT)
+        assert 0 <= profile.told <= profile.between * (1 + EXACT)
+
+
+def test_fidelity_and_variance_are_those_of_all_rows(small):
+    X, model, explanation, row = small
+    _, weights, cells, f = enumerated(X, model, X[0], BANDWIDTH)
+    own = np.array([np.searchsorted(np.percentile(X[:, j], [25, 50, 75]), X[0, j]) for j in range(2)])
+    surrogate = explanation.intercepts[0] + (cells == own) @ explanation.values[0]
+    mean = weights @ f
+    variance = weights @ (f - mean) ** 2
+    fidelity = 1 - weights @ (f - surrogate) ** 2 / variance
+    fit = row.readings["fit"]
+    assert abs(fit.fidelity - fidelity) < Z_LIMIT * fit.fidelity_error
+    assert fit.deviation == pytest.approx(np.sqrt(variance), rel=0.1)
+    assert fit.shares.sum() == pytest.approx(fit.fidelity)
+
+
+def test_the_path_is_the_explanation_at_other_bandwidths(small):
+    X, model, explanation, row = small
+    for at in (0, 7, 12, 24):
+        other = limes.TabularExplainer(model, X, law="empirical", bandwidth=row.path.bandwidths[at])
+        np.testing.assert_allclose(row.path.values[at], other(X[:1]).values[0], rtol=0, atol=EXACT)
+    np.testing.assert_allclose(row.path.values[row.path.own], explanation.values[0], rtol=0, atol=EXACT)
+
+
+def test_what_lime_would_print_is_the_ridge_explanation():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(300, 4))
+    model = RandomForestRegressor(5, max_depth=4, random_state=0).fit(X, X[:, 0] + X[:, 1] * X[:, 2])
+    for bandwidth, told in ((0.2, True), (1.5, False)):
+        reading = diagnosed(model, X, X[:1], bandwidth=bandwidth).rows[0].readings["shrinkage"]
+        ridge = limes.TabularExplainer(model, X, bandwidth=bandwidth, ridge=1.0)(X[:1])
+        np.testing.assert_allclose(reading.lime, ridge.values[0], rtol=0, atol=EXACT)
+        assert bool(list(reading.findings())) is told
+        # a ridge explanation is measured against the same limit, with a mean that is sampled
+        again = limes.diagnose(ridge).rows[0].readings["shrinkage"]
+        np.testing.assert_allclose(again.limit, reading.limit, rtol=0, atol=EXACT)
+
+
+@pytest.mark.parametrize("weights", ["bins", "euclidean"])
+def test_effective_sample_size_is_that_of_weighted_rows(weights):
+    X = np.random.default_rng(3).normal(size=(200, 3))
+    explainer = limes.TabularExplainer(linear([1.0, 1.0, 1.0]), X, weights=weights, bandwidth=0.7)
+    scene = explainer.scene(explainer(X[:1]), output=np.zeros(1, dtype=int), calls=None)
+    share = limes.diagnose(explainer(X[:1])).rows[0].readings["sample size"].share
+    # rows of the law without weights, weighed afterwards
+    far = scene.designs(np.inf)[0]
+    x, _ = scene.draw(far, 200_000, np.random.default_rng(0))
+    pi = np.exp(-scene.squared(0, x) / (2 * 0.7**2))
+    sampled = pi.mean() ** 2 / (pi**2).mean()
+    assert share == pytest.approx(sampled, rel=0.03)
+
+
+@pytest.mark.parametrize("weights", ["bins", "euclidean"])
+def test_a_sample_agrees_with_the_form_within_its_errors(weights):
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(400, 4))
+    model = RandomForestRegressor(10, max_depth=5, random_state=0).fit(X, X[:, 0] + X[:, 1] * X[:, 2])
+    options = {"weights": weights, "bandwidth": 1.2}
+    exact = diagnosed(model, X, X[:1], **options).rows[0]
+    sampled = diagnosed(model, X, X[:1], method="sampled", control="additive", **options).rows[0]
+    known = np.isfinite(sampled.path.values)
+    z = (sampled.path.values - exact.path.values)[known] / sampled.path.errors[known]
+    assert np.abs(z).max() < Z_LIMIT
+    assert 0.3 < np.sqrt((z**2).mean()) < 2  # errors are neither zero nor boundless
+    assert known[12:].all()  # the explainer's bandwidth, and all wider ones
+    profiles = {p.name: p for p in exact.profiles}
+    for profile in sampled.profiles:
+        z = (profile.mean - profiles[profile.name].mean) / profile.error
+        assert np.abs(z).max() < Z_LIMIT
+    gap = sampled.readings["alignment"].alone.value - exact.readings["alignment"].alone.value
+    assert (np.abs(gap) < Z_LIMIT * sampled.readings["alignment"].alone.error + EXACT).all()
+    if weights == "bins":
+        edge, true = sampled.readings["edge"], exact.readings["edge"]
+        assert (edge.column, edge.distance) == (true.column, true.distance)
+        assert (np.abs(edge.coef.value - true.coef.value) < Z_LIMIT * edge.coef.error).all()
+
+
+def test_a_narrow_bandwidth_is_the_box_alone(small):
+    X, model, _, row = small
+    narrow = limes.TabularExplainer(model, X, law="empirical", bandwidth=0.05)(X[:1])
+    np.testing.assert_allclose(row.readings["alignment"].alone.value, narrow.values[0], rtol=0, atol=EXACT)
+
+
+def test_rows_do_not_depend_on_each_other():
+    X = np.random.default_rng(5).normal(size=(300, 3))
+    explainer = limes.TabularExplainer(
+        lambda x: np.sin(x).sum(axis=1), X, method="sampled", max_calls=256, control="none"
+    )
+    together = limes.diagnose(explainer(X[:3], progress=False), calls=256)
+    alone = limes.diagnose(explainer(X[2:3], progress=False), calls=256)
+    assert together[2].to_json() == alone.numbered([2]).to_json()
+
+
+def test_an_infinite_bandwidth_has_a_path_that_ends_there():
+    X = np.random.default_rng(6).normal(size=(300, 3))
+    path = diagnosed(linear([1.0, 2.0, 3.0]), X, X[:1], bandwidth=np.inf).rows[0].path
+    assert np.isinf(path.bandwidth)
+    assert np.isfinite(grid(np.inf)[:-1]).all()
+
+
+def test_slopes_are_diagnosed_too():
+    X = np.random.default_rng(7).normal(size=(300, 3))
+    row = diagnosed(linear([1.0, 2.0, 3.0]), X, X[:1], bins=None).rows[0]
+    assert not row.profiles
+    assert row.readings["fit"].fidelity == pytest.approx(1.0, abs=0.3)
+    assert not row.findings
