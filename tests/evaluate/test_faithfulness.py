@@ -9,7 +9,7 @@ from sklearn.datasets import load_diabetes
 from sklearn.ensemble import RandomForestRegressor
 
 import limes
-from limes.evaluate import Bins, Removal, Task, curves, fidelity, infidelity, precision
+from limes.evaluate import Bins, Removal, Task, curves, fidelity, infidelity, plot_curves, precision
 from limes.exceptions import InputError
 
 RNG = np.random.default_rng(0)
@@ -97,6 +97,17 @@ def test_no_order_beats_the_true_one():
         assert best.deletion_area.mean < worse.deletion_area.mean
     backwards = curves(-EXACT, TASK, draws=1000)
     assert best.deletion_area.mean < backwards.deletion_area.mean
+
+
+def test_curves_are_drawn_where_they_are():
+    from matplotlib.figure import Figure
+
+    found, ax = curves(EXACT, TASK), Figure().subplots()
+    assert plot_curves({"a": found, "b": curves(-EXACT, TASK)}, ax=ax) is ax
+    heights = [line.get_ydata() for line in ax.get_lines()]
+    assert len(heights) == 4
+    assert np.array_equal(heights[0], found.deletion.mean(axis=0))
+    assert np.array_equal(heights[1], found.insertion.mean(axis=0))
 
 
 def test_areas_by_trapezoids():

@@ -8,6 +8,7 @@ limes.evaluate.compare({"limes": explain, "shap": other}, task)
 from limes.evaluate.comparison import Comparison, compare
 from limes.evaluate.faithfulness import Curves, curves, fidelity, infidelity
 from limes.evaluate.neighbourhoods import Bins, Neighbourhood, Removal
+from limes.evaluate.plots import plot_curves
 from limes.evaluate.score import Score
 from limes.evaluate.sparse import precision
 from limes.evaluate.stability import Explain, Stability, sensitivity, stability
@@ -30,6 +31,7 @@ __all__ = [
     "curves",
     "fidelity",
     "infidelity",
+    "plot_curves",
     "precision",
     "sensitivity",
     "stability",
