@@ -20,7 +20,7 @@ def linear(coef, intercept=0.0):
 
 
 def uniform_table(d, n=2000, seed=0):
-    """The paper's: every column uniform on [-10, 10], on an even grid in its own order, so that bins are alike."""
+    """The paper's: columns uniform on [-10, 10], even grids in orders of their own: bins are alike."""
     rng = np.random.default_rng(seed)
     even = np.linspace(-10, 10, n)
     return np.column_stack([rng.permutation(even) for _ in range(d)])
@@ -34,7 +34,7 @@ def bump(seed=0):
 
 
 def switching(share):
-    """f = 1[x0 > 0] (1[x1 > 0] - share): the sign of the first coefficient at (1, 1) is that of α₁(ν) - share."""
+    """f = 1[x0 > 0] (1[x1 > 0] - share): at (1, 1) the first coefficient has the sign of α₁(ν) - share."""
 
     def predict(X):
         return (X[:, 0] > 0) * ((X[:, 1] > 0) - share)
@@ -72,10 +72,10 @@ def well_behaved(seed):
     """What LIME is made for, by construction and not by what the diagnostics say of it.
 
     - d columns, 2 to 8, independent, normal or uniform, so that one-by-one perturbation makes ordinary rows;
-    - f is linear (even seeds: read, so exact), or Σ λ_j g_j(x_j) with g_j monotone and mildly bent, and a rough
-      but small ripple in every column (odd seeds: a callable, so sampled), so that neither ν nor other columns
-      change a sign;
-    - the row lies in an outer quartile of every column: in the inner ones a coefficient of a monotone function
+    - f is linear (even seeds: read, so exact), or Σ λ_j g_j(x_j) with g_j monotone and mildly bent, and a
+      rough but small ripple in every column (odd seeds: a callable, so sampled), so that neither ν nor other
+      columns change a sign;
+    - the row lies in an outer quartile of every column: in inner ones a coefficient of a monotone function
       cancels (the very flaw that is to be found), and fidelity is low for that reason;
     - and at least 0.02 standard deviations from every edge.
     """

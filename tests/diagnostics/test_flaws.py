@@ -82,12 +82,11 @@ def test_the_sign_changes_where_the_inclusion_passes_the_share():
     X = uniform_table(2)
     share = 0.7
     crossing = 1 / np.sqrt(-2 * np.log((1 - share) / share))  # α = 1/(1 + t) = share, two bins
-    path = diagnosed(switching(share), X, np.array([[5.0, 5.0]]), bins=2, bandwidth=1.5).rows[0].path
+    diagnosis = diagnosed(switching(share), X, np.array([[5.0, 5.0]]), bins=2, bandwidth=1.5)
+    path = diagnosis.rows[0].path
     assert path.flips() == [0]
     assert path.nearest_flip(0) == pytest.approx(crossing, rel=0.1)
-    finding = about(
-        diagnosed(switching(share), X, np.array([[5.0, 5.0]]), bins=2, bandwidth=1.5), "bandwidth"
-    )
+    finding = about(diagnosis, "bandwidth")
     assert finding[0].severity == "warning"
     assert finding[0].number == pytest.approx(crossing, rel=0.1)
 

@@ -1,0 +1,217 @@
+"""diagnose() as a user calls it: what it takes, what it gives, how it is shown."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import rich
+from matplotlib import pyplot as plt
+from sklearn.datasets import load_breast_cancer, load_wine
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+)
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+import limes
+from flaws import diagnosed, linear, uniform_table
+from limes.exceptions import InputError
+
+DATA = Path(__file__).parents[2] / os.environ.get("LIMES_DATA", "../shared/data") / "tabular"
+
+
+@pytest.fixture(scope="module")
+def wine():
+    X, y = load_wine(return_X_y=True, as_frame=True)
+    explainer = limes.TabularExplainer(RandomForestClassifier(10, random_state=0).fit(X, y), X)
+    return X, explainer, limes.diagnose(explainer(X.iloc[[0, 70, 140]]))
+
+
+def test_each_row_is_diagnosed_for_its_largest_output(wine):
+    X, explainer, diagnosis = wine
+    predictions = explainer(X.iloc[[0, 70, 140]]).predictions
+    assert [row.facts.output for row in diagnosis] == [str(k) for k in predictions.argmax(axis=1)]
+    chosen = limes.diagnose(explainer(X.iloc[:2]), output="2")
+    assert [row.facts.output for row in chosen] == ["2", "2"]
+    picked = limes.diagnose(explainer(X.iloc[:1])[..., "2"])
+    assert picked.to_json() == chosen[0].to_json()
+
+
+def test_every_finding_has_a_number_and_an_advice(wine):
+    for finding in wine[2].findings:
+        assert np.isfinite(finding.number)
+        assert finding.error >= 0
+        assert finding.sentence.endswith(".")
+        assert finding.advice.endswith(".")
+        assert finding.unit
+
+
+def test_warnings_come_first(wine):
+    for row in wine[2]:
+        severities = [finding.severity for finding in row.findings]
+        assert severities == sorted(severities, reverse=True)
+
+
+def test_explanations_from_files_need_their_explainer(wine):
+    X, explainer, _ = wine
+    explanation = explainer(X.iloc[:1])
+    loaded = limes.Explanation.from_json(explanation.to_json())
+    assert loaded.explainer is None
+    with pytest.raises(InputError, match=r"diagnose\(explanation, explainer\)"):
+        limes.diagnose(loaded)
+    assert limes.diagnose(loaded, explainer).to_json() == limes.diagnose(explanation).to_json()
+    assert pickle.loads(pickle.dumps(explanation)).explainer is None
+    assert explanation[0].explainer is explainer
+
+
+def test_a_part_of_the_features_cannot_be_diagnosed(wine):
+    X, explainer, _ = wine
+    with pytest.raises(InputError, match="all its features"):
+        limes.diagnose(explainer(X.iloc[:1]).top(3))
+
+
+def test_another_explainers_outputs_are_refused(wine):
+    X, explainer, _ = wine
+    other = limes.TabularExplainer(lambda t: t["alcohol"].to_numpy(), X, max_calls=64)
+    with pytest.raises(InputError, match="no output"):
+        limes.diagnose(explainer(X.iloc[:1]), other)
+
+
+def test_rows_survive_the_way_through_the_explanation():
+    cities, numbers = ["Rome", "Oslo", None, "Rome"] * 50, [0.5, np.nan, 2.5, 3.5] * 50
+    X = pd.DataFrame({"city": cities, "n": [1, 2, 3, 4] * 50, "x": numbers})
+    explainer = limes.TabularExplainer(lambda t: t["n"].to_numpy() * 1.0, X, max_calls=256)
+    scene = explainer.scene(explainer(X.iloc[:4]), output=np.zeros(4, dtype=int), calls=None)
+    np.testing.assert_array_equal(scene.rows, explainer._table.encode(X.iloc[:4]))
+
+
+# -- how it is shown --------------------------------------------------------------------------------------
+
+
+def test_json_is_strict_and_complete(wine):
+    found = json.loads(wine[2].to_json(), parse_constant=lambda name: pytest.fail(name))
+    assert found["format"] == "limes.diagnosis"
+    assert [row["row"] for row in found["rows"]] == [0, 1, 2]
+    assert len(found["rows"][0]["path"]["coefficients"]) == len(found["rows"][0]["path"]["bandwidths"])
+    assert {"feature", "cells", "means"} <= set(found["rows"][0]["profiles"][0])
+
+
+def test_the_page_is_self_contained_and_escapes_every_name(tmp_path):
+    X = pd.DataFrame(uniform_table(3, 400), columns=["<script>alert(1)</script>", "a&b", '"quoted"'])
+    diagnosis = diagnosed(LinearRegression().fit(X, X.sum(axis=1)), X, X.iloc[:2], bins=5)
+    text = diagnosis.to_html(tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == text
+    assert "<script" not in text
+    assert "&lt;script&gt;" in text
+    assert not re.search(r"(src|href|url)\s*[=(]", text)
+    assert "<polyline" in text
+    assert "nan" not in re.findall(r'points="([^"]*)"', text)
+    assert diagnosis._repr_html_() in text or "limes-diagnosis" in diagnosis._repr_html_()
+
+
+def test_the_terminal_tells_findings_and_measures(wine, capsys):
+    _, _, diagnosis = wine
+    rich.print(diagnosis[0])
+    shown = capsys.readouterr().out
+    assert "fidelity R²" in shown
+    assert str(diagnosis[0]).splitlines()[0].startswith("row 0")
+    several = str(diagnosis)
+    assert several.startswith("3 rows, exact")
+    assert "→" in several
+    assert repr(diagnosis).startswith("<Diagnosis: 3 rows")
+
+
+def test_silence_is_said():
+    X = uniform_table(2)
+    diagnosis = diagnosed(linear([1.0, 1.0]), X, np.array([[9.0, 9.0], [-9.0, 9.0]]))
+    assert not diagnosis.findings
+    assert "Nothing was found" in str(diagnosis)
+    assert "Nothing was found" in str(diagnosis[0])
+    assert "Nothing was found" in diagnosis.to_html()
+
+
+def test_pictures_take_axes_and_return_them(wine):
+    X, explainer, diagnosis = wine
+    figure, axes = plt.subplots(1, 4)
+    assert diagnosis.plot.bandwidth(1, ax=axes[0]) is axes[0]
+    assert diagnosis.plot.profile(row=1, ax=axes[1]) is axes[1]
+    assert diagnosis.plot.profile("alcohol", ax=axes[2]) is axes[2]
+    assert explainer(X.iloc[:1]).plot.bandwidth(ax=axes[3]) is axes[3]
+    assert len(axes[0].lines) >= 6
+    with pytest.raises(InputError, match="no profile"):
+        diagnosis.plot.profile("proof")
+    plt.close(figure)
+
+
+# -- texts ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def reviews():
+    texts = ["good food and fine music", "bad food", "slow service", "good service and a fine place"] * 5
+    return make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(texts, [1, 0, 0, 1] * 5)
+
+
+@pytest.mark.parametrize(
+    ("options", "method"),
+    [({"output": "margin"}, "exact"), ({}, "exact"), ({"max_calls": 64}, "sampled")],
+)
+def test_texts_are_diagnosed(reviews, options, method):
+    explanation = limes.TextExplainer(reviews, **options)("Good food, bad music, and slow service all day.")
+    diagnosis = limes.diagnose(explanation)
+    (row,) = diagnosis.rows
+    assert (explanation.method, diagnosis.method) == (method, method)
+    assert row.profiles == ()
+    assert np.isfinite(row.path.values[row.path.own :]).all()
+    fit = row.readings["fit"]
+    assert 0 < fit.fidelity <= 1
+    own = explanation.predictions.argmax()
+    np.testing.assert_allclose(fit.local_error, explanation.local_errors.reshape(-1)[own])
+    assert "polyline" in diagnosis.to_html()
+
+
+def test_all_subsets_of_a_short_text_give_exact_numbers(reviews):
+    explainer = limes.TextExplainer(reviews)
+    (row,) = limes.diagnose(explainer("Good food, bad music.")).rows
+    np.testing.assert_allclose(row.path.values[row.path.own], row.facts.values, atol=1e-9)
+    assert (row.path.errors == 0).all()
+    assert row.readings["fit"].fidelity_error == 0
+
+
+# -- real tables ------------------------------------------------------------------------------------------
+
+
+def _table(name):
+    path = DATA / f"{name}.csv.gz"
+    if not path.exists():
+        pytest.skip("the real tables are not here: set LIMES_DATA")
+    table = pd.read_csv(path, keep_default_na=False, na_values=[""]).iloc[:3000]
+    X = table.drop(columns="target")
+    return X.apply(lambda c: c.astype("category") if c.dtype.kind not in "iuf" else c), table["target"]
+
+
+@pytest.mark.parametrize("name", ["california_housing", "wine_quality_white", "adult", "breast_cancer"])
+def test_real_tables(name):
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True) if name == "breast_cancer" else _table(name)
+    two = y.nunique() == 2
+    kind = HistGradientBoostingClassifier if two else HistGradientBoostingRegressor
+    model = kind(max_iter=20, random_state=0, categorical_features="from_dtype")
+    explainer = limes.TabularExplainer(model.fit(X, y), X, output="margin" if two else None)
+    diagnosis = limes.diagnose(explainer(X.iloc[:8], progress=False), calls=256)
+    for finding in diagnosis.findings:
+        assert np.isfinite(finding.number)
+        assert finding.advice
+        assert "nan" not in finding.sentence
+        assert "inf" not in finding.sentence.replace("information", "")
+    assert str(diagnosis)
+    assert all(len(row.measures) >= 10 for row in diagnosis)

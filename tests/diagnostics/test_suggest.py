@@ -1,0 +1,91 @@
+"""The suggested bandwidth: its curves are what they say, and the choice follows from them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from matplotlib import pyplot as plt
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+import limes
+from flaws import linear
+from limes.diagnostics.suggest import DRIFT, FIDELITY, NOISE
+from limes.exceptions import InputError
+from oracle import EXACT
+
+
+@pytest.fixture(scope="module")
+def forest():
+    X = np.random.default_rng(0).normal(size=(400, 5))
+    y = X[:, 0] + X[:, 1] * X[:, 2]
+    return X, RandomForestRegressor(10, max_depth=5, random_state=0).fit(X, y)
+
+
+def test_the_choice_is_the_narrowest_that_meets_the_aims(forest):
+    X, model = forest
+    explainer = limes.TabularExplainer(model, X)
+    found = limes.suggest_bandwidth(explainer, X[:6])
+    at = int(np.argmin(np.abs(found.bandwidths - found.bandwidth)))
+    quiet = max(NOISE, 1.25 * np.nanmin(found.noise))
+    steady = (found.noise <= quiet) & (found.drift <= DRIFT)
+    good = steady & (found.fidelity >= FIDELITY * found.fidelity[steady].max())
+    assert at == np.flatnonzero(good)[0]
+    assert found.current == pytest.approx(0.75 * np.sqrt(5))
+    assert f"{found.bandwidths[at - 1]:.3g}" in found.reason
+    assert repr(limes.suggest_bandwidth(explainer, X[:6])) == repr(found)
+
+
+def test_curves_are_what_they_say(forest):
+    X, model = forest
+    found = limes.suggest_bandwidth(limes.TabularExplainer(model, X), X[:1], calls=8192)
+    at = 15
+    bandwidth = found.bandwidths[at]
+    there = limes.diagnose(limes.TabularExplainer(model, X, bandwidth=bandwidth)(X[:1]), calls=8192).rows[0]
+    assert found.locality[at] == pytest.approx(there.readings["sample size"].kept, abs=EXACT)
+    assert found.fidelity[at] == pytest.approx(there.readings["fit"].fidelity, rel=0.1)
+    wide, narrow = (
+        limes.TabularExplainer(model, X, bandwidth=bandwidth * step)(X[:1]).values[0]
+        for step in (np.sqrt(2), 1 / np.sqrt(2))
+    )
+    drift = np.linalg.norm(wide - narrow) / np.linalg.norm(there.facts.values)
+    assert found.drift[at] == pytest.approx(drift, rel=1e-6)
+
+
+def test_the_noise_is_that_of_weighted_fits(forest):
+    """Least squares on 5,000 weighted rows, fifty times."""
+    X, model = forest
+    explainer = limes.TabularExplainer(model, X, bandwidth=1.0)
+    found = limes.suggest_bandwidth(explainer, X[:1], calls=8192)
+    scene = explainer.scene(explainer(X[:1]), output=np.zeros(1, dtype=int), calls=None)
+    fits = []
+    for seed in range(50):
+        x, h = scene.draw(scene.designs(np.inf)[0], 5000, np.random.default_rng(seed))
+        root = np.exp(-scene.squared(0, x) / 4)  # √π at ν = 1
+        design = np.column_stack([np.ones(5000), h]) * root[:, None]
+        fits.append(np.linalg.lstsq(design, scene.answers(0, x) * root, rcond=None)[0][1:])
+    noise = np.sqrt(np.var(fits, axis=0, ddof=1).sum()) / np.linalg.norm(np.mean(fits, axis=0))
+    at = int(np.argmin(np.abs(found.bandwidths - 1.0)))
+    assert found.noise[at] == pytest.approx(noise, rel=0.25)
+
+
+def test_texts_and_pictures():
+    model = make_pipeline(CountVectorizer(), LogisticRegression())
+    model.fit(["good food", "bad food", "good place", "bad service"], [1, 0, 1, 0])
+    explainer = limes.TextExplainer(model, output="margin")
+    found = limes.suggest_bandwidth(explainer, ["good food here", "a bad place"])
+    assert 0.025 <= found.bandwidth <= 2.5
+    figure, ax = plt.subplots()
+    assert found.plot(ax) is ax
+    plt.close(figure)
+    assert "suggested" in str(found)
+
+
+def test_what_cannot_be_judged_is_refused(forest):
+    X, _ = forest
+    with pytest.raises(InputError, match="TabularExplainer"):
+        limes.suggest_bandwidth(object(), X[:2])
+    with pytest.raises(InputError, match="does the model vary"):
+        limes.suggest_bandwidth(limes.TabularExplainer(linear(np.zeros(5)), X), X[:2])

@@ -1,0 +1,114 @@
+"""Summaries: greedy picks against every pick, means against their definition."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib import pyplot as plt
+
+import limes
+from flaws import linear, uniform_table
+from limes.diagnostics.pick import GUARANTEE, greedy, shown
+from limes.exceptions import InputError
+from oracle import ROUNDING
+
+
+def best_coverage(shows, importance, rows):
+    """The best pick there is, by trying them all."""
+    total = importance.sum()
+    picks = combinations(range(len(shows)), min(rows, len(shows)))
+    return max(importance[shows[list(pick)].any(axis=0)].sum() for pick in picks) / total
+
+
+@given(st.integers(0, 10_000), st.integers(1, 4))
+def test_greedy_keeps_its_promise(seed, rows):
+    rng = np.random.default_rng(seed)
+    shows = rng.random((8, 9)) < 0.3
+    importance = rng.random(9) + 1e-3
+    pick = greedy(shows, importance, rows)
+    best = best_coverage(shows, importance, rows)
+    covered = importance[shows[list(pick.rows)].any(axis=0)].sum() / importance.sum() if pick.rows else 0.0
+    assert pick.coverage == pytest.approx(covered, abs=ROUNDING)
+    assert GUARANTEE * best - ROUNDING <= pick.coverage <= best + ROUNDING
+    assert best <= pick.bound + ROUNDING
+    assert pick.ratio >= GUARANTEE - ROUNDING
+
+
+def test_a_greedy_pick_may_be_beaten():
+    """The bound is no empty word: here two other rows cover all."""
+    shows = np.array([[1, 1, 0, 1, 1, 0], [1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1]], dtype=bool)
+    pick = greedy(shows, np.ones(6), 2)
+    assert pick.rows[0] == 0
+    assert pick.coverage == pytest.approx(5 / 6)
+    assert best_coverage(shows, np.ones(6), 2) == 1.0 == pick.bound
+
+
+def test_rows_show_their_largest_coefficients_and_no_zeros():
+    found = shown(np.array([[3.0, -4.0, 0.5], [0.0, 0.0, 1.0]]), 2)
+    np.testing.assert_array_equal(found, [[True, True, False], [False, False, True]])
+
+
+def test_nothing_to_show():
+    assert greedy(np.zeros((3, 2), bool), np.zeros(2), 2).rows == ()
+
+
+@pytest.fixture(scope="module")
+def explanation():
+    X = uniform_table(4, 400)
+    return limes.TabularExplainer(linear([3.0, 1.0, -2.0, 0.0]), X)(X[:100])
+
+
+def test_means_are_means(explanation):
+    found = limes.summary(explanation, rows=2, features=2)
+    size = np.abs(explanation.values)
+    np.testing.assert_array_equal(found.mean_abs, size.mean(axis=0))
+    np.testing.assert_array_equal(found.spread, size.std(axis=0))
+    assert [found.names[j] for j in found.order()] == ["x0", "x2", "x1", "x3"]
+    assert found.to_dict()["feature"] == ["x0", "x2", "x1", "x3"]
+    assert len(found.pick.rows) <= 2
+    assert "rows to look at" in str(found)
+    assert repr(found).startswith("<Summary: 100 rows")
+
+
+def test_cohorts_are_a_features_cells_or_given(explanation):
+    found = limes.summary(explanation, cohorts="x0")
+    assert sum(c.rows for c in found.cohorts) == 100
+    assert {c.name for c in found.cohorts} == {row[0] for row in explanation.conditions}
+    labels = np.array(["a", "b"] * 50)
+    given_labels = limes.summary(explanation, cohorts=labels)
+    for cohort in given_labels.cohorts:
+        own = np.abs(explanation.values[labels == cohort.name])
+        np.testing.assert_allclose(cohort.mean_abs, own.mean(axis=0))
+
+
+def test_pictures(explanation):
+    found = limes.summary(explanation, cohorts="x0")
+    figure, axes = plt.subplots(1, 2)
+    assert found.plot.importance(ax=axes[0]) is axes[0]
+    assert found.plot.cohorts(ax=axes[1]) is axes[1]
+    plt.close(figure)
+    with pytest.raises(InputError, match="no cohorts"):
+        limes.summary(explanation).plot.cohorts()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rows": 0}, "rows=0"),
+        ({"features": True}, "features=True"),
+        ({"cohorts": ["a"]}, "one label for each of the 100 rows"),
+        ({"cohorts": list(range(100))}, "at most 20"),
+    ],
+)
+def test_what_cannot_be_summarised_is_refused(explanation, options, message):
+    with pytest.raises(InputError, match=message):
+        limes.summary(explanation, **options)
+
+
+def test_texts_have_no_summary():
+    with pytest.raises(InputError, match="several rows"):
+        limes.summary(["no", "explanation"])
