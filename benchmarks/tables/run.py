@@ -24,7 +24,8 @@ from benchmarks.speed.cases import DATA
 ROWS = 100
 
 
-def _encoded(last: Any) -> Any:
+def encoded(last: Any) -> Any:
+    """The model behind imputation, scaling and one-hot encoding."""
     texts = make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder(handle_unknown="ignore"))
     numbers = make_pipeline(SimpleImputer(), StandardScaler())
     columns = make_column_transformer(
@@ -39,8 +40,8 @@ CASES = [
     ("california_housing", GradientBoostingRegressor(random_state=0), None),
     ("wine_quality_white", RandomForestRegressor(100, random_state=0), None),
     ("boston_housing", RandomForestRegressor(100, random_state=0), None),
-    ("adult", _encoded(LogisticRegression(max_iter=1000)), "margin"),
-    ("adult", _encoded(RandomForestClassifier(100, max_depth=10, random_state=0)), ">50K"),
+    ("adult", encoded(LogisticRegression(max_iter=1000)), "margin"),
+    ("adult", encoded(RandomForestClassifier(100, max_depth=10, random_state=0)), ">50K"),
 ]
 
 

@@ -1,0 +1,1 @@
+"""What limes.diagnose finds on real tables, and how long it takes."""
