@@ -73,7 +73,8 @@ class Switched:
             exact = exact_expectation(self.margin, ExchangeableDesign)
             known["margin"] = margin(self.margin.predict, exact, rest=none)
         if control == "auto":
-            return known
+            # a kernel is some tenths of a second, and hardly better than a margin
+            return {name: fit for name, fit in known.items() if name != "kernel" or self.margin is None}
         if control not in known:
             raise InputError("control='margin' needs a model with a margin that can be read; use 'auto'")
         return {control: known[control]}

@@ -10,16 +10,15 @@ from numpy.typing import ArrayLike
 
 from limes import __version__
 from limes._arrays import Floats, Ints, distinct_rows
-from limes.designs.bins import bin_edges
-from limes.designs.columns import LAWS, binned, categorical, unbinned
-from limes.designs.marginals import Marginal
+from limes.designs.columns import LAWS
 from limes.designs.product import ProductFamily
 from limes.designs.weights import named_weights
 from limes.diagnostics.table_scene import TableScene
-from limes.exceptions import InputError
 from limes.explainers.cautions import Cautions
 from limes.explainers.conditions import cell_texts
 from limes.explainers.doubts import doubts
+from limes.explainers.found import found
+from limes.explainers.laws import learnt_laws
 from limes.explainers.options import check_choice, check_count, check_size, refuse_unknown
 from limes.explainers.progress import progress_of
 from limes.explainers.sampling import sampling_of
@@ -151,7 +150,7 @@ class TabularExplainer:
             max_calls=max_calls, tolerance=tolerance, rng=rng, batch_size=batch_size, retry=retry
         )
         self._table = Table.fit(background, categorical=categorical)
-        self._marginals = self._learn(bins, target, law)
+        self._marginals = learnt_laws(self._table, bins, target, law)
         self._texts = [
             np.array(cell_texts(column, law), dtype=object)
             for column, law in zip(self._table.columns, self._marginals, strict=True)
@@ -247,30 +246,18 @@ class TabularExplainer:
         return self._explanation(rows, cells, predictions, fitted)
 
     def _explanation(self, rows: Floats, cells: Ints, predictions: Floats, fitted: Fitted) -> Explanation:
-        surrogate, sampled = fitted.surrogate, fitted.sampled
         doubtful = doubts(
             fitted, predictions, self._table.names, self._subject.outputs, max_calls=self._max_calls
         )
         return Explanation(
-            values=surrogate.coef,
-            standard_errors=surrogate.standard_errors,
-            intercepts=surrogate.intercept,
+            **found(fitted),
             predictions=predictions,
-            surrogate_predictions=fitted.at_instance,
-            fidelity=surrogate.fidelity,
-            shares=None if sampled is None else surrogate.shares,
-            surrogate_errors=None if sampled is None else sampled.surrogate_errors,
-            fidelity_errors=None if sampled is None else sampled.fidelity_errors,
-            share_errors=None if sampled is None else sampled.share_errors,
             feature_names=self._table.names,
             output_names=self._subject.outputs,
             conditions=self._conditions(cells),
             data=self._table.originals(rows),
             method=self.method,
             reason=self._subject.reason,
-            calls=fitted.calls,
-            controls=None if sampled is None else tuple(sampled.control.tolist()),
-            row_converged=fitted.converged,
             row_warnings=self._cautions.of_rows(rows, cells, fitted, predictions, doubtful),
             provenance=self._provenance,
             explainer=self,
@@ -292,24 +279,6 @@ class TabularExplainer:
     @cached_property
     def _cautions(self) -> Cautions:
         return Cautions.of(self._table, self._family, self._scales())
-
-    def _learn(self, bins: Any, target: ArrayLike | None, law: str) -> tuple[Marginal, ...]:
-        matrix, table = self._table.matrix, self._table
-        if bins is None:
-            edges: list[Floats | None] = [None] * matrix.shape[1]
-        else:
-            edges = bin_edges(matrix, table.numeric, bins=bins, target=target, names=table.names)
-        found = []
-        for j, column in enumerate(table.columns):
-            x, cut = matrix[:, j], edges[j]
-            try:
-                if column.categorical:
-                    found.append(categorical(x))
-                else:
-                    found.append(unbinned(x, law=law) if cut is None else binned(x, cut, law=law))
-            except InputError as error:
-                raise InputError(f"column {column.name!r} {error}") from None
-        return tuple(found)
 
     def _scales(self) -> Floats:
         """Standard deviation of numbers, 1 for categories and for columns that do not vary."""

@@ -12,13 +12,16 @@ from limes._arrays import Floats, Ints
 from limes.designs.exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.designs.weights import check_bandwidth
 from limes.diagnostics.subset_scene import SubsetScene
-from limes.exceptions import InputError, Interrupted, ModelError
+from limes.exceptions import InputError, ModelError
 from limes.explainers.doubts import doubts
+from limes.explainers.found import found
 from limes.explainers.options import check_choice, check_size, refuse_unknown
 from limes.explainers.progress import progress_of
 from limes.explainers.sampling import sampling_of
 from limes.explainers.scenes import subset_scene
-from limes.explainers.text_subject import CONTROLS, TextSubject
+from limes.explainers.several import explained_each
+from limes.explainers.switched import CONTROLS
+from limes.explainers.text_subject import TextSubject
 from limes.explainers.tokens import conditions_of, document_of, spans_of, splitter
 from limes.explanation import Explanation
 from limes.models.calls import Retry
@@ -64,7 +67,9 @@ class TextExplainer:
         As for :class:`limes.TabularExplainer`. A model that cannot be read is asked about all 2^d deletions,
         and explained exactly, where they are no more than ``max_calls``.
     control
-        "none"; "margin" of models with a link, where the margin can be read; "auto" takes the better one.
+        What takes variance away from the sampler: "none", "kernel", "margin" (of models with a link, where
+        the margin can be read), or "auto", the best of those there are; kernels are tried where there is no
+        margin. ``explanation.controls`` says which.
 
     Raises
     ------
@@ -166,21 +171,9 @@ class TextExplainer:
         if isinstance(texts, str | bytes | bytearray):
             return self._explained(self._document(texts), progress=progress)
         documents = [self._document(text, i) for i, text in enumerate(_listed(texts))]
-        found: list[Explanation] = []
-        try:
-            with progress_of(shown=progress)(len(documents)) as done:
-                for document in documents:
-                    found.append(self._explained(document, progress=False))
-                    done(1)
-        except ModelError as error:
-            error.partial = found
-            raise
-        except KeyboardInterrupt:
-            raise Interrupted(
-                f"stopped: {len(found)} of {len(documents)} texts are explained (in this error's partial)",
-                found,
-            ) from None
-        return found
+        return explained_each(
+            documents, lambda one: self._explained(one, progress=False), progress=progress, name="texts"
+        )
 
     def scene(self, explanation: Explanation, *, output: Ints, calls: int | None) -> SubsetScene:
         """What ``limes.diagnose`` asks of an explained text."""
@@ -189,7 +182,7 @@ class TextExplainer:
         design = ExchangeableDesign.word_deletions(document.size, self._bandwidth)
         return subset_scene(
             explanation,
-            subject.expectation(design, method=self._method, sampling=self._sampling, control=self._control),
+            self._expectation(subject, design),
             subject.predict,
             ExchangeableDesign.word_deletions,
             outputs=self._wanted.names(subject.predict(design.at_instance[None]).shape[1:]),
@@ -207,9 +200,7 @@ class TextExplainer:
         subject = TextSubject.of(self._model, self._wanted, document)
         design = ExchangeableDesign.word_deletions(document.size, self._bandwidth)
         predictions = subject.predict(design.at_instance[None])
-        expectation = self._unfinished.pop(document.text, None) or subject.expectation(
-            design, method=self._method, sampling=self._sampling, control=self._control
-        )
+        expectation = self._unfinished.pop(document.text, None) or self._expectation(subject, design)
         try:
             fitted = fitted_at(
                 design,
@@ -226,31 +217,19 @@ class TextExplainer:
     def _explanation(
         self, document: Document, subject: TextSubject, predictions: Floats, fitted: Fitted
     ) -> Explanation:
-        surrogate, sampled = fitted.surrogate, fitted.sampled
-        exact = sampled is None
+        exact = fitted.sampled is None
         outputs = self._wanted.names(predictions.shape[1:])
         conditions = conditions_of(document)
         doubtful = doubts(fitted, predictions, document.names, outputs, max_calls=self._sampling.max_calls)
         return Explanation(
-            values=surrogate.coef,
-            standard_errors=surrogate.standard_errors,
-            intercepts=surrogate.intercept,
+            **found(fitted),
             predictions=predictions,
-            surrogate_predictions=fitted.at_instance,
-            fidelity=surrogate.fidelity,
-            shares=None if sampled is None else surrogate.shares,
-            surrogate_errors=None if sampled is None else sampled.surrogate_errors,
-            fidelity_errors=None if sampled is None else sampled.fidelity_errors,
-            share_errors=None if sampled is None else sampled.share_errors,
             feature_names=document.names,
             output_names=outputs,
             conditions=(conditions,),
             data=document.counts[None].astype(object),
             method="exact" if exact else "sampled",
-            reason=_how(fitted) if exact else subject.reason,
-            calls=fitted.calls,
-            controls=None if sampled is None else tuple(sampled.control.tolist()),
-            row_converged=fitted.converged,
+            reason=_how(fitted) if exact else subject.switched.reason,
             row_warnings=(doubtful.get(0, ()) + _alone(document),),
             provenance={
                 **self._provenance,
@@ -259,6 +238,11 @@ class TextExplainer:
                 "spans": dict(zip(conditions, spans_of(document), strict=True)),
             },
             explainer=self,
+        )
+
+    def _expectation(self, subject: TextSubject, design: ExchangeableDesign) -> Expectation:
+        return subject.switched.expectation(
+            design, method=self._method, sampling=self._sampling, control=self._control, features="words"
         )
 
 
@@ -274,10 +258,12 @@ def _how(fitted: Fitted) -> str:
 
 
 def _listed(texts: Any) -> list[Any]:
-    if hasattr(texts, "to_list"):
-        texts = texts.to_list()
+    column = next((name for name in ("to_list", "to_pylist") if hasattr(texts, name)), None)
+    texts = texts if column is None else getattr(texts, column)()
     if not isinstance(texts, list | tuple | np.ndarray):
-        raise InputError(f"give a text or a list of texts, got {type(texts).__name__}")
+        raise InputError(
+            f"give a text or a list of texts, got {type(texts).__name__}; of a table give one column"
+        )
     for i, text in enumerate(texts):
         if isinstance(text, list | tuple | np.ndarray):
             raise InputError(

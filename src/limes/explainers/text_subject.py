@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache, partial
-from typing import TypeAlias
-
-import numpy as np
+from typing import Any, TypeAlias
 
 from limes._arrays import Floats
-from limes.designs.exchangeable import ExchangeableDesign
-from limes.exceptions import InputError, NotReadableError, ReadMismatchError
-from limes.expectations.controls.control import Control, none
-from limes.expectations.controls.margin import margin
-from limes.expectations.sampled import SampledExpectation
-from limes.expectations.sampling import Sampling
+from limes.exceptions import InputError
+from limes.explainers.switched import Switched, check_reading
 from limes.models.documents import Document, some_rows
 from limes.models.outputs import Asker, Output, resolve
 from limes.models.read import CannotRead, tolerance_of
@@ -24,35 +18,19 @@ from limes.models.readers.word_rows import WordRows, word_rows
 from limes.models.reductions import BlackBox, Form
 from limes.models.registry import EXACT_TOLERANCE, SINGLE_TOLERANCE
 from limes.models.text_models import TextModel, transformed
-from limes.pipeline import Expectation, exact_expectation
 
 # A reading is compared with the model's own answers on so many deletions of the text.
 _CHECKED_ROWS = 8
 # rows z (n, d) -> (n,) or (n, k)
 Answers: TypeAlias = Callable[[Floats], Floats]
-CONTROLS = ("auto", "none", "margin")
 
 
 @dataclass(frozen=True, eq=False)
 class TextSubject:
-    """A model at one text.
+    """A model at one text; ``predict`` gives answers of the form where they are the model's own."""
 
-    Attributes
-    ----------
-    ask
-        (n, d) rows of kept words -> (n,) or (n, k), the model's answers.
-    form
-        What could be read, or a black box with the reason.
-    tolerance
-        How closely the model itself adds up.
-    """
-
-    model: TextModel
-    wanted: Output
-    ask: Answers
-    form: Form | BlackBox
-    rows: WordRows | None
-    tolerance: float
+    switched: Switched
+    predict: Answers
 
     @classmethod
     def of(cls, model: TextModel, wanted: Output, document: Document) -> TextSubject:
@@ -70,84 +48,41 @@ class TextSubject:
         # a model that is not fitted, or takes no texts, says so itself
         known = own(some if model.steps else some[:1])
         try:
-            found = word_rows(model.steps, document)
+            rows = word_rows(model.steps, document)
         except CannotRead as reason:
-            return cls(model, wanted, own, BlackBox(own, str(reason)), None, EXACT_TOLERANCE)
+            return cls(Switched(own, BlackBox(own, str(reason))), own)
         tolerance = max(
-            tolerance_of(model.head), SINGLE_TOLERANCE if found.single_precision else EXACT_TOLERANCE
+            tolerance_of(model.head), SINGLE_TOLERANCE if rows.single_precision else EXACT_TOLERANCE
         )
         agree = partial(_compare, document, some, known, tolerance)
+        rest = model.steps[rows.steps :]
         ask: Answers = own
-        if found.grams is None:
-            rest = model.steps[found.steps :]
-            ask = _agreeing(Asker(model.head, wanted, lambda z: transformed(rest, found.rows(z))), agree)
-        subject = cls(model, wanted, ask, BlackBox(ask, ""), found, tolerance)
-        form = subject._read(wanted)
-        if not isinstance(form, BlackBox):
-            agree(form.predict)
-        return replace(subject, form=form)
-
-    def _read(self, wanted: Output) -> Form | BlackBox:
-        assert self.rows is not None  # noqa: S101 - asked where there are some
-        try:
-            form = text_form(self.rows, self.model.steps[self.rows.steps :], self.model.head, wanted.method)
-        except CannotRead as reason:
-            return BlackBox(self.ask, str(reason))
-        return form if wanted.columns is None else form.select(wanted.columns)
-
-    def expectation(
-        self, design: ExchangeableDesign, *, method: str, sampling: Sampling, control: str
-    ) -> Expectation:
-        """Exact where the form is known, else by asking: all deletions if they are few, a sample if not.
-
-        Raises
-        ------
-        NotReadableError
-            If ``method="exact"``, the model could not be read, and the deletions are many.
-        InputError
-            If ``control="margin"`` and there is none.
-        """
-        if method != "sampled" and not isinstance(self.form, BlackBox):
-            return exact_expectation(self.form, ExchangeableDesign)
-        if method == "exact" and design.states(sampling.max_calls) is None:
-            raise NotReadableError(
-                f"method='exact' needs a model that can be read: {self.reason}; or a budget for all 2^d "
-                f"deletions of d = {design.size} words (max_calls). Use method='auto' to sample it, with "
-                "error bars"
-            )
-        return SampledExpectation(self.ask, replace(sampling, controls=self._controls(control)))
-
-    @property
-    def reason(self) -> str:
-        """Why it is sampled."""
-        return self.form.reason if isinstance(self.form, BlackBox) else "asked for by method='sampled'"
-
-    @property
-    def predict(self) -> Answers:
-        """Answers of the form where they are the model's own."""
-        exact = not isinstance(self.form, BlackBox) and self.tolerance <= EXACT_TOLERANCE
-        return self.form.predict if exact else self.ask
-
-    def _controls(self, control: str) -> Mapping[str, Control]:
-        """Candidates for the control variate."""
-        margins = self._margin()
-        known = {"none": none} if margins is None else {"none": none, "margin": margins}
-        if control == "auto":
-            return known
-        if control not in known:
-            raise InputError("control='margin' needs a model with a margin that can be read; use 'auto'")
-        return {control: known[control]}
-
-    def _margin(self) -> Control | None:
-        if self.rows is None or self.wanted.method not in ("predict", "predict_proba"):
-            return None
-        try:
-            form = self._read(resolve(self.model.head, "margin"))
-        except InputError:
-            return None
+        if rows.grams is None:
+            ask = _agreeing(Asker(model.head, wanted, lambda z: transformed(rest, rows.rows(z))), agree)
+        form = _read(rows, rest, model.head, wanted, ask)
         if isinstance(form, BlackBox):
-            return None
-        return margin(form.predict, exact_expectation(form, ExchangeableDesign), rest=none)
+            return cls(Switched(ask, form, _margin(rows, rest, model.head, wanted, ask)), ask)
+        agree(form.predict)
+        return cls(Switched(ask, form), form.predict if tolerance <= EXACT_TOLERANCE else ask)
+
+
+def _read(rows: WordRows, rest: tuple[Any, ...], head: Any, wanted: Output, ask: Answers) -> Form | BlackBox:
+    try:
+        form = text_form(rows, rest, head, wanted.method)
+    except CannotRead as reason:
+        return BlackBox(ask, str(reason))
+    return form if wanted.columns is None else form.select(wanted.columns)
+
+
+def _margin(rows: WordRows, rest: tuple[Any, ...], head: Any, wanted: Output, ask: Answers) -> Form | None:
+    """What is behind the link of a model that could not be read, if that can be."""
+    if wanted.method not in ("predict", "predict_proba"):
+        return None
+    try:
+        form = _read(rows, rest, head, resolve(head, "margin"), ask)
+    except InputError:
+        return None
+    return None if isinstance(form, BlackBox) else form
 
 
 def _agreeing(answers: Answers, agree: Callable[[Answers], None]) -> Answers:
@@ -163,13 +98,9 @@ def _agreeing(answers: Answers, agree: Callable[[Answers], None]) -> Answers:
 
 def _compare(document: Document, some: Floats, known: Floats, tolerance: float, answers: Answers) -> None:
     """Refuse answers that are not the model's own, known at some rows."""
-    found = answers(some)
-    same = known.shape == found.shape
-    wrong = ~(np.abs(known - found) <= tolerance * np.abs(known).max()) if same else np.array([True])
-    if wrong.any():
-        row = int(np.argmax(wrong.reshape(len(wrong), -1).any(axis=1)))
+
+    def where(row: int) -> str:
         (text,) = document.texts(some[row : row + 1])
-        raise ReadMismatchError(
-            f"for the text {text[:200]!r} the model answers {known[row]}, what was read off it gives "
-            f"{found[row]}; pass a callable on texts instead of the Pipeline, and please report this"
-        )
+        return f"the text {text[:200]!r}"
+
+    check_reading(known, answers(some), tolerance, where)
