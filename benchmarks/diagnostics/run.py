@@ -50,7 +50,8 @@ def _kernel() -> Any:
 
 def _network() -> Any:
     return make_pipeline(
-        StandardScaler(), MLPRegressor((50,), max_iter=100, early_stopping=True, random_state=0)
+        StandardScaler(),
+        MLPRegressor(hidden_layer_sizes=(50,), max_iter=100, early_stopping=True, random_state=0),
     )
 
 
