@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from limes.diagnostics.bandwidth import Path
 
 # Okabe and Ito's, told apart by the colour-blind
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8a6d00", "#3d3d3d")
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8a6d00", "#777777")
 
 
 def largest(path: Path, most: int) -> list[int]:
