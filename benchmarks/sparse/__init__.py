@@ -1,0 +1,1 @@
+"""What a sparse explanation costs besides the model's answers."""
