@@ -81,7 +81,7 @@ def well_behaved(seed):
     """
     rng = np.random.default_rng(seed)
     d = int(rng.integers(2, 9))
-    X = np.where(rng.random(d) < 0.5, rng.normal(size=(500, d)), rng.uniform(-1.7, 1.7, size=(500, d)))
+    X = np.where(rng.random(d) < 0.5, rng.normal(size=(300, d)), rng.uniform(-1.7, 1.7, size=(300, d)))
     slope = rng.choice([-1.0, 1.0], d) * rng.uniform(0.3, 2.0, d)
     bend, phase = rng.uniform(0.0, 0.3, d), rng.uniform(0, 2 * np.pi, d)
     ripple = 0.02 * np.abs(slope).mean()
