@@ -54,11 +54,27 @@ def _quality(asked: argparse.Namespace) -> None:
         report.write(result)
 
 
+def _sparse(_: argparse.Namespace) -> None:
+    from benchmarks.sparse import run
+
+    run.write(run.measure())
+
+
 def _text(asked: argparse.Namespace) -> None:
     from benchmarks.text import report, run
 
     result = run.measure(asked.rounds or run.ROUNDS, asked.seeds or run.RUNS)
     if asked.rounds or asked.seeds:
+        print(report.text(result))
+    else:
+        report.write(result)
+
+
+def _images(asked: argparse.Namespace) -> None:
+    from benchmarks.images import accuracy, report, run
+
+    result = run.measure(asked.seeds or accuracy.SEEDS, asked.cases)
+    if asked.seeds or asked.cases:
         print(report.text(result))
     else:
         report.write(result)
@@ -70,7 +86,9 @@ PARTS = {
     "accuracy": _accuracy,
     "stability": _stability,
     "quality": _quality,
+    "sparse": _sparse,
     "text": _text,
+    "images": _images,
 }
 
 

@@ -112,7 +112,7 @@ def cut(image: Any, size: tuple[int, int]) -> Any:
     """The largest part in the middle of an image that has the shape of ``size``."""
     height, width = image.shape[:2]
     share = min(height / size[0], width / size[1])
-    tall, wide = max(1, int(size[0] * share)), max(1, int(size[1] * share))
+    tall, wide = max(1, round(size[0] * share)), max(1, round(size[1] * share))
     top, left = (height - tall) // 2, (width - wide) // 2
     return image[top : top + tall, left : left + wide]
 
@@ -124,8 +124,10 @@ def scaled(image: Any, size: tuple[int, int]) -> Any:
     if image.shape[:2] == size:
         return image
     planes = image[..., None] if image.ndim == 2 else image
+    # bytes as all of PIL's users have them scaled; anything else without rounding in between
+    kind = np.uint8 if image.dtype == np.uint8 else np.float32
     resized = [
-        Image.fromarray(np.ascontiguousarray(planes[..., c], dtype=np.float32)).resize(
+        Image.fromarray(np.ascontiguousarray(planes[..., c], dtype=kind)).resize(
             size[::-1], Image.Resampling.BICUBIC
         )
         for c in range(planes.shape[-1])

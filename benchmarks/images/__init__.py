@@ -1,0 +1,1 @@
+"""Images: overhead, memory, and error at fewer calls, beside ``lime``."""

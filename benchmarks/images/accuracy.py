@@ -1,0 +1,91 @@
+"""Error of all coefficients against the truth, at so many calls, for limes and ``lime``.
+
+The truth is the mean of 16 runs of 2^12 calls without a control variate; it is kept in ``.cache``, as it
+takes from minutes to an hour a photograph.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.images.networks import LITE, PHOTOGRAPHS, SMALL, Network, lime_coefficients
+from benchmarks.progress import say
+
+CACHE = Path(__file__).parent / ".cache"
+RUNS, CALLS = 16, 4096
+SEEDS = 5
+LIME_CALLS = 1000
+LIMES_CALLS = (300, 600, 1000)
+# A truth of the larger network takes a quarter of an hour of a core
+CASES = [(LITE, name) for name in PHOTOGRAPHS[:2]] + [(SMALL, name) for name in PHOTOGRAPHS[:5]]
+
+
+def measure(seeds: int = SEEDS, only: str = "") -> list[dict]:
+    """Every case whose name has ``only`` in it."""
+    return [
+        _case(network, photograph, seeds)
+        for network, photograph in CASES
+        if only.lower() in f"{network.name} {photograph}".lower()
+    ]
+
+
+def truth(network: Network, session: Any, photograph: str) -> tuple[Any, Any]:
+    """Coefficients (d,) of the likeliest class, and their standard errors."""
+    file = CACHE / f"{Path(network.file).stem}-{photograph}.npz"
+    if not file.exists():
+        image, runs = network.image(photograph), []
+        for run in range(RUNS):
+            say(f"{network.name}, {photograph}: truth, {run + 1} of {RUNS}")
+            explainer = network.explainer(
+                session, control="none", max_calls=CALLS, rng=1000 + run, method="sampled"
+            )
+            runs.append(explainer(image, progress=False).values[0].ravel())
+        CACHE.mkdir(exist_ok=True)
+        errors = np.std(runs, axis=0, ddof=1) / np.sqrt(RUNS)
+        np.savez(file, coef=np.mean(runs, axis=0), errors=errors)
+    with np.load(file) as known:
+        return known["coef"], known["errors"]
+
+
+def _case(network: Network, photograph: str, seeds: int) -> dict:
+    session, image = network.session(), network.image(photograph)
+    coef, errors = truth(network, session, photograph)
+    label = int(np.argmax(network.probabilities(session)(image[None])[0]))
+    found: dict[str, list] = {f"lime {LIME_CALLS}": []}
+    found |= {f"limes {calls}": [] for calls in LIMES_CALLS}
+    covered = []
+    for seed in range(seeds):
+        say(f"{network.name}, {photograph}: seed {seed + 1} of {seeds}")
+        found[f"lime {LIME_CALLS}"].append(
+            lime_coefficients(network, session, image, label, LIME_CALLS, seed)
+        )
+        for calls in LIMES_CALLS:
+            made = network.explainer(session, max_calls=calls, rng=seed)(image, progress=False)
+            found[f"limes {calls}"].append(made.values[0].ravel())
+        gap = np.abs(made.values[0].ravel() - coef)
+        covered.append(gap <= 1.96 * np.hypot(made.standard_errors[0].ravel(), errors))
+    return {
+        "network": network.name,
+        "photograph": photograph,
+        "label": network.labels[label],
+        "superpixels": coef.size,
+        "noise": float((errors**2).sum()),
+        "errors": {who: _squares(runs, coef) for who, runs in found.items()},
+        "top_differs": {who: _differs(runs) for who, runs in found.items()},
+        "covered": float(np.mean(covered)),
+    }
+
+
+def _squares(runs: list, coef: Any) -> float:
+    """Squared error of all coefficients together, mean over seeds."""
+    return float(((np.array(runs) - coef) ** 2).sum(axis=1).mean())
+
+
+def _differs(runs: list) -> float:
+    """How many pairs of runs have other sets of five largest coefficients."""
+    tops = [frozenset(np.argsort(-np.abs(run))[:5].tolist()) for run in runs]
+    pairs = [a != b for i, a in enumerate(tops) for b in tops[:i]]
+    return float(np.mean(pairs)) if pairs else 0.0

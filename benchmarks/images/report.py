@@ -1,0 +1,87 @@
+"""Write what was measured: JSON, and tables in README.md."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+
+from benchmarks import readme
+from benchmarks.images.accuracy import CALLS as TRUE_CALLS
+from benchmarks.images.accuracy import LIME_CALLS, LIMES_CALLS, RUNS
+from benchmarks.images.overhead import CALLS
+
+
+def write(result: dict) -> None:
+    """Both."""
+    readme.RESULTS.mkdir(exist_ok=True)
+    (readme.RESULTS / "images.json").write_text(json.dumps(result, indent=1) + "\n")
+    readme.replace("images", text(result))
+
+
+def text(result: dict) -> str:
+    """Markdown."""
+    versions = ", ".join(f"{name} {number}" for name, number in result["versions"].items())
+    return "\n\n".join(
+        [
+            f"Machine: {result['machine']}. {versions}. {result['seeds']} seeds.",
+            *_overhead(result["overhead"]),
+            *_accuracy(result["accuracy"]),
+        ]
+    )
+
+
+def _overhead(found: dict) -> list[str]:
+    lines = [
+        '| model, superpixels | limes | limes, `control="none"` | `lime` | times limes |',
+        "|---|---|---|---|---|",
+    ]
+    for name, case in found["trivial"].items():
+        own, plain, lime = case["limes"], case["limes, no control"], case["lime"]
+        ratios = f"{lime / own:.1f}; {lime / plain:.1f}"
+        lines.append(
+            f"| trivial, {name}: {case['superpixels']} | {own:.3f} | {plain:.3f} | {lime:.2f} | {ratios} |"
+        )
+    network = found["network"]
+    own, lime, forward = (network[who] for who in ("limes", "lime", "forward"))
+    lines.append(f"| EfficientNet-Lite0 | {own:.2f} | | {lime:.2f} | {lime / own:.1f} |")
+    peaks = {who: found["memory"][who]["peak_mb"] for who in ("limes", "lime")}
+    return [
+        f"**Overhead**, CPU seconds at {CALLS:,} samples of 224 x 224, segmentation not counted",
+        "\n".join(lines),
+        f"The network itself took {forward:.1f} s: limes adds {own / forward:.1%} (goal: 10 %), `lime` "
+        f"{lime / forward:.1%}. Peak memory above a network that has answered one batch of 64: limes "
+        f"{peaks['limes']:.0f} MB (goal: 200 MB), `lime` {peaks['lime']:.0f} MB.",
+    ]
+
+
+def _accuracy(cases: list[dict]) -> list[str]:
+    head = " | ".join(f"limes, {calls}" for calls in LIMES_CALLS)
+    lines = [
+        f"| network, photograph | class | d | {head} | top 5 differ: `lime`, limes | in 95 % bars |",
+        "|---" * (6 + len(LIMES_CALLS) - 1) + "|",
+    ]
+    lines += [_line(case) for case in cases]
+    means = {calls: float(np.mean([_share(case, calls) for case in cases])) for calls in LIMES_CALLS if cases}
+    average = " | ".join(f"**{mean:.2f}**" for mean in means.values())
+    if cases:
+        lines.append(f"| mean | | | {average} | | |")
+    return [
+        f"**Error at fewer calls**: squared error of all coefficients over `lime`'s with {LIME_CALLS:,} "
+        f"calls; below 1 limes is nearer to the truth, which is {RUNS} x {TRUE_CALLS} calls",
+        "\n".join(lines),
+    ]
+
+
+def _share(case: dict, calls: int) -> float:
+    return case["errors"][f"limes {calls}"] / case["errors"][f"lime {LIME_CALLS}"]
+
+
+def _line(case: dict) -> str:
+    shares = " | ".join(f"{_share(case, calls):.2f}" for calls in LIMES_CALLS)
+    differ = case["top_differs"]
+    stable = f"{differ[f'lime {LIME_CALLS}']:.0%}, {differ[f'limes {LIMES_CALLS[-1]}']:.0%}"
+    return (
+        f"| {case['network']}, {case['photograph']} | {case['label']} | {case['superpixels']} | {shares} "
+        f"| {stable} | {case['covered']:.0%} |"
+    )

@@ -1,0 +1,25 @@
+"""Measure all of it."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+from benchmarks.images import accuracy, overhead
+from benchmarks.images.networks import DATA
+from benchmarks.progress import say
+from benchmarks.speed.run import machine
+
+
+def measure(seeds: int = accuracy.SEEDS, only: str = "") -> dict:
+    """Overhead, memory, and accuracy of the cases with ``only`` in their name."""
+    if not (DATA / "models").exists():
+        raise SystemExit(f"the photographs and networks are not in {DATA}: set LIMES_DATA")
+    result = {
+        "machine": machine(),
+        "versions": {name: version(name) for name in ("limes", "lime", "onnxruntime", "numpy")},
+        "seeds": seeds,
+        "overhead": overhead.measure(),
+        "accuracy": accuracy.measure(seeds, only),
+    }
+    say("done\n")
+    return result
