@@ -347,6 +347,50 @@ def test_a_tokenizer_with_offsets_and_the_reason_why_it_is_not_exact(model):
         TextExplainer(model, output="margin", split=Offsets(), method="exact", max_calls=64)("abcd efg")
 
 
+def test_tokenizers_of_hugging_face():
+    """Pieces of words, learnt here: offsets are those of the text, whatever the tokens look like."""
+    tokenizers = pytest.importorskip("tokenizers", reason="pip install tokenizers")
+    own = tokenizers.Tokenizer(tokenizers.models.BPE(unk_token="[UNK]"))  # noqa: S106
+    own.normalizer = tokenizers.normalizers.Lowercase()
+    own.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=True)
+    trainer = tokenizers.trainers.BpeTrainer(vocab_size=90, special_tokens=["[UNK]", "[CLS]"])
+    own.train_from_iterator(TRAINING, trainer)
+    own.post_processor = tokenizers.processors.TemplateProcessing(
+        single="[CLS] $A", special_tokens=[("[CLS]", 1)]
+    )
+    text = "Good food, slow café 👍🏽!"
+    explanation = TextExplainer(_letters, split=own, bag=False, max_calls=128)(text)
+    pieces = [text[start:end] for own in explanation.provenance["spans"].values() for start, end in own]
+    assert "".join(pieces).replace(" ", "") == text.replace(" ", "")
+    assert len(pieces) > len(text.split())
+    np.testing.assert_allclose(explanation.values[0], [piece.count("o") for piece in pieces], atol=1e-9)
+
+
+def _letters(texts):
+    return np.array([float(text.count("o")) for text in texts])
+
+
+class Fast:
+    """As a fast tokenizer of ``transformers``: called, it gives an offset mapping."""
+
+    is_fast = True
+
+    def encode(self, text):
+        raise AssertionError("its encode gives numbers only")
+
+    def __call__(self, text, *, return_offsets_mapping, add_special_tokens):
+        assert return_offsets_mapping
+        assert not add_special_tokens
+        return {"offset_mapping": [(0, 4), (4, 8), (9, 13)]}
+
+
+def test_tokenizers_of_transformers():
+    assert TextExplainer(_letters, split=Fast())("goodfood wine").feature_names == ("good", "food", "wine")
+    slow = type("Slow", (Fast,), {"is_fast": False})()
+    with pytest.raises(InputError, match="fast variant"):
+        TextExplainer(_letters, split=slow)("good food")
+
+
 def test_a_mask_that_the_vectorizer_does_not_know_is_a_deletion(model, exact):
     masked = TextExplainer(model, output="margin", mask="UNKWORDZ")(TEXT)
     np.testing.assert_array_equal(masked.values, exact(TEXT).values)
@@ -652,6 +696,55 @@ def test_bad_spans(model, spans):
 def test_a_model_of_numbers_needs_a_vectorizer(model):
     with pytest.raises(InputError, match="vectorizer=vectorizer"):
         TextExplainer(model[-1])
+
+
+def test_models_of_tables_say_what_is_missing(model):
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    table = make_pipeline(MaxAbsScaler(), LogisticRegression()).fit(X, X[:, 0] > 0)
+    with pytest.raises(ModelError, match=r"vectorizer=vectorizer.*callable"):
+        TextExplainer(table)("good food")
+    with pytest.raises(InputError, match=r"leave vectorizer= out"):
+        TextExplainer(model, vectorizer=model[0])
+    with pytest.raises(InputError, match=r"must be fitted.*TfidfVectorizer"):
+        TextExplainer(model[-1], vectorizer=TfidfVectorizer)
+    with pytest.raises(ModelError, match=r"not fitted"):
+        TextExplainer(model[-1], vectorizer=TfidfVectorizer())("good food")
+
+
+def test_columns_of_tables_are_texts(exact):
+    pandas, polars, arrow = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
+    texts = ["good food", "bad"]
+    for column in (
+        pandas.Series(texts),
+        polars.Series(texts),
+        arrow.array(texts),
+        np.array(texts),
+        tuple(texts),
+    ):
+        assert [e.provenance["text"] for e in exact(column)] == texts
+    with pytest.raises(InputError, match="one column"):
+        exact(pandas.DataFrame({"review": texts}))
+
+
+def test_kernels_take_variance_away_from_a_black_box(model):
+    text = (
+        "the food was great but we waited and waited: slow service, cold coffee, bad cake, rude staff, good"
+    )
+
+    def sharp(texts):
+        return np.tanh(4 * model.decision_function(texts))
+
+    errors = {
+        control: TextExplainer(sharp, max_calls=1024, control=control)(text).standard_errors.mean()
+        for control in ("none", "kernel", "auto")
+    }
+    assert errors["kernel"] < 0.8 * errors["none"]
+    assert errors["auto"] == errors["kernel"]
+    additive = TextExplainer(_letters, max_calls=1024)(text)
+    assert additive.controls == ("none",)
+    np.testing.assert_allclose(
+        additive.values[0], [name.count("o") for name in additive.feature_names], atol=1e-9
+    )
 
 
 def test_models_that_fail_say_so():

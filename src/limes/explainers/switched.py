@@ -33,11 +33,14 @@ class Switched:
         What could be read, or a black box with the reason.
     margin
         The form behind the model's link, if there is one that could be read.
+    kernel
+        Control of models that can only be asked.
     """
 
     ask: Callable[[Floats], Floats]
     form: Form | BlackBox
     margin: Form | None = None
+    kernel: Control = switch_kernels
 
     def expectation(
         self, design: ExchangeableDesign, *, method: str, sampling: Sampling, control: str, features: str
@@ -68,7 +71,7 @@ class Switched:
 
     def _controls(self, control: str) -> Mapping[str, Control]:
         """Candidates for the control variate."""
-        known: dict[str, Control] = {"none": none, "kernel": switch_kernels}
+        known: dict[str, Control] = {"none": none, "kernel": self.kernel}
         if self.margin is not None:
             exact = exact_expectation(self.margin, ExchangeableDesign)
             known["margin"] = margin(self.margin.predict, exact, rest=none)

@@ -9,6 +9,8 @@ from typing import Any, TypeAlias
 
 from limes._arrays import Floats
 from limes.exceptions import InputError
+from limes.expectations.controls.switches import switch_kernels
+from limes.expectations.controls.worthwhile import worthwhile
 from limes.explainers.switched import Switched, check_reading
 from limes.models.documents import Document, some_rows
 from limes.models.outputs import Asker, Output, resolve
@@ -43,6 +45,8 @@ class TextSubject:
         ReadMismatchError
             If what was read does not answer what the model answers.
         """
+        # texts have many words, and often a linear fit tells all that so many calls can tell
+        kernel = worthwhile(switch_kernels)
         own = Asker(model.head, wanted, lambda z: model.encode(document.texts(z)))
         some = some_rows(document.size, _CHECKED_ROWS)
         # a model that is not fitted, or takes no texts, says so itself
@@ -50,7 +54,7 @@ class TextSubject:
         try:
             rows = word_rows(model.steps, document)
         except CannotRead as reason:
-            return cls(Switched(own, BlackBox(own, str(reason))), own)
+            return cls(Switched(own, BlackBox(own, str(reason)), kernel=kernel), own)
         tolerance = max(
             tolerance_of(model.head), SINGLE_TOLERANCE if rows.single_precision else EXACT_TOLERANCE
         )
@@ -61,9 +65,10 @@ class TextSubject:
             ask = _agreeing(Asker(model.head, wanted, lambda z: transformed(rest, rows.rows(z))), agree)
         form = _read(rows, rest, model.head, wanted, ask)
         if isinstance(form, BlackBox):
-            return cls(Switched(ask, form, _margin(rows, rest, model.head, wanted, ask)), ask)
+            behind = _margin(rows, rest, model.head, wanted, ask)
+            return cls(Switched(ask, form, behind, kernel), ask)
         agree(form.predict)
-        return cls(Switched(ask, form), form.predict if tolerance <= EXACT_TOLERANCE else ask)
+        return cls(Switched(ask, form, kernel=kernel), form.predict if tolerance <= EXACT_TOLERANCE else ask)
 
 
 def _read(rows: WordRows, rest: tuple[Any, ...], head: Any, wanted: Output, ask: Answers) -> Form | BlackBox:

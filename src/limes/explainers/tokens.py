@@ -66,7 +66,17 @@ def _offsets(tokenizer: Any, text: str) -> list[tuple[int, int]]:
                 f"split: {type(tokenizer).__name__}.encode gives no offsets; give a callable text -> "
                 "[(start, end), ...]"
             )
-    return [(start, end) for start, end in found if start < end]  # special tokens stand nowhere
+    return _merged((start, end) for start, end in found if start < end)  # special tokens stand nowhere
+
+
+def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Tokens that share a character, as the bytes of an emoji do, are one."""
+    found: list[tuple[int, int]] = []
+    for start, end in spans:
+        if found and start < found[-1][1]:
+            start, end = found[-1][0], max(end, found.pop()[1])
+        found.append((start, end))
+    return found
 
 
 def document_of(text: Any, spans: Spans, *, bag: bool, mask: str, key: Key | None = None) -> Document:

@@ -13,6 +13,7 @@ _SEARCHES = tuple(
     f"sklearn.{name}"
     for name in ("GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV")
 )
+VECTORIZERS = ("sklearn.CountVectorizer", "sklearn.TfidfVectorizer", "sklearn.HashingVectorizer")
 _BAYES = ("sklearn.MultinomialNB", "sklearn.ComplementNB")
 
 
@@ -40,12 +41,17 @@ class TextModel:
         InputError
             If the model takes numbers and nobody says how texts become numbers.
         """
-        if vectorizer is not None and not hasattr(vectorizer, "transform"):
+        if vectorizer is not None and (isinstance(vectorizer, type) or not hasattr(vectorizer, "transform")):
             raise InputError(
-                f"vectorizer must have a transform method, as a TfidfVectorizer has; got "
-                f"{type(vectorizer).__name__}"
+                "vectorizer must be fitted and have a transform method, as a TfidfVectorizer has; got "
+                f"{vectorizer.__name__ if isinstance(vectorizer, type) else type(vectorizer).__name__}"
             )
         steps, head = _taken_apart(model)
+        if vectorizer is not None and steps and class_name(type(steps[0])) in VECTORIZERS:
+            raise InputError(
+                f"the Pipeline has a {type(steps[0]).__name__} of its own: leave vectorizer= out, or pass "
+                "the Pipeline's last step with it"
+            )
         steps = steps if vectorizer is None else (vectorizer, *steps)
         if not steps and hasattr(head, "n_features_in_"):
             raise InputError(
@@ -77,10 +83,21 @@ def transformed(steps: Sequence[Any], found: Any) -> Any:
         try:
             found = step.transform(found)
         except Exception as error:
+            name, kind = type(step).__name__, type(error).__name__
             raise ModelError(
-                f"{type(step).__name__}.transform raised {type(error).__name__}: {error}", batch=found
+                f"{name}.transform raised {kind}: {error}{_advice(step, found)}", batch=found
             ) from error
     return found
+
+
+def _advice(step: Any, found: Any) -> str:
+    """To whoever gives texts to what takes none."""
+    if not isinstance(found, list) or class_name(type(step)) in VECTORIZERS:
+        return ""
+    return (
+        "; it was given a list of texts: pass what makes numbers of them, TextExplainer(model, "
+        "vectorizer=vectorizer), or a callable on a list of texts"
+    )
 
 
 def _taken_apart(model: Any) -> tuple[tuple[Any, ...], Any]:

@@ -9,8 +9,8 @@ from typing import Any
 from limes.models.asking import class_name
 from limes.models.documents import Document
 from limes.models.read import CannotRead
+from limes.models.text_models import VECTORIZERS
 
-KNOWN = ("sklearn.CountVectorizer", "sklearn.TfidfVectorizer", "sklearn.HashingVectorizer")
 # Patterns that take nothing but word characters, and look at nothing but edges of words
 _OF_WORD_CHARACTERS = re.compile(
     r"(?:\(\?[aiu]+\)|\\[bwd]|\[(?:\\[wd]|[a-z]-[a-z]|[A-Z]-[A-Z]|\d-\d|\w)+\]|\(\?:|[()|+*?]|\{\d*,?\d*\}|\w)+"
@@ -58,7 +58,7 @@ def _takes_nothing(pattern: str) -> bool:
 
 def same_words(steps: Sequence[Any]) -> Any:
     """What a vectorizer makes of the letters of a word, by which words are the same; None if unknown."""
-    if not steps or class_name(type(steps[0])) not in KNOWN:
+    if not steps or class_name(type(steps[0])) not in VECTORIZERS:
         return None
     vectorizer = steps[0]
     if vectorizer.preprocessor is not None or vectorizer.analyzer not in ("word", "char", "char_wb"):

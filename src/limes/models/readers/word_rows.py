@@ -18,8 +18,9 @@ from limes._arrays import Floats
 from limes.models.asking import class_name
 from limes.models.documents import Document
 from limes.models.read import CannotRead
-from limes.models.readers.local_words import KNOWN, check_local
+from limes.models.readers.local_words import check_local
 from limes.models.readers.ngrams import Grams, Token
+from limes.models.text_models import VECTORIZERS
 
 _WEIGHING = "sklearn.TfidfTransformer"
 _NORMS = (None, "l1", "l2")
@@ -78,7 +79,7 @@ def word_rows(steps: Sequence[Any], document: Document) -> WordRows:
     if not steps:
         raise CannotRead("the model takes texts as they are, and can only be asked")
     vectorizer = steps[0]
-    if class_name(type(vectorizer)) not in KNOWN:
+    if class_name(type(vectorizer)) not in VECTORIZERS:
         raise CannotRead(f"limes does not know what {type(vectorizer).__qualname__} makes of single words")
     check_local(vectorizer, document)
     found = _counted(vectorizer, document)
@@ -169,8 +170,10 @@ def _hash_grams(vectorizer: Any, grams: Sequence[str]) -> Any:
 
 
 _Counter = Callable[[Any, Sequence[str]], Any]
-_COUNTERS: Mapping[str, _Counter] = dict(zip(KNOWN, (_count, _count, _hash), strict=True))
-_GRAMS: Mapping[str, _Counter] = dict(zip(KNOWN, (_count_grams, _count_grams, _hash_grams), strict=True))
+_COUNTERS: Mapping[str, _Counter] = dict(zip(VECTORIZERS, (_count, _count, _hash), strict=True))
+_GRAMS: Mapping[str, _Counter] = dict(
+    zip(VECTORIZERS, (_count_grams, _count_grams, _hash_grams), strict=True)
+)
 
 
 def is_single(counts: Any) -> bool:
