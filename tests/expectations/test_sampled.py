@@ -253,6 +253,19 @@ def test_sixty_columns(seed):
     assert found.standard_errors.max() < 0.01
 
 
+def test_a_column_that_hardly_changes_has_the_controls_coefficient_without_an_error():
+    rare = categorical(np.repeat([0.0, 1.0], [98, 2]))
+    common = binned(np.linspace(-1, 1, 100), np.array([-1.0, 0.0, 1.0]))
+    row = np.array([0.0, 0.5])
+    design = ProductFamily((rare, common), named_weights("bins", np.inf)).at(row)
+    form = forms.Linear([5.0, 1.0], 0.0)
+    found = sampled(form, design, row, max_calls=256, control="auto")
+    truth = limes.limit(design, form).coef
+    assert np.isinf(found.standard_errors[0])
+    assert np.isfinite(found.standard_errors[1])
+    assert abs(found.coef[0] - truth[0]) < 0.5 * abs(truth[0])
+
+
 def test_constant_columns_have_exactly_nothing():
     design = ProductDesign.from_bins(
         [[5.0, 5.0], [0, 1, 2], [0.0, 1.0]],

@@ -144,7 +144,7 @@ class SampledExpectation:
         exact = [control.exact(design) for control in fitted]
         mean = np.mean([m for m, _ in exact], axis=0) + fit.coef[0]
         coef = np.mean([beta for _, beta in exact], axis=0) + fit.coef[1:]
-        coef[fit.unknown | (design.variance == 0)] = 0.0
+        coef[design.variance == 0] = 0.0
         return self._moments(design, sample, fit, name, mean, coef, len(calls))
 
     def _chosen(self, design: SampledDesign, sample: _Sample, f: Floats) -> tuple[str, list[Fitted]]:

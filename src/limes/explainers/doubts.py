@@ -58,7 +58,10 @@ def _unseen(fitted: Fitted, i: int, names: Sequence[str]) -> tuple[str, ...]:
     if not blind.any():
         return ()
     whom = ", ".join(names[j] for j in np.flatnonzero(blind).tolist())
-    return (f"{whom}: hardly changed in the sample, nothing is known of the coefficient; raise max_calls",)
+    return (
+        f"{whom}: hardly changed in the sample; the coefficient is the control variate's guess, how far off is "
+        "not known: raise max_calls",
+    )
 
 
 def _ties(fitted: Fitted, i: int, names: Sequence[str], outputs: Sequence[str]) -> tuple[str, ...]:
