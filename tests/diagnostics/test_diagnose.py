@@ -103,6 +103,8 @@ def test_json_is_strict_and_complete(wine):
     assert found["format"] == "limes.diagnosis"
     assert [row["row"] for row in found["rows"]] == [0, 1, 2]
     assert len(found["rows"][0]["path"]["coefficients"]) == len(found["rows"][0]["path"]["bandwidths"])
+    assert found["rows"][0]["lime"] == wine[2].rows[0].lime.tolist()
+    assert found["rows"][0]["beyond_the_edge"] == wine[2].rows[0].beyond.tolist()
     assert {"feature", "cells", "means"} <= set(found["rows"][0]["profiles"][0])
 
 

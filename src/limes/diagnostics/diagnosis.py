@@ -9,10 +9,14 @@ from functools import cached_property
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING
 
+from limes._arrays import Floats
 from limes.diagnostics.bandwidth import Path
 from limes.diagnostics.cancellation import Cancellation, Profile
+from limes.diagnostics.edges import Edge
 from limes.diagnostics.facts import Facts
 from limes.diagnostics.finding import Finding, Measure, Reading, ordered
+from limes.diagnostics.fit import Fit
+from limes.diagnostics.shrinkage import Shrinkage
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
@@ -46,6 +50,26 @@ class RowDiagnosis:
         return found
 
     @property
+    def lime(self) -> Floats:
+        """Coefficients (d,) that ``lime`` would print, in expectation."""
+        found = self.readings["shrinkage"]
+        assert isinstance(found, Shrinkage)  # noqa: S101 - by the registry
+        return found.lime
+
+    @property
+    def shares(self) -> Floats:
+        """What each feature has of R², (d,)."""
+        found = self.readings["fit"]
+        assert isinstance(found, Fit)  # noqa: S101 - by the registry
+        return found.shares
+
+    @property
+    def beyond(self) -> Floats | None:
+        """Coefficients (d,) beyond the nearest edge; None where there is none."""
+        found = self.readings.get("edge")
+        return found.coef.value if isinstance(found, Edge) else None
+
+    @property
     def profiles(self) -> tuple[Profile, ...]:
         """Averages of the model in the cells of each column, those that hide most first; none of texts."""
         found = self.readings.get("cancellation")
@@ -59,7 +83,8 @@ class Diagnosis:
     Attributes
     ----------
     rows
-        A :class:`RowDiagnosis` each: ``.findings``, ``.measures``, ``.path``, ``.profiles``.
+        A :class:`RowDiagnosis` each: ``.findings``, ``.measures``, ``.path``, ``.profiles``, ``.shares``,
+        ``.lime`` and ``.beyond`` (coefficients).
     method
         "exact" or "sampled": where the numbers come from.
 

@@ -1,4 +1,7 @@
-"""A diagnosis as strictly valid JSON: findings, measures, bandwidth path and profiles of each row."""
+"""A diagnosis as strictly valid JSON: findings, measures, and all coefficients that were looked at, a row each.
+
+``lime`` is what the ``lime`` package would print, ``beyond_the_edge`` the coefficients beyond the nearest edge.
+"""
 
 from __future__ import annotations
 
@@ -40,6 +43,9 @@ def _row(row: RowDiagnosis) -> dict[str, Any]:
             "standard_errors": path.errors,
             "own": path.own,
         },
+        "lime": row.lime,
+        "shares": row.shares,
+        "beyond_the_edge": row.beyond,
         "profiles": [
             {
                 "feature": profile.name,
