@@ -1,6 +1,6 @@
-"""A diagnosis as strictly valid JSON: findings, measures, and all coefficients that were looked at, a row each.
+"""A diagnosis as strictly valid JSON: findings, measures, and all the coefficients that were looked at.
 
-``lime`` is what the ``lime`` package would print, ``beyond_the_edge`` the coefficients beyond the nearest edge.
+``lime`` are those that the ``lime`` package would print, ``beyond_the_edge`` those beyond the nearest edge.
 """
 
 from __future__ import annotations
