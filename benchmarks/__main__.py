@@ -60,6 +60,12 @@ def _sparse(_: argparse.Namespace) -> None:
     run.write(run.measure())
 
 
+def _diagnostics(_: argparse.Namespace) -> None:
+    from benchmarks.diagnostics import run
+
+    run.write(run.measure())
+
+
 def _text(asked: argparse.Namespace) -> None:
     from benchmarks.text import report, run
 
@@ -87,6 +93,7 @@ PARTS = {
     "stability": _stability,
     "quality": _quality,
     "sparse": _sparse,
+    "diagnostics": _diagnostics,
     "text": _text,
     "images": _images,
 }
