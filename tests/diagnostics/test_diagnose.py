@@ -118,7 +118,9 @@ def test_the_page_is_self_contained_and_escapes_every_name(tmp_path):
     assert not re.search(r"(src|href|url)\s*[=(]", text)
     assert "<polyline" in text
     assert "nan" not in re.findall(r'points="([^"]*)"', text)
-    assert diagnosis._repr_html_() in text or "limes-diagnosis" in diagnosis._repr_html_()
+    fragment = diagnosis._repr_html_()
+    assert fragment.strip().startswith('<div class="limes-diagnosis">')
+    assert "<html" not in fragment
 
 
 def test_the_terminal_tells_findings_and_measures(wine, capsys):
