@@ -94,7 +94,8 @@ def _agreement(found: dict) -> Iterator[str]:
         f"{found['texts']} reviews of {least} to {most} distinct words (median {middle}), {found['runs']} "
         "runs of `lime` each, at its defaults but for keeping all words. The exact values, with `lime`'s "
         "penalty and its 5,000 rows counted in, against the mean of the runs, in standard errors of that "
-        f"mean, as normal deviates. All {count:,} coefficients and intercepts lie within "
+        "mean (one ten-thousandth of the largest coefficient at least, as the formula for the penalty is an "
+        f"approximation), as normal deviates. All {count:,} coefficients and intercepts lie within "
         f"|z| < {found['limit']:.2f} with a probability of {1 - FALSE_ALARM:.0%}, if limes is right."
     )
     lines = [

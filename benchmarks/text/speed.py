@@ -12,7 +12,7 @@ from benchmarks.text import cases, lime_runs
 from limes import TextExplainer
 
 SIZES = (50, 200)
-ROUNDS = 5
+ROUNDS = 3
 # Model calls of limes, of which the fewest are taken that are as accurate as lime's 5,000
 CALLS = (512, 1024, 1536, 2048, 4096)
 TRUTH = 100_000
