@@ -154,6 +154,14 @@ def test_rows_do_not_depend_on_each_other():
     assert together[2].to_json() == alone.numbered([2]).to_json()
 
 
+def test_blocks_of_rows_change_nothing(monkeypatch):
+    X = np.random.default_rng(8).normal(size=(300, 3))
+    explanation = limes.TabularExplainer(linear([1.0, 2.0, 3.0]), X)(X[:5])
+    whole = limes.diagnose(explanation, progress=False)
+    monkeypatch.setattr("limes.diagnostics.diagnose._BLOCK", 2)
+    assert limes.diagnose(explanation, progress=False).to_json() == whole.to_json()
+
+
 def test_an_infinite_bandwidth_has_a_path_that_ends_there():
     X = np.random.default_rng(6).normal(size=(300, 3))
     path = diagnosed(linear([1.0, 2.0, 3.0]), X, X[:1], bandwidth=np.inf).rows[0].path

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,9 @@ from limes.diagnostics.scene import Scene
 from limes.exceptions import InputError
 from limes.explanation import Explanation
 
+# Rows diagnosed together: samples of 4096 rows of 30 columns are 200 MB
+_BLOCK = 100
+
 
 def diagnose(
     explanation: Explanation,
@@ -20,6 +25,7 @@ def diagnose(
     *,
     output: str | int | None = None,
     calls: int | None = None,
+    progress: bool = True,
 ) -> Diagnosis:
     """Say when an explanation should not be trusted: numbers, sentences, advice.
 
@@ -38,6 +44,8 @@ def diagnose(
     calls
         Rows that the model is asked for around each row, beside its explanation: 512 unless given, and 4096
         where it cannot be read.
+    progress
+        Show a progress bar when it takes more than a second.
 
     Returns
     -------
@@ -70,22 +78,35 @@ def diagnose(
             "diagnose needs the explainer that made the explanation, a TabularExplainer or a TextExplainer: "
             "limes.diagnose(explanation, explainer)"
         )
-    scene: Scene = maker.scene(explanation, output=output_of(explanation, output), calls=calls)
-    return diagnosis_of(scene, explanation.method)
+    chosen, rows = output_of(explanation, output), []
+    with _bar(len(explanation), shown=progress) as done:
+        for start in range(0, len(explanation), _BLOCK):
+            block = slice(start, start + _BLOCK)
+            scene: Scene = maker.scene(explanation[block], output=chosen[block], calls=calls)
+            rows += rows_of(scene, start)
+            done(len(scene))
+    return Diagnosis(tuple(rows), explanation.method)
 
 
-def diagnosis_of(scene: Scene, method: str) -> Diagnosis:
-    """Ask every diagnostic that goes with the scene."""
+def rows_of(scene: Scene, first: int = 0) -> list[RowDiagnosis]:
+    """Ask every diagnostic that goes with the scene; rows are numbered from ``first``."""
     readings = {name: read(scene) for name, read in KINDS[type(scene)].items()}
-    rows = tuple(
+    return [
         RowDiagnosis(
-            i,
+            first + i,
             facts,
             {name: each[i] for name, each in readings.items() if each[i] is not None},  # type: ignore[misc]
         )
         for i, facts in enumerate(scene.facts)
-    )
-    return Diagnosis(rows, method)
+    ]
+
+
+@contextmanager
+def _bar(total: int, *, shown: bool) -> Iterator[Callable[[int], object]]:
+    from tqdm.auto import tqdm
+
+    with tqdm(total=total, desc="diagnosing", delay=1.0, disable=not shown) as bar:
+        yield bar.update
 
 
 def output_of(explanation: Explanation, output: str | int | None) -> Ints:
