@@ -59,8 +59,8 @@ def _unseen(fitted: Fitted, i: int, names: Sequence[str]) -> tuple[str, ...]:
         return ()
     whom = ", ".join(names[j] for j in np.flatnonzero(blind).tolist())
     return (
-        f"{whom}: hardly changed in the sample; the coefficient is the control variate's guess, how far off is "
-        "not known: raise max_calls",
+        f"{whom}: hardly changed in the sample; the coefficient is the control variate's guess, and how far "
+        "off that is, is not known: raise max_calls",
     )
 
 
