@@ -8,6 +8,7 @@ from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.svm import SVR
 
+import limes
 import onnx_models as onnx
 import words
 from limes import Explanation, ImageExplainer, Preprocess
@@ -556,3 +557,10 @@ def test_an_explanation_survives_json():
     again = Explanation.from_json(explanation.to_json())
     assert np.array_equal(again.mask(top=2), explanation.mask(top=2))
     assert again.provenance == explanation.provenance
+
+
+def test_diagnostics_ask_about_the_image_again():
+    diagnosis = limes.diagnose(ImageExplainer(bumps, **SAMPLED)(IMAGE), calls=128)
+    assert len(diagnosis.rows) == 1
+    exact = limes.diagnose(ImageExplainer(READABLE[0][0], segments=LABELS)(IMAGE))
+    assert exact.method == "exact"

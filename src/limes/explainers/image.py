@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Never
@@ -13,15 +14,18 @@ from limes import __version__
 from limes._arrays import Floats, Ints
 from limes.designs.exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.designs.weights import check_bandwidth
+from limes.diagnostics.subset_scene import SubsetScene
 from limes.exceptions import InputError, ModelError
 from limes.explainers.classes import labels_of, link_of
 from limes.explainers.doubts import doubts
 from limes.explainers.fills import filled, filler
+from limes.explainers.found import found
 from limes.explainers.image_subject import ImageModel, ImageSubject
 from limes.explainers.options import check_choice, check_count, check_size, refuse_unknown
 from limes.explainers.pixels import checked_image, listed, rgb
 from limes.explainers.progress import progress_of
 from limes.explainers.sampling import sampling_of
+from limes.explainers.scenes import subset_scene
 from limes.explainers.several import explained_each
 from limes.explainers.superpixels import segmenter, superpixels
 from limes.explainers.switched import CONTROLS
@@ -199,13 +203,7 @@ class ImageExplainer:
         design = ExchangeableDesign.superpixel_switches(image.size, self._bandwidth)
         predictions = subject.switched.ask(design.at_instance[None])
         key = blake2b(image.shown.tobytes() + image.labels.tobytes(), digest_size=16).digest()
-        expectation = self._unfinished.pop(key, None) or subject.switched.expectation(
-            design,
-            method=self._method,
-            sampling=self._sampling,
-            control=self._control,
-            features="superpixels",
-        )
+        expectation = self._unfinished.pop(key, None) or self._expectation(subject, design)
         try:
             fitted = fitted_at(
                 design,
@@ -219,44 +217,71 @@ class ImageExplainer:
             raise
         return self._explanation(image, subject, predictions, fitted)
 
+    def scene_of(
+        self, image: SwitchedImage, explanation: Explanation, *, output: Ints, calls: int | None
+    ) -> SubsetScene:
+        """What ``limes.diagnose`` asks of an explained image."""
+        make = ExchangeableDesign.superpixel_switches
+        subject = self._model.at(image)
+        expectation = self._expectation(subject, make(image.size, self._bandwidth))
+        return subset_scene(
+            explanation,
+            expectation,
+            subject.switched.ask,
+            make,
+            outputs=subject.outputs,
+            output=output,
+            calls=calls,
+        )
+
+    def _expectation(self, subject: ImageSubject, design: ExchangeableDesign) -> Expectation:
+        return subject.switched.expectation(
+            design,
+            method=self._method,
+            sampling=self._sampling,
+            control=self._control,
+            features="superpixels",
+        )
+
     def _explanation(
         self, image: SwitchedImage, subject: ImageSubject, predictions: Floats, fitted: Fitted
     ) -> Explanation:
-        surrogate, sampled = fitted.surrogate, fitted.sampled
+        exact = fitted.sampled is None
         names = tuple(f"superpixel {j}" for j in range(image.size))
         conditions = _conditions(image.labels)
         # some answers of many need not add up to 1
         added = predictions if subject.all_of_them else predictions.reshape(1, -1)[:, :1]
         doubtful = doubts(fitted, added, names, subject.outputs, max_calls=self._sampling.max_calls)
         return Explanation(
-            values=surrogate.coef,
-            standard_errors=surrogate.standard_errors,
-            intercepts=surrogate.intercept,
+            **found(fitted),
             predictions=predictions,
-            surrogate_predictions=fitted.at_instance,
-            fidelity=surrogate.fidelity,
-            shares=None if sampled is None else surrogate.shares,
-            surrogate_errors=None if sampled is None else sampled.surrogate_errors,
-            fidelity_errors=None if sampled is None else sampled.fidelity_errors,
-            share_errors=None if sampled is None else sampled.share_errors,
             feature_names=names,
             output_names=subject.outputs,
             conditions=(conditions,),
             data=np.array([[f"{count} px" for count in np.bincount(image.labels.ravel())]], dtype=object),
-            method="exact" if sampled is None else "sampled",
-            reason=_how(fitted) if sampled is None else subject.switched.reason,
-            calls=fitted.calls,
-            controls=None if sampled is None else tuple(sampled.control.tolist()),
-            row_converged=fitted.converged,
+            method="exact" if exact else "sampled",
+            reason=_how(fitted) if exact else subject.switched.reason,
             row_warnings=(doubtful.get(0, ()) + _alone(image),),
             provenance={
                 **self._provenance,
-                "seed": None if sampled is None else self._sampling.seed,
+                "seed": None if exact else self._sampling.seed,
                 "image": encoded(np.rint(255 * rgb(image.shown)).astype(np.uint8), lossless=False),
                 "labels": encoded_labels(image.labels),
                 "superpixels": {condition: j for j, condition in enumerate(conditions)},
             },
+            explainer=_Made(self, image),
         )
+
+
+@dataclass(frozen=True, eq=False)
+class _Made:
+    """An explainer, and the image that it explained: both are needed to ask again."""
+
+    explainer: ImageExplainer
+    image: SwitchedImage
+
+    def scene(self, explanation: Explanation, *, output: Ints, calls: int | None) -> SubsetScene:
+        return self.explainer.scene_of(self.image, explanation, output=output, calls=calls)
 
 
 def _conditions(labels: Ints) -> tuple[str, ...]:
