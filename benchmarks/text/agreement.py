@@ -14,8 +14,8 @@ TEXTS, RUNS = 20, 16
 WORDS = range(10, 151)
 # Chance of one score or more beyond the limit, in all models and texts together, if all is as it should be
 FALSE_ALARM = 0.01
-# Of the largest coefficient. Where a model is linear on a text its runs vary by their penalty alone, some 5e-5;
-# what is expected of that is a ratio of expected sums, and as far off.
+# Of the largest coefficient. Where a model is linear on a text its runs vary by their penalty alone, some
+# 5e-5; what is expected of that is a ratio of expected sums, and as far off.
 _FORMULA = 1e-4
 # Where a model does not react to a text at all
 _ROUNDING = 1e-12

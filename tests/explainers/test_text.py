@@ -109,7 +109,7 @@ def test_margins_of_linear_classifiers(classifier):
 
 
 @pytest.mark.parametrize("regressor", [LinearRegression(), Ridge()], ids=_id)
-@pytest.mark.parametrize("bandwidth", [0.1, 0.25, 1.0, float("inf")])
+@pytest.mark.parametrize("bandwidth", [0.05, 0.1, 0.25, 1.0, float("inf")])
 def test_regressors_at_any_bandwidth(regressor, bandwidth):
     model = make_pipeline(TfidfVectorizer(), regressor).fit(TRAINING, STARS)
     explanation = TextExplainer(model, bandwidth=bandwidth)(TEXT)
