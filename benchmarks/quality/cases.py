@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.accuracy.tables import TABLES, Table, numbers
+from benchmarks.accuracy.tables import TABLES, Table
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,9 +55,6 @@ CASES = {
         RandomForestRegressor(100, max_depth=10, random_state=0), TABLES["California"]
     ),
     "boosted trees, wine": _fitted(GradientBoostingRegressor(random_state=0), TABLES["wine"]),
-    "boosted trees, Boston": _fitted(
-        GradientBoostingRegressor(random_state=0), partial(numbers, "boston_housing")
-    ),
     "margin of boosted trees, breast cancer": _fitted(
         GradientBoostingClassifier(random_state=0), TABLES["breast cancer"], method="decision_function"
     ),

@@ -8,7 +8,7 @@ from benchmarks.quality.cases import CASES
 from benchmarks.speed.cases import AbsentError
 from benchmarks.speed.run import machine
 
-ROWS, RUNS = 12, 4
+ROWS, RUNS = 10, 3
 
 
 def measure(runs: int = RUNS, only: str = "") -> dict:
