@@ -169,6 +169,18 @@ def test_an_infinite_bandwidth_has_a_path_that_ends_there():
     assert np.isfinite(grid(np.inf)[:-1]).all()
 
 
+@pytest.mark.parametrize("method", ["auto", "sampled"])
+def test_a_model_that_does_not_vary_has_no_findings(method):
+    X = np.random.default_rng(9).normal(size=(300, 3))
+    X[::3, 1] = np.nan
+    constant = lambda x: np.full(len(x), 0.3)  # noqa: E731
+    diagnosis = diagnosed(constant, X, X[:2], max_calls=256, method=method)
+    assert not diagnosis.findings
+    assert np.isnan(diagnosis.rows[0].readings["fit"].fidelity)
+    assert diagnosis.to_html()
+    assert diagnosis.to_json()
+
+
 def test_slopes_are_diagnosed_too():
     X = np.random.default_rng(7).normal(size=(300, 3))
     row = diagnosed(linear([1.0, 2.0, 3.0]), X, X[:1], bins=None).rows[0]

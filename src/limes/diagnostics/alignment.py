@@ -52,7 +52,8 @@ class Alignment:
     def artifacts(self) -> list[int]:
         """Features with a large coefficient and nothing near the instance to explain it."""
         size = np.abs(self.facts.values)
-        large = (size >= _LARGE * size.max(initial=0.0)) & (size > SURE * self.facts.errors) & (size > 0)
+        large = (size >= _LARGE * size.max(initial=0.0)) & (size > SURE * self.facts.errors)
+        large &= size > self.facts.rounding
         nothing = np.abs(self.alone.value) + SURE * self.alone.error <= _NOTHING * size
         if self.flatness > _FLAT:
             return []

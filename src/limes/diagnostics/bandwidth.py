@@ -52,7 +52,9 @@ class Path:
         """(G, d) coefficients that count where they are: large enough, and surely not 0."""
         size = np.abs(self.values)
         largest = np.nanmax(np.where(np.isfinite(size), size, -1.0), axis=1, keepdims=True)
-        return np.asarray((size >= _COUNTS * largest) & (size > SURE * self.errors) & (largest > 0))
+        return np.asarray(
+            (size >= _COUNTS * largest) & (size > SURE * self.errors) & (largest > self.facts.rounding)
+        )
 
     @property
     def _looked_at(self) -> Bools:
@@ -97,7 +99,7 @@ class Path:
         size = np.where(np.isfinite(self.values) & self._looked_at, np.abs(self.values), 0.0)
         largest = size.max(axis=1)
         here = size[self.own] + SURE * self.errors[self.own] < _VANISHED * largest[self.own]
-        sure = size - SURE * self.errors > _PRESENT * largest[:, None]
+        sure = size - SURE * self.errors > np.maximum(_PRESENT * largest, self.facts.rounding)[:, None]
         return np.flatnonzero(here & sure.any(axis=0)).tolist()
 
     def measures(self) -> Iterator[Measure]:

@@ -8,6 +8,9 @@ from typing import Any
 from limes._arrays import Floats, Ints
 from limes.explanation import Explanation
 
+# Of the model's answers
+ROUNDING = 1e-12
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Facts:
@@ -24,6 +27,11 @@ class Facts:
     surrogate_error: float
     fidelity: float
     fidelity_error: float
+
+    @property
+    def rounding(self) -> float:
+        """What coefficients of a model that does not vary may come to."""
+        return ROUNDING * max(abs(self.prediction), abs(self.intercept), abs(self.surrogate))
 
 
 def facts_of(explanation: Explanation, output: Ints) -> tuple[Facts, ...]:

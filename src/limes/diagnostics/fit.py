@@ -28,7 +28,10 @@ _FAR: dict[Severity, float] = {"warning": 2.0, "note": 1.0}
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Fit:
-    """R² and its standard error, the model's standard deviation under w, and shares (d,) of the variance."""
+    """R² and its standard error, the model's standard deviation under w, and shares (d,) of the variance.
+
+    NaN where the model does not vary.
+    """
 
     facts: Facts
     fidelity: float
@@ -48,12 +51,13 @@ class Fit:
 
     def measures(self) -> Iterator[Measure]:
         """Fidelity, local error, and the feature with the largest share."""
-        yield Measure(
-            name="fidelity R²",
-            value=self.fidelity,
-            error=self.fidelity_error,
-            remark="of the model's variance under the weights is the surrogate's",
-        )
+        if np.isfinite(self.fidelity):
+            yield Measure(
+                name="fidelity R²",
+                value=self.fidelity,
+                error=self.fidelity_error,
+                remark="of the model's variance under the weights is the surrogate's",
+            )
         yield Measure(
             name="local error",
             value=self.distance,
@@ -124,9 +128,11 @@ def _fit(scene: Scene, i: int, facts: Facts) -> Fit:
     variance = sample.variance(sample.weights(scene.bandwidth))
     shares = _shares(scene.here[i], facts.values, scene.limits[i].value, variance)
     fidelity, error = facts.fidelity, facts.fidelity_error
-    if not np.isfinite(fidelity):
+    if not variance.value > 0:
+        fidelity, error = np.nan, 0.0
+    elif not np.isfinite(fidelity):
         fidelity = float(np.clip(shares.sum(), -1.0, 1.0))
-        error = fidelity * float(variance.error / variance.value) if variance.value > 0 else 0.0
+        error = fidelity * float(variance.error / variance.value)
     return Fit(
         facts=facts,
         fidelity=fidelity,

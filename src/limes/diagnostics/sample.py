@@ -19,6 +19,8 @@ from limes._arrays import Bools, Floats
 
 # A coefficient is told where this many rows with and without its feature count.
 _FEWEST = 24.0
+# A standard deviation of so little, of the largest answer, is none
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,11 +73,13 @@ class Sample:
         return Estimate(mean, self.noise * np.sqrt((share**2) @ (self.f - mean) ** 2))
 
     def variance(self, weights: Floats) -> Estimate:
-        """Var_w f; NaN where too few rows count."""
+        """Var_w f, 0 where it is a rounding; NaN where too few rows count."""
         if 1 / (weights**2).sum() < _FEWEST * self.noise:
             return Estimate(np.array(np.nan), np.array(np.inf))
         spread = (self.f - weights @ self.f) ** 2
         variance = weights @ spread
+        if variance <= (_ROUNDING * np.abs(self.f).max()) ** 2:
+            return Estimate(np.array(0.0), np.array(0.0))
         return Estimate(variance, self.noise * np.sqrt((weights**2) @ (spread - variance) ** 2))
 
     def fit(self, weights: Floats, h: Floats | None = None) -> Estimate:

@@ -54,7 +54,7 @@ class Shrinkage:
 
     def findings(self) -> Iterator[Finding]:
         """Coefficients that ``lime`` would not print."""
-        if not self.difference >= _DIFFERS:
+        if not self.difference >= _DIFFERS or np.abs(self.limit).max(initial=0.0) <= self.facts.rounding:
             return
         j = int(np.abs(self.lime - self.limit).argmax())
         yield Finding(
