@@ -9,13 +9,14 @@ model meets the dtypes and categories that it was trained on.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from limes._arrays import Bools, Floats, Objects
 from limes.exceptions import InputError
-from limes.explainers.columns import Column, encode, learn, listed, template_of
+from limes.explainers.columns import EXACT, Column, encode, learn, listed, template_of
 from limes.explainers.doors import (
     ArrayDoor,
     FrameDoor,
@@ -55,7 +56,7 @@ class Table:
         """The columns as readers of models see them."""
         return Schema(self.names, tuple(c.levels if c.coded else () for c in self.columns))
 
-    @property
+    @cached_property
     def numeric(self) -> Bools:
         """Which columns hold numbers."""
         return np.array([not column.categorical for column in self.columns])
@@ -111,11 +112,21 @@ class Table:
             Columns that do not match; a cell that is infinite, unseen, not a number, or missing
             where the background misses nothing. Rows are counted from 0.
         """
+        if self._is_matrix(X):
+            return np.array(X, dtype=np.float64)
         arrays = self._aligned(open_table(X))
         if not arrays[0].size:
             raise InputError("there are no rows to explain: give at least one")
         pairs = zip(self.columns, arrays, strict=True)
         return np.column_stack([encode(column, values) for column, values in pairs])
+
+    def _is_matrix(self, X: Any) -> bool:
+        """Whether X is its own matrix: an array of usual floats, for columns of numbers."""
+        plain = type(X) is np.ndarray and X.dtype.kind == "f" and X.size > 0  # masked arrays are not plain
+        if not plain or not self.numeric.all():
+            return False
+        shaped = X.ndim == 2 and X.shape[1] == len(self.columns)
+        return shaped and bool(np.abs(X).max() <= EXACT)  # not so for infinite and missing values
 
     def decode(self, matrix: Floats) -> Any:
         """Turn a matrix (m, d) into a table of the background's kind, names and dtypes.
