@@ -15,7 +15,6 @@ from PIL import Image
 import limes
 
 DATA = Path(os.environ.get("LIMES_DATA", Path(__file__).parents[3] / "shared" / "data"))
-PHOTOGRAPHS = ("bird", "cat", "coffee", "parrot", "grace_hopper", "chelsea_cat", "china_palace", "rocket")
 
 
 class Timed(onnxruntime.InferenceSession):

@@ -24,7 +24,7 @@ def text(result: dict) -> str:
     versions = ", ".join(f"{name} {number}" for name, number in result["versions"].items())
     return "\n\n".join(
         [
-            f"Machine: {result['machine']}. {versions}. {result['seeds']} seeds.",
+            f"Machine: {result['machine']}. {versions}.",
             *_overhead(result["overhead"]),
             *_accuracy(result["accuracy"]),
         ]
@@ -58,14 +58,14 @@ def _overhead(found: dict) -> list[str]:
 def _accuracy(cases: list[dict]) -> list[str]:
     head = " | ".join(f"limes, {calls}" for calls in LIMES_CALLS)
     lines = [
-        f"| network, photograph | class | d | {head} | top 5 differ: `lime`, limes | in 95 % bars |",
-        "|---" * (6 + len(LIMES_CALLS) - 1) + "|",
+        f"| network, photograph | class | d | seeds | {head} | top 5 differ: `lime`, limes | in 95 % bars |",
+        "|---" * (6 + len(LIMES_CALLS)) + "|",
     ]
     lines += [_line(case) for case in cases]
     means = {calls: float(np.mean([_share(case, calls) for case in cases])) for calls in LIMES_CALLS if cases}
     average = " | ".join(f"**{mean:.2f}**" for mean in means.values())
     if cases:
-        lines.append(f"| mean | | | {average} | | |")
+        lines.append(f"| mean | | | | {average} | | |")
     return [
         f"**Error at fewer calls**: squared error of all coefficients over `lime`'s with {LIME_CALLS:,} "
         f"calls; below 1 limes is nearer to the truth, which is {RUNS} x {TRUE_CALLS} calls",
@@ -81,7 +81,7 @@ def _line(case: dict) -> str:
     shares = " | ".join(f"{_share(case, calls):.2f}" for calls in LIMES_CALLS)
     differ = case["top_differs"]
     stable = f"{differ[f'lime {LIME_CALLS}']:.0%}, {differ[f'limes {LIMES_CALLS[-1]}']:.0%}"
-    return (
-        f"| {case['network']}, {case['photograph']} | {case['label']} | {case['superpixels']} | {shares} "
-        f"| {stable} | {case['covered']:.0%} |"
+    who = (
+        f"{case['network']}, {case['photograph']} | {case['label']} | {case['superpixels']} | {case['seeds']}"
     )
+    return f"| {who} | {shares} | {stable} | {case['covered']:.0%} |"

@@ -17,7 +17,6 @@ def measure(seeds: int = accuracy.SEEDS, only: str = "") -> dict:
     result = {
         "machine": machine(),
         "versions": {name: version(name) for name in ("limes", "lime", "onnxruntime", "numpy")},
-        "seeds": seeds,
         "overhead": overhead.measure(),
         "accuracy": accuracy.measure(seeds, only),
     }
