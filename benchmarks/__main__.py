@@ -6,96 +6,19 @@
 from __future__ import annotations
 
 import argparse
+from importlib import import_module
 
-
-def _speed(asked: argparse.Namespace) -> None:
-    from benchmarks.speed import report, run
-
-    result = run.measure(asked.rounds or run.ROUNDS, asked.cases)
-    if asked.rounds or asked.cases:
-        print(report.text(result))
-    else:
-        report.write(result)
-
-
-def _tables(_: argparse.Namespace) -> None:
-    from benchmarks.tables import run
-
-    run.write(run.measure())
-
-
-def _accuracy(asked: argparse.Namespace) -> None:
-    from benchmarks.accuracy import report, run
-
-    result = run.measure(asked.seeds or run.LIMES_SEEDS, asked.cases)
-    if asked.seeds or asked.cases:
-        print(report.text(result))
-    else:
-        report.write(result)
-
-
-def _stability(asked: argparse.Namespace) -> None:
-    from benchmarks.stability import report, run
-
-    result = run.measure(asked.seeds or run.SEEDS, asked.cases)
-    if asked.seeds or asked.cases:
-        print(report.text(result))
-    else:
-        report.write(result)
-
-
-def _quality(asked: argparse.Namespace) -> None:
-    from benchmarks.quality import report, run
-
-    result = run.measure(asked.seeds or run.RUNS, asked.cases)
-    if asked.seeds or asked.cases:
-        print(report.text(result))
-    else:
-        report.write(result)
-
-
-def _sparse(_: argparse.Namespace) -> None:
-    from benchmarks.sparse import run
-
-    run.write(run.measure())
-
-
-def _diagnostics(_: argparse.Namespace) -> None:
-    from benchmarks.diagnostics import run
-
-    run.write(run.measure())
-
-
-def _text(asked: argparse.Namespace) -> None:
-    from benchmarks.text import report, run
-
-    result = run.measure(asked.rounds or run.ROUNDS, asked.seeds or run.RUNS)
-    if asked.rounds or asked.seeds:
-        print(report.text(result))
-    else:
-        report.write(result)
-
-
-def _images(asked: argparse.Namespace) -> None:
-    from benchmarks.images import accuracy, report, run
-
-    result = run.measure(asked.seeds or accuracy.SEEDS, asked.cases)
-    if asked.seeds or asked.cases:
-        print(report.text(result))
-    else:
-        report.write(result)
-
-
+# Parts, each a package with ``run.measure`` and ``report``; and the options by which a run is made short
 PARTS = {
-    "tables": _tables,
-    "speed": _speed,
-    "accuracy": _accuracy,
-    "stability": _stability,
-    "quality": _quality,
-    "sparse": _sparse,
-    "diagnostics": _diagnostics,
-    "text": _text,
-    "images": _images,
+    "tables": (),
+    "speed": ("rounds", "cases"),
+    "accuracy": ("seeds", "cases"),
+    "stability": ("seeds", "cases"),
+    "quality": ("seeds", "cases"),
+    "sparse": (),
+    "diagnostics": (),
+    "text": ("rounds", "seeds"),
+    "images": ("seeds", "cases"),
 }
 
 
@@ -109,7 +32,17 @@ def main() -> None:
     if unknown := set(asked.parts) - set(PARTS):
         parser.error(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
     for part in asked.parts or PARTS:
-        PARTS[part](asked)
+        _run(part, asked)
+
+
+def _run(part: str, asked: argparse.Namespace) -> None:
+    run, report = (import_module(f"benchmarks.{part}.{name}") for name in ("run", "report"))
+    given = {option: getattr(asked, option) for option in PARTS[part] if getattr(asked, option)}
+    result = run.measure(**given)
+    if given:
+        print(report.text(result))
+    else:
+        report.write(result)
 
 
 # Processes that measure memory are spawned, and import this file again.

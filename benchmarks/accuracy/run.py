@@ -37,9 +37,11 @@ DRAWN = (
 )
 
 
-def measure(seeds: int = LIMES_SEEDS, only: str = "", *, drawn: Container[tuple[str, float]] = DRAWN) -> dict:
-    """All cases, or those with ``only`` in their name; ``lime``, quicker and noisier, has twice the seeds."""
-    names = [name for name in NAMES if only.lower() in name.lower()]
+def measure(
+    seeds: int = LIMES_SEEDS, cases: str = "", *, drawn: Container[tuple[str, float]] = DRAWN
+) -> dict:
+    """All cases, or those so called; ``lime``, quicker and noisier, has twice the seeds."""
+    names = [name for name in NAMES if cases.lower() in name.lower()]
     found: dict[str, list[dict] | str] = {}
     with processes() as pool:
         futures = {pool.submit(_case, name, seeds, drawn): name for name in names}

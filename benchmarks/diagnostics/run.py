@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -23,7 +22,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import limes
-from benchmarks import readme
 from benchmarks.progress import say
 from benchmarks.speed.cases import DATA
 from benchmarks.tables.run import encoded
@@ -114,26 +112,3 @@ def _case(name: str, label: str, model: Any, X: pd.DataFrame, output: str | None
         "cautions": sum(bool(w) for w in explanation.row_warnings),
         "without_advice": sum(not (f.advice and np.isfinite(f.number)) for f in diagnosis.findings),
     }
-
-
-def write(found: list[dict]) -> None:
-    """JSON, and the table in README.md."""
-    (readme.RESULTS / "diagnostics.json").write_text(json.dumps(found, indent=1) + "\n")
-    readme.replace("diagnostics", table_of(found))
-
-
-def table_of(found: list[dict]) -> str:
-    """CPU seconds, and rows with warnings + notes of each kind."""
-    head = f"| table | model | explain, CPU s | diagnose, CPU s | {' | '.join(KINDS)} |"
-    lines = [head, "|---" * (4 + len(KINDS)) + "|"]
-    for case in found:
-        told = (_told(case["warnings"][kind], case["notes"][kind]) for kind in KINDS)
-        lines.append(
-            f"| {case['table']} | {case['model']} | {case['explain_s']:.1f} | {case['diagnose_s']:.1f} "
-            f"| {' | '.join(told)} |"
-        )
-    return "\n".join(lines)
-
-
-def _told(warnings: int, notes: int) -> str:
-    return f"{warnings} + {notes}" if warnings or notes else ""

@@ -10,15 +10,15 @@ from benchmarks.progress import say
 from benchmarks.speed.run import machine
 
 
-def measure(seeds: int = accuracy.SEEDS, only: str = "") -> dict:
-    """Overhead, memory, and accuracy of the cases with ``only`` in their name."""
+def measure(seeds: int = accuracy.SEEDS, cases: str = "") -> dict:
+    """Overhead, memory, and accuracy of the cases with ``cases`` in their name."""
     if not (DATA / "models").exists():
         raise SystemExit(f"the photographs and networks are not in {DATA}: set LIMES_DATA")
     result = {
         "machine": machine(),
         "versions": {name: version(name) for name in ("limes", "lime", "onnxruntime", "numpy")},
         "overhead": overhead.measure(),
-        "accuracy": accuracy.measure(seeds, only),
+        "accuracy": accuracy.measure(seeds, cases),
     }
     say("done\n")
     return result

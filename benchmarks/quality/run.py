@@ -11,16 +11,16 @@ from benchmarks.speed.run import machine
 ROWS, RUNS = 10, 3
 
 
-def measure(runs: int = RUNS, only: str = "") -> dict:
-    """All cases, or those with ``only`` in their name."""
-    names = [name for name in CASES if only.lower() in name.lower()]
+def measure(seeds: int = RUNS, cases: str = "") -> dict:
+    """All cases, or those with ``cases`` in their name."""
+    names = [name for name in CASES if cases.lower() in name.lower()]
     with processes() as pool:
         found = []
-        for case in pool.map(_case, names, [runs] * len(names)):
+        for case in pool.map(_case, names, [seeds] * len(names)):
             found.append(case)
             say(case["case"])
     say("done\n")
-    return {"machine": machine(), "rows": ROWS, "runs": runs, "cases": found}
+    return {"machine": machine(), "rows": ROWS, "runs": seeds, "cases": found}
 
 
 def _case(name: str, runs: int) -> dict:

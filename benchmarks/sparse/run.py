@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from time import process_time
 
 import numpy as np
 
 import limes
-from benchmarks import readme
 from benchmarks.progress import say
 from benchmarks.speed.run import machine
 from limes.designs.literals import LiteralFlips
@@ -83,24 +81,3 @@ class Clock:
             work()
             seconds.append(process_time() - began - self._seconds)
         return 1e3 * float(np.median(seconds))
-
-
-def write(result: dict) -> None:
-    """JSON, and a table in README.md."""
-    readme.RESULTS.mkdir(exist_ok=True)
-    (readme.RESULTS / "sparse.json").write_text(json.dumps(result, indent=1) + "\n")
-    readme.replace("sparse", text(result))
-
-
-def text(result: dict) -> str:
-    """Markdown."""
-    head = "| literals | projection, ms | goal | | whole explanation, ms |"
-    lines = [_line(case) for case in result["cases"]]
-    return "\n".join([f"Machine: {result['machine']}.\n", head, "|---" * 5 + "|", *lines])
-
-
-def _line(case: dict) -> str:
-    goal = GOALS.get(case["literals"])
-    told = "" if goal is None else "reached" if case["path"] <= goal else "**missed**"
-    asked = "" if goal is None else f"<= {goal:g}"
-    return f"| {case['literals']:,} | {case['path']:.2f} | {asked} | {told} | {case['explanation']:.1f} |"

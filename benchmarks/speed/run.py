@@ -29,11 +29,11 @@ MODELS = ("xgboost-cpu", "lightgbm", "numpy", "numba")
 Runners = dict[ModuleType, Callable[[Any], Any]]
 
 
-def measure(rounds: int = ROUNDS, only: str = "") -> dict:
-    """All cases, or those with ``only`` in their name, and how cost grows."""
+def measure(rounds: int = ROUNDS, cases: str = "") -> dict:
+    """All cases, or those with ``cases`` in their name, and how cost grows."""
     if sys.platform != "linux":
         raise SystemExit("memory is measured with /proc and glibc: run the speed benchmark on Linux")
-    names = [name for name in CASES if only.lower() in name.lower()]
+    names = [name for name in CASES if cases.lower() in name.lower()]
     with tempfile.TemporaryDirectory() as folder:
         files = {name: Path(folder, f"{number}.joblib") for number, name in enumerate(names)}
         result = {

@@ -34,9 +34,9 @@ MODELS = {
 Run = tuple[frozenset[Any], bool]
 
 
-def measure(seeds: int = SEEDS, only: str = "") -> dict:
-    """All cases, or those with ``only`` in their name."""
-    names = [name for name in (*MODELS, texts.NAME) if only.lower() in name.lower()]
+def measure(seeds: int = SEEDS, cases: str = "") -> dict:
+    """All cases, or those with ``cases`` in their name."""
+    names = [name for name in (*MODELS, texts.NAME) if cases.lower() in name.lower()]
     with processes() as pool:
         found = []
         for case in pool.map(_measured, names, [seeds] * len(names)):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import limes
-from benchmarks import readme
 from benchmarks.progress import say
 from benchmarks.speed.cases import DATA
 
@@ -85,16 +83,3 @@ def _case(name: str, path: Path, model: Any, output: str | None) -> dict:
         "strongest": f"{top.conditions[0][0]}: {top.values.ravel()[0]:+.3g}",
         "largest_z": float(np.abs(score).max()),
     }
-
-
-def write(found: list[dict]) -> None:
-    """JSON, and the table in README.md."""
-    (readme.RESULTS / "tables.json").write_text(json.dumps(found, indent=1) + "\n")
-    head = "| table | model | output | method | prepare s | ms a row | strongest, row 0 | largest \\|z\\| |"
-    lines = [head, "|---" * 8 + "|"]
-    lines += [
-        f"| {c['table']} ({c['rows']:,} x {c['columns']}) | {c['model']} | {c['output']} | {c['method']} "
-        f"| {c['prepare_s']:.2f} | {c['ms_a_row']:.2f} | {c['strongest']} | {c['largest_z']:.1f} |"
-        for c in found
-    ]
-    readme.replace("tables", "\n".join(lines))

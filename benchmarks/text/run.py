@@ -9,7 +9,7 @@ from benchmarks.text.agreement import RUNS as RUNS
 from benchmarks.text.speed import ROUNDS as ROUNDS
 
 
-def measure(rounds: int = ROUNDS, runs: int = RUNS) -> dict:
+def measure(rounds: int = ROUNDS, seeds: int = RUNS) -> dict:
     """Speed first, as it wants the machine for itself."""
     texts, stars = cases.reviews()
     models = cases.models(texts, stars)
@@ -19,7 +19,7 @@ def measure(rounds: int = ROUNDS, runs: int = RUNS) -> dict:
         "exact": speed.exact(texts, models, rounds),
         "sampled": speed.sampled(texts, models[cases.MARGIN], rounds),
         "batch": speed.batch(texts, models[cases.MARGIN]),
-        "agreement": agreement.measure(runs=runs),
+        "agreement": agreement.measure(runs=seeds),
     }
     say("done\n")
     return result

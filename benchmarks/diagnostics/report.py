@@ -1,0 +1,31 @@
+"""Write what was found: JSON, and a table in README.md."""
+
+from __future__ import annotations
+
+import json
+
+from benchmarks import readme
+from benchmarks.diagnostics.run import KINDS
+
+
+def write(found: list[dict]) -> None:
+    """JSON, and the table in README.md."""
+    (readme.RESULTS / "diagnostics.json").write_text(json.dumps(found, indent=1) + "\n")
+    readme.replace("diagnostics", table_of(found))
+
+
+def table_of(found: list[dict]) -> str:
+    """CPU seconds, and rows with warnings + notes of each kind."""
+    head = f"| table | model | explain, CPU s | diagnose, CPU s | {' | '.join(KINDS)} |"
+    lines = [head, "|---" * (4 + len(KINDS)) + "|"]
+    for case in found:
+        told = (_told(case["warnings"][kind], case["notes"][kind]) for kind in KINDS)
+        lines.append(
+            f"| {case['table']} | {case['model']} | {case['explain_s']:.1f} | {case['diagnose_s']:.1f} "
+            f"| {' | '.join(told)} |"
+        )
+    return "\n".join(lines)
+
+
+def _told(warnings: int, notes: int) -> str:
+    return f"{warnings} + {notes}" if warnings or notes else ""
