@@ -109,6 +109,18 @@ def test_columns_that_do_not_vary_are_not_looked_at():
         assert np.abs(coef[0]).max() < oracle.ROUNDING
 
 
+@pytest.mark.parametrize("name", CONTROLS)
+def test_columns_that_are_missing_in_all_rows_are_no_trouble(name):
+    x = np.where(RNG.random(N) < 0.5, np.nan, RNG.normal(size=N))
+    laws = (binned(x, np.array([-3.0, 0.0, 3.0])), binned(RNG.normal(size=N), np.array([-3.0, 0.0, 3.0])))
+    design = ProductFamily(laws, named_weights("bins", 1.0)).at(np.array([np.nan, 0.1]))
+    rows, _ = design.draw(np.random.default_rng(1).random((200, 2)))
+    rows[:, 0] = np.nan
+    control = CONTROLS[name](design, rows, np.sin(rows[:, 1:]))
+    assert np.isfinite(control.predict(rows)).all()
+    assert all(np.isfinite(part).all() for part in control.exact(design))
+
+
 def test_the_margin_behind_a_probability():
     design = family("bins", odd=False).at(np.array([0.3, -0.2, 0.8, -1.0]))
     form = strategies.as_forest(

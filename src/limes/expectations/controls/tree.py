@@ -64,9 +64,11 @@ def _boosted(x: Floats, values: Floats) -> Forest:
         early_stopping=False,
         random_state=0,
     )
+    # scikit-learn refuses a column without values; as one that does not vary it is never looked at
+    known = np.where(np.isnan(x).all(axis=0), 0.0, x)
     # so small a table is quicker on one thread, and threads of several rows would fight
     with threadpool_limits(1, user_api="openmp"):
-        form = read(model.fit(x, values))
+        form = read(model.fit(known, values))
     if isinstance(form, BlackBox) or not isinstance(form, Forest):
         raise TypeError(f"boosted trees were not read as a forest: {form}")
     return form
