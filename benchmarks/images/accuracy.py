@@ -18,9 +18,9 @@ CACHE = Path(__file__).parent / ".cache"
 RUNS, CALLS = 16, 4096
 SEEDS = 3
 LIME_CALLS = 1000
-LIMES_CALLS = (300, 600)
+LIMES_CALLS = (300, 600, 1000)
 # A truth of the larger network takes a quarter of an hour of a core
-CASES = [(LITE, "cat"), (SMALL, "bird"), (SMALL, "coffee")]
+CASES = [(LITE, "cat"), *((SMALL, name) for name in ("bird", "coffee", "parrot", "grace_hopper"))]
 
 
 def measure(seeds: int = SEEDS, only: str = "") -> list[dict]:
