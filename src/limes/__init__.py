@@ -26,6 +26,7 @@ _HOME = {
     "exceptions": "limes.exceptions",
     "limit": "limes.pipeline",
     "models": "limes.models",
+    "scale": "limes.scale",
     "suggest_bandwidth": "limes.diagnostics.suggest",
     "summary": "limes.diagnostics.summary",
     "theory": "limes.theory",
@@ -34,7 +35,7 @@ _HOME = {
 __all__ = ["__version__", *sorted(_HOME)]
 
 if TYPE_CHECKING:
-    from limes import designs, evaluate, exceptions, models, theory
+    from limes import designs, evaluate, exceptions, models, scale, theory
     from limes.diagnostics.diagnose import diagnose
     from limes.diagnostics.suggest import suggest_bandwidth
     from limes.diagnostics.summary import summary

@@ -157,6 +157,12 @@ class Pipeline:
         """Exact or sampled."""
         return self._expectation.method
 
+    def steady(self) -> Pipeline:
+        """The same, with results that are the same to the last bit however many rows and cores there are."""
+        known = self._expectation
+        steady = known.steady() if isinstance(known, ForestExpectation) else known
+        return Pipeline(self._family, steady, penalty=self._penalty)
+
     def explain(
         self, rows: Floats, cells: Ints, predictions: Floats, *, progress: Progress, workers: int = 1
     ) -> Fitted:

@@ -17,6 +17,8 @@ splits × cells, made once, serves all rows. Smooth weights and slopes have a la
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
+from dataclasses import replace
 from functools import partial
 from typing import Literal
 
@@ -27,14 +29,14 @@ from limes._threads import in_threads
 from limes.designs.coordinates import Coordinate, Table
 from limes.designs.product import ProductDesign, ProductFamily
 from limes.exceptions import InputError
-from limes.expectations.forest_layout import Layout, kernels
+from limes.expectations.forest_layout import Layout, kernels, one_run
 from limes.expectations.moments import Moments
 from limes.functions import Function
 from limes.models.trees import Forest
 
 # Rows that one thread carries down a tree together: their open path fits the processor's nearest memory.
 _BLOCK = 128
-# So few rows are quicker one at a time.
+# So few rows are quicker one at a time; sums are then added up in another order.
 _FEW = 8
 # Tables of splits × cells beyond this size are not made; rows then get a table each.
 _LARGEST_TABLE = 2 << 30
@@ -56,6 +58,13 @@ class ForestExpectation:
         self._outputs = form.value.shape[1:]
         self._intercept = form.intercept
         self._known: tuple[ProductFamily, Floats] | None = None
+        self._few = _FEW
+
+    def steady(self) -> ForestExpectation:
+        """The same, adding up in one order however many rows and cores there are: slower for few rows."""
+        other = copy(self)
+        vars(other).update(_few=0, _layout=replace(self._layout, runs=one_run(self._layout.runs)))
+        return other
 
     def moments(self, design: ProductDesign, row: Floats | None = None) -> Moments:  # noqa: ARG002
         """E_w f and Cov_w(h, f) under one design."""
@@ -78,7 +87,7 @@ class ForestExpectation:
         table = self._shared(family)
         n, d = cells.shape
         mean, contrast = np.zeros((n, self._layout.outputs)), np.zeros((n, d, self._layout.outputs))
-        if n <= _FEW:
+        if n <= self._few:
             for i, row in enumerate(cells):
                 mean[i], contrast[i] = self._row(table, row)
         elif self._layout.runs:

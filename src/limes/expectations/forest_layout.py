@@ -119,6 +119,11 @@ def _runs(roots: Ints, size: int) -> tuple[_Ends, ...]:
     return tuple(ends[first : last + 1].astype(np.uint64) for first, last in pairwise(cuts))
 
 
+def one_run(runs: tuple[_Ends, ...]) -> tuple[_Ends, ...]:
+    """All trees in one run, so that sums over them do not depend on the number of cores."""
+    return (np.unique(np.concatenate(runs)),) if runs else ()
+
+
 def _thresholds(form: Forest) -> tuple[list[Function | None], Ints, Ints]:
     """Of each column 0, 1[x <= t] for its thresholds t ascending, 1[x not missing], 1[x missing].
 

@@ -1,0 +1,8 @@
+"""Tables of any length: one function explains a piece, engines carry it, and what is done stays done.
+
+`explain_frame` is a function from a frame to a frame, each row by itself; so a table may be cut anywhere.
+"""
+
+from limes.scale.frames import explain_frame
+
+__all__ = ["explain_frame"]

@@ -1,0 +1,222 @@
+"""A frame of rows in, a frame of explanations out: the only code that engines run.
+
+Every row is there, with its explanation or with its error. As a row's explanation depends on nothing but the
+row, a frame may be cut anywhere: the pieces' results, one under the other, are the frame's, to the last bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import narwhals as nw
+import numpy as np
+
+from limes.exceptions import InputError, LimesError
+from limes.explainers.columns import listed, near
+from limes.explainers.options import check_choice
+from limes.show.view import with_outputs
+
+if TYPE_CHECKING:
+    from limes.explanation import Explanation
+
+_FLOAT, _TEXT = nw.Float64(), nw.String()
+# Where some row cannot be explained, rows are tried in blocks of this many before they are halved
+_BLOCK = 512
+
+
+class Explainer(Protocol):
+    """Explains rows of a table, such as :class:`limes.TabularExplainer`."""
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Columns that it needs."""
+        ...
+
+    @property
+    def steady(self) -> Explainer:
+        """The same, with results that do not depend on the number of rows, to the last bit."""
+        ...
+
+    def __call__(self, X: Any, *, progress: bool) -> Explanation:
+        """Explain rows."""
+        ...
+
+
+class _Piece(NamedTuple):
+    """Places of rows that were explained together, or of one row and its error."""
+
+    places: range
+    found: Explanation | str
+
+
+def explain_frame(
+    frame: Any, explainer: Explainer, layout: str = "wide", *, keys: Sequence[str] | None = None
+) -> Any:
+    """Explain every row of a frame; a row that cannot be explained gets its error, and the others go on.
+
+    Parameters
+    ----------
+    frame
+        A pandas, polars or pyarrow table with the explainer's columns, in any order, and maybe others.
+    explainer
+        A :class:`limes.TabularExplainer`.
+    layout
+        "wide": a line a row and output. "long": a line a row, output and feature. A row with an error has one
+        line in either.
+    keys
+        Columns of the frame that tell rows apart, carried along as they are. None: a column ``row``, counted
+        from 0.
+
+    Returns
+    -------
+    frame
+        Of the same library, rows in order. Columns:
+
+        ================== ======== ==========================================================
+        keys, or ``row``            as in the frame, or int64
+        ``output``         text     name of the output; null where there is an error
+        ``prediction``     float64  of the model at the row, in the output's units
+        ``intercept``      float64  of the surrogate, in the output's units
+        ``value_<name>``   float64  coefficient of a column: wide only
+        ``se_<name>``      float64  its standard error, 0 where exact: wide only
+        ``feature``        text     long only; so are ``condition`` (text), ``value`` and
+                                    ``standard_error`` (float64)
+        ``method``         text     "exact" or "sampled"
+        ``error``          text     why the row has no explanation, else null
+        ================== ======== ==========================================================
+
+        Numbers of a row with an error are null (NaN in pandas).
+
+    Raises
+    ------
+    InputError
+        The frame, not a row, is wrong: it lacks a column, or a key bears the name of a column of the result.
+
+    Examples
+    --------
+    >>> import limes, pandas as pd
+    >>> table = pd.DataFrame({"a": [0.0, 1.0, 2.0, 3.0], "b": [1.0, 0.0, 1.0, 0.0]})
+    >>> explainer = limes.TabularExplainer(lambda X: X["a"] - X["b"], table, bins=None)
+    >>> found = limes.scale.explain_frame(table.assign(b=[1.0, 0.0, float("inf"), 0.0]), explainer)
+    >>> found["value_a"].round(6).tolist()
+    [1.0, 1.0, nan, 1.0]
+    >>> found["error"].notna().tolist()
+    [False, False, True, False]
+    """
+    write = _LAYOUTS[check_choice("layout", layout, tuple(_LAYOUTS))]
+    table = nw.from_native(frame, eager_only=True)
+    check_columns(table.columns, explainer, keys or ())
+    schema = schema_of(explainer, layout)
+    clash = [name for name in keys or () if name in schema]
+    if clash:
+        raise InputError(f"the key {clash[0]!r} has the name of a column of the result: rename it")
+    rows = table.select(explainer.feature_names)
+    pieces = [*_explained(rows, explainer.steady)]
+    lines: dict[str, list[Any]] = {name: [] for name in schema}
+    places: list[int] = []
+    for piece in pieces:
+        at, cells = _failed(piece) if isinstance(piece.found, str) else write(piece)
+        places += at
+        for name, column in lines.items():
+            column += cells.get(name, [None] * len(at))
+    found = nw.from_dict(lines, schema, backend=table.implementation)
+    return nw.concat([_carried(table, keys, places), found], how="horizontal").to_native()
+
+
+def schema_of(explainer: Explainer, layout: str) -> dict[str, Any]:
+    """Columns of the result and their types, keys apart."""
+    head = {"output": _TEXT, "prediction": _FLOAT, "intercept": _FLOAT}
+    tail = {"method": _TEXT, "error": _TEXT}
+    if layout == "long":
+        mine = {"feature": _TEXT, "condition": _TEXT, "value": _FLOAT, "standard_error": _FLOAT}
+    else:
+        mine = {f"{kind}_{name}": _FLOAT for kind in ("value", "se") for name in explainer.feature_names}
+    return {**head, **mine, **tail}
+
+
+def check_columns(found: Sequence[str], explainer: Explainer, keys: Sequence[str]) -> None:
+    """Refuse a table that lacks a column that is needed."""
+    lost = [name for name in (*keys, *explainer.feature_names) if name not in found]
+    if lost:
+        names = ", ".join(repr(name) + near(name, found) for name in lost)
+        raise InputError(f"the table has no column {names}; it has {listed(found)}")
+
+
+def _explained(rows: Any, explainer: Explainer) -> Iterator[_Piece]:
+    """Explain all rows at once; where that fails, blocks of them, and then halves, down to the row."""
+    stack = [range(len(rows))] if len(rows) else []
+    while stack:
+        places = stack.pop()
+        try:
+            found: Explanation | str = explainer(rows[places.start : places.stop].to_native(), progress=False)
+        except LimesError as error:
+            if len(places) > 1:
+                stack += reversed(_cut(places))
+                continue
+            found = f"{type(error).__name__}: {error}"
+        yield _Piece(places, found)
+
+
+def _cut(places: range) -> list[range]:
+    step = _BLOCK if len(places) > _BLOCK else (len(places) + 1) // 2
+    return [places[i : i + step] for i in range(0, len(places), step)]
+
+
+def _carried(table: Any, keys: Sequence[str] | None, places: list[int]) -> Any:
+    if keys is None:
+        return nw.from_dict({"row": places}, {"row": nw.Int64()}, backend=table.implementation)
+    return nw.maybe_reset_index(table.select(keys)[places])
+
+
+def _failed(piece: _Piece) -> tuple[list[int], dict[str, list[Any]]]:
+    return [*piece.places], {"error": [piece.found]}
+
+
+def _wide(piece: _Piece) -> tuple[list[int], dict[str, list[Any]]]:
+    found: Any = piece.found
+    n, k = len(found.values), len(found.output_names)
+    numbers = _numbers(found)
+    cells = _heads(found, np.repeat(np.arange(n), k), np.tile(np.arange(k), n))
+    for kind, values in numbers.items():
+        for j, name in enumerate(found.feature_names):
+            cells[f"{kind}_{name}"] = values[:, j].ravel().tolist()
+    return np.repeat(piece.places, k).tolist(), cells
+
+
+def _long(piece: _Piece) -> tuple[list[int], dict[str, list[Any]]]:
+    found: Any = piece.found
+    (n, d), k = found.values.shape[:2], len(found.output_names)
+    i, output, j = (axis.ravel() for axis in np.indices((n, k, d)))
+    numbers = {kind: values.transpose(0, 2, 1).ravel().tolist() for kind, values in _numbers(found).items()}
+    cells = {
+        **_heads(found, i, output),
+        "feature": np.array(found.feature_names, dtype=object)[j].tolist(),
+        "condition": [text for row in found.conditions for text in [*row] * k],
+        "value": numbers["value"],
+        "standard_error": numbers["se"],
+    }
+    return (piece.places.start + i).tolist(), cells
+
+
+def _numbers(found: Explanation) -> dict[str, Any]:
+    """Coefficients and standard errors, (n, d, k) each."""
+    return {
+        "value": with_outputs(found.values, found),
+        "se": with_outputs(found.standard_errors, found),
+    }
+
+
+def _heads(found: Explanation, i: Any, output: Any) -> dict[str, list[Any]]:
+    """What lines say of their row i and output, whatever the layout."""
+    n, k = len(found.values), len(found.output_names)
+    return {
+        "output": np.array(found.output_names, dtype=object)[output].tolist(),
+        "prediction": found.predictions.reshape(n, k)[i, output].tolist(),
+        "intercept": found.intercepts.reshape(n, k)[i, output].tolist(),
+        "method": [found.method] * len(i),
+    }
+
+
+_Write = Callable[[_Piece], tuple[list[int], dict[str, list[Any]]]]
+_LAYOUTS: Mapping[str, _Write] = {"wide": _wide, "long": _long}

@@ -1,0 +1,140 @@
+"""A frame of rows becomes a frame of explanations or errors, however it is cut."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from sklearn.datasets import load_diabetes, load_iris
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+import limes
+from limes.exceptions import InputError
+from limes.scale import explain_frame
+
+
+@pytest.fixture(scope="module")
+def table():
+    X, y = load_diabetes(return_X_y=True, as_frame=True)
+    return X.iloc[:, :5], y
+
+
+@pytest.fixture(scope="module")
+def explainer(table):
+    return limes.TabularExplainer(RandomForestRegressor(8, random_state=0).fit(*table), table[0])
+
+
+def joined(X, explainer, parts, **options):
+    cuts = np.linspace(0, len(X), parts + 1).astype(int)
+    frames = [explain_frame(X.iloc[a:b], explainer, **options) for a, b in pairwise(cuts)]
+    return pd.concat(frames, ignore_index=True)
+
+
+def refuses_old(X):
+    """A model that raises on about 1 % of rows."""
+    if (X["age"] > 0.07).any():
+        raise RuntimeError("too old")
+    return X["bmi"] + X["age"]
+
+
+def test_wide_holds_what_the_explainer_says(table, explainer):
+    found, said = explain_frame(table[0], explainer), explainer(table[0])
+    assert np.array_equal(found[[f"value_{c}" for c in table[0]]], said.values)
+    assert np.array_equal(found[[f"se_{c}" for c in table[0]]], said.standard_errors)
+    assert np.array_equal(found["prediction"], said.predictions)
+    assert np.array_equal(found["intercept"], said.intercepts)
+    assert found["row"].tolist() == list(range(len(table[0])))
+    assert set(found["method"]) == {"exact"}
+    assert found["error"].isna().all()
+
+
+def test_long_holds_the_same_with_several_outputs():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    explainer = limes.TabularExplainer(RandomForestClassifier(5, random_state=0).fit(X, y), X)
+    said = explainer(X)
+    wide, long = (explain_frame(X, explainer, layout) for layout in ("wide", "long"))
+    assert len(wide) == 150 * 3
+    assert len(long) == 150 * 3 * 4
+    for i, k, j in [(0, 0, 0), (77, 1, 3), (149, 2, 2)]:
+        line = long.iloc[(i * 3 + k) * 4 + j]
+        assert line["row"] == i
+        assert line["output"] == said.output_names[k]
+        assert line["feature"] == said.feature_names[j]
+        assert line["condition"] == said.conditions[i][j]
+        assert line["value"] == said.values[i, j, k] == wide.iloc[i * 3 + k][f"value_{X.columns[j]}"]
+        assert line["prediction"] == said.predictions[i, k]
+
+
+@pytest.mark.parametrize(("layout", "parts"), [("wide", 7), ("wide", 150), ("long", 7)])
+def test_cut_anywhere_the_numbers_are_the_same_to_the_bit(table, explainer, layout, parts):
+    X = table[0].assign(id=[f"row {i}" for i in range(len(table[0]))])
+    whole = explain_frame(X, explainer, layout, keys=["id"])
+    pd.testing.assert_frame_equal(
+        whole, joined(X, explainer, parts, layout=layout, keys=["id"]), check_exact=True
+    )
+
+
+def test_sampled_rows_are_the_same_however_cut(table):
+    X = table[0].iloc[:12].reset_index(drop=True).assign(id=range(12))
+    explainer = limes.TabularExplainer(
+        lambda X: np.sin(20 * X["age"]) * X["bmi"], table[0], max_calls=256, control="none"
+    )
+    whole = explain_frame(X, explainer, keys=["id"])
+    assert (whole["se_age"] > 0).all()
+    pd.testing.assert_frame_equal(whole, joined(X, explainer, 5, keys=["id"]), check_exact=True)
+
+
+def test_a_row_that_cannot_be_explained_gets_its_error(table, explainer):
+    broken = table[0].astype(object)
+    broken.iloc[3, 0] = "forty"
+    broken.iloc[200, 2] = np.inf
+    found = explain_frame(broken, explainer)
+    assert np.flatnonzero(found["error"].notna()).tolist() == [3, 200]
+    assert "age" in found["error"][3]
+    assert found.loc[[3, 200], ["prediction", "value_bmi", "output", "method"]].isna().all(axis=None)
+    whole = explain_frame(table[0], explainer)
+    good = found["error"].isna()
+    pd.testing.assert_frame_equal(found[good], whole[good], check_exact=True)
+
+
+def test_a_model_that_raises_on_some_rows_loses_only_these(table):
+    good = table[0][table[0]["age"] < 0.05]
+    explainer = limes.TabularExplainer(refuses_old, good, method="sampled", max_calls=64, control="none")
+    X = table[0].iloc[:80]
+    found = explain_frame(X, explainer)
+    assert found["row"].tolist() == list(range(80))
+    bad = (X["age"] > 0.07).to_numpy()
+    assert bad.any()
+    assert np.array_equal(found["error"].notna(), bad)
+    assert found.loc[bad, "error"].str.contains("too old").all()
+
+
+@pytest.mark.parametrize("make", [pl.from_pandas, pa.Table.from_pandas])
+def test_every_library_gets_its_own_frame(table, explainer, make):
+    found = explain_frame(make(table[0]), explainer)
+    assert type(found) is type(make(table[0]))
+    names = found.schema.names if isinstance(found, pa.Table) else found.columns
+    whole = explain_frame(table[0], explainer)
+    assert [*names] == [*whole]
+    assert np.array_equal(found["value_bmi"].to_numpy(), whole["value_bmi"])
+
+
+def test_no_rows_are_no_lines(table, explainer):
+    found = explain_frame(table[0].iloc[:0], explainer)
+    assert len(found) == 0
+    assert found["value_bmi"].dtype == np.float64
+
+
+def test_what_is_wrong_with_the_frame_is_said(table, explainer):
+    with pytest.raises(InputError, match=r"no column 'bmi'.*did you mean 'BMI'|no column 'bmi'"):
+        explain_frame(table[0].rename(columns={"bmi": "BMI"}), explainer)
+    with pytest.raises(InputError, match="'id'"):
+        explain_frame(table[0], explainer, keys=["id"])
+    with pytest.raises(InputError, match="rename"):
+        explain_frame(table[0].assign(error=1), explainer, keys=["error"])
+    with pytest.raises(InputError, match="layout"):
+        explain_frame(table[0], explainer, "tall")
