@@ -1,0 +1,76 @@
+"""A folder of parts: whole or not there, and of one run only."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from limes.exceptions import InputError
+from limes.scale.parts import Done, Folder, checksum, write_whole
+
+RUN = {"model": "abc", "options": {"bins": "quartile", "bandwidth": None}}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = Folder(tmp_path / "out")
+    folder.open(RUN)
+    for n in range(3):
+        write_whole(folder.part(n), b"part %d" % n)
+        folder.note(Done(n, rows=10, errors=n, sha256=checksum(folder.part(n))))
+    return folder
+
+
+def test_the_same_run_goes_on(folder):
+    Folder(folder.path).open(RUN)
+    assert Folder(folder.path).done().keys() == {0, 1, 2}
+    assert folder.done()[2].errors == 2
+
+
+def test_another_run_is_refused_and_the_difference_named(folder):
+    with pytest.raises(InputError, match="options bins was 'quartile', is 'decile'"):
+        folder.open({**RUN, "options": {"bins": "decile", "bandwidth": None}})
+    with pytest.raises(InputError, match="model was 'abc', is 'abd'"):
+        folder.open({**RUN, "model": "abd"})
+
+
+@pytest.mark.parametrize("harm", ["truncate", "change", "delete"])
+def test_a_part_that_is_not_what_was_written_is_to_be_done_again(folder, harm):
+    path = folder.part(1)
+    harms = {"truncate": lambda: os.truncate(path, 3), "change": lambda: path.write_bytes(b"part X")}
+    harms.get(harm, path.unlink)()
+    assert folder.done().keys() == {0, 2}
+
+
+def test_a_line_that_was_cut_short_tells_of_no_part(folder):
+    journal = folder.path / "_parts.jsonl"
+    os.truncate(journal, journal.stat().st_size - 20)
+    assert folder.done().keys() == {0, 1}
+    folder.note(Done(2, rows=10, errors=2, sha256=checksum(folder.part(2))))
+    assert folder.done().keys() == {0, 1, 2}
+
+
+def test_a_folder_of_other_things_is_refused(tmp_path):
+    (tmp_path / "thesis.tex").write_text("x")
+    with pytest.raises(InputError, match=r"not empty \('?thesis.tex"):
+        Folder(tmp_path).open(RUN)
+    assert [one.name for one in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_a_file_that_cannot_be_finished_leaves_nothing(tmp_path, monkeypatch):
+    def full(fd):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        write_whole(tmp_path / "part", b"x")
+    assert not [*tmp_path.iterdir()]
+    with pytest.raises(InputError, match=r"No space left on device.*run the same command again"):
+        Folder(tmp_path / "out").open(RUN)
+
+
+def test_what_a_killed_run_left_half_written_is_cleared(folder):
+    (folder.path / ".unfinished-part-00003.parquet.17").write_bytes(b"PAR")
+    folder.open(RUN)
+    assert not [*folder.path.glob(".*")]
