@@ -1,0 +1,1 @@
+"""Other libraries' calls on top of this one: old code, better answers."""

@@ -1,0 +1,166 @@
+"""lime's discretizers: inner edges q cut a column into bins (q[b-1], q[b]]; inside one, a truncated normal.
+
+A subclass says where to cut (:meth:`BaseDiscretizer.bins`); names, bins' means, deviations and bounds follow.
+A bin without width gives back its one value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from limes._arrays import Floats, Ints
+from limes.designs.bins import entropy_edges, quantile_edges
+from limes.exceptions import InputError
+
+# lime adds it to every deviation, so that none is 0
+_LEAST_STD = 1e-11
+
+__all__ = [
+    "BaseDiscretizer",
+    "DecileDiscretizer",
+    "EntropyDiscretizer",
+    "QuartileDiscretizer",
+    "StatsDiscretizer",
+]
+
+
+def _named(name: str, edges: Floats) -> list[str]:
+    between = [f"{low:.2f} < {name} <= {high:.2f}" for low, high in pairwise(edges)]
+    return [f"{name} <= {edges[0]:.2f}", *between, f"{name} > {edges[-1]:.2f}"]
+
+
+class BaseDiscretizer:
+    """Bins of the columns that are not categorical.
+
+    Parameters
+    ----------
+    data : (n, d)
+    categorical_features : positions
+        Columns that are left as they are.
+    feature_names : d names
+    labels : (n,)
+        What entropy bins are to separate.
+    random_state : int, RandomState or None
+        Of :meth:`undiscretize`.
+    data_stats : mapping
+        "means", "stds", "mins" and "maxs" of each column's bins, where ``data`` are not to be asked.
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        categorical_features: Sequence[int],
+        feature_names: Sequence[str],
+        labels: Any = None,
+        random_state: Any = None,
+        data_stats: Mapping[str, Any] | None = None,
+    ) -> None:
+        from sklearn.utils import check_random_state
+
+        categorical = set(categorical_features)
+        self.to_discretize = [j for j in range(data.shape[1]) if j not in categorical]
+        self.data_stats = data_stats
+        self.random_state = check_random_state(random_state)
+        edges = [np.unique(np.asarray(q, dtype=np.float64)) for q in self.bins(data, labels)]
+        self._edges: dict[int, Floats] = dict(zip(self.to_discretize, edges, strict=True))
+        self.names = {j: _named(str(feature_names[j]), q) for j, q in self._edges.items()}
+        self.lambdas: dict[int, Callable[[Any], Any]] = {
+            j: partial(np.searchsorted, q) for j, q in self._edges.items()
+        }
+        self.means: dict[int, Any] = {}
+        self.stds: dict[int, Any] = {}
+        self.mins: dict[int, Any] = {}
+        self.maxs: dict[int, Any] = {}
+        if data_stats:
+            for key in ("means", "stds", "mins", "maxs"):
+                setattr(self, key, data_stats[key])
+        else:
+            for j, q in self._edges.items():
+                self._learn(j, q, np.asarray(data[:, j], dtype=np.float64))
+
+    def _learn(self, j: int, edges: Floats, x: Floats) -> None:
+        cells = np.searchsorted(edges, x)
+        inside = [x[cells == b] for b in range(len(edges) + 1)]
+        self.means[j] = [float(v.mean()) if v.size else 0.0 for v in inside]
+        self.stds[j] = [(float(v.std()) if v.size else 0.0) + _LEAST_STD for v in inside]
+        self.mins[j] = [float(x.min()), *edges.tolist()]
+        self.maxs[j] = [*edges.tolist(), float(x.max())]
+
+    def bins(self, data: Any, labels: Any) -> Sequence[Any]:
+        """Inner edges of each column of ``to_discretize``; subclasses say which."""
+        raise NotImplementedError(
+            "a discretizer must have a method bins(data, labels): the edges of each column"
+        )
+
+    def discretize(self, data: Any) -> Any:
+        """Replace values by the number of their bin, in a row (d,) or rows (n, d)."""
+        cells = data.copy()
+        for j, cell in self.lambdas.items():
+            cells[..., j] = cell(data[..., j])
+        return cells
+
+    def undiscretize(self, data: Any) -> Any:
+        """Draw a value from each bin, of a row (d,) or rows (n, d) of bins."""
+        values = data.copy()
+        for j in self.lambdas:
+            drawn = self.get_undiscretize_values(j, np.atleast_1d(data[..., j]).astype(int))
+            values[..., j] = drawn if data.ndim > 1 else drawn[0]
+        return values
+
+    def get_undiscretize_values(self, feature: int, values: Ints) -> Floats:
+        """Draw a value from each of a column's bins (n,)."""
+        return self.drawn(feature, values, self.random_state.uniform(size=len(values)))
+
+    def drawn(self, feature: int, cells: Ints, levels: Floats) -> Floats:
+        """Values at the levels (n,) in (0, 1) of the truncated normals of bins (n,)."""
+        from scipy.special import ndtr, ndtri
+
+        low, high, mean, std = (
+            np.asarray(stat[feature], dtype=np.float64)[cells]
+            for stat in (self.mins, self.maxs, self.means, self.stds)
+        )
+        below, above = ndtr((low - mean) / std), ndtr((high - mean) / std)
+        values = mean + std * ndtri(below + levels * (above - below))
+        # a level of 0 or 1 has no finite quantile, and rounding may leave the bin
+        return np.clip(np.where(low < high, values, low), low, high)
+
+
+class QuartileDiscretizer(BaseDiscretizer):
+    """Four bins of equal frequency; equal edges are merged."""
+
+    def bins(self, data: Any, labels: Any) -> Sequence[Any]:  # noqa: ARG002 - lime's signature
+        return [quantile_edges(np.asarray(data[:, j], dtype=np.float64), 4) for j in self.to_discretize]
+
+
+class DecileDiscretizer(BaseDiscretizer):
+    """Ten bins of equal frequency; equal edges are merged."""
+
+    def bins(self, data: Any, labels: Any) -> Sequence[Any]:  # noqa: ARG002 - lime's signature
+        return [quantile_edges(np.asarray(data[:, j], dtype=np.float64), 10) for j in self.to_discretize]
+
+
+class EntropyDiscretizer(BaseDiscretizer):
+    """At most eight bins, where a small tree that knows the labels would split."""
+
+    def bins(self, data: Any, labels: Any) -> Sequence[Any]:
+        if labels is None:
+            raise InputError("entropy bins need the training data's labels: give labels (training_labels)")
+        return [entropy_edges(np.asarray(data[:, j], dtype=np.float64), labels) for j in self.to_discretize]
+
+
+class StatsDiscretizer(BaseDiscretizer):
+    """Bins that are given with their statistics: ``data_stats["bins"]`` has each column's inner edges."""
+
+    def bins(self, data: Any, labels: Any) -> Sequence[Any]:  # noqa: ARG002 - lime's signature
+        given = (self.data_stats or {}).get("bins") or {}
+        missing = [j for j in self.to_discretize if j not in given]
+        if missing:
+            raise InputError(
+                f"training_data_stats['bins'] has no edges for column {missing[0]}: give a list of them"
+            )
+        return [given[j] for j in self.to_discretize]

@@ -1,0 +1,50 @@
+"""Which engine answers: the explainer's choice, or the ``with`` block's, or LIMES_ENGINE's, or "limit"."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from limes.explainers.options import check_choice
+
+ENGINES = ("limit", "lime")
+VARIABLE = "LIMES_ENGINE"
+_chosen: ContextVar[str | None] = ContextVar("engine", default=None)
+
+__all__ = ["ENGINES", "VARIABLE", "engine", "engine_of"]
+
+
+@contextmanager
+def engine(name: str) -> Iterator[None]:
+    """Let an engine answer inside a ``with`` block.
+
+    Parameters
+    ----------
+    name : "limit" or "lime"
+
+    Raises
+    ------
+    InputError
+        Another name.
+
+    Examples
+    --------
+    >>> with engine("lime"):
+    ...     engine_of(None)
+    'lime'
+    """
+    token = _chosen.set(check_choice("engine", name, ENGINES))
+    try:
+        yield
+    finally:
+        _chosen.reset(token)
+
+
+def engine_of(own: str | None) -> str:
+    """Return the engine that answers an explainer whose own choice is ``own``."""
+    if own is not None:
+        return check_choice("engine", own, ENGINES)
+    chosen = _chosen.get()
+    return chosen if chosen else check_choice(VARIABLE, os.environ.get(VARIABLE, ENGINES[0]), ENGINES)

@@ -1,0 +1,241 @@
+"""What lime's explainers return, with standard errors and the way back to :class:`limes.Explanation`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from limes.compat.lime.exceptions import LimeError
+
+if TYPE_CHECKING:
+    from limes._arrays import Floats
+    from limes.explanation import Explanation as Told
+
+Pairs = list[tuple[int, float]]
+
+__all__ = ["DomainMapper", "Explanation", "PerLabel", "UnknownLabelError"]
+
+
+class UnknownLabelError(LimeError, KeyError):
+    """A label that was not explained."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class PerLabel(float):
+    """A number of the label explained last, as lime has it; ``[label]`` is any label's.
+
+    ``[0]`` is the number itself where no label 0 was explained, as lime's arrays of one number have it.
+
+    Examples
+    --------
+    >>> score = PerLabel({1: 0.25, 2: 0.5})
+    >>> float(score), score[1], score[0]
+    (0.5, 0.25, 0.5)
+    """
+
+    def __new__(cls, values: Mapping[int, float]) -> PerLabel:
+        return super().__new__(cls, list(values.values())[-1])
+
+    def __init__(self, values: Mapping[int, float]) -> None:
+        self.by_label = dict(values)
+
+    def __getitem__(self, label: int) -> float:
+        if label not in self.by_label and label == 0:
+            return float(self)
+        return self.by_label[label]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PerLabel, (self.by_label,)
+
+
+class DomainMapper:
+    """Names of features by their positions; subclasses know the kind of data."""
+
+    def map_exp_ids(self, exp: Pairs, **kwargs: Any) -> list[tuple[Any, float]]:  # noqa: ARG002 - lime's signature
+        """Replace positions by names."""
+        return [*exp]
+
+    def visualize_instance_html(
+        self,
+        exp: Pairs,  # noqa: ARG002 - lime's signature
+        label: int,  # noqa: ARG002
+        div_name: str,  # noqa: ARG002
+        exp_object_name: str,  # noqa: ARG002
+        **kwargs: Any,  # noqa: ARG002
+    ) -> str:
+        """Nothing: pages are limes' own and run no script."""
+        return ""
+
+
+class Explanation:
+    """One row's surrogates, one a label.
+
+    Parameters
+    ----------
+    domain_mapper : DomainMapper
+    mode : "classification" or "regression"
+    class_names : sequence of names
+    random_state : any
+        Kept for lime's signature.
+
+    Attributes
+    ----------
+    local_exp, standard_errors : {label: [(feature, coefficient or its standard error)]}
+        Largest coefficient first. Of a regression, label 1 is the prediction and label 0 its negative.
+    intercept : {label: number}
+    local_pred, score : PerLabel
+        The surrogate's prediction at the row, and its weighted R².
+    predict_proba, predicted_value : (k,), number
+        The model's answer at the row.
+    engine, engine_reason : str
+        "limit" or "lime", and why the latter where it was not asked for.
+    limes : limes.Explanation
+        The same explanation, one output a label.
+
+    Raises
+    ------
+    LimeError
+        Another mode.
+    """
+
+    def __init__(
+        self,
+        domain_mapper: DomainMapper,
+        mode: str = "classification",
+        class_names: Sequence[Any] | None = None,
+        random_state: Any = None,
+    ) -> None:
+        if mode not in ("classification", "regression"):
+            raise LimeError(f'mode={mode!r} is neither "classification" nor "regression"')
+        self.domain_mapper = domain_mapper
+        self.mode = mode
+        self.random_state = random_state
+        self.local_exp: dict[int, Pairs] = {}
+        self.standard_errors: dict[int, Pairs] = {}
+        self.intercept: dict[int, float] = {}
+        self.local_pred: PerLabel | None = None
+        self._score: PerLabel | Callable[[], PerLabel] | None = None
+        self.engine = ""
+        self.engine_reason = ""
+        self.limes: Told | None = None
+        self.top_labels: list[int] | None = None
+        self.predict_proba: Floats | None = None
+        if mode == "regression":
+            self.class_names: Sequence[Any] | None = ["negative", "positive"]
+            self.predicted_value: float | None = None
+            self.min_value, self.max_value = 0.0, 1.0
+            self.dummy_label = 1
+        else:
+            self.class_names = class_names
+
+    @property
+    def score(self) -> PerLabel | None:
+        """Weighted R² of the surrogate; model calls that it needs are made when it is asked for."""
+        if callable(self._score):
+            self._score = self._score()
+        return self._score
+
+    @score.setter
+    def score(self, value: PerLabel | Callable[[], PerLabel] | None) -> None:
+        self._score = value
+
+    def available_labels(self) -> list[int]:
+        """Labels that were explained; [1] of a regression."""
+        if self.mode == "regression":
+            return [self.dummy_label]
+        return list(self.top_labels or self.local_exp)
+
+    def as_list(self, label: int = 1, **kwargs: Any) -> list[tuple[Any, float]]:
+        """(Condition, coefficient), largest first; a regression ignores the label.
+
+        Raises
+        ------
+        UnknownLabelError
+            A label that was not explained; it is a KeyError and a LimeError.
+        """
+        pairs = self.local_exp[self._known(label)]
+        return [(name, float(value)) for name, value in self.domain_mapper.map_exp_ids(pairs, **kwargs)]
+
+    def as_map(self) -> dict[int, Pairs]:
+        """{label: [(feature, coefficient)]}."""
+        return self.local_exp
+
+    def as_pyplot_figure(
+        self, label: int = 1, figsize: tuple[float, float] | None = None, **kwargs: Any
+    ) -> Any:
+        """Bars in a new pyplot figure, with 95 % intervals where the coefficients are sampled."""
+        import matplotlib.pyplot as plt
+
+        pairs = self.as_list(label, **kwargs)[::-1]
+        errors = [1.96 * error for _, error in self.standard_errors.get(self._known(label), [])[::-1]]
+        figure, ax = plt.subplots(figsize=figsize, layout="constrained")
+        values = [value for _, value in pairs]
+        colours = ["green" if value > 0 else "red" for value in values]
+        ax.barh(range(len(pairs)), values, color=colours, xerr=errors if any(errors) else None)
+        ax.set_yticks(range(len(pairs)), [str(name) for name, _ in pairs], parse_math=False)
+        named = "" if self.mode == "regression" else f" for class {self._name(label)}"
+        ax.set_title(f"Local explanation{named}", parse_math=False)
+        return figure
+
+    def as_html(
+        self,
+        labels: Sequence[int] | None = None,
+        predict_proba: bool = True,  # noqa: ARG002 - the page has the predictions beside each output
+        show_predicted_value: bool = True,  # noqa: ARG002
+        **kwargs: Any,  # noqa: ARG002 - of lime's own pages
+    ) -> str:
+        """A self-contained page of the labels, all unless given; no scripts, and every name is escaped."""
+        return self._shown(labels).to_html()
+
+    def show_in_notebook(
+        self,
+        labels: Sequence[int] | None = None,
+        predict_proba: bool = True,
+        show_predicted_value: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        """Show :meth:`as_html` in a notebook."""
+        from importlib import import_module
+
+        notebook = import_module("IPython.display")
+        notebook.display(notebook.HTML(self.as_html(labels, predict_proba, show_predicted_value, **kwargs)))
+
+    def save_to_file(
+        self,
+        file_path: str | Path,
+        labels: Sequence[int] | None = None,
+        predict_proba: bool = True,
+        show_predicted_value: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        """Write :meth:`as_html` to a file."""
+        page = self.as_html(labels, predict_proba, show_predicted_value, **kwargs)
+        Path(file_path).write_text(page, encoding="utf-8")
+
+    def _repr_html_(self) -> str:
+        return self._shown(None)._repr_html_()
+
+    def _shown(self, labels: Sequence[int] | None) -> Told:
+        if self.limes is None:
+            raise LimeError("this explanation was made by hand: only an explainer's can be shown as a page")
+        if self.mode == "regression":
+            return self.limes[:, [j for j, _ in self.local_exp[self.dummy_label]]]
+        known = [self._known(label) for label in (self.available_labels() if labels is None else labels)]
+        used = dict.fromkeys(j for label in known for j, _ in self.local_exp[label])
+        places = [list(self.local_exp).index(label) for label in known]
+        return self.limes[:, list(used), places]
+
+    def _known(self, label: int) -> int:
+        wanted = self.dummy_label if self.mode == "regression" else label
+        if wanted not in self.local_exp:
+            raise UnknownLabelError(
+                f"label {label!r} was not explained, only {self.available_labels()}: "
+                "give labels= or top_labels= to explain_instance"
+            )
+        return wanted
+
+    def _name(self, label: int) -> str:
+        return str(label if self.class_names is None else self.class_names[label])
