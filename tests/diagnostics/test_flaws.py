@@ -193,3 +193,16 @@ def test_well_behaved_models_raise_no_alarm(block):
         found = diagnosed(case.model, case.X, case.row[None], control="additive", max_calls=512, calls=512)
         alarms += bool(found.findings)
     assert alarms <= 2
+
+
+# -- effective sample size --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("bandwidth", "told"), [(0.2, True), (None, False)])
+def test_a_bandwidth_at_which_no_weighted_row_counts(bandwidth, told):
+    X = np.random.default_rng(5).normal(size=(300, 8))
+    options = {} if bandwidth is None else {"bandwidth": bandwidth}
+    found = about(diagnosed(linear(np.arange(1.0, 9.0)), X, X[:1], **options), "sample size")
+    assert bool(found) is told
+    # of 5,000 rows one in 4^8 leaves no bin, and others weigh e^{-12.5} for each that they leave
+    assert all(f.number < 1 for f in found)
