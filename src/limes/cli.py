@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from limes.cli_files import check_exists, features, load_model, read_table, read_text
+from limes.cli_files import bins_of, check_exists, features, load_model, read_table, read_text
+from limes.cli_scale import explain_table
 from limes.exceptions import InputError, LimesError
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def explain(
     elif data is None:
         explanation = _of_text(fitted, given, options)
     else:
-        options |= {"bins": _bins(bins), "weights": weights}
+        options |= {"bins": bins_of(bins), "weights": weights}
         explanation = _of_rows(fitted, features(given, fitted, drop or []), [row], options)
     _show(explanation, html, json)
 
@@ -201,9 +202,12 @@ def diagnose(
     if data is None:
         explanation = _of_text(fitted, str(text), options)
     else:
-        options |= {"bins": _bins(bins), "weights": weights}
+        options |= {"bins": bins_of(bins), "weights": weights}
         explanation = _of_rows(fitted, features(read_table(data), fitted, drop or []), row or [0], options)
     _show(diagnosed(explanation).numbered(row or [0]), html, json)
+
+
+app.command("explain-table")(explain_table)
 
 
 @app.command()
@@ -222,12 +226,6 @@ def demo(*, html: Html = Path("limes-demo.html"), json: Json = None) -> None:
         "A random forest of 100 trees predicts how diabetes progresses. Patient 3, explained exactly:\n"
     )
     _show(TabularExplainer(model, patients)(patients[3:4]), html, json)
-
-
-def _bins(text: str) -> str | int | None:
-    if text == "none":
-        return None
-    return int(text) if text.isdecimal() else text
 
 
 def _show(shown: Explanation | Diagnosis, html: Path | None, json: Path | None) -> None:

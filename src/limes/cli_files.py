@@ -116,6 +116,13 @@ def features(table: Any, model: Any, drop: list[str]) -> Any:
     return table.select(wanted).to_native()
 
 
+def bins_of(text: str) -> str | int | None:
+    """Bins as they are said on the command line."""
+    if text == "none":
+        return None
+    return int(text) if text.isdecimal() else text
+
+
 def check_exists(path: Path) -> None:
     """Refuse a path without a file."""
     if not path.is_file():

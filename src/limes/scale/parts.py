@@ -62,7 +62,9 @@ class Folder:
             raise unwritable(self.path, error) from error
         known = json.loads((self.path / _RUN).read_text(encoding="utf-8"))
         differences = [*_differences(known, json.loads(json.dumps(run)))]
-        if differences:
+        if differences and not self._journal():
+            write_whole(self.path / _RUN, _json(run))  # nothing was done
+        elif differences:
             raise InputError(
                 f"{self.path} holds explanations of another run: {'; '.join(differences)}. Take another "
                 "folder, or delete this one"
@@ -72,7 +74,7 @@ class Folder:
         strangers = sorted(one.name for one in self.path.iterdir())
         if strangers:
             raise InputError(f"{self.path} is not empty ({listed(strangers)}): give a new folder")
-        write_whole(self.path / _RUN, json.dumps(run, indent=1).encode())
+        write_whole(self.path / _RUN, _json(run))
 
     def part(self, number: int) -> Path:
         """Place of a part."""
@@ -103,6 +105,10 @@ class Folder:
                 continue
             found[done.part] = done
         return found
+
+
+def _json(run: Mapping[str, Any]) -> bytes:
+    return json.dumps(run, indent=1).encode()
 
 
 def write_whole(path: Path, content: bytes) -> None:
