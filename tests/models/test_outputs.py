@@ -214,7 +214,7 @@ def test_no_rows_no_answers():
 def test_a_callable_is_a_black_box():
     form = limes.models.read(lambda x: x[:, 0])
     assert isinstance(form, limes.models.forms.BlackBox)
-    assert "function" in form.reason
+    assert "callable has no structure" in form.reason
     assert form.predict(np.ones((2, 2))).tolist() == [1.0, 1.0]
 
 

@@ -26,6 +26,7 @@ from limes.scale.tables import explain_files
 RUN = {"model": "forest"}
 # A job that takes about a quarter of a second a part, and can be stopped in the middle
 JOB = """
+import signal
 import time
 from pathlib import Path
 import pandas as pd
@@ -45,6 +46,8 @@ def work():
     return explain_files(Source.of(HERE / "in.parquet"), explainer, HERE / "out", run={}, rows_per_part=2)
 
 if __name__ == "__main__":
+    # a job in the background would ignore it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     PAUSE = 0.1
     work()
 """
