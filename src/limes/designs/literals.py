@@ -36,7 +36,7 @@ from limes.designs.product import ProductDesign
 from limes.exceptions import InputError
 
 # Rows made at once: their signs, and the rows, stay in the processor's nearer memory
-_BLOCK = 64
+_BLOCK = 1 << 17
 # Beyond it the probability of a flip is below 1e-200, and its products vanish
 _LARGEST_SPREAD = 460.0
 
@@ -204,8 +204,9 @@ class LiteralFlips:
     def rows(self, flips: Bools, rng: np.random.Generator) -> Floats:  # noqa: ARG002 - nothing is left open
         """Rows z, (m, d)."""
         found = np.empty(flips.shape)
-        for start in range(0, len(flips), _BLOCK):
-            block = slice(start, start + _BLOCK)
+        height = max(1, _BLOCK // self.law.size)
+        for start in range(0, len(flips), height):
+            block = slice(start, start + height)
             np.multiply(1 - 2 * flips[block].view(np.int8), self.instance, out=found[block])
         return found
 
