@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from limes.cli_files import bins_of, check_exists, features, load_model, read_table, read_text
+from limes.cli_files import (
+    Trust,
+    TrustPickle,
+    bins_of,
+    check_exists,
+    features,
+    load_model,
+    read_table,
+    read_text,
+)
 from limes.cli_scale import explain_table
 from limes.exceptions import InputError, LimesError
 
@@ -84,12 +93,8 @@ def explain(
     seed: Annotated[int, typer.Option(help="Seed of the sampler.")] = 0,
     html: Html = None,
     json: Json = None,
-    trust: Annotated[
-        list[str] | None, typer.Option(help="A type that a .skops file may hold; may be repeated.")
-    ] = None,
-    trust_pickle: Annotated[
-        bool, typer.Option("--trust-pickle", help="Load a pickle. It can run any code: only your own files.")
-    ] = False,
+    trust: Trust = None,
+    trust_pickle: TrustPickle = False,
 ) -> None:
     """Explain one row of a table, a text, or an image."""
     if [data, text, text_file, image].count(None) != 3:
@@ -184,12 +189,8 @@ def diagnose(
     seed: Annotated[int, typer.Option(help="Seed of the sampler.")] = 0,
     html: Html = None,
     json: Json = None,
-    trust: Annotated[
-        list[str] | None, typer.Option(help="A type that a .skops file may hold; may be repeated.")
-    ] = None,
-    trust_pickle: Annotated[
-        bool, typer.Option("--trust-pickle", help="Load a pickle. It can run any code: only your own files.")
-    ] = False,
+    trust: Trust = None,
+    trust_pickle: TrustPickle = False,
 ) -> None:
     """Say when the explanation of a row, or of a text, should not be trusted."""
     from limes.diagnostics.diagnose import diagnose as diagnosed

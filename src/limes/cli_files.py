@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from limes.exceptions import InputError
+
+Trust = Annotated[list[str] | None, typer.Option(help="A type that a .skops file may hold; may be repeated.")]
+TrustPickle = Annotated[
+    bool, typer.Option("--trust-pickle", help="Load a pickle. It can run any code: only your own files.")
+]
 
 
 def load_model(path: Path, *, trust: list[str], trust_pickle: bool) -> Any:

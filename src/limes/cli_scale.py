@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from limes.cli_files import bins_of, features, load_model, read_table
+from limes.cli_files import Trust, TrustPickle, bins_of, features, load_model, read_table
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -50,12 +50,8 @@ def explain_table(
     method: Annotated[str, typer.Option(help="auto, exact or sampled.")] = "auto",
     max_calls: Annotated[int, typer.Option(help="As for explain.")] = 4096,
     seed: Annotated[int, typer.Option(help="Seed of the sampler.")] = 0,
-    trust: Annotated[
-        list[str] | None, typer.Option(help="A type that a .skops file may hold; may be repeated.")
-    ] = None,
-    trust_pickle: Annotated[
-        bool, typer.Option("--trust-pickle", help="Load a pickle. It can run any code: only your own files.")
-    ] = False,
+    trust: Trust = None,
+    trust_pickle: TrustPickle = False,
 ) -> None:
     """Explain every row of a table into Parquet files; the same command goes on where it stopped."""
     from limes.explainers.tabular import TabularExplainer

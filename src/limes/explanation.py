@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
+from limes._checks import is_count
 from limes.certificate import Certificate
 from limes.exceptions import InputError
 from limes.show.fields import names_of, picked, stored
 from limes.show.selection import (
     UnknownNameError,
-    is_count,
     is_single,
     name_positions,
     row_positions,

@@ -20,6 +20,7 @@ from functools import cached_property
 import numpy as np
 
 from limes._arrays import Floats
+from limes._checks import is_count
 from limes.designs.counts import Counts, log_binomial
 from limes.designs.subsets import every_subset, low_variance_subsets
 from limes.designs.weights import check_bandwidth
@@ -238,5 +239,5 @@ def _reciprocal(eigenvalue: float) -> float:
 
 
 def _check_size(d: object) -> None:
-    if isinstance(d, bool) or not isinstance(d, int | np.integer) or d < 1:
+    if not is_count(d):
         raise InputError(f"d, the number of words or superpixels, must be a whole number >= 1, got {d!r}")

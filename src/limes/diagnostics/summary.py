@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limes._arrays import Floats, Objects
+from limes._checks import is_count
 from limes.diagnostics.pick import Pick, greedy, shown
 from limes.exceptions import InputError
 from limes.explanation import Explanation
-from limes.show.selection import is_count
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult

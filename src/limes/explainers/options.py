@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from limes._checks import is_count
 from limes.exceptions import InputError, UnknownOptionError
 
 
@@ -34,7 +35,7 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> str:
 
 def check_count(name: str, value: Any) -> int:
     """Return the value if it is a whole number >= 1."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+    if not is_count(value):
         raise InputError(f"{name} must be a whole number >= 1, got {value!r}")
     return int(value)
 

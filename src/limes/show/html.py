@@ -8,21 +8,19 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from limes.show.certificate import certificate_lines
 from limes.show.images import ImageView
+from limes.show.pages import rendered
 from limes.show.png import encoded
 from limes.show.texts import pieces, shortened
 from limes.show.view import OutputView, fidelity, largest_output, meaning, method_line, view_row
 from limes.show.wording import CONFIDENCE, count, difference, error, number, one_line, signed_column
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
-
     from limes.explanation import Explanation
     from limes.show.view import Line
 
@@ -37,25 +35,12 @@ _DRAWN = ("text", "spans", "image", "labels", "superpixels")  # facts that are t
 
 def page(explanation: Explanation) -> str:
     """Return a page that needs nothing but a browser."""
-    return _environment().get_template("page.html").render(_content(explanation))
+    return rendered("explanation_page.html", _content(explanation))
 
 
 def fragment(explanation: Explanation) -> str:
     """Return a part of a page whose style touches nothing outside itself."""
-    return _environment().get_template("explanation.html").render(_content(explanation))
-
-
-@cache
-def _environment() -> Environment:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    return Environment(
-        loader=PackageLoader("limes.show"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    return rendered("explanation.html", _content(explanation))
 
 
 def _content(explanation: Explanation) -> dict[str, Any]:

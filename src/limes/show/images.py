@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from limes._checks import is_count
 from limes.exceptions import InputError
 from limes.show.png import decoded, decoded_labels
-from limes.show.selection import is_count
 from limes.show.view import by_size, with_outputs
 
 if TYPE_CHECKING:

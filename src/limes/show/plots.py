@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from limes._checks import is_count
 from limes.exceptions import InputError
 from limes.show import image_plot, text_plot
+from limes.show.axes import axes_of
 from limes.show.diagnosis.plots import draw_path
-from limes.show.selection import is_count, name_positions
+from limes.show.selection import name_positions
 from limes.show.texts import pieces
 from limes.show.view import Line, OutputView, headline, largest_output, view_row
 from limes.show.wording import CONFIDENCE, count, number, shorten
@@ -144,11 +146,9 @@ class Plots:
         """
         _refuse_empty(self.explanation)
         picked = largest_output(self.explanation, 0) if output is None else self._places(output)[0]
-        if ax is None:
-            from matplotlib import pyplot as plt
-
-            ax = plt.subplots(figsize=(4.2, 4.6), layout="constrained")[1]
-        return image_plot.draw(ax, self.explanation, picked, kind=kind, top=top, sign=sign)
+        return image_plot.draw(
+            axes_of(ax, (4.2, 4.6)), self.explanation, picked, kind=kind, top=top, sign=sign
+        )
 
     def images(
         self,
@@ -208,12 +208,8 @@ def _refuse_empty(explanation: Explanation) -> None:
 def _axes(ax: Axes | None, max_features: int, explanation: Explanation) -> Axes:
     if not is_count(max_features):
         raise InputError(f"max_features={max_features!r}; give 1 or more")
-    if ax is not None:
-        return ax
-    from matplotlib import pyplot as plt
-
     lines = min(max_features, len(explanation.feature_names))
-    return plt.subplots(figsize=(7.5, 1.6 + 0.34 * lines), layout="constrained")[1]
+    return axes_of(ax, (7.5, 1.6 + 0.34 * lines))
 
 
 def _bar(explanation: Explanation, ax: Axes, max_features: int) -> Axes:
@@ -263,9 +259,7 @@ def _text(explanation: Explanation, ax: Axes | None) -> Axes:
     if not found:
         raise InputError("There is no text to draw; explanations of limes.TextExplainer have one")
     if ax is None:
-        from matplotlib import pyplot as plt
-
-        ax = plt.subplots(figsize=text_plot.size(found), layout="constrained")[1]
+        ax = axes_of(None, text_plot.size(found))
         ax.figure.canvas.draw()  # the layout decides how wide characters are
     text_plot.draw(ax, found, RAISES, LOWERS)
     view = view_row(explanation, 0, 1).outputs[0]

@@ -48,11 +48,6 @@ def is_single(part: Any) -> bool:
     return isinstance(part, str | int | np.integer) and not isinstance(part, bool)
 
 
-def is_count(value: Any) -> bool:
-    """Tell whether a value is a whole number above 0."""
-    return is_single(value) and not isinstance(value, str) and value >= 1
-
-
 def row_positions(part: Any, size: int) -> NDArray[np.intp]:
     """Return the positions of the rows that a part of a key means; rows have no names."""
     pieces = [part] if isinstance(part, str) else part if isinstance(part, list) else []

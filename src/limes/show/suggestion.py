@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from io import StringIO
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from limes.show.axes import axes_of
 from limes.show.diagnosis.picture import COLOURS, log_ticks, spread_labels
 from limes.show.wording import number
 
@@ -69,13 +70,7 @@ def _percent(share: float) -> str:
 
 def draw(suggestion: Suggestion, ax: Axes | None = None) -> Axes:
     """Draw the curves over ν."""
-    axes = ax
-    if axes is None:
-        from matplotlib import pyplot as plt
-
-        made: Any = plt.subplots(figsize=(7.0, 4.0), layout="constrained")[1]
-        axes = made
-    assert axes is not None  # noqa: S101 - made above
+    axes = axes_of(ax, (7.0, 4.0))
     x = suggestion.bandwidths
     shown = [np.clip(getattr(suggestion, name), 0.0, 1.0) for name in _CURVES]
     for curve, colour in zip(shown, COLOURS, strict=False):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from io import StringIO
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from limes.exceptions import InputError
+from limes.show.axes import axes_of
 from limes.show.wording import number, shorten, signed_column
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ class SummaryPlots:
         """Draw mean |β| as bars, with one standard deviation over rows to each side."""
         found = self.summary
         order = found.order()[:max_features]
-        axes = _axes(ax, (6.5, 1.3 + 0.34 * len(order)))
+        axes = axes_of(ax, (6.5, 1.3 + 0.34 * len(order)))
         places = np.arange(len(order))
         axes.barh(places, found.mean_abs[order], color=_SIZE, height=0.66, zorder=2)
         axes.errorbar(
@@ -126,7 +127,7 @@ class SummaryPlots:
         if not found.cohorts:
             raise InputError('there are no cohorts to draw: limes.summary(explanation, cohorts="a feature")')
         order = found.order()[:max_features]
-        axes = _axes(ax, (7.0, 1.6 + 0.34 * len(order)))
+        axes = axes_of(ax, (7.0, 1.6 + 0.34 * len(order)))
         for k, cohort in enumerate(found.cohorts):
             axes.scatter(
                 cohort.mean_abs[order],
@@ -144,15 +145,6 @@ class SummaryPlots:
         for text in legend.get_texts():
             text.set_parse_math(False)
         return axes
-
-
-def _axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
-    if ax is not None:
-        return ax
-    from matplotlib import pyplot as plt
-
-    found: Any = plt.subplots(figsize=size, layout="constrained")[1]
-    return found  # type: ignore[no-any-return]
 
 
 def _named(axes: Axes, names: list[str]) -> None:

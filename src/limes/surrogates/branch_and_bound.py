@@ -19,13 +19,14 @@ from typing import TypeAlias
 import numpy as np
 
 from limes._arrays import Floats
+from limes._checks import is_count
 from limes.exceptions import InputError
 from limes.surrogates.frontier import Frontier
 from limes.surrogates.on_support import summing_to
 from limes.surrogates.perspective import perspective_bound
 from limes.surrogates.projection import project
 from limes.surrogates.search_nodes import Node, Task, kernels
-from limes.surrogates.sparse import Sample, SparseSolution, check_sparsity, is_count, solution
+from limes.surrogates.sparse import Sample, SparseSolution, check_sparsity, solution
 from limes.surrogates.swaps import improved
 
 # A literal that those swept in determine up to this share of its variance adds nothing to them

@@ -14,11 +14,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from time import perf_counter
-from typing import TypeGuard
 
 import numpy as np
 
 from limes._arrays import Floats, Ints
+from limes._checks import is_count
 from limes.designs.literals import FlipLaw
 from limes.exceptions import InputError
 
@@ -171,11 +171,6 @@ class Sample:
         """Gram matrix and moments of the chosen literals."""
         part = self.signs[:, support] - self.center
         return part.T @ part / len(part), part.T @ self.centred / len(part)
-
-
-def is_count(value: object) -> TypeGuard[int]:
-    """Tell whether a value is a whole number >= 1."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= 1)
 
 
 def check_sparsity(k: object, size: int) -> None:

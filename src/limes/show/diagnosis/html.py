@@ -5,7 +5,6 @@ Pictures are SVG that the template writes from places computed here; it escapes 
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,11 +12,10 @@ import numpy as np
 from limes._arrays import Floats
 from limes.show.diagnosis.picture import COLOURS, largest, log_ticks, spread_labels, ticks
 from limes.show.diagnosis.terminal import first_of_each
+from limes.show.pages import rendered
 from limes.show.wording import CONFIDENCE, count, difference, error, number, one_line, shorten
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
-
     from limes.diagnostics.bandwidth import Path
     from limes.diagnostics.cancellation import Profile
     from limes.diagnostics.diagnosis import Diagnosis, RowDiagnosis
@@ -31,25 +29,12 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 60.0, 230.0, 12.0, 36.0
 
 def page(diagnosis: Diagnosis) -> str:
     """Return a page that needs nothing but a browser."""
-    return _environment().get_template("diagnosis_page.html").render(_content(diagnosis))
+    return rendered("diagnosis_page.html", _content(diagnosis))
 
 
 def fragment(diagnosis: Diagnosis) -> str:
     """Return a part of a page whose style touches nothing outside itself."""
-    return _environment().get_template("diagnosis.html").render(_content(diagnosis))
-
-
-@cache
-def _environment() -> Environment:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    return Environment(
-        loader=PackageLoader("limes.show"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    return rendered("diagnosis.html", _content(diagnosis))
 
 
 def _content(diagnosis: Diagnosis) -> dict[str, Any]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from limes.exceptions import InputError
+from limes.show.axes import axes_of
 from limes.show.diagnosis.picture import COLOURS, largest, log_ticks, spread_labels
 from limes.show.wording import CONFIDENCE, number, shorten
 
@@ -53,7 +54,7 @@ class DiagnosisPlots:
 
 def draw_path(path: Path, ax: Axes | None = None, max_features: int = 6) -> Axes:
     """Draw one path."""
-    axes = _axes(ax, (7.5, 4.2))
+    axes = axes_of(ax, (7.5, 4.2))
     finite = np.isfinite(path.bandwidths)
     x = path.bandwidths[finite]
     chosen = largest(path, max_features)
@@ -102,7 +103,7 @@ def _name_lines(axes: Axes, path: Path, chosen: list[int], ends: list[float], x:
 
 def draw_profile(profile: Profile, ax: Axes | None = None) -> Axes:
     """Draw one profile."""
-    axes = _axes(ax, (6.5, 1.2 + 0.32 * len(profile.texts)))
+    axes = axes_of(ax, (6.5, 1.2 + 0.32 * len(profile.texts)))
     places = np.arange(len(profile.texts))
     center = float(profile.probability @ profile.mean)
     colours = [_OWN if b == profile.own else _OTHER for b in places]
@@ -119,15 +120,6 @@ def draw_profile(profile: Profile, ax: Axes | None = None) -> Axes:
     axes.set_title(title, loc="left", fontsize=10.5, parse_math=False)
     _frame(axes)
     return axes
-
-
-def _axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
-    if ax is not None:
-        return ax
-    from matplotlib import pyplot as plt
-
-    found: Any = plt.subplots(figsize=size, layout="constrained")[1]
-    return found  # type: ignore[no-any-return]
 
 
 def _frame(axes: Axes) -> None:
