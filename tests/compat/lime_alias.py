@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 from unittest import mock
 
-import limes.compat.lime
-from limes.compat.lime import discretize, exceptions, explanation, lime_base, lime_tabular
-
-MODULES = (discretize, exceptions, explanation, lime_base, lime_tabular)
-ALIASES = {"lime": limes.compat.lime} | {f"lime.{m.__name__.rsplit('.', 1)[1]}": m for m in MODULES}
+from limes.compat.lime import install
 
 
 def suite(name):
@@ -19,6 +16,24 @@ def suite(name):
     home = Path(importlib.util.find_spec("lime").origin).parent / "tests" / f"{name}.py"
     spec = importlib.util.spec_from_file_location(f"aliased_{name}", home)
     module = importlib.util.module_from_spec(spec)
-    with mock.patch.dict(sys.modules, ALIASES):
+    with installed():
         spec.loader.exec_module(module)
     return module
+
+
+@contextmanager
+def installed():
+    """Let ``import lime`` mean the drop-in inside the block, and lime itself after it."""
+    original = _taken_out()
+    with mock.patch.object(sys, "meta_path", [*sys.meta_path]):
+        install()
+        try:
+            yield
+        finally:
+            _taken_out()
+            sys.modules.update(original)
+
+
+def _taken_out():
+    names = [name for name in sys.modules if name.split(".")[0] == "lime"]
+    return {name: sys.modules.pop(name) for name in names}

@@ -7,5 +7,6 @@ where the model can be read; "lime" draws lime's own rows and fits lime's own su
 from __future__ import annotations
 
 from limes.compat.lime.engines import ENGINES, engine
+from limes.compat.lime.install import install
 
-__all__ = ["ENGINES", "engine"]
+__all__ = ["ENGINES", "engine", "install"]

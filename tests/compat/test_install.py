@@ -1,0 +1,41 @@
+"""``import lime`` means the drop-in where that was asked for, and only there."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import limes.compat.lime
+
+INSTALLED = """
+import limes.compat.lime
+limes.compat.lime.install()
+limes.compat.lime.install()
+import lime
+import lime.lime_tabular
+from lime import discretize
+from lime.exceptions import LimeError
+assert lime is limes.compat.lime
+assert lime.lime_tabular.LimeTabularExplainer.__module__ == "limes.compat.lime.lime_tabular"
+assert discretize is limes.compat.lime.discretize
+assert LimeError is limes.compat.lime.exceptions.LimeError
+assert discretize.__spec__.name == "limes.compat.lime.discretize"
+try:
+    import lime.nothing
+except ImportError as error:
+    print(error)
+"""
+
+
+def test_lime_means_the_drop_in():
+    done = subprocess.run([sys.executable, "-c", INSTALLED], capture_output=True, text=True, check=True)
+    assert "lime.nothing" in done.stdout
+
+
+def test_too_late_is_said():
+    import lime  # noqa: F401 - the real one
+
+    with pytest.raises(ImportError, match="first of all"):
+        limes.compat.lime.install()
