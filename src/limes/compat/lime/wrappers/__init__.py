@@ -1,0 +1,1 @@
+"""lime's doors to other libraries."""

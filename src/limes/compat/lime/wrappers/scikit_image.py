@@ -1,0 +1,154 @@
+"""scikit-image's segmentations as functions of an image alone; their other parameters are kept with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
+from functools import partial
+from types import FunctionType, MethodType
+from typing import Any
+
+from limes.compat.lime.utils.generic_utils import has_arg
+from limes.exceptions import InputError
+from limes.explainers.options import check_choice
+from limes.show.optional import require
+
+__all__ = ["BaseWrapper", "SegmentationAlgorithm"]
+
+ALGORITHMS = ("quickshift", "felzenszwalb", "slic")
+_segmentation = partial(require, "skimage.segmentation", "lime_image")
+
+
+class BaseWrapper:
+    """A function and the parameters that it is to be called with.
+
+    Parameters
+    ----------
+    target_fn : callable or None
+        None: the wrapper itself, where a subclass can be called.
+    **target_params
+        Its parameters, by name.
+
+    Examples
+    --------
+    >>> wrapper = BaseWrapper(sorted, reverse=True)
+    >>> wrapper.filter_params(sorted)
+    {'reverse': True}
+    """
+
+    def __init__(self, target_fn: Callable[..., Any] | None = None, **target_params: Any) -> None:
+        self.target_fn = target_fn
+        self.target_params = target_params
+
+    def _check_params(self, parameters: Iterable[str]) -> None:
+        """Refuse names that the function does not take.
+
+        Raises
+        ------
+        InputError
+            A name that is no parameter; it is a ValueError.
+        TypeError
+            A text instead of several names, or nothing to be called.
+        """
+        fn = _signed(self.target_fn if self.target_fn is not None else self)
+        if isinstance(parameters, str):
+            raise TypeError(f"give parameters as a list or mapping of names, not as the text {parameters!r}")
+        for name in parameters:
+            if not has_arg(fn, name):
+                raise InputError(f"{name!r} is not a parameter of {getattr(fn, '__qualname__', fn)}")
+
+    def set_params(self, **params: Any) -> None:
+        """Replace the parameters.
+
+        Raises
+        ------
+        InputError
+            A name that is no parameter of the function.
+        """
+        self._check_params(params)
+        self.target_params = params
+
+    def filter_params(
+        self, fn: Callable[..., Any], override: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """The parameters that ``fn`` takes, and those of ``override``."""
+        taken = {name: value for name, value in self.target_params.items() if has_arg(fn, name)}
+        return {**taken, **(override or {})}
+
+
+class SegmentationAlgorithm(BaseWrapper):
+    """One of scikit-image's segmentations: image -> superpixels (H, W).
+
+    Parameters
+    ----------
+    algo_type : "quickshift", "felzenszwalb" or "slic"
+    **target_params
+        Of the segmentation. ``random_seed`` is any of theirs: what scikit-image calls ``rng`` by now, and
+        nothing where nothing is random.
+
+    Raises
+    ------
+    InputError
+        Another segmentation, or a parameter that it does not have.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> halves = np.zeros((8, 8, 3))
+    >>> halves[:, 4:] = 1.0
+    >>> SegmentationAlgorithm("felzenszwalb", min_size=4, sigma=0)(halves)[0].tolist()
+    [0, 0, 0, 0, 1, 1, 1, 1]
+    """
+
+    def __init__(self, algo_type: str, **target_params: Any) -> None:
+        self.algo_type = check_choice("algo_type", algo_type, ALGORITHMS)
+        super().__init__(getattr(_segmentation(), algo_type))
+        self.set_params(**self._today(target_params))
+
+    def _today(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """The parameters by the names that scikit-image has for them by now."""
+        found = dict(params)
+        if (
+            self.target_fn is not None
+            and "random_seed" in found
+            and not has_arg(self.target_fn, "random_seed")
+        ):
+            seed = found.pop("random_seed")
+            if has_arg(self.target_fn, "rng"):
+                found["rng"] = seed
+        return found
+
+    def _check_params(self, parameters: Iterable[str]) -> None:
+        try:
+            super()._check_params(parameters)
+        except InputError as error:
+            raise InputError(f"{error}{self._advice(parameters)}") from None
+
+    def _advice(self, parameters: Iterable[str]) -> str:
+        from inspect import signature
+
+        known = list(signature(self.target_fn).parameters)[1:] if self.target_fn else []
+        near = [
+            close[0] for name in parameters if name not in known if (close := get_close_matches(name, known))
+        ]
+        return f"; did you mean {near[0]!r}?" if near else f"; it has {', '.join(known)}"
+
+    def __call__(self, *args: Any) -> Any:
+        """Superpixels of the image, the first argument."""
+        if self.target_fn is None:
+            raise TypeError("there is no segmentation to call")
+        return self.target_fn(args[0], **self.target_params)
+
+
+def _signed(target: Any) -> Callable[..., Any]:
+    """What has the signature: the function itself, or an instance's own call."""
+    if isinstance(target, FunctionType | MethodType):
+        return target
+    if not callable(target):
+        raise NotCallableError(f"{target!r} cannot be called: give a function as target_fn")
+    call: Callable[..., Any] = target.__call__
+    return call
+
+
+class NotCallableError(InputError, TypeError, AttributeError):
+    """A target that cannot be called, which lime tells now as the one, now as the other."""
