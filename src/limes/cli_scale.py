@@ -41,7 +41,10 @@ def explain_table(
     ] = None,
     layout: Annotated[str, typer.Option(help="wide: a line a row. long: a line a row and column.")] = "wide",
     engine: Annotated[str, typer.Option(help="What does the work: local.")] = "local",
-    workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
+    scheduler: Annotated[
+        str | None, typer.Option(help="Address of a cluster that is there; else workers are started here.")
+    ] = None,
+    workers: Annotated[int, typer.Option(min=1, help="Processes that are started here.")] = 1,
     rows_per_part: Annotated[int, typer.Option(min=1, help="Rows of a file of OUT.")] = 50_000,
     output: Annotated[str | None, typer.Option(help="margin, probability, or a class label.")] = None,
     bins: Annotated[str, typer.Option(help="As for explain.")] = "quartile",
@@ -58,6 +61,7 @@ def explain_table(
     from limes.show.optional import require
 
     require("pyarrow", "limes explain-table")
+    from limes.scale.engines import Cluster
     from limes.scale.sources import Source
     from limes.scale.tables import explain_files
 
@@ -79,7 +83,7 @@ def explain_table(
             keys=key or [],
             rows_per_part=rows_per_part,
             engine=engine,
-            workers=workers,
+            cluster=Cluster(workers, scheduler),
         )
     except KeyboardInterrupt:
         typer.secho("limes: stopped; the same command goes on from the parts that are there", err=True)

@@ -20,6 +20,7 @@ from sklearn.ensemble import RandomForestRegressor
 
 import limes
 from limes.exceptions import InputError
+from limes.scale.engines import Cluster
 from limes.scale.sources import Source, decimated
 from limes.scale.tables import explain_files
 
@@ -102,7 +103,7 @@ def test_the_numbers_are_the_same_to_the_bit_for_any_parts(source, explainer, tm
 
 
 def test_two_processes_say_the_same(source, explainer, tmp_path, whole):
-    explain(source, explainer, tmp_path / "out", workers=2)
+    explain(source, explainer, tmp_path / "out", cluster=Cluster(workers=2))
     same(read(tmp_path / "out"), whole)
 
 

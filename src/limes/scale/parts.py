@@ -37,6 +37,15 @@ class Done:
     errors: int
     sha256: str
 
+    def line(self) -> str:
+        """Itself as a line of JSON."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def of(cls, line: str) -> Done:
+        """What `line` made a line of; ValueError or TypeError for any other."""
+        return cls(**json.loads(line))
+
 
 @dataclass(frozen=True)
 class Folder:
@@ -86,7 +95,7 @@ class Folder:
 
     def note(self, done: Done) -> None:
         """Add a part to the journal: its file is in place."""
-        line = f"\n{json.dumps(asdict(done))}\n"  # begins a line, should the last one have been cut short
+        line = f"\n{done.line()}\n"  # begins a line, should the last one have been cut short
         try:
             with (self.path / _JOURNAL).open("a", encoding="utf-8") as journal:
                 journal.write(line)
@@ -100,7 +109,7 @@ class Folder:
         path, found = self.path / _JOURNAL, {}
         for line in path.read_text(encoding="utf-8", errors="replace").split("\n") if path.exists() else ():
             try:
-                done = Done(**json.loads(line))
+                done = Done.of(line)
             except (ValueError, TypeError):
                 continue
             found[done.part] = done

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,15 +12,12 @@ import pyarrow.parquet as pq
 from tqdm.auto import tqdm
 
 from limes.exceptions import InputError
-from limes.explainers.options import check_choice, check_count
-from limes.scale import local
+from limes.explainers.options import check_count
+from limes.scale.engines import HERE, Cluster, engine_of
 from limes.scale.frames import Explainer
-from limes.scale.parts import Done, Folder
-from limes.scale.sources import Part, Source
-from limes.scale.work import Work, work_of
-
-Engine = Callable[[Work, Iterable[Part], int], Iterator[Done]]
-ENGINES: Mapping[str, Engine] = {"local": local.run}
+from limes.scale.parts import Folder
+from limes.scale.sources import Source
+from limes.scale.work import work_of
 
 
 @dataclass(frozen=True)
@@ -53,7 +50,7 @@ def explain_files(
     keys: Sequence[str] = (),
     rows_per_part: int = 50_000,
     engine: str = "local",
-    workers: int = 1,
+    cluster: Cluster = HERE,
     progress: bool = True,
 ) -> Summary:
     """Explain every row of a table in files into a folder of Parquet files; begun work is gone on with.
@@ -67,7 +64,8 @@ def explain_files(
     InputError
         The table, an option or the folder is not usable; what was done before stays done.
     """
-    do = ENGINES[check_choice("engine", engine, tuple(ENGINES))]
+    do = engine_of(engine)
+    check_count("workers", cluster.workers)
     step, folder = check_count("rows_per_part", rows_per_part), Folder(Path(out))
     work = work_of(explainer, folder, source.schema, layout=layout, keys=keys)
     shape = {"layout": layout, "keys": list(keys), "rows_per_part": step}
@@ -76,7 +74,7 @@ def explain_files(
     resumed = sum(one.rows for one in done.values())
     left = (part for part in source.parts(step, work.columns) if part.number not in done)
     with tqdm(initial=resumed, unit=" rows", unit_scale=True, disable=not progress, desc="explaining") as bar:
-        for one in do(work, left, check_count("workers", workers)):
+        for one in do(work, left, cluster):
             folder.note(one)
             done[one.part] = one
             bar.update(one.rows)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import cloudpickle
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -44,6 +46,28 @@ class Work:
     def result(self) -> pa.Schema:
         """Columns of what is written."""
         return self._explained(self.schema.empty_table(), 0).schema
+
+    def packed(self) -> bytes:
+        """The work as bytes, for other processes: model and prepared tables among it.
+
+        Raises
+        ------
+        InputError
+            If the model, or what it is made of, cannot be sent.
+        """
+        try:
+            content: bytes = cloudpickle.dumps(self)
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            raise InputError(
+                f"the model cannot be sent to other processes ({error}): use one worker, engine='local'"
+            ) from error
+        return content
+
+    @staticmethod
+    def unpacked(content: bytes) -> Work:
+        """The work that `packed` made bytes of; it runs code, so the bytes must be this program's own."""
+        work: Work = pickle.loads(content)  # noqa: S301 - the driver of this run made it
+        return work
 
     def __call__(self, part: Part) -> Done:
         """Explain a part, and put its file in place.
