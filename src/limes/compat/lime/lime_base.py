@@ -2,28 +2,28 @@ r"""lime's surrogate: a weighted ridge regression on some of the features.
 
 With x̃, ỹ centred by their weighted means, G = Σ π x̃x̃ᵀ and c = Σ π x̃ỹ, all is read off G and c:
 
-    coefficients (G + αI)⁻¹c,     forward selection: pivoted elimination of G by the largest c_j² / G_jj.
+    coefficients (G + αI)⁻¹c,     and which features they are of (``selection.py``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from limes._arrays import Floats, Ints
+from limes.compat.lime.selection import SELECTIONS, NormalEquations, selected
 from limes.explainers.options import check_choice
 
 # lime's penalties: of the surrogate, and of the fit that ranks features
 _PENALTY, _RANKING_PENALTY = 1.0, 0.01
-# lime selects forward up to so many features, and ranks above
-_FORWARD_UP_TO = 6
-# share of a column's own variance, below which the columns before it explain it
-_COLLINEAR = 1e-12
+# What keeps a Gram matrix of collinear features from being singular
+_LEAST_PENALTY = 1e-12
 
-__all__ = ["SELECTIONS", "LimeBase", "LocalFit"]
+__all__ = ["SELECTIONS", "LimeBase", "LocalFit", "report"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,89 +45,57 @@ class LocalFit:
 
 @dataclass(frozen=True, eq=False)
 class _Sample:
-    """Weighted rows x (n, d), answers y (n,) and weights (n,); the first row is the instance."""
+    """Features x (n, d) and weights (n,) of rows, the instance's first; one Gram matrix for all answers."""
 
     x: Floats
-    y: Floats
     weights: Floats
 
-    def centred(self) -> tuple[Floats, Floats, Floats, float]:
-        """x̃, ỹ and the means that were taken away."""
-        mean, level = (
-            np.average(self.x, axis=0, weights=self.weights),
-            np.average(self.y, weights=self.weights),
-        )
-        return self.x - mean, self.y - level, mean, float(level)
+    @cached_property
+    def mean(self) -> Floats:
+        return np.asarray(np.average(self.x, axis=0, weights=self.weights))
 
-    def gram(self) -> tuple[Floats, Floats]:
-        """G and c."""
-        x, y, _, _ = self.centred()
-        weighted = x * self.weights[:, None]
-        return weighted.T @ x, weighted.T @ y
+    @cached_property
+    def centred(self) -> Floats:
+        return self.x - self.mean
+
+    @cached_property
+    def root(self) -> Floats:
+        return np.sqrt(self.weights)
+
+    @cached_property
+    def rooted(self) -> Floats:
+        """Rows of x̃ times √π, (n, d)."""
+        return self.centred * self.root[:, None]
+
+    @cached_property
+    def gram(self) -> Floats:
+        return self.rooted.T @ self.rooted
+
+    def equations(self, y: Floats) -> NormalEquations:
+        """Of answers y (n,) on all features."""
+        gamma = self.rooted.T @ (self.root * (y - self.level(y)))
+        return NormalEquations(
+            self.gram, gamma, self.x[0], lambda: _ridge(self.gram, gamma, _RANKING_PENALTY)
+        )
+
+    def level(self, y: Floats) -> float:
+        """Weighted mean of y (n,)."""
+        return float(np.average(y, weights=self.weights))
+
+    def errors(self, used: Ints, residual: Floats, penalty: float) -> Floats:
+        """Standard errors (m,) of the used features' coefficients, rows being a sample: Huber's sandwich."""
+        bread = np.linalg.inv(self.gram[np.ix_(used, used)] + penalty * np.eye(len(used)))
+        scores = self.rooted[:, used] * (self.root * residual)[:, None]
+        return np.asarray(np.sqrt(np.diag(bread @ (scores.T @ scores) @ bread)))
 
 
 def _ridge(gram: Floats, gamma: Floats, penalty: float) -> Floats:
     return np.asarray(np.linalg.solve(gram + penalty * np.eye(len(gram)), gamma))
 
 
-def _forward(sample: _Sample, count: int) -> Ints:
-    """Add the feature that raises R² most, again and again."""
-    gram, gamma = sample.gram()
-    left, own = np.ones(len(gamma), dtype=bool), np.diag(gram).copy()
-    chosen: list[int] = []
-    for _ in range(count):
-        pivots = np.diag(gram)
-        able = left & (pivots > _COLLINEAR * own)
-        gain = np.where(able, gamma**2 / np.where(able, pivots, 1.0), np.where(left, 0.0, -1.0))
-        best = int(np.argmax(gain))
-        chosen.append(best)
-        left[best] = False
-        if able[best]:
-            column = gram[:, best] / pivots[best]
-            gamma, gram = gamma - column * gamma[best], gram - np.outer(column, gram[best])
-    return np.array(chosen, dtype=int)
-
-
-def _highest(sample: _Sample, count: int) -> Ints:
-    """Features whose coefficient times the instance's value is largest."""
-    size = np.abs(_ridge(*sample.gram(), _RANKING_PENALTY) * sample.x[0])
-    return np.argsort(-size, kind="stable")[:count]
-
-
-def _lasso(sample: _Sample, count: int) -> Ints:
-    """The last features of the lasso's path that are not too many."""
-    from sklearn.linear_model import lars_path
-
-    x, y, _, _ = sample.centred()
-    root = np.sqrt(sample.weights)
-    _, _, coefs = lars_path(x * root[:, None], y * root, method="lasso")
-    few = [np.flatnonzero(c) for c in coefs.T if np.count_nonzero(c) <= count]
-    return np.asarray(few[-1], dtype=int)
-
-
-def _all(sample: _Sample, count: int) -> Ints:  # noqa: ARG001 - all of them
-    return np.arange(sample.x.shape[1])
-
-
-def _auto(sample: _Sample, count: int) -> Ints:
-    return (_forward if count <= _FORWARD_UP_TO else _highest)(sample, count)
-
-
-SELECTIONS: dict[str, Callable[[_Sample, int], Ints]] = {
-    "auto": _auto,
-    "forward_selection": _forward,
-    "highest_weights": _highest,
-    "lasso_path": _lasso,
-    "none": _all,
-}
-
-
-def _errors(x: Floats, weights: Floats, residual: Floats, penalty: float) -> Floats:
-    """Standard errors (m,) of coefficients, rows being a sample: Huber's sandwich."""
-    weighted = x * weights[:, None]
-    bread = np.linalg.inv(weighted.T @ x + penalty * np.eye(x.shape[1]))
-    scores = weighted * residual[:, None]
-    return np.asarray(np.sqrt(np.diag(bread @ (scores.T @ scores) @ bread)))
+def report(fit: LocalFit, right: float) -> None:
+    """Print what lime prints of a surrogate, ``right`` being the model's own answer at the instance."""
+    print(f"Intercept {fit.intercept}\nPrediction_local {fit.local_pred}\nRight: {right}")  # noqa: T201
 
 
 class LimeBase:
@@ -159,9 +127,8 @@ class LimeBase:
             An unknown method.
         """
         check_choice("feature_selection", method, tuple(SELECTIONS))
-        x = np.asarray(data, dtype=np.float64)
-        sample = _Sample(x, np.asarray(labels, dtype=np.float64), np.asarray(weights, dtype=np.float64))
-        return SELECTIONS[method](sample, min(num_features, x.shape[1]))
+        equations = _sample(data, weights).equations(np.asarray(labels, dtype=np.float64))
+        return selected(equations, num_features, method)
 
     def forward_selection(self, data: Any, labels: Any, weights: Any, num_features: int) -> Ints:
         """Positions of the features that raise R² most, one after the other."""
@@ -198,29 +165,55 @@ class LimeBase:
         regressor: Any = None,
     ) -> LocalFit:
         """Fit the surrogate of answers y (n,) on features (n, d), the instance's first."""
-        weights = np.asarray(self.kernel_fn(distances), dtype=np.float64)
-        used = self.feature_selection(data, y, weights, num_features, selection)
-        sample = _Sample(
-            np.asarray(data, dtype=np.float64)[:, used], np.asarray(y, dtype=np.float64), weights
-        )
-        x, answers, mean, level = sample.centred()
-        if regressor is None:
-            penalty, coef = _PENALTY, _ridge(*sample.gram(), _PENALTY)
-            intercept = level - float(mean @ coef)
-        else:
-            regressor.fit(sample.x, sample.y, sample_weight=weights)
-            penalty, coef, intercept = 0.0, np.ravel(regressor.coef_), float(regressor.intercept_)
-        residual = sample.y - intercept - sample.x @ coef
-        spread = float(weights @ answers**2)
-        order = np.argsort(-np.abs(coef), kind="stable")
-        found = LocalFit(
-            intercept=intercept,
-            features=used[order],
-            coef=coef[order],
-            errors=_errors(x, weights, residual, penalty or _COLLINEAR)[order],
-            score=1.0 - float(weights @ residual**2) / spread if spread > 0 else 1.0,
-            local_pred=float(intercept + sample.x[0] @ coef),
-        )
-        if self.verbose:
-            print(f"Intercept {found.intercept}\nPrediction_local {found.local_pred}\nRight: {sample.y[0]}")  # noqa: T201
+        answers = np.asarray(y, dtype=np.float64)[:, None]
+        return self.fits(data, answers, distances, [0], num_features, selection, regressor)[0]
+
+    def fits(
+        self,
+        data: Any,
+        answers: Floats,
+        distances: Any,
+        labels: Iterable[int],
+        num_features: int,
+        selection: str = "auto",
+        regressor: Any = None,
+    ) -> dict[int, LocalFit]:
+        """Fit surrogates of some columns of answers (n, k) on features (n, d), the instance's first."""
+        check_choice("feature_selection", selection, tuple(SELECTIONS))
+        sample = _sample(data, self.kernel_fn(distances))
+        found = {}
+        for label in labels:
+            y = answers[:, label]
+            equations = sample.equations(y)
+            used = selected(equations, num_features, selection)
+            found[label] = _fitted(sample, equations, y, used, regressor)
+            if self.verbose:
+                report(found[label], float(y[0]))
         return found
+
+
+def _sample(data: Any, weights: Any) -> _Sample:
+    return _Sample(np.asarray(data, dtype=np.float64), np.asarray(weights, dtype=np.float64))
+
+
+def _fitted(sample: _Sample, equations: NormalEquations, y: Floats, used: Ints, regressor: Any) -> LocalFit:
+    """The surrogate of answers y (n,) on the used features: lime's ridge, or another regressor."""
+    x, level = sample.x[:, used], sample.level(y)
+    if regressor is None:
+        penalty = _PENALTY
+        coef = _ridge(equations.gram[np.ix_(used, used)], equations.gamma[used], penalty)
+        intercept = level - float(sample.mean[used] @ coef)
+    else:
+        regressor.fit(x, y, sample_weight=sample.weights)
+        penalty, coef, intercept = _LEAST_PENALTY, np.ravel(regressor.coef_), float(regressor.intercept_)
+    residual = y - intercept - x @ coef
+    spread = float(sample.weights @ (y - level) ** 2)
+    order = np.argsort(-np.abs(coef), kind="stable")
+    return LocalFit(
+        intercept=intercept,
+        features=used[order],
+        coef=coef[order],
+        errors=sample.errors(used, residual, penalty)[order],
+        score=1.0 - float(sample.weights @ residual**2) / spread if spread > 0 else 1.0,
+        local_pred=float(intercept + x[0] @ coef),
+    )
