@@ -6,21 +6,21 @@ row, a frame may be cut anywhere: the pieces' results, one under the other, are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import narwhals as nw
 import numpy as np
 
+from limes._arrays import Ints
 from limes.exceptions import InputError, LimesError
 from limes.explainers.columns import listed, near
 from limes.explainers.options import check_choice
-from limes.show.view import with_outputs
+from limes.scale.lines import LAYOUTS, Explained, Lines, failed
 
 if TYPE_CHECKING:
     from limes.explanation import Explanation
 
-_FLOAT, _TEXT = nw.Float64(), nw.String()
 # Where some row cannot be explained, rows are tried in blocks of this many before they are halved
 _BLOCK = 512
 
@@ -104,35 +104,31 @@ def explain_frame(
     >>> found["error"].notna().tolist()
     [False, False, True, False]
     """
-    write = _LAYOUTS[check_choice("layout", layout, tuple(_LAYOUTS))]
+    schema, lines = schema_of(explainer, layout), LAYOUTS[layout].lines
     table = nw.from_native(frame, eager_only=True)
     check_columns(table.columns, explainer, keys or ())
-    schema = schema_of(explainer, layout)
     clash = [name for name in keys or () if name in schema]
     if clash:
         raise InputError(f"the key {clash[0]!r} has the name of a column of the result: rename it")
-    rows = table.select(explainer.feature_names)
-    pieces = [*_explained(rows, explainer.steady)]
-    lines: dict[str, list[Any]] = {name: [] for name in schema}
-    places: list[int] = []
-    for piece in pieces:
-        at, cells = _failed(piece) if isinstance(piece.found, str) else write(piece)
-        places += at
-        for name, column in lines.items():
-            column += cells.get(name, [None] * len(at))
-    found = nw.from_dict(lines, schema, backend=table.implementation)
+    pieces = [*_explained(table.select(explainer.feature_names), explainer.steady)]
+    good = [(places, found) for places, found in pieces if not isinstance(found, str)]
+    bad = {places.start: found for places, found in pieces if isinstance(found, str)}
+    groups = [lines(Explained.of(good))] if good else []
+    groups += [failed(bad)] if bad or not good else []
+    places, found = _in_order(groups, schema, table.implementation)
     return nw.concat([_carried(table, keys, places), found], how="horizontal").to_native()
 
 
 def schema_of(explainer: Explainer, layout: str) -> dict[str, Any]:
-    """Columns of the result and their types, keys apart."""
-    head = {"output": _TEXT, "prediction": _FLOAT, "intercept": _FLOAT}
-    tail = {"method": _TEXT, "error": _TEXT}
-    if layout == "long":
-        mine = {"feature": _TEXT, "condition": _TEXT, "value": _FLOAT, "standard_error": _FLOAT}
-    else:
-        mine = {f"{kind}_{name}": _FLOAT for kind in ("value", "se") for name in explainer.feature_names}
-    return {**head, **mine, **tail}
+    """Columns of the result and their types, keys apart.
+
+    Raises
+    ------
+    InputError
+        There is no such layout.
+    """
+    check_choice("layout", layout, tuple(LAYOUTS))
+    return LAYOUTS[layout].schema(explainer.feature_names)
 
 
 def check_columns(found: Sequence[str], explainer: Explainer, keys: Sequence[str]) -> None:
@@ -163,60 +159,17 @@ def _cut(places: range) -> list[range]:
     return [places[i : i + step] for i in range(0, len(places), step)]
 
 
-def _carried(table: Any, keys: Sequence[str] | None, places: list[int]) -> Any:
+def _in_order(groups: Sequence[Lines], schema: Mapping[str, Any], backend: Any) -> tuple[Ints, Any]:
+    """All lines in the rows' order, and the row of each."""
+    places = np.concatenate([group.rows for group in groups])
+    found = nw.concat([group.frame(schema, backend) for group in groups])
+    if len(groups) == 1:
+        return places, found
+    order = np.argsort(places, kind="stable")
+    return places[order], nw.maybe_reset_index(found[order])
+
+
+def _carried(table: Any, keys: Sequence[str] | None, places: Ints) -> Any:
     if keys is None:
         return nw.from_dict({"row": places}, {"row": nw.Int64()}, backend=table.implementation)
     return nw.maybe_reset_index(table.select(keys)[places])
-
-
-def _failed(piece: _Piece) -> tuple[list[int], dict[str, list[Any]]]:
-    return [*piece.places], {"error": [piece.found]}
-
-
-def _wide(piece: _Piece) -> tuple[list[int], dict[str, list[Any]]]:
-    found: Any = piece.found
-    n, k = len(found.values), len(found.output_names)
-    numbers = _numbers(found)
-    cells = _heads(found, np.repeat(np.arange(n), k), np.tile(np.arange(k), n))
-    for kind, values in numbers.items():
-        for j, name in enumerate(found.feature_names):
-            cells[f"{kind}_{name}"] = values[:, j].ravel().tolist()
-    return np.repeat(piece.places, k).tolist(), cells
-
-
-def _long(piece: _Piece) -> tuple[list[int], dict[str, list[Any]]]:
-    found: Any = piece.found
-    (n, d), k = found.values.shape[:2], len(found.output_names)
-    i, output, j = (axis.ravel() for axis in np.indices((n, k, d)))
-    numbers = {kind: values.transpose(0, 2, 1).ravel().tolist() for kind, values in _numbers(found).items()}
-    cells = {
-        **_heads(found, i, output),
-        "feature": np.array(found.feature_names, dtype=object)[j].tolist(),
-        "condition": [text for row in found.conditions for text in [*row] * k],
-        "value": numbers["value"],
-        "standard_error": numbers["se"],
-    }
-    return (piece.places.start + i).tolist(), cells
-
-
-def _numbers(found: Explanation) -> dict[str, Any]:
-    """Coefficients and standard errors, (n, d, k) each."""
-    return {
-        "value": with_outputs(found.values, found),
-        "se": with_outputs(found.standard_errors, found),
-    }
-
-
-def _heads(found: Explanation, i: Any, output: Any) -> dict[str, list[Any]]:
-    """What lines say of their row i and output, whatever the layout."""
-    n, k = len(found.values), len(found.output_names)
-    return {
-        "output": np.array(found.output_names, dtype=object)[output].tolist(),
-        "prediction": found.predictions.reshape(n, k)[i, output].tolist(),
-        "intercept": found.intercepts.reshape(n, k)[i, output].tolist(),
-        "method": [found.method] * len(i),
-    }
-
-
-_Write = Callable[[_Piece], tuple[list[int], dict[str, list[Any]]]]
-_LAYOUTS: Mapping[str, _Write] = {"wide": _wide, "long": _long}
