@@ -1,0 +1,119 @@
+r"""What lime converges to where features are removed, as words and superpixels are, in lime's words.
+
+All pairs of features have the same covariance c under w, and Σ has eigenvalues a across (1, ..., 1) and
+a + dc along it. A surrogate on m of the d features, S, is thus known from the one on all of them:
+
+    β_j(S) = β_j + c / (a + mc) Σ_{out} β_l,      Var β̂(S) / Var β̂ = (Σ_SS⁻¹)_jj / (Σ⁻¹)_jj,
+
+the second where the model's residuals are alike everywhere. R² = Σ_S β_j(S) Γ_j / Var_w f.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from limes._arrays import Floats, Ints
+from limes.compat.lime.lime_base import LocalFit
+from limes.compat.lime.selection import NormalEquations, selected
+from limes.designs.exchangeable import ExchangeableDesign
+
+# Rows that Var_w f is estimated from, where it is not known
+_SCORED = 4096
+
+__all__ = ["SwitchedLimit", "limits_of"]
+
+
+@dataclass(frozen=True, eq=False)
+class SwitchedLimit:
+    """One output's surrogate on all features: coefficients (d,), standard errors (d,) and intercept.
+
+    ``fidelity`` is its R², NaN where nobody knows.
+    """
+
+    coef: Floats
+    errors: Floats
+    intercept: float
+    fidelity: float
+    design: ExchangeableDesign
+
+    @cached_property
+    def gamma(self) -> Floats:
+        """Γ = Σβ, (d,)."""
+        return self.design.gamma(self.coef)
+
+    @cached_property
+    def _covariances(self) -> tuple[float, float]:
+        """Give a and c."""
+        if self.design.size == 1:
+            return 0.0, 0.0
+        own, other = self.design.gamma(np.eye(self.design.size, 1))[:2, 0].tolist()
+        return own - other, other
+
+    @property
+    def equations(self) -> NormalEquations:
+        """Σ β = Γ."""
+        gram = self.design.gamma(np.eye(self.design.size))
+        return NormalEquations(gram, self.gamma, self.design.at_instance, lambda: self.coef)
+
+    def fit(self, count: int, selection: str) -> LocalFit:
+        """Keep the ``count`` features that ``selection`` takes; the score is NaN where R² is not known."""
+        used = selected(self.equations, count, selection)
+        coef = self._coef(used)
+        order = np.argsort(-np.abs(coef), kind="stable")
+        mean = self.intercept + float(self.design.inclusion @ self.coef)
+        intercept = mean - float(self.design.inclusion[used] @ coef)
+        return LocalFit(
+            intercept=intercept,
+            features=used[order],
+            coef=coef[order],
+            errors=(self.errors[used] * self._narrower(len(used)))[order],
+            score=self._share(used, coef) * self.fidelity,
+            local_pred=intercept + float(coef.sum()),
+        )
+
+    def _coef(self, used: Ints) -> Floats:
+        """The surrogate's coefficients on the used features alone."""
+        across, shared = self._covariances
+        along = across + len(used) * shared
+        left_out = float(np.delete(self.coef, used).sum())
+        return self.coef[used] + (shared / along * left_out if along > 0 else 0.0)
+
+    def _narrower(self, count: int) -> float:
+        """By how much a surrogate on fewer features is surer of each."""
+        across, shared = self._covariances
+        if across <= 0:
+            return 1.0
+
+        def spread(m: int) -> float:
+            return (1.0 - 1.0 / m) / across + 1.0 / (m * (across + m * shared))
+
+        return float(np.sqrt(spread(count) / spread(self.design.size)))
+
+    def _share(self, used: Ints, coef: Floats) -> float:
+        """What part of R² is left."""
+        whole = float(self.coef @ self.gamma)
+        return float(coef @ self.gamma[used]) / whole if whole > 0 else 1.0
+
+    def score(self, fit: LocalFit, predict: Callable[[Floats], Floats]) -> float:
+        """Weighted R² of a fit; ``predict`` (n, d) -> (n,) is asked where it is not known."""
+        if np.isfinite(fit.score):
+            return fit.score
+        rows, _ = self.design.sample(_SCORED, np.random.SeedSequence(0))
+        spread = float(np.var(predict(rows)))
+        return min(float(fit.coef @ self.gamma[fit.features]) / spread, 1.0) if spread > 0 else 1.0
+
+
+def limits_of(told: Any, design: ExchangeableDesign) -> list[SwitchedLimit]:
+    """Limits of each output of an explanation of one text or image."""
+    d, k = design.size, len(told.output_names)
+    values, errors = told.values.reshape(d, k), told.standard_errors.reshape(d, k)
+    intercepts, fidelity = told.intercepts.reshape(k), told.fidelity.reshape(k)
+    return [
+        SwitchedLimit(values[:, i], errors[:, i], float(intercepts[i]), float(fidelity[i]), design)
+        for i in range(k)
+    ]
