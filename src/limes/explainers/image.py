@@ -16,13 +16,14 @@ from limes.designs.exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.designs.weights import check_bandwidth
 from limes.diagnostics.subset_scene import SubsetScene
 from limes.exceptions import InputError, ModelError
+from limes.explainers import image_facts
 from limes.explainers.classes import labels_of, link_of
 from limes.explainers.doubts import doubts
 from limes.explainers.fills import filled, filler
 from limes.explainers.found import found
 from limes.explainers.image_subject import ImageModel, ImageSubject
 from limes.explainers.options import check_choice, check_count, check_size, refuse_unknown
-from limes.explainers.pixels import checked_image, listed, rgb
+from limes.explainers.pixels import checked_image, listed
 from limes.explainers.progress import progress_of
 from limes.explainers.sampling import sampling_of
 from limes.explainers.scenes import subset_scene
@@ -34,7 +35,6 @@ from limes.models.calls import Retry
 from limes.models.images import SwitchedImage
 from limes.models.networks import Preprocess
 from limes.pipeline import METHODS, Expectation, Fitted, fitted_at
-from limes.show.png import encoded, encoded_labels
 
 _MEANING = "change of the surrogate when the superpixel is shown against when it is filled"
 
@@ -247,8 +247,8 @@ class ImageExplainer:
         self, image: SwitchedImage, subject: ImageSubject, predictions: Floats, fitted: Fitted
     ) -> Explanation:
         exact = fitted.sampled is None
-        names = tuple(f"superpixel {j}" for j in range(image.size))
-        conditions = _conditions(image.labels)
+        names = image_facts.names(image.size)
+        conditions = image_facts.conditions(image.labels)
         # some answers of many need not add up to 1
         added = predictions if subject.all_of_them else predictions.reshape(1, -1)[:, :1]
         doubtful = doubts(fitted, added, names, subject.outputs, max_calls=self._sampling.max_calls)
@@ -258,16 +258,14 @@ class ImageExplainer:
             feature_names=names,
             output_names=subject.outputs,
             conditions=(conditions,),
-            data=np.array([[f"{count} px" for count in np.bincount(image.labels.ravel())]], dtype=object),
+            data=image_facts.areas(image.labels),
             method="exact" if exact else "sampled",
             reason=_how(fitted) if exact else subject.switched.reason,
             row_warnings=(doubtful.get(0, ()) + _alone(image),),
             provenance={
                 **self._provenance,
                 "seed": None if exact else self._sampling.seed,
-                "image": encoded(np.rint(255 * rgb(image.shown)).astype(np.uint8), lossless=False),
-                "labels": encoded_labels(image.labels),
-                "superpixels": {condition: j for j, condition in enumerate(conditions)},
+                **image_facts.picture(image, conditions),
             },
             explainer=_Made(self, image),
         )
@@ -282,17 +280,6 @@ class _Made:
 
     def scene(self, explanation: Explanation, *, output: Ints, calls: int | None) -> SubsetScene:
         return self.explainer.scene_of(self.image, explanation, output=output, calls=calls)
-
-
-def _conditions(labels: Ints) -> tuple[str, ...]:
-    """What each superpixel says when it is shown, with the pixel in its middle, (row, column)."""
-    count = np.bincount(labels.ravel())
-    down, across = np.indices(labels.shape)
-    rows, columns = (np.bincount(labels.ravel(), place.ravel()) / count for place in (down, across))
-    return tuple(
-        f"superpixel {j} at ({row:.0f}, {column:.0f}) shown"
-        for j, (row, column) in enumerate(zip(rows, columns, strict=True))
-    )
 
 
 def _alone(image: SwitchedImage) -> tuple[str, ...]:

@@ -1,0 +1,42 @@
+"""What an explanation of an image says of it, so that it can be shown again without the model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from limes._arrays import Ints, Objects
+from limes.explainers.pixels import rgb
+from limes.models.images import SwitchedImage
+from limes.show.png import encoded, encoded_labels
+
+
+def names(size: int) -> tuple[str, ...]:
+    """Of d superpixels."""
+    return tuple(f"superpixel {j}" for j in range(size))
+
+
+def conditions(labels: Ints) -> tuple[str, ...]:
+    """What each superpixel says when it is shown, with the pixel in its middle, (row, column)."""
+    count = np.bincount(labels.ravel())
+    down, across = np.indices(labels.shape)
+    rows, columns = (np.bincount(labels.ravel(), place.ravel()) / count for place in (down, across))
+    return tuple(
+        f"superpixel {j} at ({row:.0f}, {column:.0f}) shown"
+        for j, (row, column) in enumerate(zip(rows, columns, strict=True))
+    )
+
+
+def areas(labels: Ints) -> Objects:
+    """The size of each superpixel in pixels, (1, d)."""
+    return np.array([[f"{count} px" for count in np.bincount(labels.ravel())]], dtype=object)
+
+
+def picture(image: SwitchedImage, stated: tuple[str, ...]) -> dict[str, Any]:
+    """Facts from which ``show`` draws: the image, its superpixels, and which of them a condition is about."""
+    return {
+        "image": encoded(np.rint(255 * rgb(image.shown)).astype(np.uint8), lossless=False),
+        "labels": encoded_labels(image.labels),
+        "superpixels": {condition: j for j, condition in enumerate(stated)},
+    }
