@@ -19,6 +19,7 @@ from limes.designs.product import ProductDesign, ProductFamily
 from limes.exceptions import NotReadableError
 from limes.expectations.choice import exact_expectation as exact_expectation  # explainers choose with it too
 from limes.expectations.forest import ForestExpectation
+from limes.expectations.memory import Memory, Recall, afresh
 from limes.expectations.moments import Moments, Sampled, joined, stacked
 from limes.expectations.rows import sampled_rows
 from limes.expectations.sampled import SampledExpectation
@@ -145,12 +146,22 @@ class Pipeline:
         Of the model that is explained.
     penalty
         None for least squares, else the ridge penalty of each column in ``lime``'s finite sample.
+    recall
+        Where the moments of rows with the same cells come from, if not computed.
     """
 
-    def __init__(self, family: ProductFamily, expectation: Expectation, *, penalty: Floats | None) -> None:
+    def __init__(
+        self,
+        family: ProductFamily,
+        expectation: Expectation,
+        *,
+        penalty: Floats | None,
+        recall: Recall = afresh,
+    ) -> None:
         self._family = family
         self._expectation = expectation
         self._penalty = penalty
+        self._recall = recall
 
     @property
     def method(self) -> Method:
@@ -158,10 +169,13 @@ class Pipeline:
         return self._expectation.method
 
     def steady(self) -> Pipeline:
-        """The same, with results that are the same to the last bit however many rows and cores there are."""
+        """The same, with results that are the same to the last bit however many rows and cores there are.
+
+        Hence it may remember moments from one call to the next, and does.
+        """
         known = self._expectation
         steady = known.steady() if isinstance(known, ForestExpectation) else known
-        return Pipeline(self._family, steady, penalty=self._penalty)
+        return Pipeline(self._family, steady, penalty=self._penalty, recall=Memory())
 
     def explain(
         self, rows: Floats, cells: Ints, predictions: Floats, *, progress: Progress, workers: int = 1
@@ -189,12 +203,15 @@ class Pipeline:
         patterns, place = distinct_rows(cells)
         features = self._family.features(patterns)
         expectation = self._expectation
-        with progress(len(patterns)) as done:
-            if isinstance(expectation, ForestExpectation) and expectation.serves(self._family):
-                moments = _in_blocks(expectation, self._family, patterns, features, done)
-            else:
-                first = _first_of_each(place, len(patterns))
-                moments = stacked([self._at(rows[i], done)[1] for i in first])
+
+        def compute(new: Ints) -> Moments:
+            with progress(len(new)) as done:
+                if isinstance(expectation, ForestExpectation) and expectation.serves(self._family):
+                    return _in_blocks(expectation, self._family, patterns[new], features.variance[new], done)
+                first = _first_of_each(place, len(patterns))[new]
+                return stacked([self._at(rows[i], done)[1] for i in first])
+
+        moments = self._recall(patterns, compute)
         return self._fitted(taken(features, place), moments.taken(place), predictions)
 
     def _at(self, row: Floats, done: Callable[[int], object]) -> tuple[ProductDesign, Moments]:
@@ -269,12 +286,12 @@ def _in_blocks(
     expectation: ForestExpectation,
     family: ProductFamily,
     patterns: Ints,
-    features: FeatureTable,
+    variance: Floats,
     done: Callable[[int], object],
 ) -> Moments:
     def block(start: int) -> Moments:
         rows = slice(start, start + _PATTERNS)
-        found = expectation.many(family, patterns[rows], features.variance[rows])
+        found = expectation.many(family, patterns[rows], variance[rows])
         done(len(patterns[rows]))
         return found
 

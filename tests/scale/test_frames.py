@@ -14,6 +14,7 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 import limes
 from limes.exceptions import InputError
+from limes.expectations.forest import ForestExpectation
 from limes.scale import explain_frame
 
 
@@ -76,6 +77,20 @@ def test_cut_anywhere_the_numbers_are_the_same_to_the_bit(table, explainer, layo
     pd.testing.assert_frame_equal(
         whole, joined(X, explainer, parts, layout=layout, keys=["id"]), check_exact=True
     )
+
+
+def test_rows_in_the_same_cells_are_computed_once_however_cut(table, monkeypatch):
+    explainer = limes.TabularExplainer(RandomForestRegressor(8, random_state=0).fit(*table), table[0])
+    computed, many = [], ForestExpectation.many
+
+    def counting(self, family, cells, variance):
+        computed.extend(map(tuple, cells.tolist()))
+        return many(self, family, cells, variance)
+
+    monkeypatch.setattr(ForestExpectation, "many", counting)
+    for _ in range(2):
+        joined(table[0], explainer, 7)
+    assert len(computed) == len(set(computed)) < len(table[0])
 
 
 def test_sampled_rows_are_the_same_however_cut(table):

@@ -18,6 +18,12 @@ class _Rows:
         """Pick designs, repeatedly or not."""
         return self._each(lambda value: value[rows] if isinstance(value, np.ndarray) else value.taken(rows))
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        values = (getattr(self, f.name) for f in fields(self))  # type: ignore[arg-type]
+        return sum(value.nbytes for value in values if value is not None)
+
     def _each(self, change: Callable[[Any], Any]) -> Self:
         values = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
         return type(self)(
