@@ -66,5 +66,6 @@ class Memory:
 
 
 def _size(known: _Known, patterns: Ints) -> int:
-    arrays: int = 0 if known.moments is None else known.moments.nbytes
-    return arrays + len(known.places) * (patterns.shape[1] * patterns.itemsize + _ENTRY)
+    arrays = 0 if known.moments is None else known.moments.nbytes
+    entry: int = patterns.shape[1] * patterns.itemsize + _ENTRY
+    return arrays + len(known.places) * entry
