@@ -169,15 +169,25 @@ class TextExplainer:
             If the user stops it (Ctrl-C), with the same ``partial``; a KeyboardInterrupt.
         """
         if isinstance(texts, str | bytes | bytearray):
-            return self._explained(self._document(texts), progress=progress)
-        documents = [self._document(text, i) for i, text in enumerate(_listed(texts))]
+            return self._explained(self.document(texts), progress=progress)
+        documents = [self._numbered(text, i) for i, text in enumerate(_listed(texts))]
         return explained_each(
             documents, lambda one: self._explained(one, progress=False), progress=progress, name="texts"
         )
 
+    def document(self, text: Any) -> Document:
+        """A text as the words that are removed from it.
+
+        Raises
+        ------
+        InputError
+            If it is empty, is no text, or has no words.
+        """
+        return document_of(text, self._spans, bag=self._bag, mask=self._mask, key=self._key)
+
     def scene(self, explanation: Explanation, *, output: Ints, calls: int | None) -> SubsetScene:
         """What ``limes.diagnose`` asks of an explained text."""
-        document = self._document(explanation.provenance.get("text", ""))
+        document = self.document(explanation.provenance.get("text", ""))
         subject = TextSubject.of(self._model, self._wanted, document)
         design = ExchangeableDesign.word_deletions(document.size, self._bandwidth)
         return subset_scene(
@@ -190,11 +200,11 @@ class TextExplainer:
             calls=calls,
         )
 
-    def _document(self, text: Any, place: int | None = None) -> Document:
+    def _numbered(self, text: Any, place: int) -> Document:
         try:
-            return document_of(text, self._spans, bag=self._bag, mask=self._mask, key=self._key)
+            return self.document(text)
         except InputError as error:
-            raise error if place is None else InputError(f"text {place}: {error}") from None
+            raise InputError(f"text {place}: {error}") from None
 
     def _explained(self, document: Document, *, progress: bool) -> Explanation:
         subject = TextSubject.of(self._model, self._wanted, document)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -13,7 +13,7 @@ ENGINES = ("limit", "lime")
 VARIABLE = "LIMES_ENGINE"
 _chosen: ContextVar[str | None] = ContextVar("engine", default=None)
 
-__all__ = ["ENGINES", "VARIABLE", "engine", "engine_of"]
+__all__ = ["ENGINES", "VARIABLE", "engine", "engine_for", "engine_of"]
 
 
 @contextmanager
@@ -48,3 +48,15 @@ def engine_of(own: str | None) -> str:
         return check_choice("engine", own, ENGINES)
     chosen = _chosen.get()
     return chosen if chosen else check_choice(VARIABLE, os.environ.get(VARIABLE, ENGINES[0]), ENGINES)
+
+
+def engine_for(own: str | None, only_lime: Mapping[str, bool]) -> tuple[str, str]:
+    """Return the engine that answers a request, and why, if it is not the one that was asked for.
+
+    ``only_lime`` says of options that only lime's own sampling knows whether they are used.
+    """
+    wanted = engine_of(own)
+    used = [option for option, given in only_lime.items() if given]
+    if wanted == "lime" or not used:
+        return wanted, ""
+    return "lime", f"only lime's own sampling knows {', '.join(used)}"

@@ -23,7 +23,7 @@ _PENALTY, _RANKING_PENALTY = 1.0, 0.01
 # What keeps a Gram matrix of collinear features from being singular
 _LEAST_PENALTY = 1e-12
 
-__all__ = ["SELECTIONS", "LimeBase", "LocalFit", "report"]
+__all__ = ["SELECTIONS", "LimeBase", "LocalFit", "default_kernel", "report"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +91,11 @@ class _Sample:
 
 def _ridge(gram: Floats, gamma: Floats, penalty: float) -> Floats:
     return np.asarray(np.linalg.solve(gram + penalty * np.eye(len(gram)), gamma))
+
+
+def default_kernel(d: Floats, kernel_width: float) -> Floats:
+    """The kernel of lime, exp(-d² / (2 width²))."""
+    return np.exp(-(d**2) / (2 * kernel_width**2))
 
 
 def report(fit: LocalFit, right: float) -> None:

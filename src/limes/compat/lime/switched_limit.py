@@ -10,7 +10,7 @@ the second where the model's residuals are alike everywhere. R² = Σ_S β_j(S) 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -22,10 +22,15 @@ from limes.compat.lime.lime_base import LocalFit
 from limes.compat.lime.selection import NormalEquations, selected
 from limes.designs.exchangeable import ExchangeableDesign
 
-# Rows that Var_w f is estimated from, where it is not known
-_SCORED = 4096
+# Rows that Var_w f and the range of the answers are estimated from
+_ASKED = 4096
 
-__all__ = ["SwitchedLimit", "limits_of"]
+__all__ = ["Neighbourhood", "SwitchedLimit", "fewest", "limits_of"]
+
+
+def fewest(d: int) -> int:
+    """Model calls that the limit of d features is estimated from at least; all 2^d where these are fewer."""
+    return min(1 << min(d, 20), max(64, 2 * (d + 1) + 2))
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,13 +104,42 @@ class SwitchedLimit:
         whole = float(self.coef @ self.gamma)
         return float(coef @ self.gamma[used]) / whole if whole > 0 else 1.0
 
-    def score(self, fit: LocalFit, predict: Callable[[Floats], Floats]) -> float:
-        """Weighted R² of a fit; ``predict`` (n, d) -> (n,) is asked where it is not known."""
+    def score(self, fit: LocalFit, answers: Floats) -> float:
+        """Weighted R² of a fit, Var_w f being that of answers (n,) to rows of w."""
+        spread = float(np.var(answers))
+        return min(float(fit.coef @ self.gamma[fit.features]) / spread, 1.0) if spread > 0 else 1.0
+
+
+@dataclass(eq=False)
+class Neighbourhood:
+    """The model's answers to rows of w, asked when something of them is wanted.
+
+    ``predict`` maps rows (n, d) to (n,) or (n, k); limits and fits are by label.
+    """
+
+    limits: Mapping[int, SwitchedLimit]
+    fits: Mapping[int, LocalFit]
+    predict: Callable[[Floats], Floats]
+
+    @cached_property
+    def said(self) -> Floats:
+        """Answers (n, k)."""
+        design = next(iter(self.limits.values())).design
+        rows, _ = design.sample(_ASKED, np.random.SeedSequence(0))
+        return self.predict(rows).reshape(_ASKED, -1)
+
+    def scores(self) -> dict[int, float]:
+        """Weighted R² of each fit."""
+        return {k: self._score(k, fit) for k, fit in self.fits.items()}
+
+    def bounds(self) -> tuple[float, float]:
+        """Smallest and largest answer."""
+        return float(self.said.min()), float(self.said.max())
+
+    def _score(self, label: int, fit: LocalFit) -> float:
         if np.isfinite(fit.score):
             return fit.score
-        rows, _ = self.design.sample(_SCORED, np.random.SeedSequence(0))
-        spread = float(np.var(predict(rows)))
-        return min(float(fit.coef @ self.gamma[fit.features]) / spread, 1.0) if spread > 0 else 1.0
+        return self.limits[label].score(fit, self.said[:, label])
 
 
 def limits_of(told: Any, design: ExchangeableDesign) -> list[SwitchedLimit]:

@@ -1,0 +1,116 @@
+"""lime's own rows of a text: s of d words are removed, s uniform on 1, ..., d, which ones by chance.
+
+Rows are drawn word by word: with l of the last m words yet to be removed, the next one is with chance l / m.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+
+from limes._arrays import Floats
+from limes.compat.lime.answers import Answers
+from limes.compat.lime.lime_base import LimeBase
+from limes.compat.lime.surrogates import Surrogates, explained
+from limes.compat.lime.text_strings import IndexedText
+from limes.explainers.progress import progress_of
+from limes.explainers.tokens import conditions_of, spans_of
+
+# lime's unit of distance
+SCALE = 100.0
+# Texts between two steps of the progress bar
+_BATCH = 256
+
+__all__ = ["SCALE", "LimeEngine", "TextRequest", "deletions", "distances"]
+
+
+@dataclass(frozen=True, eq=False)
+class TextRequest:
+    """One checked call of ``explain_instance``: a text, labels of the model's answer (k,), lime's options."""
+
+    indexed: IndexedText
+    answers: Answers
+    labels: Callable[[Floats], list[int]]
+    features: int
+    samples: int
+    metric: Any
+    regressor: Any
+    progress: bool
+
+
+def deletions(d: int, count: int, rng: np.random.Generator) -> Floats:
+    """Rows z (count, d) of kept words, of which the first is the whole text."""
+    left = rng.integers(1, d + 1, count - 1)
+    kept = np.ones((d, count))
+    for j in range(d):
+        removed = rng.random(count - 1) * (d - j) < left
+        kept[j, 1:] -= removed
+        left -= removed
+    return kept.T
+
+
+def distances(z: Floats, metric: Any) -> Floats:
+    """Of each row (n, d) from the whole text, times 100, (n,)."""
+    if metric == "cosine":
+        return np.asarray(SCALE * (1.0 - np.sqrt(z.mean(axis=1))))
+    from sklearn.metrics import pairwise_distances
+
+    return SCALE * np.asarray(pairwise_distances(z, z[:1], metric=metric)).ravel()
+
+
+@dataclass(frozen=True, eq=False)
+class LimeEngine:
+    """Answers requests as lime does: remove words, ask, fit."""
+
+    base: LimeBase
+    selection: str
+    seed: int
+    mode: str
+    provenance: Mapping[str, Any]
+
+    def __call__(self, request: TextRequest) -> tuple[IndexedText, Surrogates]:
+        """A text's words and surrogates, from ``request.samples`` texts."""
+        document = request.indexed.document
+        z = deletions(document.size, request.samples, self._stream(document.text))
+        said = self._said(request, document.texts(z))
+        labels = request.labels(said[0])
+        options = (request.features, self.selection, request.regressor)
+        fits = self.base.fits(z, said, distances(z, request.metric), labels, *options)
+        conditions = conditions_of(document)
+        found = explained(
+            fits,
+            self.mode,
+            predictions=said[0, labels],
+            feature_names=document.names,
+            conditions=(conditions,),
+            data=document.counts[None].astype(object),
+            calls=np.array([request.samples]),
+            provenance={
+                **self.provenance,
+                "text": document.text,
+                "spans": dict(zip(conditions, spans_of(document), strict=True)),
+            },
+        )
+        scores = partial(dict[int, float], {k: fit.score for k, fit in fits.items()})
+        bounds = (float(said.min()), float(said.max()))
+        return request.indexed, Surrogates(fits, scores, said[0], lambda: bounds, found)
+
+    def _said(self, request: TextRequest, texts: list[str]) -> Floats:
+        if not request.progress:
+            return request.answers(texts)
+        parts = []
+        with progress_of(shown=True)(len(texts)) as done:
+            for start in range(0, len(texts), _BATCH):
+                parts.append(request.answers(texts[start : start + _BATCH]))
+                done(len(parts[-1]))
+        return np.concatenate(parts)
+
+    def _stream(self, text: str) -> np.random.Generator:
+        """Of the seed and the text alone."""
+        key = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        return np.random.default_rng([self.seed, int.from_bytes(key, "little")])

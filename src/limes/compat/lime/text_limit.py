@@ -1,0 +1,108 @@
+"""What lime converges to on a text, in lime's words: by :class:`limes.TextExplainer`.
+
+Words that a readable model's vectorizer takes for the same (Food, food) are one, so that it can be exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from limes._arrays import Floats
+from limes.compat.lime.answers import Answers, model_behind
+from limes.compat.lime.lime_base import report
+from limes.compat.lime.surrogates import Surrogates
+from limes.compat.lime.switched_limit import Neighbourhood, fewest, limits_of
+from limes.compat.lime.text_law import TextRequest
+from limes.compat.lime.text_strings import IndexedText
+from limes.designs.exchangeable import ExchangeableDesign
+from limes.exceptions import LimesError, ModelError
+from limes.explainers.tokens import Spans
+
+__all__ = ["LimitEngine"]
+
+
+@dataclass(frozen=True, eq=False)
+class LimitEngine:
+    """Answers requests by the limit.
+
+    Attributes
+    ----------
+    spans
+        Where words stand.
+    bandwidth
+        ν, a hundredth of lime's kernel width.
+    """
+
+    spans: Spans
+    bandwidth: float
+    selection: str
+    seed: int
+    mode: str
+    verbose: bool
+
+    def __call__(self, request: TextRequest) -> tuple[IndexedText, Surrogates]:
+        """A text's words and surrogates; scores that are not known ask the model when they are asked for."""
+        explainer = self._explainer(request)
+        asked = request.indexed
+        indexed = IndexedText(explainer.document(asked.raw), asked.bow, asked.mask_string)
+        told = _explained(explainer, request)
+        said = self._said(told.predictions, request.answers)
+        labels = request.labels(said)
+        design = ExchangeableDesign.word_deletions(indexed.num_words(), self.bandwidth)
+        every = limits_of(told, design)
+        limits = {k: every[k] for k in labels}
+        fits = {k: limit.fit(request.features, self.selection) for k, limit in limits.items()}
+        if self.verbose:
+            for k, fit in fits.items():
+                report(fit, float(said[k]))
+        near = Neighbourhood(limits, fits, lambda z: _scene(told).predict(z))
+        found = told if self.mode == "regression" else told[..., labels]
+        return indexed, Surrogates(fits, near.scores, said, near.bounds, found)
+
+    def _said(self, predictions: Floats, answers: Answers) -> Floats:
+        found = predictions.reshape(1, -1)
+        return (answers.of_regression(found) if self.mode == "regression" else found).ravel()
+
+    def _explainer(self, request: TextRequest) -> Any:
+        from limes.explainers.text import TextExplainer
+
+        behind = model_behind(request.answers.predict_fn, self.mode)
+        model, output = behind or (_named(request.answers, self.mode), None)
+        return TextExplainer(
+            model,
+            output=output,
+            split=self.spans,
+            bag=request.indexed.bow,
+            mask=None if request.indexed.bow else request.indexed.mask_string,
+            bandwidth=self.bandwidth,
+            # of a model that is read this is no promise of calls
+            max_calls=max(request.samples, fewest(request.indexed.num_words())),
+            rng=self.seed,
+        )
+
+
+def _named(answers: Answers, mode: str) -> Callable[[Any], Floats]:
+    """The answers as a function that errors can name."""
+
+    def predict_fn(texts: Any) -> Floats:
+        return answers.flat(texts) if mode == "regression" else answers(texts)
+
+    return predict_fn
+
+
+def _explained(explainer: Any, request: TextRequest) -> Any:
+    try:
+        return explainer(request.indexed.raw, progress=request.progress)
+    except ModelError as error:
+        # what was found wrong with the answers says it itself
+        if isinstance(error.__cause__, LimesError):
+            raise error.__cause__ from None
+        raise
+
+
+def _scene(told: Any) -> Any:
+    return told.explainer.scene(told, output=np.arange(len(told.output_names)), calls=None)
