@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -13,6 +14,45 @@ from limes.designs.marginals import Bins, Levels, Marginal, marginal
 from limes.exceptions import InputError
 
 Part = tuple[GaussianPieces | Atoms, Ints]
+
+
+@dataclass(frozen=True, eq=False)
+class BinStatistics:
+    """What is known of a column without its values: the law inside bin b is a truncated normal.
+
+    Parameters
+    ----------
+    edges
+        (p + 1,) with both ends; the outer two may be infinite.
+    means, stds
+        (p,) of the values inside the bins. A bin with std 0 or without width is a point mass.
+    frequencies
+        (p,) non-negative; equal if not given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import limes
+    >>> age = limes.designs.BinStatistics([0, 40, 99], [30, 60], [5, 9], [0.7, 0.3])
+    >>> explainer = limes.TabularExplainer(lambda X: X[:, 0], np.array([[30.0], [60.0]]), bins=[age])
+    >>> explainer([20.0]).conditions
+    (('x0 <= 40',),)
+    """
+
+    edges: Sequence[float] | Floats
+    means: Sequence[float] | Floats
+    stds: Sequence[float] | Floats
+    frequencies: Sequence[float] | Floats = ()
+
+    def marginal(self) -> Marginal:
+        """The law of the column.
+
+        Raises
+        ------
+        InputError
+            If lengths disagree, edges descend, or a number is not finite.
+        """
+        return _stated("", *(np.asarray(getattr(self, f.name), dtype=np.float64) for f in fields(self)))
 
 
 def binned(x: Floats, edges: Floats, *, law: str = "truncnorm") -> Marginal:
@@ -97,25 +137,25 @@ def marginals_from_bins(
         if len(lists) != d:
             raise InputError(f"{name} has {len(lists)} arrays, edges has {d}: one a column is needed")
     return tuple(
-        _stated(j, *(np.asarray(a, dtype=np.float64) for a in column))
+        _stated(f"column {j}: ", *(np.asarray(a, dtype=np.float64) for a in column))
         for j, column in enumerate(zip(edges, *given.values(), strict=True))
     )
 
 
-def _stated(j: int, edges: Floats, mean: Floats, std: Floats, mass: Floats) -> Marginal:
+def _stated(where: str, edges: Floats, mean: Floats, std: Floats, mass: Floats) -> Marginal:
     count = edges.size - 1
     mass = mass if mass.size else np.ones(max(count, 0))
     if edges.ndim != 1 or count < 1 or not {mean.shape, std.shape, mass.shape} == {(count,)}:
         raise InputError(
-            f"column {j}: {edges.size} edges make {max(count, 0)} bins, but means, stds and frequencies have "
+            f"{where}{edges.size} edges make {max(count, 0)} bins, but means, stds and frequencies have "
             f"shapes {mean.shape}, {std.shape}, {mass.shape}"
         )
     lower, upper = edges[:-1], edges[1:]
     if not (np.isfinite(mean).all() and np.isfinite(std).all() and (std >= 0).all()):
-        raise InputError(f"column {j}: means must be finite and stds finite and >= 0")
+        raise InputError(f"{where}means must be finite and stds finite and >= 0")
     if not (lower <= upper).all() or not np.isfinite(edges[1:-1]).all() or (lower == np.inf).any():
         raise InputError(
-            f"column {j}: edges must ascend, and only the outer two may be infinite; got {edges.tolist()}"
+            f"{where}edges must ascend, and only the outer two may be infinite; got {edges.tolist()}"
         )
     point = (std == 0) | (lower == upper)
     parts: list[Part] = []

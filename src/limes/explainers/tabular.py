@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from limes import __version__
 from limes._arrays import Floats, Ints, distinct_rows
 from limes.designs.columns import LAWS
-from limes.designs.product import ProductFamily
+from limes.designs.product import ProductDesign, ProductFamily
 from limes.designs.weights import named_weights
 from limes.diagnostics.table_scene import TableScene
 from limes.explainers.cautions import Cautions
@@ -60,8 +60,9 @@ class TabularExplainer:
         label, or a list of labels.
     bins
         "quartile", "decile", "entropy" (needs ``target``), a number of bins, a list of edge arrays with
-        both ends (as ``numpy.histogram`` takes them), or None: no bins, β_j is the slope in x_j itself, per
-        unit of the column, under normal(mean, std) with smooth weights.
+        both ends (as ``numpy.histogram`` takes them) or of :class:`limes.designs.BinStatistics`, which are
+        not learnt from the background, or None: no bins, β_j is the slope in x_j itself, per unit of the
+        column, under normal(mean, std) with smooth weights.
     target
         (n,) what "entropy" bins are to separate.
     law
@@ -273,6 +274,23 @@ class TabularExplainer:
         other = copy(self)
         vars(other).update(_pipeline=self._pipeline.steady())
         return other
+
+    def design(self, row: Any) -> ProductDesign:
+        """Return the weighted law w of perturbed rows at one row, with E_w h, Var_w h and its draws.
+
+        Parameters
+        ----------
+        row
+            As ``__call__`` takes it.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> explainer = TabularExplainer(lambda X: X[:, 0], np.eye(4))
+        >>> explainer.design(np.zeros(4)).inclusion.round(2)
+        array([0.81, 0.81, 0.81, 0.81])
+        """
+        return self._family.at(self._table.encode(row)[0])
 
     def scene(self, explanation: Explanation, *, output: Ints, calls: int | None) -> TableScene:
         """What ``limes.diagnose`` and ``limes.suggest_bandwidth`` ask of explained rows."""

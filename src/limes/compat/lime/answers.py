@@ -2,41 +2,88 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from limes._arrays import Floats
-from limes.exceptions import InputError, ModelError
-
-__all__ = ["Answers", "model_behind"]
+from limes.exceptions import InputError, LimesError, ModelError
+from limes.explainers.options import check_count
+from limes.models.asking import answer_of
 
 # Method of a fitted model -> the output that limes knows it by
 _READABLE: dict[str, dict[str, str | None]] = {
     "classification": {"predict_proba": "probability"},
-    "regression": {"predict": None},
+    "regression": {"predict": None, "decision_function": "margin"},
 }
 
+__all__ = ["Answers", "as_said", "chosen_labels", "model_behind"]
 
-def model_behind(predict_fn: Callable[[Any], Any], mode: str) -> tuple[Any, Any] | None:
+
+def model_behind(predict_fn: Callable[[Any], Any], mode: str) -> tuple[Any, str | None] | None:
     """The model and output of a bound method such as ``model.predict_proba``; None of any other function."""
     model, method = getattr(predict_fn, "__self__", None), getattr(predict_fn, "__name__", "")
     if method not in _READABLE[mode] or not hasattr(model, "predict"):
         return None
-    # what a classifier predicts are labels, which are nobody's quantity to be read
-    if mode == "regression" and hasattr(model, "classes_"):
-        return None
-    return model, _READABLE[mode][method]
+    classes = getattr(model, "classes_", None)
+    # what a classifier predicts are labels, which are nobody's quantity to be read;
+    # and columns of probabilities are classes only where it knows their number
+    read = classes is None if method == "predict" else isinstance(classes, np.ndarray) and len(classes) > 1
+    return (model, _READABLE[mode][method]) if read else None
+
+
+def chosen_labels(said: Floats, labels: int | Iterable[int], top: int | None) -> list[int]:
+    """The labels asked for, or those of the ``top`` largest answers (k,), largest first.
+
+    Raises
+    ------
+    InputError
+        A label that the model does not have, or none at all.
+    """
+    if top:
+        return [int(k) for k in np.argsort(said)[::-1][: check_count("top_labels", top)]]
+    wanted = [labels] if isinstance(labels, int) else list(labels)
+    if not wanted or any(k not in range(len(said)) for k in wanted):
+        raise InputError(
+            f"labels={wanted!r}: predict_fn answers {len(said)} numbers a row, 0 to {len(said) - 1}"
+        )
+    return [int(k) for k in dict.fromkeys(wanted)]
+
+
+@contextmanager
+def as_said() -> Iterator[None]:
+    """Raise what :class:`Answers` has to say as it says it, not as the failure of a model."""
+    try:
+        yield
+    except ModelError as error:
+        if isinstance(error.__cause__, LimesError):
+            raise error.__cause__ from None
+        raise
 
 
 @dataclass(frozen=True)
 class Answers:
-    """Calls ``predict_fn`` and checks what it says."""
+    """Calls ``predict_fn`` and checks what it says.
+
+    Raises
+    ------
+    InputError
+        If ``predict_fn`` cannot be called.
+    """
 
     predict_fn: Callable[[Any], Any]
     mode: str
+
+    def __post_init__(self) -> None:
+        if answer_of(self.predict_fn, "") is None:
+            method = "predict" if self.mode == "regression" else "predict_proba"
+            raise InputError(
+                f"predict_fn is {type(self.predict_fn).__name__}, which cannot be called: give its .{method}"
+            )
 
     def __call__(self, table: Any) -> Floats:
         """Answers (n, k); (n, 1) of a regression. Probabilities p of one column become 1 - p and p.
@@ -44,25 +91,52 @@ class Answers:
         Raises
         ------
         ModelError
-            Answers of another shape, or that are not finite.
+            If the function fails, or answers in another shape, or not in finite numbers.
         InputError
             A classifier's answers of one column that are no probabilities.
         """
-        said = np.asarray(self.predict_fn(table), dtype=np.float64)
-        found = said[:, None] if said.ndim == 1 else said
-        if found.ndim != 2 or len(found) != len(table):
-            raise ModelError(
-                f"predict_fn answered {len(table)} rows with shape {said.shape}: expected one line a row"
-            )
+        rows = table.shape[0] if hasattr(table, "tocsr") else len(table)
+        found = self._numbers(self._ask(table), rows)
         if not np.isfinite(found).all():
             raise ModelError("predict_fn answered with values that are not finite")
-        return self._of_regression(found) if self.mode == "regression" else self._of_classes(found)
+        return self.of_regression(found) if self.mode == "regression" else self._of_classes(found)
 
     def flat(self, table: Any) -> Floats:
         """Answers of a regression, (n,)."""
         return self(table)[:, 0]
 
-    def _of_regression(self, found: Floats) -> Floats:
+    @cached_property
+    def _ask(self) -> Callable[[Any], Any]:
+        """The function; of networks and boosters what they take for a table."""
+        found = answer_of(self.predict_fn, "")
+        model = getattr(self.predict_fn, "__self__", None)
+        bound = None if model is None else answer_of(model, getattr(self.predict_fn, "__name__", ""))
+        return bound or found or self.predict_fn
+
+    def _numbers(self, said: Any, rows: int) -> Floats:
+        try:
+            numbers = np.asarray(said, dtype=np.float64)
+        except (TypeError, ValueError):
+            first = np.asarray(said, dtype=object).ravel()[:1].tolist()
+            raise ModelError(
+                f"predict_fn answered with {first}, which is no number: give predict_proba, or a function "
+                "that returns one number or one line of numbers a row"
+            ) from None
+        found = numbers[:, None] if numbers.ndim == 1 else numbers
+        if found.ndim != 2 or len(found) != rows:
+            raise ModelError(
+                f"predict_fn answered {rows} rows with shape {numbers.shape}: expected one line a row"
+            )
+        return found
+
+    def of_regression(self, found: Floats) -> Floats:
+        """The answers (n, 1), if they are of one column.
+
+        Raises
+        ------
+        InputError
+            Several numbers a row.
+        """
         if found.shape[1] != 1:
             raise InputError(
                 f"predict_fn answered {found.shape[1]} numbers a row: explain one at a time, "

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats, Ints
+from limes.designs import BinStatistics
 from limes.designs.bins import entropy_edges, quantile_edges
 from limes.exceptions import InputError
 
@@ -91,6 +92,25 @@ class BaseDiscretizer:
         self.mins[j] = [float(x.min()), *edges.tolist()]
         self.maxs[j] = [*edges.tolist(), float(x.max())]
 
+    def statistics(self, feature: int, cells: Sequence[float], frequencies: Floats) -> BinStatistics | None:
+        """What limes needs to know of a column whose bins ``cells`` are so frequent.
+
+        None where bins do not meet at their edges, or a subclass draws in its own way.
+        """
+        edges = self._edges[feature]
+        lower, upper, means, stds = (
+            np.array(stat[feature], dtype=np.float64)
+            for stat in (self.mins, self.maxs, self.means, self.stds)
+        )
+        own = type(self).drawn is not BaseDiscretizer.drawn
+        if own or not (np.array_equal(lower[1:], edges) and np.array_equal(upper[:-1], edges)):
+            return None
+        mass = np.zeros(len(edges) + 1)
+        mass[np.asarray(cells, dtype=int)] = frequencies
+        ends = min(lower[0], edges[0]), max(upper[-1], edges[-1])
+        narrow = np.where(stds > _LEAST_STD, stds, 0.0)
+        return BinStatistics([ends[0], *edges, ends[1]], means, narrow, mass)
+
     def bins(self, data: Any, labels: Any) -> Sequence[Any]:
         """Inner edges of each column of ``to_discretize``; subclasses say which."""
         raise NotImplementedError(
@@ -117,17 +137,18 @@ class BaseDiscretizer:
         return self.drawn(feature, values, self.random_state.uniform(size=len(values)))
 
     def drawn(self, feature: int, cells: Ints, levels: Floats) -> Floats:
-        """Values at the levels (n,) in (0, 1) of the truncated normals of bins (n,)."""
+        """Values at the levels (n,) in (0, 1) of the laws of bins (n,); a subclass may have other laws."""
         from scipy.special import ndtr, ndtri
 
         low, high, mean, std = (
-            np.asarray(stat[feature], dtype=np.float64)[cells]
+            np.asarray(stat[feature], dtype=np.float64)
             for stat in (self.mins, self.maxs, self.means, self.stds)
         )
         below, above = ndtr((low - mean) / std), ndtr((high - mean) / std)
-        values = mean + std * ndtri(below + levels * (above - below))
+        inside = ndtri(below[cells] + levels * (above - below)[cells])
+        values = np.where((low < high)[cells], mean[cells] + std[cells] * inside, low[cells])
         # a level of 0 or 1 has no finite quantile, and rounding may leave the bin
-        return np.clip(np.where(low < high, values, low), low, high)
+        return np.clip(values, low[cells], high[cells])
 
 
 class QuartileDiscretizer(BaseDiscretizer):

@@ -89,7 +89,8 @@ class Explanation:
     local_pred, score : PerLabel
         The surrogate's prediction at the row, and its weighted R².
     predict_proba, predicted_value : (k,), number
-        The model's answer at the row.
+        The model's answer at the row; the latter of a regression, whose answers near the row go from
+        ``min_value`` to ``max_value``.
     engine, engine_reason : str
         "limit" or "lime", and why the latter where it was not asked for.
     limes : limes.Explanation
@@ -120,16 +121,27 @@ class Explanation:
         self._score: PerLabel | Callable[[], PerLabel] | None = None
         self.engine = ""
         self.engine_reason = ""
-        self.limes: Told | None = None
+        self._told: Told | Callable[[], Told] | None = None
         self.top_labels: list[int] | None = None
         self.predict_proba: Floats | None = None
         if mode == "regression":
             self.class_names: Sequence[Any] | None = ["negative", "positive"]
             self.predicted_value: float | None = None
-            self.min_value, self.max_value = 0.0, 1.0
+            self._range: tuple[float, float] | Callable[[], tuple[float, float]] = (0.0, 1.0)
             self.dummy_label = 1
         else:
             self.class_names = class_names
+
+    @property
+    def limes(self) -> Told | None:
+        """The same explanation as limes has them, made when it is asked for."""
+        if callable(self._told):
+            self._told = self._told()
+        return self._told
+
+    @limes.setter
+    def limes(self, value: Told | Callable[[], Told] | None) -> None:
+        self._told = value
 
     @property
     def score(self) -> PerLabel | None:
@@ -141,6 +153,32 @@ class Explanation:
     @score.setter
     def score(self, value: PerLabel | Callable[[], PerLabel] | None) -> None:
         self._score = value
+
+    @property
+    def min_value(self) -> float:
+        """Smallest answer of a regression near the row; model calls are made when it is asked for."""
+        return self._bounds()[0]
+
+    @property
+    def max_value(self) -> float:
+        """Largest answer of a regression near the row; model calls are made when it is asked for."""
+        return self._bounds()[1]
+
+    def ranges_over(self, bounds: Callable[[], tuple[float, float]]) -> None:
+        """Let a regression's smallest and largest answer be these, had when they are asked for."""
+        self._range = bounds
+
+    def __getstate__(self) -> dict[str, Any]:
+        # what asks the model when it is wanted is asked now: functions need not be picklable
+        asked = {"_score": self.score, "_told": self.limes} | (
+            {"_range": self._bounds()} if self.mode == "regression" else {}
+        )
+        return vars(self) | asked
+
+    def _bounds(self) -> tuple[float, float]:
+        if callable(self._range):
+            self._range = self._range()
+        return self._range
 
     def available_labels(self) -> list[int]:
         """Labels that were explained; [1] of a regression."""

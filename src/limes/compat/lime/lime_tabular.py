@@ -1,8 +1,8 @@
-"""lime's explainer of tables: its calls and results, with the limit or lime's own sampling behind them."""
+"""lime's explainers of tables: their calls and results, with the limit or lime's own sampling behind them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Never
@@ -10,18 +10,19 @@ from typing import Any, Never
 import numpy as np
 
 from limes._arrays import Floats
-from limes.compat.lime.answers import Answers
+from limes.compat.lime.answers import Answers, chosen_labels
 from limes.compat.lime.discretize import BaseDiscretizer
 from limes.compat.lime.engines import engine_of
-from limes.compat.lime.explanation import DomainMapper, Explanation, Pairs
+from limes.compat.lime.explanation import Explanation
 from limes.compat.lime.lime_base import SELECTIONS, LimeBase
 from limes.compat.lime.surrogates import Surrogates, filled
-from limes.compat.lime.table_law import LimeEngine, TableLaw
-from limes.compat.lime.table_limit import LimitEngine
-from limes.compat.lime.table_training import Request, Training, frequencies_of, made_discretizer, names_of
+from limes.compat.lime.table_engines import dense_engines, sparse_engines
+from limes.compat.lime.table_law import SAMPLINGS
+from limes.compat.lime.table_sparse import SparseTraining, is_sparse
+from limes.compat.lime.table_training import Request, Training, check_stats
+from limes.compat.lime.table_words import TableDomainMapper
 from limes.exceptions import InputError
-from limes.explainers.options import check_choice, check_count, refuse_unknown
-from limes.explainers.table import Table
+from limes.explainers.options import check_choice, check_count, check_size, refuse_unknown
 
 __all__ = ["LimeTabularExplainer", "TableDomainMapper"]
 
@@ -31,41 +32,14 @@ def default_kernel(d: Floats, kernel_width: float) -> Floats:
     return np.exp(-(d**2) / (2 * kernel_width**2))
 
 
-class TableDomainMapper(DomainMapper):
-    """Names of columns, and what holds of each at the row."""
-
-    def __init__(
-        self,
-        feature_names: Sequence[str],
-        feature_values: Sequence[str],
-        scaled_row: Floats,
-        categorical_features: Sequence[int],
-        discretized_feature_names: Sequence[str] | None = None,
-        feature_indexes: Any = None,
-    ) -> None:
-        self.exp_feature_names = feature_names
-        self.feature_names = feature_names
-        self.feature_values = feature_values
-        self.scaled_row = scaled_row
-        self.categorical_features = categorical_features
-        self.all_categorical = len(categorical_features) == len(feature_names)
-        self.discretized_feature_names = discretized_feature_names
-        self.feature_indexes = feature_indexes
-
-    def map_exp_ids(self, exp: Pairs, **kwargs: Any) -> list[tuple[Any, float]]:  # noqa: ARG002 - lime's signature
-        """Replace positions by what holds at the row."""
-        names = self.discretized_feature_names or self.exp_feature_names
-        return [(names[j], value) for j, value in exp]
-
-
 class LimeTabularExplainer:
     """Explain rows of a table.
 
     The parameters are lime's. ``training_data`` may be any table, with texts, and with missing values for the
-    limit; ``engine`` is "limit", "lime" or None (:mod:`limes.compat.lime.engines`). Requests that only lime's
-    own sampling knows (another kernel, metric or regressor, own bins, sampling around the instance) go to
-    engine "lime" in any case, and ``explanation.engine_reason`` says so. A seed fixes each row's result,
-    whatever came before.
+    limit, or a sparse matrix; ``engine`` is "limit", "lime" or None (:mod:`limes.compat.lime.engines`).
+    Requests that only lime's own sampling knows (another kernel, metric or regressor, sampling around the
+    instance, sparse tables) go to engine "lime" in any case, and ``explanation.engine_reason`` says so. A
+    seed fixes each row's result, whatever came before.
 
     Raises
     ------
@@ -108,107 +82,121 @@ class LimeTabularExplainer:
     ) -> None:
         from sklearn.utils import check_random_state
 
-        refuse_unknown(unknown, LimeTabularExplainer)
-        if hasattr(training_data, "tocsr"):
-            raise InputError("sparse training data are not supported: give training_data.toarray()")
+        refuse_unknown(unknown, type(self))
         engine_of(engine)
         self.mode = check_choice("mode", mode, ("classification", "regression"))
         self.feature_selection = check_choice("feature_selection", feature_selection, tuple(SELECTIONS))
         self.engine = engine
         self.random_state = check_random_state(random_state)
-        self._seed = int(self.random_state.randint(2**31 - 1))
-        self.sample_around_instance = sample_around_instance
-        self.training_data_stats = training_data_stats
         self.class_names = class_names
-        chosen = [int(j) for j in (() if categorical_features is None else categorical_features)]
-        table = Table.fit(training_data, categorical=chosen)
-        self.feature_names = names_of(table, training_data, feature_names)
         self.categorical_names = dict(categorical_names or {})
-        self._bins = discretizer if discretize_continuous else None
-        self.discretizer = None
-        if discretize_continuous:
-            self.discretizer = made_discretizer(
-                discretizer,
-                table,
-                self.feature_names,
-                training_labels,
-                training_data_stats,
-                self.random_state,
+        self.sample_around_instance = sample_around_instance
+        if training_data_stats:
+            self.validate_training_data_stats(training_data_stats)
+        self.training_data_stats = training_data_stats
+        self._training: Training | SparseTraining
+        if is_sparse(training_data):
+            self._training = SparseTraining.of(training_data, feature_names, categorical_features)
+        else:
+            self._training = Training.of(
+                training_data,
+                names=feature_names,
+                categorical=categorical_features,
+                categories=self.categorical_names,
+                cut=discretizer if discretize_continuous else None,
+                labels=training_labels,
+                stats=training_data_stats,
+                random_state=self.random_state,
             )
-        self._training = Training(table, self.feature_names, self.discretizer, self.categorical_names)
-        categories = np.flatnonzero(~table.numeric).tolist()
-        self.categorical_features = list(range(table.matrix.shape[1])) if self.discretizer else categories
-        self.feature_values, self.feature_frequencies = frequencies_of(
-            self._training, self.categorical_features, training_data_stats
-        )
-        d = len(self.feature_names)
-        self.kernel_width = float(np.sqrt(d) * 0.75 if kernel_width is None else kernel_width)
+        learnt = self._training
+        self.feature_names, self.discretizer = learnt.names, learnt.discretizer
+        self.categorical_features = learnt.categorical
+        self.feature_values, self.feature_frequencies = learnt.values, learnt.frequencies
+        if sample_around_instance and self.discretizer is not None:
+            raise InputError(
+                "sample_around_instance changes nothing where numbers are cut into bins: "
+                "give discretize_continuous=False too"
+            )
+        width = np.sqrt(len(self.feature_names)) * 0.75 if kernel_width is None else kernel_width
+        self.kernel_width = check_size("kernel_width", width)
         self._kernel = kernel
         weigh = partial(kernel or default_kernel, kernel_width=self.kernel_width)
         self.base = LimeBase(weigh, verbose, random_state=self.random_state)
-        self._engines: dict[str, Callable[[Request], Surrogates]] = {
-            "limit": self._limit_engine(training_labels),
-            "lime": self._lime_engine(),
-        }
+        self._seed = int(self.random_state.randint(2**31 - 1))
+        self._engines = self._made_engines(training_labels)
+
+    @staticmethod
+    def validate_training_data_stats(training_data_stats: Mapping[str, Any]) -> None:
+        """Refuse statistics that lack something.
+
+        Raises
+        ------
+        InputError
+            Says what.
+        """
+        check_stats(training_data_stats)
 
     def explain_instance(
         self,
         data_row: Any,
         predict_fn: Callable[[Any], Any],
-        labels: Sequence[int] = (1,),
+        labels: int | Iterable[int] = (1,),
         top_labels: int | None = None,
         num_features: int = 10,
         num_samples: int = 5000,
-        distance_metric: str = "euclidean",
+        distance_metric: Any = "euclidean",
         model_regressor: Any = None,
+        sampling_method: str = "gaussian",
     ) -> Explanation:
         """Explain one row; lime's parameters.
+
+        ``sampling_method`` of engine "lime" is "gaussian", independent draws, or "lhs", a Latin hypercube;
+        the limit is the same for both.
 
         Raises
         ------
         InputError
             A row or an option that is not usable, or a label that the model does not have.
         ModelError
-            If ``predict_fn`` answers with a wrong shape or values that are not finite.
+            If ``predict_fn`` fails, or answers with a wrong shape or values that are not finite.
         """
-        row = self._training.table.encode(self._one(data_row))[0]
-        answers = Answers(predict_fn, self.mode)
-        said = answers(self._training.table.decode(row[None]))[0]
         request = Request(
-            row,
-            said,
-            answers,
-            self._labels(said, labels, top_labels),
+            self._training.encode(data_row),
+            Answers(predict_fn, self.mode),
+            self._labels(labels, top_labels),
             check_count("num_features", num_features),
             check_count("num_samples", num_samples),
             distance_metric,
             model_regressor,
+            check_choice("sampling_method", sampling_method, tuple(SAMPLINGS)),
         )
         name, reason = self._engine(request)
-        explanation = Explanation(self._mapper(row), self.mode, self._classes(len(said)), self.random_state)
+        found = self._engines[name](request)
+        classes = self._classes(len(found.answers))
+        explanation = Explanation(self._training.mapper(request.row), self.mode, classes, self.random_state)
         explanation.engine, explanation.engine_reason = name, reason
         if top_labels and self.mode == "classification":
-            explanation.top_labels = request.labels
-        found = self._engines[name](request)
-        return filled(explanation, replace(found, limes=self._in_words(found.limes, request)))
+            explanation.top_labels = list(found.fits)
+        return filled(explanation, _named(found, classes))
 
-    def _limit_engine(self, target: Any) -> LimitEngine:
-        options = {"bins": self._bins, "target": target, "bandwidth": self.kernel_width}
-        return LimitEngine(self._training, self.mode, self.feature_selection, self._seed, options)
+    def explain_instances(
+        self, data_rows: Any, predict_fn: Callable[[Any], Any], **options: Any
+    ) -> list[Explanation]:
+        """Explain many rows, (n, d) or a dataframe, with the options of :meth:`explain_instance`."""
+        several = data_rows.iloc if hasattr(data_rows, "iloc") else data_rows
+        count = data_rows.shape[0] if hasattr(data_rows, "shape") else len(data_rows)
+        return [self.explain_instance(several[i], predict_fn, **options) for i in range(count)]
 
-    def _lime_engine(self) -> LimeEngine:
-        law = TableLaw(
-            self.discretizer,
-            self.feature_values,
-            self.feature_frequencies,
-            np.nanmean(self._training.table.matrix, axis=0),
-            self._training.scale,
-            self.sample_around_instance,
-        )
-        facts = {"engine": "lime", "bandwidth": self.kernel_width, "ridge": 1.0, "seed": self._seed}
-        own = self.discretizer.random_state.get_state()[1][:2].tolist() if self.discretizer else []
-        seeds = (self._seed, *own)
-        return LimeEngine(self._training, law, self.base, self.feature_selection, seeds, self.mode, facts)
+    def _labels(self, labels: int | Iterable[int], top: int | None) -> Callable[[Floats], list[int]]:
+        if self.mode == "regression":
+            return lambda said: [0]  # noqa: ARG005 - there is one
+        return partial(chosen_labels, labels=labels, top=top)
+
+    def _made_engines(self, target: Any) -> dict[str, Callable[[Request], Surrogates]]:
+        common = (self.base, self.feature_selection, self._seed, self.mode, self.sample_around_instance)
+        if isinstance(self._training, SparseTraining):
+            return sparse_engines(self._training, *common)
+        return dense_engines(self._training, *common, bandwidth=self.kernel_width, target=target)
 
     def _engine(self, request: Request) -> tuple[str, str]:
         """Which engine answers, and why, if it is not the one that was asked for."""
@@ -217,21 +205,12 @@ class LimeTabularExplainer:
             "kernel": self._kernel is not None,
             "model_regressor": request.regressor is not None,
             "distance_metric": request.metric != "euclidean",
-            "sample_around_instance": self.sample_around_instance and self.discretizer is None,
-            "training_data_stats": bool(self.training_data_stats),
-            "discretizer": isinstance(self._bins, BaseDiscretizer),
+            "sample_around_instance": self.sample_around_instance,
         }
-        only = [option for option, given in own.items() if given]
+        only = [option for option, given in own.items() if given] + list(self._training.unlimited)
         if wanted == "lime" or not only:
             return wanted, ""
         return "lime", f"only lime's own sampling knows {', '.join(only)}"
-
-    def _in_words(self, told: Any, request: Request) -> Any:
-        """Give limes' explanation with lime's names of columns, bins and classes."""
-        classes = self._classes(len(request.said))
-        named = {} if classes is None else {"output_names": tuple(str(classes[k]) for k in request.labels)}
-        conditions = (self._training.conditions(request.row),)
-        return replace(told, feature_names=tuple(self.feature_names), conditions=conditions, **named)
 
     def _classes(self, k: int) -> list[Any] | None:
         if self.mode == "regression":
@@ -241,27 +220,14 @@ class LimeTabularExplainer:
             raise InputError(f"class_names has {len(names)} names, but predict_fn answers {k} numbers a row")
         return names
 
-    def _mapper(self, row: Floats) -> TableDomainMapper:
-        numeric = self._training.table.numeric
-        values = [f"{x:.2f}" if numeric[j] else "True" for j, x in enumerate(row)]
-        conditions = self._training.conditions(row)
-        scaled = np.ones(len(row)) if self.discretizer else row / self._training.scale
-        return TableDomainMapper(self.feature_names, values, scaled, self.categorical_features, conditions)
 
-    def _one(self, data_row: Any) -> Any:
-        if hasattr(data_row, "tocsr"):
-            raise InputError("sparse rows are not supported: give data_row.toarray()[0]")
-        return data_row[None] if isinstance(data_row, np.ndarray) and data_row.ndim == 1 else data_row
+def _named(found: Surrogates, classes: Sequence[Any] | None) -> Surrogates:
+    """Give limes' explanation the classes' names, where they have names of their own."""
+    names = () if classes is None else tuple(str(classes[k]) for k in found.fits)
+    if not names or len(set(names)) < len(names):
+        return found
+    return replace(found, limes=partial(_with_outputs, found.limes, names))
 
-    def _labels(self, said: Floats, labels: Sequence[int], top: int | None) -> list[int]:
-        if self.mode == "regression":
-            return [0]
-        if top:
-            return [int(k) for k in np.argsort(said)[::-1][:top]]
-        wanted = [int(k) for k in labels]
-        absent = [k for k in wanted if not 0 <= k < len(said)]
-        if absent or not wanted:
-            raise InputError(
-                f"labels={list(labels)!r}: predict_fn answers {len(said)} numbers a row, 0 to {len(said) - 1}"
-            )
-        return wanted
+
+def _with_outputs(told: Any, names: tuple[str, ...]) -> Any:
+    return replace(told() if callable(told) else told, output_names=names)

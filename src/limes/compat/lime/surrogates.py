@@ -21,12 +21,12 @@ __all__ = ["Surrogates", "dense", "explained", "filled"]
 
 @dataclass(frozen=True, eq=False)
 class Surrogates:
-    """Fits by label, scores when asked for, answers (k,) and their range, and limes' explanation."""
+    """Fits by label and answers (k,); when asked for: scores, the answers' range, limes' explanation."""
 
     fits: Mapping[int, LocalFit]
     score: Callable[[], dict[int, float]]
     answers: Floats
-    bounds: tuple[float, float]
+    bounds: Callable[[], tuple[float, float]]
     limes: Any
 
 
@@ -83,7 +83,7 @@ def filled(explanation: Explanation, found: Surrogates) -> Explanation:
         explanation.predict_proba = found.answers
     else:
         explanation.predicted_value = float(found.answers[0])
-        explanation.min_value, explanation.max_value = found.bounds
+        explanation.ranges_over(found.bounds)
         _mirrored(explanation)
     return explanation
 

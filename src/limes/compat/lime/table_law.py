@@ -6,20 +6,37 @@ feature z_j = 1 in the instance's bin or category, else 0;  without bins, the va
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from limes._arrays import Floats
+from limes._arrays import Floats, Ints
 from limes.compat.lime.discretize import BaseDiscretizer
 from limes.compat.lime.lime_base import LimeBase
 from limes.compat.lime.surrogates import Surrogates, explained
 from limes.compat.lime.table_training import Request, Training
 from limes.exceptions import InputError
 
-__all__ = ["LimeEngine", "Neighbourhood", "TableLaw"]
+__all__ = ["SAMPLINGS", "LimeEngine", "Neighbourhood", "TableLaw"]
+
+
+def _independent(count: int, d: int, rng: np.random.Generator) -> Floats:
+    return rng.random((count, d))
+
+
+def _latin(count: int, d: int, rng: np.random.Generator) -> Floats:
+    from scipy.stats import qmc
+
+    return np.asarray(qmc.LatinHypercube(d, rng=rng).random(count))
+
+
+# Levels (n, d) in (0, 1) of the columns' distribution functions, by lime's names
+SAMPLINGS: dict[str, Callable[[int, int, np.random.Generator], Floats]] = {
+    "gaussian": _independent,
+    "lhs": _latin,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,28 +78,35 @@ class TableLaw:
     scale: Floats
     around: bool
 
-    def sample(self, row: Floats, count: int, rng: np.random.Generator) -> Neighbourhood:
+    def sample(self, row: Floats, count: int, sampling: str, rng: np.random.Generator) -> Neighbourhood:
         """Draw ``count`` rows, of which the first is the instance."""
-        rows = np.tile(row, (count, 1))
-        features = np.ones_like(rows)
-        for j in range(len(row)):
-            draw: Callable[..., None] = self._cell if j in self.values else self._number
-            draw(j, row, rows, features, rng)
-        return Neighbourhood(features, rows)
+        levels = SAMPLINGS[sampling](count - 1, len(row), rng)
+        columns = [self._column(j, row[j], levels[:, j]) for j in range(len(row))]
+        rows = np.column_stack([values for values, _ in columns])
+        return Neighbourhood(np.column_stack([h for _, h in columns]), np.vstack([row, rows]))
 
-    def _cell(self, j: int, row: Floats, rows: Floats, features: Floats, rng: np.random.Generator) -> None:
-        cells = rng.choice(np.asarray(self.values[j]), size=len(rows) - 1, p=self.frequencies[j])
-        binned = self.discretizer is not None and j in self.discretizer.lambdas
-        own = self.discretizer.lambdas[j](row[j]) if binned and self.discretizer else row[j]
-        features[1:, j] = cells == own
-        rows[1:, j] = cells
-        if binned and self.discretizer:
-            rows[1:, j] = self.discretizer.drawn(j, cells.astype(int), rng.uniform(size=len(cells)))
+    def _column(self, j: int, x: float, levels: Floats) -> tuple[Floats, Floats]:
+        """Values (n - 1,) at levels, and the features (n,) of x and of these."""
+        return self._cells(j, x, levels) if j in self.values else self._numbers(j, x, levels)
 
-    def _number(self, j: int, row: Floats, rows: Floats, features: Floats, rng: np.random.Generator) -> None:
-        centre = row[j] if self.around else self.mean[j]
-        rows[1:, j] = centre + self.scale[j] * rng.standard_normal(len(rows) - 1)
-        features[:, j] = (rows[:, j] - self.mean[j]) / self.scale[j]
+    def _cells(self, j: int, x: float, levels: Floats) -> tuple[Floats, Floats]:
+        share = self.frequencies[j]
+        upper = np.cumsum(share)
+        place = np.minimum(np.searchsorted(upper, levels, side="right"), len(share) - 1)
+        cells = np.asarray(self.values[j])[place]
+        if self.discretizer is None or j not in self.discretizer.lambdas:
+            return cells, np.append(1.0, cells == x)
+        # what is left of a level, once it has chosen the bin, is the place inside it
+        inside = np.clip((levels - upper[place] + share[place]) / share[place], 0.0, 1.0)
+        own = self.discretizer.lambdas[j](x)
+        return self.discretizer.drawn(j, cells.astype(int), inside), np.append(1.0, cells == own)
+
+    def _numbers(self, j: int, x: float, levels: Floats) -> tuple[Floats, Floats]:
+        from scipy.special import ndtri
+
+        centre = x if self.around else self.mean[j]
+        values = centre + self.scale[j] * ndtri(np.clip(levels, 2.0**-54, 1.0 - 2.0**-53))
+        return values, (np.append(x, values) - self.mean[j]) / self.scale[j]
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,23 +126,45 @@ class LimeEngine:
         table = self.training.table
         if not np.isfinite(table.matrix).all() or not np.isfinite(request.row).all():
             raise InputError('engine "lime" knows no missing values: impute them, or use engine "limit"')
-        near = self.law.sample(request.row, request.samples, self._stream(request.row))
+        near = self.law.sample(request.row, request.samples, request.sampling, self._stream(request.row))
         said, distances = request.answers(table.decode(near.rows)), near.distances(request.metric)
-        options = (request.features, self.selection, request.regressor)
-        fits = {k: self.base.fit(near.features, said[:, k], distances, *options) for k in request.labels}
-        found = explained(
-            fits,
-            self.mode,
-            predictions=request.said[request.labels],
+        return fitted(
+            request,
+            self.base,
+            self.selection,
+            near.features,
+            said,
+            distances,
+            columns=np.arange(len(request.row)),
+            mode=self.mode,
             feature_names=tuple(self.training.names),
             conditions=(self.training.conditions(request.row),),
             data=table.originals(request.row[None]),
-            calls=np.array([request.samples]),
             provenance=self.provenance,
         )
-        scores = partial(dict[int, float], {k: fit.score for k, fit in fits.items()})
-        return Surrogates(fits, scores, request.said, (float(said.min()), float(said.max())), found)
 
     def _stream(self, row: Floats) -> np.random.Generator:
         """Of the seeds and the row alone."""
         return np.random.default_rng([*self.seeds, *row.view(np.uint32).tolist()])
+
+
+def fitted(
+    request: Request,
+    base: LimeBase,
+    selection: str,
+    features: Floats,
+    said: Floats,
+    distances: Floats,
+    *,
+    columns: Ints,
+    **fields: Any,
+) -> Surrogates:
+    """Fit lime's surrogates of answers (n, k) on features (n, m) of columns (m,), the instance's first."""
+    labels = request.labels(said[0])
+    options = (request.features, selection, request.regressor)
+    local = {k: base.fit(features, said[:, k], distances, *options) for k in labels}
+    fits = {k: replace(fit, features=columns[fit.features]) for k, fit in local.items()}
+    found = explained(fits, predictions=said[0][labels], calls=np.array([len(said)]), **fields)
+    scores = partial(dict[int, float], {k: fit.score for k, fit in fits.items()})
+    bounds = partial(tuple[float, float], (float(said.min()), float(said.max())))
+    return Surrogates(fits, scores, said[0], bounds, found)

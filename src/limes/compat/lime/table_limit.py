@@ -8,22 +8,21 @@ Columns are independent, so features are uncorrelated: leaving some out changes 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from limes._arrays import Floats, Ints
-from limes.compat.lime.answers import Answers, model_behind
+from limes.compat.lime.answers import Answers, as_said, model_behind
 from limes.compat.lime.lime_base import LocalFit
+from limes.compat.lime.parts import parts_of, same_parts
 from limes.compat.lime.surrogates import Surrogates
 from limes.compat.lime.table_training import Request, Training
 
-# Rows that Var_w f is estimated from, for the score
+# Rows that Var_w f and the range of the answers are estimated from
 _SCORED = 4096
-# Training rows whose answers tell whether the model is still the same
-_PROBED = 16
 
 __all__ = ["ORDERS", "Limit", "LimitEngine"]
 
@@ -80,24 +79,51 @@ ORDERS: dict[str, Callable[[Limit], Ints]] = {
 }
 
 
-def _scores(
-    limits: Sequence[Limit],
-    fits: dict[int, LocalFit],
-    answers: Answers,
-    decode: Callable[[Floats], Any],
-    seed: int,
-) -> dict[int, float]:
-    """Weighted R² of each fit; the model's variance comes from its answers to rows of the design."""
-    from scipy.stats import qmc
+@dataclass(eq=False)
+class Neighbourhood:
+    """The model's answers to rows of the weighted law: asked when something of them is wanted."""
 
-    design = limits[0].design
-    levels = qmc.Sobol(design.size, rng=np.random.default_rng(seed)).random(_SCORED)
-    said = answers(decode(design.draw(np.clip(levels, 2.0**-54, 1.0 - 2.0**-53))[0]))
-    found = {}
-    for limit, (label, fit) in zip(limits, fits.items(), strict=True):
-        spread = float(said[:, label].var())
-        found[label] = float(limit.explained[fit.features].sum()) / spread if spread > 0 else 1.0
-    return found
+    limits: Mapping[int, Limit]
+    fits: Mapping[int, LocalFit]
+    answers: Answers
+    decode: Callable[[Floats], Any]
+    seed: int
+
+    @cached_property
+    def said(self) -> Floats:
+        """Answers (n, k)."""
+        from scipy.stats import qmc
+
+        design = next(iter(self.limits.values())).design
+        levels = qmc.Sobol(design.size, rng=np.random.default_rng(self.seed)).random(_SCORED)
+        return self.answers(self.decode(design.draw(np.clip(levels, 2.0**-54, 1.0 - 2.0**-53))[0]))
+
+    def scores(self) -> dict[int, float]:
+        """Weighted R² of each fit."""
+        return {label: self._score(label, fit) for label, fit in self.fits.items()}
+
+    def bounds(self) -> tuple[float, float]:
+        """Smallest and largest answer."""
+        return float(self.said.min()), float(self.said.max())
+
+    def _score(self, label: int, fit: LocalFit) -> float:
+        spread = float(self.said[:, label].var())
+        return float(self.limits[label].explained[fit.features].sum()) / spread if spread > 0 else 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class _Known:
+    """limes' explainer of a prediction function; ``parts`` are of the model it was read off."""
+
+    answers: Answers
+    samples: int
+    model: Any
+    parts: tuple[Any, ...]
+    explainer: Any
+
+    def serves(self, request: Request) -> bool:
+        same = (self.answers, self.samples) == (request.answers, request.samples)
+        return same and same_parts(self.parts, parts_of(self.model))
 
 
 @dataclass(eq=False)
@@ -108,62 +134,75 @@ class LimitEngine:
     ----------
     training, mode, selection, seed
         lime's.
+    background
+        Rows (n, d) that stand for the training data.
     options
         Of :class:`limes.TabularExplainer`.
     """
 
     training: Training
+    background: Floats
     mode: str
     selection: str
     seed: int
     options: Mapping[str, Any]
-    _known: tuple[Any, Floats, Any] | None = None
+    _known: _Known | None = None
 
     def __call__(self, request: Request) -> Surrogates:
-        """Surrogates of a row; their scores ask the model when they are asked for."""
+        """Surrogates of a row; their scores and range ask the model when they are asked for."""
         table = self.training.table
-        found = self._explainer(request)(table.decode(request.row[None]), progress=False)
-        limits = self._limits(found, request)
-        pairs = zip(request.labels, limits, strict=True)
-        fits = {k: limit.fit(request.features, self.selection) for k, limit in pairs}
+        row = table.decode(request.row[None])
+        explainer = self._explainer(request)
+        with as_said():
+            found = explainer(row, progress=False)
+        said = self._said(found.predictions, request.answers)
+        labels = request.labels(said)
+        limits = dict(zip(labels, self._limits(found, explainer.design(row), labels), strict=True))
+        fits = {k: limit.fit(request.features, self.selection) for k, limit in limits.items()}
+        near = Neighbourhood(limits, fits, request.answers, table.decode, self.seed)
         return Surrogates(
-            fits,
-            partial(_scores, limits, fits, request.answers, table.decode, self.seed),
-            request.said,
-            (float(request.said.min()), float(request.said.max())),
-            found if self.mode == "regression" else found[..., request.labels],
+            fits, near.scores, said, near.bounds, partial(self._in_words, found, request, labels)
         )
 
-    def _limits(self, found: Any, request: Request) -> list[Limit]:
-        outputs = np.arange(len(found.output_names))
-        design = found.explainer.scene(found, output=outputs, calls=None).here[0]
-        shape = (len(request.row), len(outputs))
-        values, errors = found.values.reshape(shape), found.standard_errors.reshape(shape)
+    def _in_words(self, found: Any, request: Request, labels: Sequence[int]) -> Any:
+        """Give limes' explanation with lime's names of columns and bins."""
+        told = found if self.mode == "regression" else found[..., labels]
+        conditions = (self.training.conditions(request.row),)
+        return replace(told, feature_names=tuple(self.training.names), conditions=conditions)
+
+    def _said(self, predictions: Floats, answers: Answers) -> Floats:
+        found = predictions.reshape(1, -1)
+        return np.asarray((answers.of_regression(found) if self.mode == "regression" else found)[0])
+
+    def _limits(self, found: Any, design: Any, labels: Sequence[int]) -> list[Limit]:
+        d = len(self.training.names)
+        values, errors = found.values.reshape(d, -1), found.standard_errors.reshape(d, -1)
         intercepts, unit = found.intercepts.reshape(-1), self.training.unit
-        return [Limit(values[:, k], errors[:, k], float(intercepts[k]), design, unit) for k in request.labels]
+        return [Limit(values[:, k], errors[:, k], float(intercepts[k]), design, unit) for k in labels]
 
     def _explainer(self, request: Request) -> Any:
-        """The known explainer, as long as the model still answers some training rows as it did."""
-        table, key = self.training.table, (request.answers.predict_fn, request.samples)
-        spread = np.linspace(0, len(table.matrix) - 1, _PROBED).astype(int)
-        probe = request.answers(table.decode(table.matrix[spread]))
-        if self._known is None or self._known[0] != key or not np.array_equal(self._known[1], probe):
-            self._known = key, probe, self._made(request)
-        return self._known[2]
+        """The known explainer, as long as it is of the same function, and its model was not fitted again."""
+        if self._known is None or not self._known.serves(request):
+            behind = model_behind(request.answers.predict_fn, self.mode)
+            model, output = behind or (self._function(request.answers), None)
+            # what is only asked tells nothing that could grow old
+            read = model if behind else None
+            with as_said():
+                made = self._made(model, output, request)
+            self._known = _Known(request.answers, request.samples, read, parts_of(read), made)
+        return self._known.explainer
 
-    def _made(self, request: Request) -> Any:
+    def _function(self, answers: Answers) -> Callable[[Any], Floats]:
+        return answers.flat if self.mode == "regression" else answers
+
+    def _made(self, model: Any, output: str | None, request: Request) -> Any:
         from limes.explainers.tabular import TabularExplainer
 
         table = self.training.table
-        behind = model_behind(request.answers.predict_fn, self.mode)
-        model, output = behind or (
-            request.answers.flat if self.mode == "regression" else request.answers,
-            None,
-        )
         categorical = np.flatnonzero(~table.numeric).tolist()
         return TabularExplainer(
             model,
-            table.decode(table.matrix),
+            table.decode(self.background),
             output=output,
             categorical=categorical or None,
             max_calls=request.samples,

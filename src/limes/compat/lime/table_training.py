@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,6 +18,8 @@ from limes.compat.lime.discretize import (
     QuartileDiscretizer,
     StatsDiscretizer,
 )
+from limes.compat.lime.table_words import TableDomainMapper
+from limes.designs import BinStatistics
 from limes.exceptions import InputError
 from limes.explainers.options import check_choice
 from limes.explainers.table import Table
@@ -28,32 +30,112 @@ DISCRETIZERS: dict[str, type[BaseDiscretizer]] = {
     "entropy": EntropyDiscretizer,
 }
 _STATS = ("means", "stds", "mins", "maxs", "feature_values", "feature_frequencies")
+# Ways to draw that limes knows nothing of; ``drawn`` is the one to change
+_DRAWS = ("undiscretize", "get_undiscretize_values")
 
-__all__ = ["Request", "Training", "frequencies_of", "made_discretizer", "names_of"]
+__all__ = ["Request", "Training", "check_stats", "made_discretizer", "names_of"]
 
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """One checked call of ``explain_instance``: row (d,), the model's answer (k,), labels, lime's options."""
+    """One checked call of ``explain_instance``.
 
-    row: Floats
-    said: Floats
+    Attributes
+    ----------
+    row : (d,), or (1, d) of a sparse table
+    answers
+    labels
+        Of the model's answer (k,) at the row.
+    features, samples, metric, regressor, sampling
+        lime's options.
+    """
+
+    row: Any
     answers: Answers
-    labels: list[int]
+    labels: Callable[[Floats], list[int]]
     features: int
     samples: int
     metric: Any
     regressor: Any
+    sampling: str
 
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """A table, its columns' names, bins (None where numbers are not cut) and categories' names."""
+    """A table, its columns' names, bins (None where numbers are not cut) and categories' names.
+
+    Attributes
+    ----------
+    cut
+        What was asked for to cut numbers: a discretizer, its name, or None.
+    stats : mapping
+        Statistics that are given, where they are not to be learnt.
+    """
 
     table: Table
     names: list[str]
     discretizer: BaseDiscretizer | None
     categories: Mapping[int, Sequence[Any]]
+    cut: Any
+    stats: Mapping[str, Any] | None
+
+    @classmethod
+    def of(
+        cls,
+        training_data: Any,
+        *,
+        names: Sequence[str] | None,
+        categorical: Sequence[Any] | None,
+        categories: Mapping[int, Sequence[Any]],
+        cut: Any,
+        labels: Any,
+        stats: Mapping[str, Any] | None,
+        random_state: Any,
+    ) -> Training:
+        """Learn from a table, or from its statistics.
+
+        Raises
+        ------
+        InputError
+            Data or an option that is not usable.
+        """
+        chosen = [] if categorical is None else list(categorical)
+        if isinstance(cut, BaseDiscretizer) and not stats:
+            # what it was made for is what it cuts
+            chosen = [j for j in range(np.shape(training_data)[1]) if j not in cut.to_discretize]
+        table = Table.fit(training_data, categorical=chosen or None)
+        known = names_of(table, training_data, names)
+        made = None if cut is None else made_discretizer(cut, table, known, labels, stats, random_state)
+        return cls(table, known, made, categories, cut, stats)
+
+    @cached_property
+    def bins(self) -> str | list[BinStatistics | None] | None:
+        """What limes is told of the bins: their name, or their statistics."""
+        if self.discretizer is None or (isinstance(self.cut, str) and not self.stats):
+            return None if self.discretizer is None else str(self.cut)
+        told = self.discretizer.statistics
+        return [
+            told(j, self.values[j], self.frequencies[j]) if number else None
+            for j, number in enumerate(self.table.numeric)
+        ]
+
+    @property
+    def unlimited(self) -> list[str]:
+        """What has no limit here, in words."""
+        lost = isinstance(self.bins, list) and any(
+            bins is None for bins, number in zip(self.bins, self.table.numeric, strict=True) if number
+        )
+        states = bool(self.stats) and not self.table.numeric.all()
+        told = {
+            "bins that do not meet, or draws of your own": lost,
+            "training_data_stats of categories": states,
+        }
+        return [name for name, given in told.items() if given]
+
+    @cached_property
+    def mean(self) -> Floats:
+        """Means (d,)."""
+        return np.asarray(np.nanmean(self.table.matrix, axis=0))
 
     @cached_property
     def scale(self) -> Floats:
@@ -65,6 +147,55 @@ class Training:
     def unit(self) -> Floats:
         """What a coefficient is a change by, (d,): a standard deviation where there are no bins, else 1."""
         return np.where(self.table.numeric & (self.discretizer is None), self.scale, 1.0)
+
+    @cached_property
+    def categorical(self) -> list[int]:
+        """Positions of the columns with bins or categories, all of them where numbers are cut."""
+        d = len(self.names)
+        return list(range(d)) if self.discretizer else np.flatnonzero(~self.table.numeric).tolist()
+
+    @cached_property
+    def values(self) -> dict[int, list[float]]:
+        """Bins or categories that occur in each of these columns."""
+        if self.stats:
+            return {j: self.stats["feature_values"][j] for j in self.categorical}
+        return {j: np.unique(self._cells[:, j]).tolist() for j in self.categorical}
+
+    @cached_property
+    def frequencies(self) -> dict[int, Floats]:
+        """How frequent they are, adding up to 1."""
+        if self.stats:
+            counts = {j: np.asarray(self.stats["feature_frequencies"][j]) for j in self.categorical}
+        else:
+            counts = {j: np.unique(self._cells[:, j], return_counts=True)[1] for j in self.categorical}
+        return {j: found / found.sum() for j, found in counts.items()}
+
+    @cached_property
+    def _cells(self) -> Floats:
+        matrix = self.table.matrix
+        return matrix if self.discretizer is None else np.asarray(self.discretizer.discretize(matrix))
+
+    def encode(self, data_row: Any) -> Floats:
+        """One row of the user's, (d,).
+
+        Raises
+        ------
+        InputError
+            Several rows, or one that does not fit the table.
+        """
+        rows = data_row[None] if isinstance(data_row, np.ndarray) and data_row.ndim == 1 else data_row
+        found = self.table.encode(rows)
+        if len(found) != 1:
+            raise InputError(
+                f"data_row has {len(found)} rows: explain_instance explains one, explain_instances many"
+            )
+        return np.asarray(found[0])
+
+    def mapper(self, row: Floats) -> TableDomainMapper:
+        """Names for the result."""
+        values = [f"{x:.2f}" if self.table.numeric[j] else "True" for j, x in enumerate(row)]
+        scaled = np.ones(len(row)) if self.discretizer else row / self.scale
+        return TableDomainMapper(self.names, values, scaled, self.categorical, self.conditions(row))
 
     def conditions(self, row: Floats) -> tuple[str, ...]:
         """What holds of each column at the row."""
@@ -98,35 +229,38 @@ def names_of(table: Table, training_data: Any, given: Sequence[str] | None) -> l
     return [str(name) for name in given]
 
 
+def check_stats(stats: Mapping[str, Any]) -> None:
+    """Refuse statistics of training data that lack something.
+
+    Raises
+    ------
+    InputError
+        Says what.
+    """
+    missing = [key for key in _STATS if key not in stats]
+    if missing:
+        raise InputError(f"training_data_stats lacks {', '.join(missing)}")
+
+
 def made_discretizer(
     kind: Any, table: Table, names: list[str], labels: Any, stats: Mapping[str, Any] | None, seed: Any
 ) -> BaseDiscretizer:
-    """The user's own discretizer, or one by its name, or one that statistics make."""
+    """The user's own discretizer, or one by its name, or one that statistics make.
+
+    Raises
+    ------
+    InputError
+        An unknown name, statistics that lack something, or draws that limes would not use.
+    """
     categorical = np.flatnonzero(~table.numeric).tolist()
     if stats:
-        missing = [key for key in _STATS if key not in stats]
-        if missing:
-            raise InputError(f"training_data_stats lacks {', '.join(missing)}")
         return StatsDiscretizer(table.matrix, categorical, names, labels, seed, data_stats=stats)
     if isinstance(kind, BaseDiscretizer):
+        changed = [name for name in _DRAWS if getattr(type(kind), name) is not getattr(BaseDiscretizer, name)]
+        if changed:
+            raise InputError(
+                f"{type(kind).__name__}.{changed[0]} is not used: override drawn(feature, cells, levels)"
+            )
         return kind
     made = DISCRETIZERS[check_choice("discretizer", kind, tuple(DISCRETIZERS))]
     return made(table.matrix, categorical, names, labels, seed)
-
-
-def frequencies_of(
-    training: Training, columns: Sequence[int], stats: Mapping[str, Any] | None
-) -> tuple[dict[int, list[float]], dict[int, Floats]]:
-    """Bins or categories of columns and how frequent they are, from statistics if given, else the data."""
-    values: dict[int, list[float]] = {}
-    shares: dict[int, Floats] = {}
-    matrix = training.table.matrix
-    cells = matrix if training.discretizer is None else training.discretizer.discretize(matrix)
-    for j in columns:
-        if stats:
-            values[j], counts = stats["feature_values"][j], np.asarray(stats["feature_frequencies"][j])
-        else:
-            distinct, counts = np.unique(cells[:, j], return_counts=True)
-            values[j] = distinct.tolist()
-        shares[j] = counts / counts.sum()
-    return values, shares
