@@ -9,7 +9,15 @@ from functools import cache
 from threading import current_thread
 
 _NAME = "limes-pool"
+# Threads that may work at once
 WORKERS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def use_threads(count: int) -> None:
+    """Use so many threads from now on: for a process that shares its machine with others of its kind."""
+    global WORKERS
+    WORKERS = count
+    _pool.cache_clear()
 
 
 def in_threads(work: Callable[[int], None], items: Sequence[int]) -> None:

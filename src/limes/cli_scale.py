@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from limes.cli_files import Trust, TrustPickle, bins_of, features, load_model, read_table
-from limes.exceptions import InputError
 
 if TYPE_CHECKING:
     from limes.explainers.tabular import TabularExplainer
@@ -51,6 +50,9 @@ def explain_table(
     bandwidth: Annotated[float | None, typer.Option(help="Default: 0.75 √(number of columns).")] = None,
     weights: Annotated[str, typer.Option(help="bins or euclidean.")] = "bins",
     method: Annotated[str, typer.Option(help="auto, exact or sampled.")] = "auto",
+    max_errors: Annotated[
+        float, typer.Option(min=0, max=1, help="Stop when a larger share of the rows has no explanation.")
+    ] = 1.0,
     max_calls: Annotated[int, typer.Option(help="As for explain.")] = 4096,
     seed: Annotated[int, typer.Option(help="Seed of the sampler.")] = 0,
     trust: Trust = None,
@@ -84,6 +86,7 @@ def explain_table(
             rows_per_part=rows_per_part,
             engine=engine,
             cluster=Cluster(workers, scheduler),
+            max_errors=max_errors,
         )
     except KeyboardInterrupt:
         typer.secho("limes: stopped; the same command goes on from the parts that are there", err=True)
@@ -92,16 +95,14 @@ def explain_table(
 
 
 def _named(columns: str | None, model: Any, source: Source, keys: list[str]) -> list[str]:
+    from limes.scale.sources import check_names
+
     if columns is not None:
         named = [name.strip() for name in columns.split(",")]
     else:
         others = [name for name in source.schema.names if name not in keys]
         named = [str(name) for name in getattr(model, "feature_names_in_", others)]
-    lost = [name for name in named if name not in source.schema.names]
-    if lost:
-        raise InputError(
-            f"the table has no column {', '.join(map(repr, lost))}; it has {source.schema.names}"
-        )
+    check_names("the table", source.schema.names, named)
     return named
 
 
@@ -137,7 +138,10 @@ def _say(found: Summary, explainer: TabularExplainer, out: Path) -> None:
     import rich
     from rich.table import Table
 
-    typer.echo(f"{out}: {found.rows:,} rows, {explainer.method}")
+    about = "" if found.counted else "about "
+    typer.echo(
+        f"{out}: {found.rows:,} rows, {explainer.method}; {about}{found.distinct:,} distinct explanations"
+    )
     lines = Table("column", "mean |β|")
     largest = sorted(found.mean_size.items(), key=lambda pair: -pair[1])
     for name, size in largest[:_SHOWN]:
@@ -145,4 +149,7 @@ def _say(found: Summary, explainer: TabularExplainer, out: Path) -> None:
     rich.print(lines)
     if found.resumed:
         typer.echo(f"{found.resumed:,} rows had been done before")
-    typer.echo(f"{found.errors:,} rows have no explanation: their column 'error' says why")
+    if found.errors:
+        typer.secho(f"{found.errors:,} rows have no explanation; the first: {found.reason}", fg="yellow")
+    if found.repeated:
+        typer.secho(found.repeated, fg="yellow")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 import pytest
 
 from limes.exceptions import InputError
 from limes.scale.parts import Done, Folder, checksum, write_whole
+from limes.scale.tally import NOTHING
 
 RUN = {"model": "abc", "options": {"bins": "quartile", "bandwidth": None}}
 
@@ -15,24 +17,33 @@ RUN = {"model": "abc", "options": {"bins": "quartile", "bandwidth": None}}
 @pytest.fixture
 def folder(tmp_path):
     folder = Folder(tmp_path / "out")
-    folder.open(RUN)
-    for n in range(3):
-        write_whole(folder.part(n), b"part %d" % n)
-        folder.note(Done(n, rows=10, errors=n, sha256=checksum(folder.part(n))))
+    with folder.opened(RUN):
+        for n in range(3):
+            write_whole(folder.part(n), b"part %d" % n)
+            folder.note(done(folder, n))
     return folder
 
 
+def done(folder, n):
+    return Done(n, checksum(folder.part(n)), replace(NOTHING, rows=10, errors=n))
+
+
+def opened(folder, run=RUN):
+    with folder.opened(run):
+        pass
+
+
 def test_the_same_run_goes_on(folder):
-    Folder(folder.path).open(RUN)
+    opened(Folder(folder.path))
     assert Folder(folder.path).done().keys() == {0, 1, 2}
     assert folder.done()[2].errors == 2
 
 
 def test_another_run_is_refused_and_the_difference_named(folder):
     with pytest.raises(InputError, match="options bins was 'quartile', is 'decile'"):
-        folder.open({**RUN, "options": {"bins": "decile", "bandwidth": None}})
+        opened(folder, {**RUN, "options": {"bins": "decile", "bandwidth": None}})
     with pytest.raises(InputError, match="model was 'abc', is 'abd'"):
-        folder.open({**RUN, "model": "abd"})
+        opened(folder, {**RUN, "model": "abd"})
 
 
 @pytest.mark.parametrize("harm", ["truncate", "change", "delete"])
@@ -47,14 +58,14 @@ def test_a_line_that_was_cut_short_tells_of_no_part(folder):
     journal = folder.path / "_parts.jsonl"
     os.truncate(journal, journal.stat().st_size - 20)
     assert folder.done().keys() == {0, 1}
-    folder.note(Done(2, rows=10, errors=2, sha256=checksum(folder.part(2))))
+    folder.note(done(folder, 2))
     assert folder.done().keys() == {0, 1, 2}
 
 
 def test_a_folder_of_other_things_is_refused(tmp_path):
     (tmp_path / "thesis.tex").write_text("x")
     with pytest.raises(InputError, match=r"not empty \('?thesis.tex"):
-        Folder(tmp_path).open(RUN)
+        opened(Folder(tmp_path))
     assert [one.name for one in tmp_path.iterdir()] == ["thesis.tex"]
 
 
@@ -67,10 +78,10 @@ def test_a_file_that_cannot_be_finished_leaves_nothing(tmp_path, monkeypatch):
         write_whole(tmp_path / "part", b"x")
     assert not [*tmp_path.iterdir()]
     with pytest.raises(InputError, match=r"No space left on device.*run the same command again"):
-        Folder(tmp_path / "out").open(RUN)
+        opened(Folder(tmp_path / "out"))
 
 
 def test_what_a_killed_run_left_half_written_is_cleared(folder):
     (folder.path / ".unfinished-part-00003.parquet.17").write_bytes(b"PAR")
-    folder.open(RUN)
+    opened(folder)
     assert not [*folder.path.glob(".*")]

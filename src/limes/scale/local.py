@@ -1,16 +1,32 @@
-"""Processes of this machine, by joblib. The work is loaded once a process, from a file that all share."""
+"""Processes of this machine, by joblib's executor; the work is loaded once a process, from a file."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import os
+import signal
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures.process import BrokenProcessPool
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Thread
+from time import sleep
 
+from limes._threads import use_threads
+from limes.exceptions import InputError
 from limes.scale.engines import Cluster
 from limes.scale.parts import Done
 from limes.scale.sources import Part
 from limes.scale.work import Work
+
+# Deaths of workers, with no part done between them, that a run gives up after
+_DEATHS = 3
+# Parts given out for each worker: one that it does, one that waits for it
+_AHEAD = 2
+# Seconds between two looks of a worker at whether its driver is still there
+_LOOK = 1.0
 
 
 def run(work: Work, parts: Iterable[Part], cluster: Cluster) -> Iterator[Done]:
@@ -19,19 +35,74 @@ def run(work: Work, parts: Iterable[Part], cluster: Cluster) -> Iterator[Done]:
     Raises
     ------
     InputError
-        If the explainer cannot be sent to other processes, or a part cannot be read or written.
+        If the explainer cannot be sent to other processes, workers keep dying, or a part cannot be read or
+        written.
     """
-    workers = cluster.workers
-    if workers == 1:
+    if cluster.workers == 1:
         yield from map(work, parts)
         return
-    from joblib import Parallel, delayed
-
     with TemporaryDirectory(prefix="limes-") as folder:
         path = Path(folder) / "work"
         path.write_bytes(work.packed())
-        parallel = Parallel(n_jobs=workers, return_as="generator_unordered", pre_dispatch=2 * workers)
-        yield from parallel(delayed(_do)(str(path), part) for part in parts)
+        given: dict[int, Part] = {}  # what is not done yet, should the workers die
+        left, deaths = iter(parts), 0
+        while True:
+            try:
+                for done in _carried(path, chain([*given.values()], left), given, cluster):
+                    deaths = 0
+                    yield done
+            except BrokenProcessPool as death:
+                deaths += 1
+                if deaths == _DEATHS:
+                    raise _dying([*given]) from death
+            else:
+                return
+
+
+def _carried(path: Path, parts: Iterable[Part], given: dict[int, Part], cluster: Cluster) -> Iterator[Done]:
+    """Do the parts with processes that end when this does, however it does."""
+    from joblib.externals.loky import ProcessPoolExecutor
+
+    start = (os.getpid(), cluster.threads)
+    pool = ProcessPoolExecutor(cluster.workers, initializer=_start, initargs=start)
+
+    def give(part: Part) -> Future[Done]:
+        given[part.number] = part
+        future: Future[Done] = pool.submit(_do, str(path), part)
+        return future
+
+    try:
+        for done in _in_flight(give, parts, _AHEAD * cluster.workers):
+            del given[done.part]
+            yield done
+    finally:
+        pool.shutdown(kill_workers=True)
+
+
+def _in_flight(give: Callable[[Part], Future[Done]], parts: Iterable[Part], most: int) -> Iterator[Done]:
+    """Keep so many parts given out, and tell of each that is done."""
+    flying: set[Future[Done]] = set()
+    for part in parts:
+        flying.add(give(part))
+        if len(flying) == most:
+            landed, flying = wait(flying, return_when=FIRST_COMPLETED)
+            yield from (one.result() for one in landed)
+    while flying:
+        landed, flying = wait(flying, return_when=FIRST_COMPLETED)
+        yield from (one.result() for one in landed)
+
+
+def _start(driver: int, threads: int) -> None:
+    """Make a worker that leaves Ctrl-C to its driver, and does not outlive it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    use_threads(threads)
+
+    def look() -> None:
+        while os.getppid() == driver:
+            sleep(_LOOK)
+        os._exit(1)
+
+    Thread(target=look, daemon=True).start()
 
 
 def _do(path: str, part: Part) -> Done:
@@ -41,3 +112,10 @@ def _do(path: str, part: Part) -> Done:
 @lru_cache(maxsize=1)
 def _loaded(path: str) -> Work:
     return Work.unpacked(Path(path).read_bytes())
+
+
+def _dying(parts: list[int]) -> InputError:
+    return InputError(
+        f"workers were killed {_DEATHS} times at parts {parts}, as happens when memory runs out: take fewer "
+        "workers or fewer rows a part; the parts that are done stay done"
+    )

@@ -1,16 +1,16 @@
 """Parquet and CSV files as numbered parts of about equal length, without holding the table in memory.
 
 A part says where its rows are. Parts of Parquet files are read where they are needed, by row groups; CSV can
-only be read from its beginning, so its parts carry their rows.
+only be read from its beginning, so its parts carry their rows, as text.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from glob import glob, has_magic
-from hashlib import sha256
+from hashlib import file_digest
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -19,10 +19,13 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from limes.exceptions import InputError
-from limes.explainers.columns import listed
+from limes.explainers.columns import SHOWN, listed, near
+from limes.scale.cells import typed
 
-# Bytes of each end of a file that its fingerprint is of; the footer of a Parquet file is there
-_ENDS = 1 << 20
+# Bytes of a CSV file that its columns' types, and the length of its lines, are learnt from
+_HEAD = 8 << 20
+# The header is line 1 of what pyarrow counts
+_HEADER = 2
 
 
 @dataclass(frozen=True)
@@ -32,30 +35,65 @@ class Unreadable:
     num_rows: int
     reason: str
 
+    def slice(self, start: int, length: int) -> Unreadable:  # noqa: ARG002 - all rows are alike
+        """Some of the rows."""
+        return replace(self, num_rows=length)
+
 
 Chunk: TypeAlias = Any  # pa.Table | Unreadable; pyarrow has no types
 
 
 @dataclass(frozen=True)
+class Stamp:
+    """What changes when a file does."""
+
+    size: int
+    changed: int
+
+    @classmethod
+    def of(cls, path: Path) -> Stamp:
+        """Look at a file; InputError if it is not there."""
+        try:
+            said = path.stat()
+        except OSError as error:
+            raise InputError(f"{path} is not there: put it back, and run again ({error.strerror})") from error
+        return cls(said.st_size, said.st_mtime_ns)
+
+    def check(self, path: Path) -> None:
+        """Refuse a file that is not the one that was looked at."""
+        if Stamp.of(path) != self:
+            raise InputError(
+                f"{path} was changed while it was being explained. Put back what it was and run the same "
+                "command again, or begin anew in another folder"
+            )
+
+
+@dataclass(frozen=True)
 class Slice:
-    """Rows start to stop of a row group of a Parquet file."""
+    """Some rows of a row group of a Parquet file."""
 
     file: Path
+    stamp: Stamp
     group: int
     start: int
-    stop: int
+    num_rows: int
+
+    def slice(self, start: int, length: int) -> Slice:
+        """Some of the rows."""
+        return replace(self, start=self.start + start, num_rows=length)
 
     def read(self, columns: Sequence[str]) -> Chunk:
         """The rows, or why not."""
+        self.stamp.check(self.file)
         try:
             with pq.ParquetFile(self.file, page_checksum_verification=True) as file:
                 rows = file.read_row_group(self.group, columns=list(columns), use_threads=False)
-        except FileNotFoundError as error:
-            raise InputError(f"{self.file} is no longer there: put it back, and run again") from error
         except (OSError, pa.ArrowException) as error:
             reason = f"row group {self.group} of {self.file.name} could not be read: {error}"
-            return Unreadable(self.stop - self.start, reason)
-        return rows.select(list(columns)).slice(self.start, self.stop - self.start)
+            return Unreadable(self.num_rows, reason)
+        finally:
+            self.stamp.check(self.file)
+        return rows.select(list(columns)).slice(self.start, self.num_rows)
 
 
 @dataclass(frozen=True)
@@ -64,7 +102,7 @@ class Part:
 
     number: int
     first: int
-    pieces: tuple[Slice | pa.Table, ...]
+    pieces: tuple[Slice | Chunk, ...]
 
     def read(self, columns: Sequence[str]) -> list[Chunk]:
         """Its rows in order."""
@@ -100,23 +138,46 @@ class Source:
                 f"{where}: give a .parquet or .csv file, or a folder or pattern of files of one kind; "
                 f"found {listed([one.name for one in found]) if found else 'no such file'}"
             )
-        return cls(tuple(found))
+        return cls(tuple(one.absolute() for one in found))  # workers may stand elsewhere
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it is CSV."""
+        return self.files[0].suffix == ".csv"
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """Columns of the first file."""
+        """Columns of the first file; of CSV, with types that all of its first 8 MiB have."""
         try:
-            if self.files[0].suffix == ".csv":
-                with pa_csv.open_csv(self.files[0]) as reader:
-                    return reader.schema
-            return pq.read_schema(self.files[0])
+            if not self.is_text:
+                return pq.read_schema(self.files[0])
+            with pa_csv.open_csv(self.files[0], **_options(block_size=_HEAD)) as reader:
+                return pa.schema([_known(field) for field in reader.schema])
         except (OSError, pa.ArrowException) as error:
             raise InputError(f"{self.files[0]} could not be read: {error}") from error
 
     @cached_property
+    def stamps(self) -> dict[Path, Stamp]:
+        """What the files were when they were first looked at."""
+        return {path: Stamp.of(path) for path in self.files}
+
+    @cached_property
     def fingerprint(self) -> dict[str, str]:
-        """Of each file: its size, and a hash of both its ends."""
-        return {f"{i} {one.name}": _fingerprint(one) for i, one in enumerate(self.files)}
+        """Of each file a hash of all of it: hashing takes a thousandth of the time of explaining."""
+        return {
+            f"{i} {path.name}": f"{stamp.size} bytes, {_hash(path)}"
+            for i, (path, stamp) in enumerate(self.stamps.items())
+        }
+
+    @cached_property
+    def likely_rows(self) -> int:
+        """Rows that Parquet files say they have, or that CSV has if its lines are like the first ones."""
+        if not self.is_text:
+            return sum(sum(sizes) for sizes in self._groups.values())
+        size = sum(stamp.size for stamp in self.stamps.values())
+        with self.files[0].open("rb") as file:
+            head = file.read(_HEAD)
+        return round(size / max(1, len(head)) * max(0, head.count(b"\n") - 1))
 
     def parts(self, rows: int, columns: Sequence[str]) -> Iterator[Part]:
         """Cut the table into parts of so many rows; the last one may be shorter.
@@ -126,46 +187,93 @@ class Source:
         InputError
             A file has no such column or cannot be read at all.
         """
-        cut = self._tables(columns) if self.files[0].suffix == ".csv" else self._slices(columns)
         number, first, pieces, room = 0, 0, [], rows
-        for start, piece in cut:
-            size, at = _size(piece), start
-            while size:
-                take = min(size, room)
-                pieces.append(_cut(piece, at, take))
-                at, size, room = at + take, size - take, room - take
+        for piece in self._text(columns) if self.is_text else self._slices(columns):
+            at = 0
+            while at < piece.num_rows:
+                take = min(piece.num_rows - at, room)
+                pieces.append(piece.slice(at, take))
+                at, room = at + take, room - take
                 if not room:
                     yield Part(number, first, tuple(pieces))
                     number, first, pieces, room = number + 1, first + rows, [], rows
         if pieces:
             yield Part(number, first, tuple(pieces))
 
-    def _slices(self, columns: Sequence[str]) -> Iterator[tuple[int, Slice]]:
+    @cached_property
+    def _groups(self) -> dict[Path, list[int]]:
+        """Rows of each row group of Parquet files, by their footers."""
+        found = {}
         for path in self.files:
             try:
-                footer, names = pq.read_metadata(path), pq.read_schema(path).names
+                footer = pq.read_metadata(path)
             except (OSError, pa.ArrowException) as error:
                 raise InputError(f"{path} is no Parquet file, or its end is lost: {error}") from error
-            _check(path, names, columns)
-            for group in range(footer.num_row_groups):
-                yield 0, Slice(path, group, 0, footer.row_group(group).num_rows)
+            found[path] = [footer.row_group(i).num_rows for i in range(footer.num_row_groups)]
+        return found
 
-    def _tables(self, columns: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:
-        types = {name: self.schema.field(name).type for name in self.schema.names}
+    def _slices(self, columns: Sequence[str]) -> Iterator[Slice]:
+        for path, sizes in self._groups.items():
+            check_names(path, pq.read_schema(path).names, columns)
+            for group, size in enumerate(sizes):
+                yield Slice(path, self.stamps[path], group, 0, size)
+
+    def _text(self, columns: Sequence[str]) -> Iterator[Chunk]:
+        kinds = dict.fromkeys(columns, pa.binary())  # text, whatever it says
         for path in self.files:
-            options = pa_csv.ConvertOptions(column_types=types)
+            wrong: list[Any] = []
+            options = _options(wrong, types=kinds)
             try:
-                with pa_csv.open_csv(path, convert_options=options) as reader:
-                    _check(path, reader.schema.names, columns)
-                    for batch in reader:
-                        yield 0, pa.Table.from_batches([batch]).select(list(columns))
+                with pa_csv.open_csv(path, **options) as reader:
+                    check_names(path, reader.schema.names, columns)
+                    yield from _with_wrong(reader, columns, wrong)
             except (OSError, pa.ArrowException) as error:
                 raise InputError(
                     f"{path} could not be read: {error}. Mend the line, or store the table as Parquet"
                 ) from error
+            self.stamps[path].check(path)
 
 
 _KINDS = (".parquet", ".csv")
+
+
+def _options(
+    wrong: list[Any] | None = None, *, types: dict[str, Any] | None = None, block_size: int = 1 << 20
+) -> dict[str, Any]:
+    """How CSV is read; lines with too few or too many cells are put into ``wrong``."""
+    wrong = [] if wrong is None else wrong
+
+    def skip(line: Any) -> str:
+        wrong.append(line)
+        return "skip"
+
+    return {
+        "read_options": pa_csv.ReadOptions(use_threads=False, block_size=block_size),
+        "parse_options": pa_csv.ParseOptions(newlines_in_values=True, invalid_row_handler=skip),
+        "convert_options": pa_csv.ConvertOptions(column_types=types, strings_can_be_null=True),
+    }
+
+
+def _known(field: pa.Field) -> pa.Field:
+    """A column that is empty as far as it was looked at is one of missing numbers."""
+    return field.with_type(pa.float64()) if pa.types.is_null(field.type) else field
+
+
+def _with_wrong(reader: Any, columns: Sequence[str], wrong: list[Any]) -> Iterator[Chunk]:
+    """Rows in order, each line that is none of the table's in its place."""
+    at = 0
+    for batch in reader:
+        rows = pa.Table.from_batches([batch]).select(list(columns))
+        while rows.num_rows:
+            room = wrong[0].number - _HEADER - at if wrong else rows.num_rows
+            taken = rows.slice(0, room) if room else _line(wrong.pop(0))
+            yield taken
+            rows, at = rows.slice(room), at + taken.num_rows
+    yield from map(_line, wrong)
+
+
+def _line(wrong: Any) -> Unreadable:
+    return Unreadable(1, f"{wrong.actual_columns} cells in place of {wrong.expected_columns}: {wrong.text!r}")
 
 
 def decimated(source: Source, columns: Sequence[str], rows: int) -> pa.Table:
@@ -173,13 +281,16 @@ def decimated(source: Source, columns: Sequence[str], rows: int) -> pa.Table:
 
     It is what bins are learnt from where no background is given. Raises InputError for an empty table.
     """
-    kept: pa.Table = source.schema.empty_table().select(list(columns))
+    schema = pa.schema([source.schema.field(name) for name in columns])
+    kept: pa.Table = schema.empty_table()
     step, at = 1, 0
     for part in source.parts(2 * rows, columns):
         for chunk in part.read(columns):
             if isinstance(chunk, Unreadable):
                 continue
-            kept = pa.concat_tables([kept, _every(chunk, step, (-at) % step)])
+            cells, reasons = typed(_every(chunk, step, (-at) % step), schema, ())
+            good = [i for i in range(cells.num_rows) if i not in reasons]
+            kept = pa.concat_tables([kept, cells.take(good) if reasons else cells])
             at += chunk.num_rows
             while kept.num_rows > 2 * rows:
                 kept, step = _every(kept, 2), 2 * step
@@ -192,26 +303,14 @@ def _every(rows: pa.Table, step: int, first: int = 0) -> pa.Table:
     return rows.take(pa.array(range(first, rows.num_rows, step), pa.int64()))
 
 
-def _size(piece: Slice | pa.Table) -> int:
-    return piece.stop - piece.start if isinstance(piece, Slice) else piece.num_rows
-
-
-def _cut(piece: Slice | pa.Table, at: int, take: int) -> Slice | pa.Table:
-    if isinstance(piece, Slice):
-        return Slice(piece.file, piece.group, at, at + take)
-    return piece.slice(at, take)
-
-
-def _check(path: Path, names: Sequence[str], columns: Sequence[str]) -> None:
-    lost = [name for name in columns if name not in names]
+def check_names(where: str | Path, found: Sequence[str], wanted: Sequence[str]) -> None:
+    """Refuse a table that lacks a column that is wanted: says which are like it."""
+    lost = [name for name in wanted if name not in found]
     if lost:
-        raise InputError(f"{path} has no column {listed(lost)}; it has {listed(names)}")
+        names = ", ".join(repr(name) + near(name, found) for name in lost[:SHOWN])
+        raise InputError(f"{where} has no column {names}; it has {listed(found)}")
 
 
-def _fingerprint(path: Path) -> str:
-    size = path.stat().st_size
+def _hash(path: Path) -> str:
     with path.open("rb") as file:
-        digest = sha256(file.read(_ENDS))
-        file.seek(max(size - _ENDS, 0))
-        digest.update(file.read(_ENDS))
-    return f"{size} bytes, {digest.hexdigest()[:16]}"
+        return file_digest(file, "sha256").hexdigest()[:16]

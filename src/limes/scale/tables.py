@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from pathlib import Path
 from typing import Any
 
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from tqdm.auto import tqdm
 
 from limes.exceptions import InputError
 from limes.explainers.options import check_count
 from limes.scale.engines import HERE, Cluster, engine_of
 from limes.scale.frames import Explainer
-from limes.scale.parts import Folder
+from limes.scale.keys import repeated
+from limes.scale.parts import Done, Folder
 from limes.scale.sources import Source
+from limes.scale.tally import NOTHING
 from limes.scale.work import work_of
 
 
@@ -28,16 +30,28 @@ class Summary:
     ----------
     rows, errors : int
         Rows, and those among them that have no explanation.
+    reason : str
+        The first error; empty where there is none.
     resumed : int
         Rows that had been done before.
+    distinct : int
+        Explanations that differ in some coefficient.
+    counted : bool
+        Whether ``distinct`` is exact; else it has a standard error of 3 %.
     mean_size : mapping
         Mean |β| of each column over all rows and outputs, in the output's units.
+    repeated : str
+        Rows that share their keys, in words; empty where there are none.
     """
 
     rows: int
     errors: int
+    reason: str
     resumed: int
+    distinct: int
+    counted: bool
     mean_size: Mapping[str, float]
+    repeated: str
 
 
 def explain_files(
@@ -51,55 +65,77 @@ def explain_files(
     rows_per_part: int = 50_000,
     engine: str = "local",
     cluster: Cluster = HERE,
+    max_errors: float = 1.0,
     progress: bool = True,
 ) -> Summary:
     """Explain every row of a table in files into a folder of Parquet files; begun work is gone on with.
 
     Each part has the columns of `limes.scale.explain_frame`, after ``row``, its number in the table from 0,
     and the keys. ``run`` says what makes these explanations these (model, background, options): a folder
-    takes explanations of one run only.
+    takes explanations of one run only. When more than the share ``max_errors`` of the rows that are done have
+    no explanation, the run ends.
 
     Raises
     ------
     InputError
-        The table, an option or the folder is not usable; what was done before stays done.
+        The table, an option or the folder is not usable, or there are too many errors; what was done before
+        stays done.
+    MissingLibraryError
+        If the engine's library is not installed.
     """
     do = engine_of(engine)
+    if not 0 <= max_errors <= 1:
+        raise InputError(f"max_errors={max_errors!r} must be a share of the rows, from 0 to 1")
     check_count("workers", cluster.workers)
-    step, folder = check_count("rows_per_part", rows_per_part), Folder(Path(out))
+    step, folder = check_count("rows_per_part", rows_per_part), Folder(Path(out).absolute())
     work = work_of(explainer, folder, source.schema, layout=layout, keys=keys)
     shape = {"layout": layout, "keys": list(keys), "rows_per_part": step}
-    folder.open({**run, "input": source.fingerprint, "output": shape})
-    done = folder.done()
-    resumed = sum(one.rows for one in done.values())
-    left = (part for part in source.parts(step, work.columns) if part.number not in done)
-    with tqdm(initial=resumed, unit=" rows", unit_scale=True, disable=not progress, desc="explaining") as bar:
-        for one in do(work, left, cluster):
-            folder.note(one)
-            done[one.part] = one
-            bar.update(one.rows)
-    if not done:
+    with folder.opened({**run, "input": source.fingerprint, "output": shape}):
+        done = folder.done()
+        rows, errors = _counts(done.values())
+        resumed = rows
+        left = (part for part in source.parts(step, work.columns) if part.number not in done)
+        with tqdm(**_bar(source, resumed), disable=not progress) as bar:
+            for one in do(work, left, cluster):
+                folder.note(one)
+                done[one.part] = one
+                bar.update(one.rows)
+                rows, errors = rows + one.rows, errors + one.errors
+                if errors > max_errors * rows:
+                    raise _too_many(errors, rows, one.tally.reason, folder)
+        return _summary(folder, done, resumed, keys)
+
+
+def _counts(done: Collection[Done]) -> tuple[int, int]:
+    return sum(one.rows for one in done), sum(one.errors for one in done)
+
+
+def _bar(source: Source, resumed: int) -> dict[str, Any]:
+    total = max(source.likely_rows, resumed)
+    return {"total": total, "initial": resumed, "unit": " rows", "unit_scale": True, "desc": "explaining"}
+
+
+def _too_many(errors: int, rows: int, reason: str, folder: Folder) -> InputError:
+    return InputError(
+        f"{errors:,} of {rows:,} rows have no explanation, more than was allowed. One says: {reason}. "
+        f"What was done is in {folder.path}: mend the cause, or allow more and run again"
+    )
+
+
+def _summary(folder: Folder, done: Mapping[int, Done], resumed: int, keys: Sequence[str]) -> Summary:
+    # in the order of parts, so that it does not matter which was done first
+    tally = reduce(add, (done[number].tally for number in sorted(done)), NOTHING)
+    if not tally.rows:
         raise InputError("the table has no rows")
-    rows, errors = (sum(getattr(one, name) for one in done.values()) for name in ("rows", "errors"))
-    return Summary(rows, errors, resumed, _mean_sizes(folder, sorted(done), explainer.feature_names, layout))
-
-
-def _mean_sizes(
-    folder: Folder, parts: Sequence[int], names: Sequence[str], layout: str
-) -> Mapping[str, float]:
-    """Mean |β| of each column, a part at a time."""
-    total, count = dict.fromkeys(names, 0.0), dict.fromkeys(names, 0)
-    for number in parts:
-        for name, values in _values(folder.part(number), names, layout):
-            total[name] += pc.sum(pc.abs(values), min_count=0).as_py()
-            count[name] += len(values) - values.null_count
-    return {name: total[name] / max(count[name], 1) for name in names}
-
-
-def _values(path: Path, names: Sequence[str], layout: str) -> Iterator[tuple[str, Any]]:
-    if layout == "wide":
-        table = pq.read_table(path, columns=[f"value_{name}" for name in names])
-        yield from ((name, table[f"value_{name}"]) for name in names)
-        return
-    table = pq.read_table(path, columns=["feature", "value"])
-    yield from ((name, table.filter(pc.equal(table["feature"], name))["value"]) for name in names)
+    distinct, counted = tally.distinct
+    paths = [folder.part(number) for number in sorted(done)]
+    return Summary(
+        rows=tally.rows,
+        errors=tally.errors,
+        reason=tally.reason,
+        resumed=resumed,
+        distinct=distinct,
+        counted=counted,
+        mean_size=tally.mean_sizes,
+        repeated=repeated(paths, keys, tally.rows),
+    )

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from pathlib import Path
 
 import cloudpickle
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from limes.exceptions import InputError
+from limes.scale.cells import typed
 from limes.scale.frames import Explainer, explain_frame
 from limes.scale.parts import Done, Folder, checksum, unwritable, write_whole
-from limes.scale.sources import Chunk, Part, Unreadable
+from limes.scale.sources import Part, Unreadable, check_names
+from limes.scale.tally import Tally
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ class Work:
     @cached_property
     def result(self) -> pa.Schema:
         """Columns of what is written."""
-        return self._explained(self.schema.empty_table(), 0).schema
+        return self._explained(self.schema.empty_table(), {}, 0).schema
 
     def packed(self) -> bytes:
         """The work as bytes, for other processes: model and prepared tables among it.
@@ -75,38 +78,57 @@ class Work:
         Raises
         ------
         InputError
-            The file could not be written.
+            The file could not be written, or what is read was changed.
         """
-        chunks, tables, first = part.read(self.columns), [], part.first
-        for chunk in chunks:
-            tables.append(self._lines(chunk, first))
+        rows, reasons = self._read(part)
+        found = self._explained(rows, reasons, part.first)
+        tally = Tally.of(found, self.explainer.feature_names, rows.num_rows)
+        return Done(part.number, self._written(found, self.folder.part(part.number)), tally)
+
+    def _read(self, part: Part) -> tuple[pa.Table, dict[int, str]]:
+        """Rows of the part; those that cannot be read are null, and have a reason."""
+        loose = [name for name in self.columns if name not in self.keys]
+        reasons: dict[int, str] = {}
+        tables, first = [], 0
+        for chunk in part.read(self.columns):
+            if isinstance(chunk, Unreadable):
+                rows = pa.table([pa.nulls(chunk.num_rows, kind) for kind in self.schema.types], self.columns)
+                wrong = dict.fromkeys(range(chunk.num_rows), chunk.reason)
+            else:
+                rows, wrong = typed(chunk, self.schema, loose)
+            tables.append(rows)
+            reasons |= {first + place: why for place, why in wrong.items()}
             first += chunk.num_rows
-        found = pa.concat_tables(tables)
-        path, buffer = self.folder.part(part.number), pa.BufferOutputStream()
+        return pa.concat_tables(tables, promote_options="permissive"), reasons
+
+    def _explained(self, rows: pa.Table, reasons: Mapping[int, str], first: int) -> pa.Table:
+        good = pa.array(np.setdiff1d(np.arange(rows.num_rows), [*reasons]), pa.int64())
+        found = explain_frame(rows.take(good) if reasons else rows, self.explainer, self.layout)
+        lines = self._numbered(rows, good.take(found["row"]), first)
+        explained = pa.table(lines | {name: found[name] for name in found.column_names[1:]})
+        if not reasons:
+            return explained
+        return pa.concat_tables([explained, self._lost(rows, reasons, first)]).sort_by("row")
+
+    def _lost(self, rows: pa.Table, reasons: Mapping[int, str], first: int) -> pa.Table:
+        """A line a row that has a reason."""
+        places = pa.array([*reasons], pa.int64())
+        said = self._numbered(rows, places, first)
+        said["error"] = pa.array([*reasons.values()], self.result.field("error").type)
+        return pa.table({f.name: said.get(f.name, pa.nulls(len(places), f.type)) for f in self.result})
+
+    def _numbered(self, rows: pa.Table, places: pa.Array, first: int) -> dict[str, pa.Array]:
+        """Columns that say which row a line is of."""
+        return {"row": pc.add(places, first), **{name: rows[name].take(places) for name in self.keys}}
+
+    def _written(self, found: pa.Table, path: Path) -> str:
+        buffer = pa.BufferOutputStream()
         pq.write_table(found, buffer)
         try:
             write_whole(path, buffer.getvalue().to_pybytes())
         except OSError as error:
             raise unwritable(self.folder.path, error) from error
-        errors = found.num_rows - found["error"].null_count
-        return Done(part.number, first - part.first, errors, str(checksum(path)))
-
-    def _lines(self, chunk: Chunk, first: int) -> pa.Table:
-        return self._lost(chunk, first) if isinstance(chunk, Unreadable) else self._explained(chunk, first)
-
-    def _explained(self, rows: pa.Table, first: int) -> pa.Table:
-        found = explain_frame(rows, self.explainer, self.layout)
-        place = found["row"]
-        columns = {"row": pc.add(place, first)}
-        columns |= {name: rows[name].take(place) for name in self.keys}
-        return pa.table({**columns, **{name: found[name] for name in found.column_names[1:]}})
-
-    def _lost(self, chunk: Unreadable, first: int) -> pa.Table:
-        said: dict[str, Any] = {
-            "row": pa.array(range(first, first + chunk.num_rows), pa.int64()),
-            "error": pa.array([chunk.reason] * chunk.num_rows, self.result.field("error").type),
-        }
-        return pa.table({f.name: said.get(f.name, pa.nulls(chunk.num_rows, f.type)) for f in self.result})
+        return str(checksum(path))
 
 
 def work_of(
@@ -120,9 +142,7 @@ def work_of(
         The table lacks one, or a key bears the name of a column of the result.
     """
     wanted = [*dict.fromkeys([*keys, *explainer.feature_names])]
-    lost = [name for name in wanted if name not in schema.names]
-    if lost:
-        raise InputError(f"the table has no column {', '.join(map(repr, lost))}; it has {schema.names}")
+    check_names("the table", schema.names, wanted)
     work = Work(explainer, folder, pa.schema([schema.field(name) for name in wanted]), layout, ())
     clash = [name for name in keys if name in work.result.names]
     if clash:
