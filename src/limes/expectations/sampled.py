@@ -34,6 +34,11 @@ _SMALLEST = 64
 _WORTH = 0.95
 
 
+def least_calls(d: int) -> int:
+    """Rows that d coefficients are fitted to at least."""
+    return max(_SMALLEST, _SEQUENCES * -(-2 * (d + 1) // _SEQUENCES))
+
+
 class SampledExpectation:
     """Moments of a function under a design, by at most ``max_calls`` of its rows.
 
@@ -125,10 +130,10 @@ class SampledExpectation:
     def _sizes(self, d: int) -> list[int]:
         """Rows of one sequence at each look: doubled from a power of two, and the budget in the end."""
         most = self._sampling.max_calls // _SEQUENCES
-        if _SEQUENCES * most < max(_SMALLEST, 2 * (d + 1)):
+        if self._sampling.max_calls < least_calls(d):
             raise InputError(
                 f"max_calls={self._sampling.max_calls} is too few to fit {d} coefficients; "
-                f"use at least {max(_SMALLEST, _SEQUENCES * -(-2 * (d + 1) // _SEQUENCES))}"
+                f"use at least {least_calls(d)}"
             )
         first = 2 ** int(np.log2(min(most, _FIRST_LOOK // _SEQUENCES)))
         doubled = first * 2 ** np.arange(int(np.log2(most / first)) + 1)

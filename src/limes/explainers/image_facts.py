@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -40,3 +41,9 @@ def picture(image: SwitchedImage, stated: tuple[str, ...]) -> dict[str, Any]:
         "labels": encoded_labels(image.labels),
         "superpixels": {condition: j for j, condition in enumerate(stated)},
     }
+
+
+def fingerprint(image: SwitchedImage) -> tuple[int, ...]:
+    """Whole numbers that tell images, their fills and superpixels apart: streams are made of them."""
+    digest = blake2b(image.shown.tobytes() + image.fill.tobytes() + image.labels.tobytes(), digest_size=16)
+    return tuple(int(part) for part in np.frombuffer(digest.digest(), dtype=np.uint32))

@@ -1,0 +1,80 @@
+"""lime's own images: each superpixel is shown with probability ½, and all of them in the first image.
+
+Cosine distance of z from (1, ..., 1):  1 - √(share of superpixels that are shown).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from limes._arrays import Floats
+from limes.compat.lime.image_answers import ImageAnswers, ImageRequest
+from limes.compat.lime.lime_base import LimeBase
+from limes.compat.lime.surrogates import Surrogates, explained
+from limes.explainers import image_facts
+from limes.explainers.progress import progress_of
+
+__all__ = ["LimeImages", "asked", "distances", "switches"]
+
+
+def switches(rows: int, d: int, rng: Any) -> Floats:
+    """Draw rows z (n, d) of superpixels that are shown (1) or filled (0), by a numpy Generator."""
+    z = rng.integers(0, 2, size=(rows, d)).astype(np.float64)
+    z[0] = 1.0
+    return np.asarray(z)
+
+
+def distances(z: Floats, metric: Any) -> Floats:
+    """Of rows z (n, d) from the whole image, (n,)."""
+    if metric == "cosine":
+        return np.asarray(1.0 - np.sqrt(z.mean(axis=1)))
+    from sklearn.metrics import pairwise_distances
+
+    return np.asarray(pairwise_distances(z, z[:1], metric=metric)).ravel()
+
+
+def asked(answers: ImageAnswers, z: Floats, *, progress: bool) -> Floats:
+    """Answers (n, k) at rows z (n, d), with a progress bar if it takes long."""
+    with progress_of(shown=progress)(len(z)) as heard:
+        return answers(z, heard)
+
+
+@dataclass(frozen=True, eq=False)
+class LimeImages:
+    """Answers requests as lime does: draw images, ask, fit."""
+
+    base: LimeBase
+    selection: str
+    seed: int
+    provenance: Mapping[str, Any]
+
+    def __call__(self, request: ImageRequest) -> Surrogates:
+        """Surrogates of an image, from ``request.samples`` images."""
+        z = switches(request.samples, request.image.size, self._stream(request))
+        said = asked(request.answers, z, progress=request.progress)
+        far = distances(z, request.metric)
+        chosen = (request.labels, request.features, self.selection, request.regressor)
+        fits = self.base.fits(z, said, far, *chosen)
+        labels = request.image.labels
+        conditions = image_facts.conditions(labels)
+        told = explained(
+            fits,
+            "classification",
+            predictions=request.said[request.labels],
+            feature_names=image_facts.names(request.image.size),
+            conditions=(conditions,),
+            data=image_facts.areas(labels),
+            calls=np.array([request.samples]),
+            provenance={**self.provenance, **image_facts.picture(request.image, conditions)},
+        )
+        scores = partial(dict[int, float], {k: fit.score for k, fit in fits.items()})
+        return Surrogates(fits, scores, request.said, lambda: (float(said.min()), float(said.max())), told)
+
+    def _stream(self, request: ImageRequest) -> np.random.Generator:
+        """Of the seed, the image and its superpixels alone."""
+        return np.random.default_rng([self.seed, *image_facts.fingerprint(request.image)])

@@ -1,0 +1,422 @@
+"""The drop-in's images: both engines, against limes and against lime itself."""
+
+from __future__ import annotations
+
+import pickle
+
+import lime.lime_image
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.datasets import load_digits
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LinearRegression
+
+import limes
+from limes.compat.lime.exceptions import LimeError
+from limes.compat.lime.lime_image import ImageExplanation, LimeImageExplainer
+from limes.exceptions import InputError, ModelError, UnknownOptionError
+from oracle import EXACT
+
+ENGINES = pytest.mark.parametrize("chosen", ["limit", "lime"])
+IMAGE = np.random.default_rng(0).random((12, 16, 3))
+
+
+def grid(rows, columns, shape=(12, 16)):
+    down, across = (np.arange(n) * k // n for n, k in zip(shape, (rows, columns), strict=True))
+    return down[:, None] * columns + across
+
+
+TWELVE, SIX = grid(3, 4), grid(2, 3)
+
+
+def model(images):
+    """Two places that need each other, and a trend."""
+    x = np.asarray(images, dtype=np.float64)
+    corner, other = x[:, :4, :4, 0].mean(axis=(1, 2)), x[:, 8:, 12:, -1].mean(axis=(1, 2))
+    p = np.clip(0.3 + corner * other + 0.2 * x.mean(axis=(1, 2, 3)), 0, 1)
+    return np.column_stack([1 - p, p, p / 2])
+
+
+def explained(image=IMAGE, fn=model, segments=TWELVE, engine="limit", seed=0, **call):
+    explainer = LimeImageExplainer(random_state=seed, engine=engine)
+    given = {
+        "segmentation_fn": lambda image: segments,
+        "hide_color": 0,
+        "num_samples": 300,
+        "progress_bar": False,
+    }
+    return explainer.explain_instance(image, fn, **given | call)
+
+
+# -- what is answered ----------------------------------------------------------------------------------------
+
+
+def test_few_superpixels_are_exact():
+    found = explained(segments=SIX)
+    told = limes.ImageExplainer(model, segments=SIX, fill=0)(IMAGE)
+    assert (found.engine, found.limes.method) == ("limit", "exact")
+    assert sorted(found.top_labels) == [0, 1, 2]
+    for label in range(3):
+        coef = dict(found.local_exp[label])
+        np.testing.assert_allclose([coef[j] for j in range(6)], told.values[0, :, label], rtol=EXACT)
+        assert found.intercept[label] == pytest.approx(told.intercepts[0, label], rel=EXACT)
+        assert found.local_pred[label] == pytest.approx(told.surrogate_predictions[0, label], rel=EXACT)
+        assert found.score[label] == pytest.approx(told.fidelity[0, label], rel=EXACT)
+        assert {error for _, error in found.standard_errors[label]} == {0.0}
+
+
+def test_many_are_sampled_with_error_bars_that_hold_the_limit():
+    truth = explained(num_samples=4096)
+    found = explained(num_samples=200)
+    assert (truth.limes.method, found.limes.method) == ("exact", "sampled")
+    limit, errors = dict(truth.local_exp[1]), dict(found.standard_errors[1])
+    assert all(abs(value - limit[j]) < 5 * errors[j] for j, value in found.local_exp[1])
+
+
+def test_an_estimator_of_flattened_images_is_read():
+    digits, names = load_digits(return_X_y=True)
+    forest = RandomForestClassifier(10, max_depth=5, random_state=0).fit(digits, names)
+    image, segments = digits[0].reshape(8, 8), grid(4, 4, (8, 8))
+    found = explained(image, forest.predict_proba, segments, num_samples=10)
+    told = limes.ImageExplainer(forest, segments=segments, fill=0)(image)
+    assert found.limes.method == told.method == "exact"
+    coef = dict(found.local_exp[0])
+    np.testing.assert_allclose([coef[j] for j in range(16)], told[..., "0"].values[0], rtol=EXACT, atol=EXACT)
+    assert found.image.shape == (8, 8, 3)
+    assert 0 < found.score <= 1
+
+
+def test_the_engine_lime_has_lime_s_law():
+    def runs(make):
+        found = [
+            make(random_state=seed).explain_instance(
+                IMAGE,
+                model,
+                labels=(0, 1),
+                hide_color=0,
+                segmentation_fn=lambda image: TWELVE,
+                num_samples=60,
+                top_labels=None,
+            )
+            for seed in range(200)
+        ]
+        return np.array([numbers(one) for one in found])
+
+    def numbers(found):
+        coefs = [dict(found.local_exp[k]) for k in (0, 1)]
+        return [coef[j] for coef in coefs for j in range(12)] + [found.intercept[k] for k in (0, 1)]
+
+    first = runs(lambda **seed: LimeImageExplainer(engine="lime", **seed))
+    second = runs(lime.lime_image.LimeImageExplainer)
+    # two tests a number, at 1 % together
+    level = 0.01 / (2 * first.shape[1])
+    assert stats.ttest_ind(first, second, equal_var=False).pvalue.min() > level
+    assert min(stats.levene(a, b).pvalue for a, b in zip(first.T, second.T, strict=True)) > level
+
+
+@pytest.mark.parametrize("count", [2, 8])
+@pytest.mark.parametrize("selection", ["auto", "forward_selection", "highest_weights", "lasso_path", "none"])
+@ENGINES
+def test_fewer_features(chosen, selection, count):
+    explainer = LimeImageExplainer(random_state=0, engine=chosen, feature_selection=selection)
+    found = explainer.explain_instance(
+        IMAGE, model, hide_color=0, segmentation_fn=lambda image: TWELVE, num_features=count
+    )
+    assert len(found.local_exp[1]) <= (12 if selection == "none" else count)
+    assert {0, 11} <= {j for j, _ in found.local_exp[1]}
+    assert 0 < found.score[1] < 1
+    total = found.intercept[1] + sum(value for _, value in found.local_exp[1])
+    assert found.local_pred[1] == pytest.approx(total)
+
+
+@ENGINES
+def test_a_result_depends_on_seed_and_image_alone(chosen):
+    explainer = LimeImageExplainer(random_state=0, engine=chosen)
+
+    def pairs(image, **call):
+        return explainer.explain_instance(
+            image, model, hide_color=0, segmentation_fn=lambda image: TWELVE, num_samples=200, **call
+        ).local_exp
+
+    first = pairs(IMAGE)
+    pairs(1 - IMAGE)
+    assert pairs(IMAGE) == first
+    for label, told in pairs(IMAGE, batch_size=7).items():
+        assert dict(told) == pytest.approx(dict(first[label]))
+    explainer = pickle.loads(pickle.dumps(explainer))
+    assert pairs(IMAGE) == first
+
+
+@ENGINES
+def test_labels(chosen):
+    found = explained(engine=chosen, top_labels=2)
+    order = np.argsort(-model(IMAGE[None])[0])[:2].tolist()
+    assert found.top_labels == list(found.local_exp) == found.available_labels() == order
+    assert found.score == found.score[order[-1]]
+    assert found.local_pred[0] == pytest.approx(
+        found.intercept[0] + sum(value for _, value in found.local_exp[0])
+    )
+    named = explained(engine=chosen, labels=(2,), top_labels=None)
+    assert (named.top_labels, list(named.local_exp)) == (None, [2])
+    np.testing.assert_allclose(named.predict_proba, model(IMAGE[None])[0])
+
+
+@ENGINES
+def test_one_number_an_image_is_label_0(chosen):
+    for shape in ((-1,), (-1, 1)):
+        found = explained(
+            fn=lambda images, shape=shape: 7 * model(images)[:, 1].reshape(shape), engine=chosen
+        )
+        assert list(found.local_exp) == [0]
+        assert found.local_exp[0][0][0] in (0, 11)
+    with pytest.raises(InputError, match="labels"):
+        explained(fn=lambda images: model(images)[:, 1], engine=chosen, top_labels=None)
+
+
+# -- what lime gets wrong ------------------------------------------------------------------------------------
+
+
+@ENGINES
+def test_segments_of_any_numbers_are_switched_and_shown(chosen):
+    names = np.array([1, 2, 3, 40, 41, -5])
+    segments = names[SIX]
+    effects = np.arange(1.0, 7.0)
+
+    def sums(images):
+        on = np.stack([images[:, j == SIX].mean(axis=(1, 2)) for j in range(6)], axis=1)
+        return on @ effects
+
+    found = explained(np.ones((12, 16, 3)), sums, segments, chosen)
+    coef = dict(found.local_exp[0])
+    # lime's ridge shrinks by some percent
+    np.testing.assert_allclose(
+        [coef[name] for name in names], effects, rtol=1e-9 if chosen == "limit" else 0.1
+    )
+    heat = np.vectorize(coef.get)(found.segments)
+    np.testing.assert_allclose(heat, effects[SIX], rtol=0.1)
+    _, mask = found.get_image_and_mask(0, num_features=1)
+    np.testing.assert_array_equal(mask, segments == -5)
+    assert found.segments is segments or (found.segments == segments).all()
+
+
+@ENGINES
+def test_whole_numbers_are_filled_with_the_nearest(chosen):
+    seen = []
+
+    def remember(images):
+        seen.append(images.copy())
+        return images.mean(axis=(1, 2, 3))
+
+    image = np.zeros((4, 4, 3), dtype=np.uint8)
+    image[:, 2:] = 255
+    image[0, 0] = 3
+    image[0, 1] = 3
+    explained(image, remember, np.zeros((4, 4), dtype=int), chosen, num_samples=8, hide_color=None)
+    batch = np.concatenate(seen)
+    assert batch.dtype == np.uint8
+    # a mean of 127.9, of which lime leaves 127
+    assert set(batch[:, 0, 0, 0].tolist()) == {3, 128}
+
+
+@ENGINES
+@pytest.mark.parametrize(
+    "image",
+    [
+        IMAGE[..., 0],
+        IMAGE[..., :1],
+        np.dstack([IMAGE, np.ones((12, 16))]),
+        2 * IMAGE - 1,
+        255 * IMAGE,
+        IMAGE.astype(np.float32),
+        (255 * IMAGE).astype(np.uint8),
+        IMAGE > 0.5,
+        np.zeros((12, 16, 3)),
+    ],
+    ids=["grey", "one channel", "RGBA", "-1 to 1", "0 to 255", "float32", "uint8", "bool", "black"],
+)
+def test_every_kind_of_image_works_with_the_default_segmentation(chosen, image):
+    explainer = LimeImageExplainer(random_state=0, engine=chosen)
+    found = explainer.explain_instance(image, model, num_samples=400, progress_bar=False)
+    picture, mask = found.get_image_and_mask(1, positive_only=False)
+    channels = image.shape[2] if image.ndim == 3 else 1
+    assert picture.shape == (12, 16, max(channels, 3))
+    assert mask.shape == found.segments.shape == (12, 16)
+    assert picture.dtype == image.dtype
+
+
+def test_grey_images_become_rgb_as_lime_has_them():
+    seen = []
+    explained(IMAGE[..., 0], lambda images: seen.append(images.shape[1:]) or model(images))
+    assert set(seen) == {(12, 16, 3)}
+
+
+@ENGINES
+def test_one_superpixel(chosen):
+    found = explained(segments=np.ones((12, 16), dtype=int), engine=chosen)
+    assert [j for j, _ in found.local_exp[1]] == [1]
+
+
+# -- pictures ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("positive_only", [True, False])
+@pytest.mark.parametrize("negative_only", [True, False])
+@pytest.mark.parametrize("hide_rest", [True, False])
+@pytest.mark.parametrize(("num_features", "min_weight"), [(5, 0.0), (3, 0.01), (12, 0.03)])
+def test_pictures_are_lime_s(positive_only, negative_only, hide_rest, num_features, min_weight):
+    found = explained()
+    theirs = lime.lime_image.ImageExplanation(found.image, found.segments)
+    theirs.local_exp = found.local_exp
+    options = (positive_only, negative_only, hide_rest, num_features, min_weight)
+    if positive_only and negative_only:
+        with pytest.raises(InputError, match="exclude each other"):
+            found.get_image_and_mask(1, *options)
+        return
+    for ours, expected in zip(
+        found.get_image_and_mask(1, *options), theirs.get_image_and_mask(1, *options), strict=True
+    ):
+        np.testing.assert_array_equal(ours, expected)
+
+
+def test_pictures_of_narrow_types():
+    segments = TWELVE.astype(np.uint8)
+    found = explained((255 * IMAGE).astype(np.uint8), lambda images: model(images / 255), segments)
+    picture, mask = found.get_image_and_mask(0, positive_only=False, hide_rest=True)
+    assert picture.dtype == np.uint8
+    assert mask.min() == -1
+    picture[:] = 0
+    assert found.image.max() > 0
+
+
+def test_an_explanation_by_hand():
+    made = ImageExplanation(IMAGE, SIX)
+    made.local_exp[1] = [(3, 0.5), (2, -0.2)]
+    np.testing.assert_array_equal(made.get_image_and_mask(1)[1], SIX == 3)
+    with pytest.raises(LimeError, match="made by hand"):
+        made.as_html()
+
+
+@ENGINES
+def test_pages_lists_and_limes_explanation(chosen, tmp_path):
+    found = explained(segments=TWELVE + 3, engine=chosen, num_features=4)
+    assert found.as_list(1)[0][0] in ("superpixel 3", "superpixel 14")
+    figure = found.as_pyplot_figure(1)
+    assert len(figure.axes[0].patches) == 4
+    plt.close(figure)
+    found.save_to_file(tmp_path / "page.html", labels=[1])
+    assert "<img" in (tmp_path / "page.html").read_text()
+    assert found.limes.output_names == tuple(str(k) for k in found.top_labels)
+    ax = found.limes.plot.image()
+    plt.close(ax.figure)
+    again = pickle.loads(pickle.dumps(found))
+    assert again.local_exp == found.local_exp
+    assert again.score == found.score
+
+
+# -- options -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("option", "call"),
+    [
+        ("distance_metric", {"distance_metric": "euclidean"}),
+        ("model_regressor", {"model_regressor": LinearRegression()}),
+        ("num_samples < 64", {"num_samples": 50}),
+    ],
+)
+def test_what_only_lime_knows_is_said(option, call):
+    found = explained(**call)
+    assert (found.engine, found.engine_reason) == ("lime", f"only lime's own sampling knows {option}")
+
+
+def test_a_kernel_of_one_s_own():
+    explainer = LimeImageExplainer(kernel=lambda d, kernel_width: np.ones(len(d)), random_state=0)
+    found = explainer.explain_instance(IMAGE, model, segmentation_fn=lambda image: TWELVE, num_samples=100)
+    assert (found.engine, found.engine_reason) == ("lime", "only lime's own sampling knows kernel")
+
+
+@ENGINES
+def test_batches_and_budget(chosen):
+    sizes = []
+    explained(fn=lambda images: sizes.append(len(images)) or model(images), engine=chosen, batch_size=64)
+    assert max(sizes) == 64
+    # one for labels; the limit asks about the whole image again, and never twice for the same switches
+    assert 280 <= sum(sizes) <= 303
+
+
+@ENGINES
+def test_nothing_is_printed(chosen, capfd):
+    explained(engine=chosen)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_verbose(capsys):
+    for chosen in ("limit", "lime"):
+        explainer = LimeImageExplainer(verbose=True, random_state=0, engine=chosen)
+        explainer.explain_instance(
+            IMAGE, model, top_labels=1, segmentation_fn=lambda image: SIX, num_samples=64
+        )
+        assert "Prediction_local" in capsys.readouterr().out
+
+
+def test_rows_and_answers_of_lime_s_law():
+    explainer = LimeImageExplainer(random_state=0)
+    rows, answers = explainer.data_labels(IMAGE, np.zeros_like(IMAGE), TWELVE, model, 50, progress_bar=False)
+    assert rows.shape == (50, 12)
+    assert (rows[0] == 1).all()
+    on = rows[7][TWELVE].astype(bool)
+    np.testing.assert_array_equal(answers[7], model(np.where(on[..., None], IMAGE, 0.0)[None])[0])
+
+
+# -- bad input -----------------------------------------------------------------------------------------------
+
+
+def raising(images):
+    raise ZeroDivisionError("no network today")
+
+
+@ENGINES
+@pytest.mark.parametrize(
+    ("call", "error", "says"),
+    [
+        ({"image": np.ones((4, 4, 5))}, InputError, "1, 3 or 4 channels"),
+        ({"image": np.ones((3, 12, 16))}, InputError, "moveaxis"),
+        ({"image": np.ones((2, 4, 4, 3))}, InputError, "height, width"),
+        ({"image": np.ones((0, 4, 3))}, InputError, "no pixels"),
+        ({"image": np.full((12, 16, 3), np.nan)}, InputError, "finite"),
+        ({"image": "cat.png"}, InputError, "array of numbers"),
+        ({"segments": TWELVE[:5]}, InputError, "one label a pixel"),
+        ({"segments": TWELVE + 0.5}, InputError, "whole numbers"),
+        ({"segments": np.dstack([TWELVE, TWELVE])}, InputError, "whole numbers"),
+        ({"hide_color": (0, 0)}, InputError, "colour of 3 numbers"),
+        ({"fn": lambda images: model(images)[:1]}, ModelError, "returned shape"),
+        ({"fn": lambda images: model(images)[..., None]}, ModelError, "returned shape"),
+        ({"fn": lambda images: np.full((len(images), 2), np.nan)}, ModelError, "finite"),
+        ({"fn": lambda images: ["cat"] * len(images)}, ModelError, "numbers"),
+        ({"fn": raising}, ModelError, "ZeroDivisionError"),
+        ({"fn": 3}, InputError, "callable"),
+        ({"labels": (3,), "top_labels": None}, InputError, "0 to 2"),
+        ({"labels": (), "top_labels": None}, InputError, "labels"),
+        ({"num_samples": 0}, InputError, "num_samples"),
+        ({"num_features": 0}, InputError, "num_features"),
+        ({"batch_size": 2.5}, InputError, "batch_size"),
+    ],
+)
+def test_errors_are_advice(chosen, call, error, says):
+    with pytest.raises(error, match=says):
+        explained(engine=chosen, **call)
+
+
+def test_options_are_checked():
+    with pytest.raises(UnknownOptionError, match="kernel_width"):
+        LimeImageExplainer(kernel_with=3)
+    with pytest.raises(InputError, match="highest_weights"):
+        LimeImageExplainer(feature_selection="highest_weight")
+    with pytest.raises(InputError, match="bandwidth"):
+        LimeImageExplainer(kernel_width=0)
+    with pytest.raises(KeyError):
+        explained().get_image_and_mask(7)
+    with pytest.raises(LimeError, match="only"):
+        explained().get_image_and_mask(7)
