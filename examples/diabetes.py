@@ -13,6 +13,6 @@ model = RandomForestRegressor(random_state=0).fit(X, y)
 explainer = limes.TabularExplainer(model, X)
 explanation = explainer(X.iloc[[3]])
 
-print(explanation)  # noqa: T201 - this is what an example is for
+print(explanation)
 axes = explanation.plot.bar()
 axes.figure.savefig(Path(__file__).parent.parent / "docs" / "diabetes.png", dpi=110, bbox_inches="tight")

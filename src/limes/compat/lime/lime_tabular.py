@@ -18,13 +18,14 @@ from limes.compat.lime.lime_base import SELECTIONS, LimeBase
 from limes.compat.lime.surrogates import Surrogates, filled
 from limes.compat.lime.table_engines import dense_engines, sparse_engines
 from limes.compat.lime.table_law import SAMPLINGS
+from limes.compat.lime.table_sequences import Asked, Sequences
 from limes.compat.lime.table_sparse import SparseTraining, is_sparse
 from limes.compat.lime.table_training import Request, Training, check_stats
 from limes.compat.lime.table_words import TableDomainMapper
 from limes.exceptions import InputError
 from limes.explainers.options import check_choice, check_count, check_size, refuse_unknown
 
-__all__ = ["LimeTabularExplainer", "TableDomainMapper"]
+__all__ = ["LimeTabularExplainer", "RecurrentTabularExplainer", "TableDomainMapper"]
 
 
 def default_kernel(d: Floats, kernel_width: float) -> Floats:
@@ -231,3 +232,90 @@ def _named(found: Surrogates, classes: Sequence[Any] | None) -> Surrogates:
 
 def _with_outputs(told: Any, names: tuple[str, ...]) -> Any:
     return replace(told() if callable(told) else told, output_names=names)
+
+
+class RecurrentTabularExplainer(LimeTabularExplainer):
+    """Explain sequences, arrays (n, timesteps, features), as recurrent networks take them.
+
+    Each value at each time step is a column of its own, named ``feature_t-k``, k steps before the last; the
+    positions of ``categorical_features`` count these columns, all steps of a feature together. Parameters are
+    those of :class:`LimeTabularExplainer`, but for sampling around the instance and training statistics.
+
+    Raises
+    ------
+    InputError
+        Data or an option that is not usable.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> loads = np.random.default_rng(0).normal(size=(60, 3, 2))
+    >>> explainer = RecurrentTabularExplainer(loads, mode="regression", feature_names=["a", "b"])
+    >>> found = explainer.explain_instance(loads[0], lambda x: x[:, 2, 1], num_features=1)
+    >>> found.as_list()[0][0]
+    '0.20 < b_t-0 <= 0.70'
+    """
+
+    def __init__(
+        self,
+        training_data: Any,
+        mode: str = "classification",
+        training_labels: Any = None,
+        feature_names: Sequence[str] | None = None,
+        categorical_features: Sequence[int] | None = None,
+        categorical_names: Mapping[int, Sequence[Any]] | None = None,
+        kernel_width: float | None = None,
+        kernel: Callable[..., Floats] | None = None,
+        verbose: bool = False,
+        class_names: Sequence[Any] | None = None,
+        feature_selection: str = "auto",
+        discretize_continuous: bool = True,
+        discretizer: str | BaseDiscretizer = "quartile",
+        random_state: Any = None,
+        *,
+        engine: str | None = None,
+        **unknown: Never,
+    ) -> None:
+        refuse_unknown(unknown, type(self))
+        self._sequences = Sequences.of(training_data)
+        self.n_timesteps, self.n_features = self._sequences.timesteps, self._sequences.features
+        super().__init__(
+            self._sequences.flat(training_data),
+            mode,
+            training_labels,
+            self._sequences.names(feature_names),
+            categorical_features,
+            categorical_names,
+            kernel_width,
+            kernel,
+            verbose,
+            class_names,
+            feature_selection,
+            discretize_continuous,
+            discretizer,
+            random_state=random_state,
+            engine=engine,
+        )
+
+    # lime calls the function by another name here
+    def explain_instance(  # type: ignore[override]
+        self,
+        data_row: Any,
+        classifier_fn: Callable[[Any], Any],
+        labels: int | Iterable[int] = (1,),
+        top_labels: int | None = None,
+        num_features: int = 10,
+        num_samples: int = 5000,
+        distance_metric: Any = "euclidean",
+        model_regressor: Any = None,
+    ) -> Explanation:
+        """Explain one sequence (timesteps, features); other parameters as of a table's row.
+
+        Raises
+        ------
+        InputError, ModelError
+            As :meth:`LimeTabularExplainer.explain_instance` says.
+        """
+        options = (labels, top_labels, num_features, num_samples, distance_metric, model_regressor)
+        asked = Asked(classifier_fn, self._sequences)
+        return super().explain_instance(self._sequences.flat(data_row), asked, *options)
