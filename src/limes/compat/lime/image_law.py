@@ -1,7 +1,4 @@
-"""lime's own images: each superpixel is shown with probability ½, and all of them in the first image.
-
-Cosine distance of z from (1, ..., 1):  1 - √(share of superpixels that are shown).
-"""
+"""lime's own images: each superpixel is shown with probability ½, and all of them in the first image."""
 
 from __future__ import annotations
 
@@ -16,10 +13,11 @@ from limes._arrays import Floats
 from limes.compat.lime.image_answers import ImageAnswers, ImageRequest
 from limes.compat.lime.lime_base import LimeBase
 from limes.compat.lime.surrogates import Surrogates, explained
+from limes.compat.lime.switched_law import distances
 from limes.explainers import image_facts
 from limes.explainers.progress import progress_of
 
-__all__ = ["LimeImages", "asked", "distances", "switches"]
+__all__ = ["LimeImages", "asked", "switches"]
 
 
 def switches(rows: int, d: int, rng: Any) -> Floats:
@@ -27,15 +25,6 @@ def switches(rows: int, d: int, rng: Any) -> Floats:
     z = rng.integers(0, 2, size=(rows, d)).astype(np.float64)
     z[0] = 1.0
     return np.asarray(z)
-
-
-def distances(z: Floats, metric: Any) -> Floats:
-    """Of rows z (n, d) from the whole image, (n,)."""
-    if metric == "cosine":
-        return np.asarray(1.0 - np.sqrt(z.mean(axis=1)))
-    from sklearn.metrics import pairwise_distances
-
-    return np.asarray(pairwise_distances(z, z[:1], metric=metric)).ravel()
 
 
 def asked(answers: ImageAnswers, z: Floats, *, progress: bool) -> Floats:

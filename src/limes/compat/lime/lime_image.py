@@ -16,12 +16,12 @@ from limes.compat.lime.image_answers import ImageAnswers, ImageRequest, estimato
 from limes.compat.lime.image_explanation import ImageExplanation, coloured
 from limes.compat.lime.image_law import LimeImages, asked, switches
 from limes.compat.lime.image_limit import LimitImages
-from limes.compat.lime.lime_base import SELECTIONS, LimeBase
+from limes.compat.lime.lime_base import SELECTIONS, LimeBase, default_kernel
 from limes.compat.lime.surrogates import Surrogates, filled
+from limes.compat.lime.switched_limit import fewest
 from limes.compat.lime.wrappers.scikit_image import SegmentationAlgorithm
-from limes.designs.exchangeable import BANDWIDTH, LARGEST_ENUMERATION
+from limes.designs.exchangeable import BANDWIDTH
 from limes.designs.weights import check_bandwidth
-from limes.expectations.sampled import least_calls
 from limes.explainers.fills import filled as switched_off
 from limes.explainers.fills import filler
 from limes.explainers.options import check_choice, check_count, refuse_unknown
@@ -30,11 +30,6 @@ from limes.explainers.superpixels import checked_labels, superpixels
 from limes.models.images import SwitchedImage
 
 __all__ = ["ImageExplanation", "LimeImageExplainer"]
-
-
-def default_kernel(d: Floats, kernel_width: float) -> Floats:
-    """exp(-d² / (2 width²))."""
-    return np.exp(-(d**2) / (2 * kernel_width**2))
 
 
 class LimeImageExplainer:
@@ -199,7 +194,8 @@ class LimeImageExplainer:
 
     def _engine(self, request: ImageRequest) -> tuple[str, str]:
         """Which engine answers, and why, if it is not the one that was asked for."""
-        least = _least(request)
+        # what may be read need not be asked
+        least = 1 if request.answers.reads else fewest(request.image.size)
         only_lime = {
             "kernel": self._kernel is not None,
             "model_regressor": request.regressor is not None,
@@ -207,13 +203,6 @@ class LimeImageExplainer:
             f"num_samples < {least}": request.samples < least,
         }
         return engine_for(self.engine, only_lime)
-
-
-def _least(request: ImageRequest) -> int:
-    """Images that the limit needs: none where it may be read, all there are, or enough for a fit."""
-    if request.answers.reads:
-        return 1
-    return int(min(least_calls(request.image.size), 2 ** min(request.image.size, LARGEST_ENUMERATION)))
 
 
 class _Default:

@@ -20,7 +20,8 @@ import numpy as np
 from limes._arrays import Floats, Ints
 from limes.compat.lime.lime_base import LocalFit
 from limes.compat.lime.selection import NormalEquations, selected
-from limes.designs.exchangeable import ExchangeableDesign
+from limes.designs.exchangeable import LARGEST_ENUMERATION, ExchangeableDesign
+from limes.expectations.sampled import least_calls
 
 # Rows that Var_w f and the range of the answers are estimated from
 _ASKED = 4096
@@ -30,7 +31,7 @@ __all__ = ["Neighbourhood", "SwitchedLimit", "fewest", "limits_of"]
 
 def fewest(d: int) -> int:
     """Model calls that the limit of d features is estimated from at least; all 2^d where these are fewer."""
-    return min(1 << min(d, 20), max(64, 2 * (d + 1) + 2))
+    return min(1 << min(d, LARGEST_ENUMERATION), least_calls(d))
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,7 @@ from limes._arrays import Floats
 from limes.compat.lime.answers import Answers
 from limes.compat.lime.lime_base import LimeBase
 from limes.compat.lime.surrogates import Surrogates, explained
+from limes.compat.lime.switched_law import distances
 from limes.compat.lime.text_strings import IndexedText
 from limes.explainers.progress import progress_of
 from limes.explainers.tokens import conditions_of, spans_of
@@ -26,7 +27,7 @@ SCALE = 100.0
 # Texts between two steps of the progress bar
 _BATCH = 256
 
-__all__ = ["SCALE", "LimeEngine", "TextRequest", "deletions", "distances"]
+__all__ = ["SCALE", "LimeEngine", "TextRequest", "deletions"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,15 +55,6 @@ def deletions(d: int, count: int, rng: np.random.Generator) -> Floats:
     return kept.T
 
 
-def distances(z: Floats, metric: Any) -> Floats:
-    """Of each row (n, d) from the whole text, times 100, (n,)."""
-    if metric == "cosine":
-        return np.asarray(SCALE * (1.0 - np.sqrt(z.mean(axis=1))))
-    from sklearn.metrics import pairwise_distances
-
-    return SCALE * np.asarray(pairwise_distances(z, z[:1], metric=metric)).ravel()
-
-
 @dataclass(frozen=True, eq=False)
 class LimeEngine:
     """Answers requests as lime does: remove words, ask, fit."""
@@ -80,7 +72,7 @@ class LimeEngine:
         said = self._said(request, document.texts(z))
         labels = request.labels(said[0])
         options = (request.features, self.selection, request.regressor)
-        fits = self.base.fits(z, said, distances(z, request.metric), labels, *options)
+        fits = self.base.fits(z, said, SCALE * distances(z, request.metric), labels, *options)
         conditions = conditions_of(document)
         found = explained(
             fits,
