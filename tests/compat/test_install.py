@@ -15,10 +15,14 @@ limes.compat.lime.install()
 limes.compat.lime.install()
 import lime
 import lime.lime_tabular
+import lime.wrappers.scikit_image
 from lime import discretize
 from lime.exceptions import LimeError
 assert lime is limes.compat.lime
 assert lime.lime_tabular.LimeTabularExplainer.__module__ == "limes.compat.lime.lime_tabular"
+from lime.utils.generic_utils import has_arg
+assert has_arg is limes.compat.lime.wrappers.scikit_image.has_arg
+assert lime.wrappers.scikit_image is limes.compat.lime.wrappers.scikit_image
 assert discretize is limes.compat.lime.discretize
 assert LimeError is limes.compat.lime.exceptions.LimeError
 assert discretize.__spec__.name == "limes.compat.lime.discretize"
