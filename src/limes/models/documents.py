@@ -74,7 +74,8 @@ class Document:
         kept = np.asarray(z, dtype=np.float64)[:, self.word] > 0
         pieces = np.empty((len(kept), 2 * len(self.word) + 1), dtype=object)
         pieces[:, 0::2] = self._array(self.gaps)
-        pieces[:, 1::2] = np.where(kept, self._array(self.occurrences), self.mask)
+        # as an object: NumPy's own texts lose a NUL at the end
+        pieces[:, 1::2] = np.where(kept, self._array(self.occurrences), self._array([self.mask]))
         return ["".join(row) for row in pieces.tolist()]
 
     def alone(self) -> list[str]:

@@ -20,9 +20,9 @@ from limes.compat.lime.text_strings import (
     IndexedCharacters,
     IndexedString,
     IndexedText,
+    Split,
     TextDomainMapper,
     characters,
-    spans_by,
 )
 from limes.exceptions import InputError
 from limes.explainers.options import check_choice, check_count, check_size, refuse_unknown
@@ -105,7 +105,7 @@ class LimeTextExplainer:
         self.char_level = char_level
         self._kernel = kernel
         width = check_size("kernel_width", kernel_width)
-        spans = characters if char_level else spans_by(split_expression)
+        spans = characters if char_level else Split(split_expression)
         self.base = LimeBase(
             partial(kernel or default_kernel, kernel_width=width), verbose, self.random_state
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -11,16 +12,17 @@ import numpy as np
 from limes._arrays import Ints, Objects
 from limes.compat.lime.explanation import DomainMapper, Pairs
 from limes.exceptions import InputError
-from limes.explainers.tokens import Spans, document_of, splitter
+from limes.explainers.tokens import document_of, splitter
 from limes.models.documents import Document
 
 # What lime puts in the places of words and of characters, where they are not to be deleted
 _MASKED_WORD, _MASKED_CHARACTER = "UNKWORDZ", "\0"
 
-__all__ = ["IndexedCharacters", "IndexedString", "IndexedText", "TextDomainMapper", "spans_by"]
+__all__ = ["IndexedCharacters", "IndexedString", "IndexedText", "Split", "TextDomainMapper", "characters"]
 
 
-def spans_by(split_expression: Any) -> Spans:
+@dataclass(frozen=True)
+class Split:
     """Where words stand: between matches of a regular expression, or where a callable's tokens are found.
 
     Raises
@@ -28,9 +30,23 @@ def spans_by(split_expression: Any) -> Spans:
     InputError
         If it is neither; or, with a text, if a token is not in it.
     """
-    if callable(split_expression) and not hasattr(split_expression, "encode"):
-        return lambda text: _found(split_expression(text), text)
-    return splitter(split_expression)
+
+    expression: Any
+
+    def __post_init__(self) -> None:
+        if not self._by_tokens:
+            splitter(self.expression)
+
+    def __call__(self, text: str) -> Iterable[tuple[int, int]]:
+        """Give the words' places (start, end)."""
+        if self._by_tokens:
+            return _found(self.expression(text), text)
+        return splitter(self.expression)(text)
+
+    @property
+    def _by_tokens(self) -> bool:
+        # a tokenizer of Hugging Face can be called too, but its offsets are better than its tokens
+        return callable(self.expression) and not hasattr(self.expression, "encode")
 
 
 def _found(tokens: Iterable[str], text: str) -> list[tuple[int, int]]:
@@ -169,8 +185,9 @@ class IndexedString(IndexedText):
         mask_string: str | None = None,
     ) -> None:
         mask = _MASKED_WORD if mask_string is None else mask_string
-        spans = spans_by(split_expression)
-        super().__init__(document_of(raw_string, spans, bag=bow, mask="" if bow else mask), bow, mask)
+        super().__init__(
+            document_of(raw_string, Split(split_expression), bag=bow, mask="" if bow else mask), bow, mask
+        )
 
 
 class IndexedCharacters(IndexedText):
@@ -194,6 +211,8 @@ def characters(text: str) -> list[tuple[int, int]]:
 
 class TextDomainMapper(DomainMapper):
     """Words of a text, by their numbers."""
+
+    page_options = frozenset({"text", "opacity"})
 
     def __init__(self, indexed_string: IndexedText) -> None:
         self.indexed_string = indexed_string
