@@ -31,7 +31,7 @@ from limes.explanation import Explanation
 from limes.models.calls import Retry
 from limes.pipeline import METHODS, Fitted, Method, Pipeline, Unfinished
 
-_SLOPE_MEANING = (
+SLOPE_MEANING = (
     "change of the surrogate per unit of a number, or when a category holds against when it does not"
 )
 # Rows predicted at once, where predictions are all that is needed
@@ -179,7 +179,7 @@ class TabularExplainer:
             family, self._subject.expectation, penalty=alpha * unit**2 if alpha > 0 else None
         )
         self._provenance = {
-            **({"meaning": _SLOPE_MEANING} if bins is None else {}),
+            **({"meaning": SLOPE_MEANING} if bins is None else {}),
             "limes": __version__,
             "model": type(model).__name__,
             "answer": self._subject.answer,

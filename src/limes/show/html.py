@@ -21,6 +21,8 @@ from limes.show.view import OutputView, fidelity, largest_output, meaning, metho
 from limes.show.wording import CONFIDENCE, count, difference, error, number, one_line, signed_column
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from limes.explanation import Explanation
     from limes.show.view import Line
 
@@ -33,9 +35,9 @@ _LONGEST_TEXT = 20_000
 _DRAWN = ("text", "spans", "image", "labels", "superpixels")  # facts that are the coloured text or image
 
 
-def page(explanation: Explanation) -> str:
-    """Return a page that needs nothing but a browser."""
-    return rendered("explanation_page.html", _content(explanation))
+def page(explanation: Explanation, *, hidden: Collection[str] = ()) -> str:
+    """Return a page that needs nothing but a browser, without the facts and columns that are hidden."""
+    return rendered("explanation_page.html", {**_content(explanation), "hidden": hidden})
 
 
 def fragment(explanation: Explanation) -> str:
@@ -51,6 +53,7 @@ def _content(explanation: Explanation) -> dict[str, Any]:
     rows = [_row(explanation, row) for row in range(shown)]
     return {
         "title": _title(explanation),
+        "hidden": (),
         "method": method_line(explanation, explanation.model_calls),
         "sampled": explanation.method == "sampled",
         "meaning": meaning(explanation),

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from limes.compat.lime.exceptions import LimeError
+from limes.exceptions import UnknownOptionError
 
 if TYPE_CHECKING:
     from limes._arrays import Floats
     from limes.explanation import Explanation as Told
 
 Pairs = list[tuple[int, float]]
+
+_PER_DEVIATION = (
+    "change of the surrogate per standard deviation of a number, or when a category holds against when not"
+)
 
 __all__ = ["DomainMapper", "Explanation", "PerLabel", "UnknownLabelError"]
 
@@ -52,7 +60,12 @@ class PerLabel(float):
 
 
 class DomainMapper:
-    """Names of features by their positions; subclasses know the kind of data."""
+    """Names of features by their positions; subclasses know the kind of data.
+
+    ``page_options`` are what :meth:`Explanation.as_html` takes beside its own options.
+    """
+
+    page_options: frozenset[str] = frozenset()
 
     def map_exp_ids(self, exp: Pairs, **kwargs: Any) -> list[tuple[Any, float]]:  # noqa: ARG002 - lime's signature
         """Replace positions by names."""
@@ -221,12 +234,39 @@ class Explanation:
     def as_html(
         self,
         labels: Sequence[int] | None = None,
-        predict_proba: bool = True,  # noqa: ARG002 - the page has the predictions beside each output
-        show_predicted_value: bool = True,  # noqa: ARG002
-        **kwargs: Any,  # noqa: ARG002 - of lime's own pages
+        predict_proba: bool = True,
+        show_predicted_value: bool = True,
+        **kwargs: Any,
     ) -> str:
-        """A self-contained page of the labels, all unless given; no scripts, and every name is escaped."""
-        return self._shown(labels).to_html()
+        """A self-contained page; no scripts, and every name is escaped.
+
+        Parameters
+        ----------
+        labels
+            All that were explained, unless given; of a regression they are ignored.
+        predict_proba, show_predicted_value
+            Whether the model's prediction is shown, of a classification and of a regression.
+        **kwargs
+            What lime's pages of such data know. Of tables: ``show_table=False`` leaves out the row's values,
+            ``show_all=True`` shows all features.
+
+        Raises
+        ------
+        UnknownOptionError
+            An option that these pages do not know.
+        UnknownLabelError
+            A label that was not explained.
+        """
+        from limes.show.html import page
+
+        known = self.domain_mapper.page_options
+        if unknown := [name for name in kwargs if name not in known]:
+            own = ("labels", "predict_proba", "show_predicted_value", *sorted(known))
+            raise UnknownOptionError(f"as_html has no option {unknown[0]!r}; known: {', '.join(own)}")
+        told = self._outputs(labels) if kwargs.get("show_all") else self._shown(labels)
+        predicted = show_predicted_value if self.mode == "regression" else predict_proba
+        hidden = () if predicted else ("prediction", "local difference")
+        return page(told, hidden=hidden if kwargs.get("show_table", True) else (*hidden, "value"))
 
     def show_in_notebook(
         self,
@@ -257,14 +297,34 @@ class Explanation:
         return self._shown(None)._repr_html_()
 
     def _shown(self, labels: Sequence[int] | None) -> Told:
+        """The numbers of this explanation, with the words of limes' own."""
+        wanted = self._wanted(labels)
+        used = dict.fromkeys(j for label in wanted for j, _ in self.local_exp[label])
+        told = self._outputs(labels)[:, list(used)]
+        numbers: dict[str, Any] = {
+            "values": [[dict(self.local_exp[k]).get(j, 0.0) for k in wanted] for j in used],
+            "standard_errors": [[dict(self.standard_errors[k]).get(j, 0.0) for k in wanted] for j in used],
+            "intercepts": [self.intercept[k] for k in wanted],
+            "surrogate_predictions": [self.local_pred[k] for k in wanted] if self.local_pred else [],
+        }
+        changed: dict[str, Any] = {
+            name: np.reshape(found, getattr(told, name).shape) for name, found in numbers.items()
+        }
+        changed.update(dict.fromkeys(("shares", "share_errors", "surrogate_errors")))
+        if "meaning" in told.provenance:
+            changed["provenance"] = {**told.provenance, "meaning": _PER_DEVIATION}
+        return replace(told, **changed)
+
+    def _outputs(self, labels: Sequence[int] | None) -> Told:
         if self.limes is None:
             raise LimeError("this explanation was made by hand: only an explainer's can be shown as a page")
         if self.mode == "regression":
-            return self.limes[:, [j for j, _ in self.local_exp[self.dummy_label]]]
-        known = [self._known(label) for label in (self.available_labels() if labels is None else labels)]
-        used = dict.fromkeys(j for label in known for j, _ in self.local_exp[label])
-        places = [list(self.local_exp).index(label) for label in known]
-        return self.limes[:, list(used), places]
+            return self.limes
+        return self.limes[..., [list(self.local_exp).index(label) for label in self._wanted(labels)]]
+
+    def _wanted(self, labels: Sequence[int] | None) -> list[int]:
+        given = None if self.mode == "regression" else labels
+        return [self._known(label) for label in (self.available_labels() if given is None else given)]
 
     def _known(self, label: int) -> int:
         wanted = self.dummy_label if self.mode == "regression" else label

@@ -13,6 +13,7 @@ from limes.compat.lime.table_law import LimeEngine, TableLaw
 from limes.compat.lime.table_limit import LimitEngine
 from limes.compat.lime.table_sparse import SparseEngine, SparseTraining
 from limes.compat.lime.table_training import Request, Training
+from limes.explainers.tabular import SLOPE_MEANING
 
 Engine = Callable[[Request], Surrogates]
 # Rows drawn from statistics, where there are no training data to check a model on
@@ -41,6 +42,8 @@ def dense_engines(
         rng = np.random.default_rng(seed)
         background = law.sample(background[0], 1 + _STAND_INS, "gaussian", rng).rows[1:]
     facts = {"engine": "lime", "bandwidth": bandwidth, "ridge": 1.0, "seed": seed}
+    if training.discretizer is None:
+        facts["meaning"] = SLOPE_MEANING
     own = training.discretizer.random_state.get_state()[1][:2].tolist() if training.discretizer else []
     options = {"bins": training.bins, "target": target, "bandwidth": bandwidth}
     return {

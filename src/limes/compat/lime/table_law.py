@@ -14,7 +14,7 @@ import numpy as np
 
 from limes._arrays import Floats, Ints
 from limes.compat.lime.discretize import BaseDiscretizer
-from limes.compat.lime.lime_base import LimeBase
+from limes.compat.lime.lime_base import LimeBase, LocalFit
 from limes.compat.lime.surrogates import Surrogates, explained
 from limes.compat.lime.table_training import Request, Training
 from limes.exceptions import InputError
@@ -141,6 +141,7 @@ class LimeEngine:
             conditions=(self.training.conditions(request.row),),
             data=table.originals(request.row[None]),
             provenance=self.provenance,
+            units=(self.training.unit, self.training.origin),
         )
 
     def _stream(self, row: Floats) -> np.random.Generator:
@@ -157,14 +158,27 @@ def fitted(
     distances: Floats,
     *,
     columns: Ints,
+    units: tuple[Floats, Floats],
     **fields: Any,
 ) -> Surrogates:
-    """Fit lime's surrogates of answers (n, k) on features (n, m) of columns (m,), the instance's first."""
+    """Fit lime's surrogates of answers (n, k) on features (n, m) of columns (m,), the instance's first.
+
+    A feature is (x - origin) / unit; ``units`` has both, (d,).
+    """
     labels = request.labels(said[0])
     options = (request.features, selection, request.regressor)
     local = {k: base.fit(features, said[:, k], distances, *options) for k in labels}
     fits = {k: replace(fit, features=columns[fit.features]) for k, fit in local.items()}
-    found = explained(fits, predictions=said[0][labels], calls=np.array([len(said)]), **fields)
+    own = {k: _in_units(fit, *units) for k, fit in fits.items()}
+    found = explained(own, predictions=said[0][labels], calls=np.array([len(said)]), **fields)
     scores = partial(dict[int, float], {k: fit.score for k, fit in fits.items()})
     bounds = partial(tuple[float, float], (float(said.min()), float(said.max())))
     return Surrogates(fits, scores, said[0], bounds, found)
+
+
+def _in_units(fit: LocalFit, unit: Floats, origin: Floats) -> LocalFit:
+    """The surrogate on x itself."""
+    coef, errors = fit.coef / unit[fit.features], fit.errors / unit[fit.features]
+    return replace(
+        fit, intercept=fit.intercept - float(coef @ origin[fit.features]), coef=coef, errors=errors
+    )

@@ -29,13 +29,17 @@ __all__ = ["ORDERS", "Limit", "LimitEngine"]
 
 @dataclass(frozen=True, eq=False)
 class Limit:
-    """One output's coefficients (d,) and standard errors (d,), and the design they are of."""
+    """One output's coefficients (d,) and standard errors (d,), and the design they are of.
+
+    lime's features are (h - origin) / scale.
+    """
 
     coef: Floats
     errors: Floats
     intercept: float
     design: Any
     scale: Floats
+    origin: Floats
 
     @property
     def explained(self) -> Floats:
@@ -51,7 +55,7 @@ class Limit:
         out[kept] = False
         intercept = self.intercept + float(self.coef[out] @ self.design.inclusion[out])
         return LocalFit(
-            intercept=intercept,
+            intercept=intercept + float(self.coef[kept] @ self.origin[kept]),
             features=kept,
             coef=scaled[kept],
             errors=(self.errors * self.scale)[kept],
@@ -177,8 +181,8 @@ class LimitEngine:
     def _limits(self, found: Any, design: Any, labels: Sequence[int]) -> list[Limit]:
         d = len(self.training.names)
         values, errors = found.values.reshape(d, -1), found.standard_errors.reshape(d, -1)
-        intercepts, unit = found.intercepts.reshape(-1), self.training.unit
-        return [Limit(values[:, k], errors[:, k], float(intercepts[k]), design, unit) for k in labels]
+        intercepts, units = found.intercepts.reshape(-1), (self.training.unit, self.training.origin)
+        return [Limit(values[:, k], errors[:, k], float(intercepts[k]), design, *units) for k in labels]
 
     def _explainer(self, request: Request) -> Any:
         """The known explainer, as long as it is of the same function, and its model was not fitted again."""

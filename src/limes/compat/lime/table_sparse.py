@@ -135,6 +135,7 @@ class SparseEngine:
             conditions=(names,),
             data=row.toarray(),
             provenance=self.provenance,
+            units=(self.training.scale, np.zeros(len(names))),
         )
 
     def _values(self, row: Any, columns: Ints, request: Request) -> Floats:

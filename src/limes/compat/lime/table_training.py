@@ -149,6 +149,11 @@ class Training:
         return np.where(self.table.numeric & (self.discretizer is None), self.scale, 1.0)
 
     @cached_property
+    def origin(self) -> Floats:
+        """Where a feature is 0, (d,): at the mean of a number where there are no bins."""
+        return np.where(self.table.numeric & (self.discretizer is None), self.mean, 0.0)
+
+    @cached_property
     def categorical(self) -> list[int]:
         """Positions of the columns with bins or categories, all of them where numbers are cut."""
         d = len(self.names)
