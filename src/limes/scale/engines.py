@@ -17,7 +17,7 @@ from limes.scale.sources import Part
 from limes.scale.work import Work
 
 # The files, loaded when they are asked for: a library that carries parts is only needed by who uses it
-_FILES: Mapping[str, str] = {"local": "limes.scale.local"}
+_FILES: Mapping[str, str] = {"local": "limes.scale.local", "dask": "limes.scale.dask"}
 
 
 @dataclass(frozen=True)

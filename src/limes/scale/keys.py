@@ -1,6 +1,6 @@
 """Rows that share their keys, found in a table of any length with little memory.
 
-Every row's keys are hashed. Hashes are dealt out to files so that equal ones meet and each file fits in memory;
+Every row's keys are hashed. Hashes are dealt out to files, so that equal ones meet and a file fits in memory;
 what occurs twice is then looked up in the table, as equal hashes are only a suspicion.
 """
 
