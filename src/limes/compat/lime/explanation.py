@@ -298,6 +298,8 @@ class Explanation:
 
     def _shown(self, labels: Sequence[int] | None) -> Told:
         """The numbers of this explanation, with the words of limes' own."""
+        from limes.explainers.tabular import SLOPE_MEANING
+
         wanted = self._wanted(labels)
         used = dict.fromkeys(j for label in wanted for j, _ in self.local_exp[label])
         told = self._outputs(labels)[:, list(used)]
@@ -311,7 +313,7 @@ class Explanation:
             name: np.reshape(found, getattr(told, name).shape) for name, found in numbers.items()
         }
         changed.update(dict.fromkeys(("shares", "share_errors", "surrogate_errors")))
-        if "meaning" in told.provenance:
+        if told.provenance.get("meaning") == SLOPE_MEANING:
             changed["provenance"] = {**told.provenance, "meaning": _PER_DEVIATION}
         return replace(told, **changed)
 
