@@ -538,3 +538,10 @@ def test_a_model_that_fails_says_so(chosen):
 
     with pytest.raises((ModelError, RuntimeError), match="no memory left"):
         explained(predict, options={"engine": chosen}, num_samples=200)
+
+
+def test_what_lime_s_own_tests_say_of_ragged_places():
+    by_words = IndexedString("Please, take your time. Please")
+    assert by_words.positions == [[0, 8], [2], [4], [6]]
+    by_tokens = IndexedString("aabbccddaa", lambda text: [text[i : i + 2] for i in range(0, len(text), 2)])
+    assert by_tokens.positions == [[0, 4], [1], [2], [3]]
