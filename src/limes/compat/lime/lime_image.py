@@ -186,7 +186,7 @@ class LimeImageExplainer:
             pixels = np.ascontiguousarray(coloured(pixels))
         if segmentation_fn is None:
             seed = self._seed % 1000 if random_seed is None else random_seed
-            segmentation_fn = _Default(seed)
+            segmentation_fn = default_segmentation(seed)
         segments = checked_labels(segmentation_fn(pixels))
         labels = superpixels(lambda _: segments, pixels)
         fill = filler("mean" if hide_color is None else hide_color)
@@ -205,16 +205,10 @@ class LimeImageExplainer:
         return engine_for(self.engine, only_lime)
 
 
-class _Default:
-    """lime's own segmentation, of any image as people see it."""
-
-    def __init__(self, seed: int) -> None:
-        self._segment = SegmentationAlgorithm(
-            "quickshift", kernel_size=4, max_dist=200, ratio=0.2, random_seed=seed
-        )
-
-    def __call__(self, image: Any) -> Any:
-        return self._segment(rgb(image))
+def default_segmentation(seed: int) -> Callable[[Any], Any]:
+    """Superpixels by lime's own quickshift, of any image as people see it."""
+    segment = SegmentationAlgorithm("quickshift", kernel_size=4, max_dist=200, ratio=0.2, random_seed=seed)
+    return lambda image: segment(rgb(image))
 
 
 def _renamed(found: Surrogates, segments: Any) -> Surrogates:
