@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from importlib.metadata import version
 
@@ -19,8 +20,17 @@ def measure(cases: str = "") -> dict:
         "versions": {
             name: version(name) for name in ("limes", "lime", "scikit-learn", "scikit-image", "numpy")
         },
-        "figures": {name: float(value) for file in files for name, value in file.measure().items()},
+        "figures": {name: value for file in files for name, value in _flat(file.measure())},
         "goals": {name: least for file in files for name, least in getattr(file, "GOALS", {}).items()},
     }
     say("done\n")
     return result
+
+
+def _flat(found: Mapping, *above: str) -> Iterator[tuple[str, float]]:
+    """Figures by their whole name, whatever they are grouped by."""
+    for name, value in found.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, *above, name)
+        else:
+            yield ", ".join([*above, name]), float(value)
