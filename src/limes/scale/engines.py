@@ -17,7 +17,11 @@ from limes.scale.sources import Part
 from limes.scale.work import Work
 
 # The files, loaded when they are asked for: a library that carries parts is only needed by who uses it
-_FILES: Mapping[str, str] = {"local": "limes.scale.local", "dask": "limes.scale.dask"}
+_FILES: Mapping[str, str] = {
+    "local": "limes.scale.local",
+    "dask": "limes.scale.dask",
+    "spark": "limes.scale.spark",
+}
 
 
 @dataclass(frozen=True)

@@ -107,9 +107,7 @@ def explain_frame(
     schema, lines = schema_of(explainer, layout), LAYOUTS[layout].lines
     table = nw.from_native(frame, eager_only=True)
     check_columns(table.columns, explainer, keys or ())
-    clash = [name for name in keys or () if name in schema]
-    if clash:
-        raise InputError(f"the key {clash[0]!r} has the name of a column of the result: rename it")
+    check_keys(keys or (), explainer, layout)
     pieces = [*_explained(table.select(explainer.feature_names), explainer.steady)]
     good = [(places, found) for places, found in pieces if not isinstance(found, str)]
     bad = {places.start: found for places, found in pieces if isinstance(found, str)}
@@ -137,6 +135,14 @@ def check_columns(found: Sequence[str], explainer: Explainer, keys: Sequence[str
     if lost:
         names = ", ".join(repr(name) + near(name, found) for name in lost)
         raise InputError(f"the table has no column {names}; it has {listed(found)}")
+
+
+def check_keys(keys: Sequence[str], explainer: Explainer, layout: str) -> None:
+    """Refuse a key with the name of a column of the result."""
+    schema = schema_of(explainer, layout)
+    for key in keys:
+        if key in schema:
+            raise InputError(f"the key {key!r} has the name of a column of the result: rename it")
 
 
 def _explained(rows: Any, explainer: Explainer) -> Iterator[_Piece]:

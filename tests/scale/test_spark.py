@@ -1,0 +1,271 @@
+"""Spark says what one process says, to the bit, whatever dies on the way."""
+
+from __future__ import annotations
+
+import os
+import runpy
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import cloudpickle
+import pandas as pd
+import pyarrow as pa
+import pytest
+from sklearn.datasets import load_diabetes
+from sklearn.ensemble import RandomForestRegressor
+
+import limes
+from limes.exceptions import InputError
+from limes.scale import explain_frame
+from limes.scale.engines import Cluster
+from limes.scale.sources import Part, Source
+from limes.scale.spark_session import session
+from limes.scale.tables import explain_files
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+    pytest.skip("there is no Java", allow_module_level=True)
+
+from limes.scale.spark import explain, run
+
+pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+TWO = Cluster(workers=2)
+PARTS = [Part(n, 10 * n, ()) for n in range(6)]
+# A driver that takes about a quarter of a second a part
+JOB = """
+import signal, sys, time
+from pathlib import Path
+import pandas as pd
+import limes
+from limes.scale.engines import Cluster
+from limes.scale.sources import Source
+from limes.scale.tables import explain_files
+
+HERE = Path(__file__).parent
+TABLE = pd.DataFrame({"a": [i / 7 for i in range(40)], "b": [(3 * i) % 11 for i in range(40)]})
+
+def work(engine, pause):
+    def model(X):
+        time.sleep(pause)
+        return X["a"] * X["b"]
+
+    explainer = limes.TabularExplainer(model, TABLE, max_calls=32, control="none", method="sampled")
+    options = {"run": {}, "rows_per_part": 2, "engine": engine, "cluster": Cluster(workers=2)}
+    return explain_files(Source.of(HERE / "in.parquet"), explainer, HERE / "out", **options)
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    print("resumed", work(sys.argv[1], float(sys.argv[2])).resumed)
+"""
+
+
+@pytest.fixture(scope="module")
+def table():
+    X, y = load_diabetes(return_X_y=True, as_frame=True)
+    return X.iloc[:, :5].assign(id=range(1000, 1000 + len(X))), y
+
+
+@pytest.fixture(scope="module")
+def explainer(table):
+    X = table[0].drop(columns="id")
+    return limes.TabularExplainer(RandomForestRegressor(8, random_state=0).fit(X, table[1]), X)
+
+
+@pytest.fixture(scope="module")
+def spark():
+    with session(TWO) as spark:
+        yield spark
+
+
+class Answering:
+    """In place of a `Work`: any function of a part."""
+
+    def __init__(self, answer):
+        self._answer = answer
+
+    def packed(self):
+        return cloudpickle.dumps(self._answer)
+
+
+def read(out):
+    return pd.concat([pd.read_parquet(path) for path in sorted(out.glob("*.parquet"))], ignore_index=True)
+
+
+@pytest.mark.parametrize(("rows", "layout"), [(10_000, "wide"), (64, "wide"), (64, "long")])
+def test_files_are_the_same_to_the_bit_as_one_process_makes_them(
+    spark, table, explainer, tmp_path, rows, layout
+):
+    assert spark
+    table[0].to_parquet(tmp_path / "in.parquet", row_group_size=100)
+    options = {"run": {}, "keys": ["id"], "rows_per_part": rows, "layout": layout, "progress": False}
+    for engine in ("local", "spark"):
+        source = Source.of(tmp_path / "in.parquet")
+        said = explain_files(source, explainer, tmp_path / engine, engine=engine, cluster=TWO, **options)
+        assert (said.rows, said.errors) == (442, 0)
+    names = [path.name for path in sorted((tmp_path / "local").glob("*.parquet"))]
+    assert len(names) == -(-442 // rows)
+    for name in names:
+        assert (tmp_path / "spark" / name).read_bytes() == (tmp_path / "local" / name).read_bytes()
+
+
+@pytest.mark.parametrize(("partitions", "layout"), [(1, "wide"), (7, "wide"), (7, "long")])
+def test_a_data_frame_is_the_same_for_any_partitions(spark, table, explainer, partitions, layout):
+    rows = pa.Table.from_pandas(table[0], preserve_index=False)
+    df = spark.createDataFrame(rows).repartition(partitions)
+    found = explain(df, explainer, layout, keys=["id"]).toArrow()
+    expected = explain_frame(rows, explainer, layout, keys=["id"])
+    order = [("id", "ascending"), *([("feature", "ascending")] if layout == "long" else [])]
+    assert found.sort_by(order).to_pydict() == expected.sort_by(order).to_pydict()
+
+
+def test_keys_keep_their_type_and_rows_their_errors(spark, table, explainer):
+    rows = pa.Table.from_pandas(table[0].iloc[:4], preserve_index=False)
+    big = 2**60 + 1  # no float64 is this number
+    rows = rows.set_column(rows.column_names.index("id"), "id", pa.array([big, None, 3, 4], pa.int64()))
+    rows = rows.set_column(0, "age", pa.array([0.01, 0.02, float("inf"), 0.03]))
+    df = spark.createDataFrame(rows).coalesce(1)
+    found = explain(df, explainer, keys=["id"])
+    assert [f"{f.name}: {f.dataType.simpleString()}" for f in found.schema][:3] == [
+        "id: bigint",
+        "output: string",
+        "prediction: double",
+    ]
+    lines = found.toArrow().to_pydict()
+    assert lines["id"] == [big, None, 3, 4]
+    assert [error is None for error in lines["error"]] == [True, True, False, True]
+    assert lines["value_bmi"][2] is None
+
+
+def test_what_is_wrong_with_a_data_frame_is_said_at_once(spark, table, explainer):
+    df = spark.createDataFrame(pa.Table.from_pandas(table[0], preserve_index=False))
+    for keys in ([], "id"):
+        with pytest.raises(InputError, match="tell rows apart"):
+            explain(df, explainer, keys=keys)
+    with pytest.raises(InputError, match="no column 'name'"):
+        explain(df, explainer, keys=["name"])
+    with pytest.raises(InputError, match="rename"):
+        explain(df.withColumnRenamed("id", "error"), explainer, keys=["error"])
+    with pytest.raises(InputError, match="layout"):
+        explain(df, explainer, "tall", keys=["id"])
+
+
+def test_a_worker_that_is_killed_is_replaced_and_its_part_done_again(spark, tmp_path):
+    assert spark
+    mark = tmp_path / "killed"
+
+    def answer(part):
+        if part.number == 3 and not mark.exists():
+            mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return part.number
+
+    assert sorted(run(Answering(answer), PARTS, TWO)) == [0, 1, 2, 3, 4, 5]
+    assert mark.exists()
+
+
+def test_a_part_that_kills_every_worker_is_given_up_with_advice(spark):
+    assert spark
+
+    def answer(part):
+        if part.number == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return part.number
+
+    with pytest.raises(InputError, match=r"gave up on part 3.*fewer rows a part"):
+        [*run(Answering(answer), PARTS, TWO)]
+
+
+def test_the_work_is_loaded_once_a_worker_and_its_errors_are_told_once(spark, tmp_path):
+    assert spark
+    loads = tmp_path / "loads"
+
+    class Loading:
+        def __call__(self, part):
+            if part.number == 5:
+                with loads.open("a") as file:
+                    file.write("tried\n")
+                raise InputError("part 5 cannot be written: make room")
+            return part.number
+
+        def __setstate__(self, state):
+            with loads.open("a") as file:
+                file.write("loaded\n")
+
+        def __getstate__(self):
+            return {"some": "state"}
+
+    with pytest.raises(InputError, match="part 5 cannot be written: make room"):
+        [*run(Answering(Loading()), PARTS * 4, TWO)]
+    told = loads.read_text().split()
+    assert 1 <= told.count("loaded") <= 2
+    assert 1 <= told.count("tried") <= 4  # once each time it was asked for
+
+
+def test_parts_are_taken_as_they_are_needed(spark):
+    assert spark
+    taken = []
+
+    def parts():
+        for n in range(100):
+            taken.append(n)
+            yield Part(n, n, ())
+
+    found = run(Answering(lambda part: part.number), parts(), TWO)
+    next(found)
+    assert len(taken) < 20
+    found.close()
+
+
+def journal(out):
+    path = out / "_parts.jsonl"
+    return [line for line in path.read_text().split("\n") if line] if path.exists() else []
+
+
+@pytest.mark.parametrize("stop", [signal.SIGKILL, signal.SIGINT])
+def test_a_driver_that_was_stopped_goes_on(tmp_path, stop):
+    job, out = tmp_path / "job.py", tmp_path / "out"
+    job.write_text(JOB)
+    runpy.run_path(str(job))["TABLE"].to_parquet(tmp_path / "in.parquet")
+    driver = subprocess.Popen([sys.executable, job, "spark", "0.05"], stderr=subprocess.PIPE)
+    patience = time.monotonic() + 120
+    while len(journal(out)) < 3:
+        assert driver.poll() is None, driver.stderr.read()
+        assert time.monotonic() < patience
+        time.sleep(0.02)
+    driver.send_signal(stop)
+    driver.communicate(timeout=60)
+    assert driver.returncode != 0
+    time.sleep(1)  # workers may be finishing what they were at
+    assert len([*out.glob("*.parquet")]) < 20
+    said = subprocess.run([sys.executable, job, "local", "0"], check=True, capture_output=True, text=True)
+    assert 3 <= int(said.stdout.split()[1]) < 40
+    found = read(out)
+    assert found["row"].tolist() == list(range(40))
+    shutil.rmtree(out)
+    subprocess.run([sys.executable, job, "local", "0"], check=True, capture_output=True)
+    pd.testing.assert_frame_equal(found, read(out), check_exact=True)
+
+
+def test_a_scheduler_that_does_not_answer_is_said_before_java_starts():
+    where = [
+        sys.executable,
+        "-c",
+        "from limes.scale.spark_session import session; from limes.scale.engines "
+        "import Cluster; session(Cluster(scheduler='spark://127.0.0.1:9')).__enter__()",
+    ]
+    started = time.monotonic()
+    said = subprocess.run(where, check=False, capture_output=True, text=True)
+    assert time.monotonic() - started < 30
+    assert "the scheduler spark://127.0.0.1:9 does not answer" in said.stderr
+    assert "start-master.sh" in said.stderr
+
+
+def test_a_session_elsewhere_and_spark_connect_are_refused(spark):
+    assert spark
+    with pytest.raises(InputError, match="has a Spark session on local"):
+        [*run(Answering(len), PARTS, Cluster(scheduler="spark://elsewhere:7077"))]
+    with pytest.raises(InputError, match=r"limes\.scale\.spark\.explain"):
+        [*run(Answering(len), PARTS, Cluster(scheduler="sc://elsewhere:15002"))]

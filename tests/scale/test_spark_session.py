@@ -1,0 +1,55 @@
+"""What is said where there is no Spark to work with: no need of Spark to hear it."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from limes.exceptions import InputError
+from limes.scale.spark_session import check_java
+from limes.show.optional import MissingLibraryError
+
+
+@pytest.fixture
+def java(tmp_path, monkeypatch):
+    """Makes the only Java that there is, of a version."""
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    def make(version):
+        program = tmp_path / "java"
+        program.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\" 2025-04-15' >&2\n")
+        program.chmod(0o755)
+        return program
+
+    return make
+
+
+@pytest.mark.parametrize("version", ["17.0.15", "21.0.1", "25"])
+def test_a_java_that_is_new_enough_is_taken(java, version):
+    java(version)
+    check_java()
+
+
+@pytest.mark.parametrize(("version", "said"), [("1.8.0_392", "is Java 8"), ("11.0.2", "is Java 11")])
+def test_a_java_that_is_too_old_is_refused(java, version, said):
+    java(version)
+    with pytest.raises(InputError, match=rf"needs Java 17.*{said}.*openjdk-17-jre-headless.*JAVA_HOME"):
+        check_java()
+
+
+def test_no_java_is_said_with_how_to_get_it(java, monkeypatch, tmp_path):
+    assert java
+    with pytest.raises(InputError, match=r"none on this machine.*Install Java 17"):
+        check_java()
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "gone"))
+    with pytest.raises(InputError, match=r"none in JAVA_HOME=.*gone"):
+        check_java()
+
+
+def test_no_pyspark_is_said_with_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    monkeypatch.delitem(sys.modules, "limes.scale.spark", raising=False)
+    with pytest.raises(MissingLibraryError, match=r"pip install 'limes\[spark\]'"):
+        __import__("limes.scale.spark")
