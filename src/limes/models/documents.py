@@ -13,7 +13,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from limes._arrays import Floats, Ints, Objects
+from limes._arrays import Bools, Floats, Ints, Objects
+
+# Occurrences of which all deletions are put together at the most
+_TOGETHER = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,13 +73,24 @@ class Document:
         return np.bincount(self.word, minlength=self.size)
 
     def texts(self, z: ArrayLike) -> list[str]:
-        """What is left at rows z (n, d) of kept words: n texts."""
-        kept = np.asarray(z, dtype=np.float64)[:, self.word] > 0
-        pieces = np.empty((len(kept), 2 * len(self.word) + 1), dtype=object)
-        pieces[:, 0::2] = self._array(self.gaps)
-        # as an object: NumPy's own texts lose a NUL at the end
-        pieces[:, 1::2] = np.where(kept, self._array(self.occurrences), self._array([self.mask]))
-        return ["".join(row) for row in pieces.tolist()]
+        """What is left at rows z (n, d) of kept words: n texts.
+
+        Many rows leave the same of a few occurrences in a row: what 2^b deletions leave of b of them is put
+        together once, and a text is made of these pieces.
+        """
+        kept = (np.asarray(z) > 0)[:, self.word]
+        b = min(_TOGETHER, max(1, len(kept).bit_length() - 1))
+        blocks = range(0, len(self.word), b)
+        pieces = [self._left(i, i + b)[_codes(kept[:, i : i + b])].tolist() for i in blocks]
+        return ["".join(row) for row in zip([self.gaps[0]] * len(kept), *pieces, strict=True)]
+
+    def _left(self, start: int, end: int) -> Objects:
+        """What is left of some occurrences and the gaps behind them, by the codes of those that are kept."""
+        found = [""]
+        for occurrence, gap in zip(self.occurrences[start:end], self.gaps[start + 1 :], strict=False):
+            removed, kept = self.mask + gap, occurrence + gap
+            found = [left + removed for left in found] + [left + kept for left in found]
+        return self._array(found)
 
     def alone(self) -> list[str]:
         """(d,) the occurrences of each word, with nothing but spaces between them."""
@@ -90,6 +104,14 @@ class Document:
         found = np.empty(len(texts), dtype=object)
         found[:] = texts
         return found
+
+
+def _codes(kept: Bools) -> Ints:
+    """Rows (n, b) as binary numbers, the first digit the smallest; (n,)."""
+    found = np.zeros(len(kept), dtype=np.int64)
+    for digit, column in enumerate(kept.T):
+        found += column.astype(np.int64) << digit
+    return found
 
 
 def some_rows(d: int, rows: int) -> Floats:

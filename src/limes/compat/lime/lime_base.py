@@ -52,11 +52,7 @@ class _Sample:
 
     @cached_property
     def mean(self) -> Floats:
-        return np.asarray(np.average(self.x, axis=0, weights=self.weights))
-
-    @cached_property
-    def centred(self) -> Floats:
-        return self.x - self.mean
+        return np.asarray(self.weights @ self.x / self.weights.sum())
 
     @cached_property
     def root(self) -> Floats:
@@ -65,7 +61,9 @@ class _Sample:
     @cached_property
     def rooted(self) -> Floats:
         """Rows of x̃ times √π, (n, d)."""
-        return self.centred * self.root[:, None]
+        found = self.x - self.mean
+        found *= self.root[:, None]
+        return found
 
     @cached_property
     def gram(self) -> Floats:
@@ -80,7 +78,7 @@ class _Sample:
 
     def level(self, y: Floats) -> float:
         """Weighted mean of y (n,)."""
-        return float(np.average(y, weights=self.weights))
+        return float(self.weights @ y / self.weights.sum())
 
     def errors(self, used: Ints, residual: Floats, penalty: float) -> Floats:
         """Standard errors (m,) of the used features' coefficients, rows being a sample: Huber's sandwich."""

@@ -46,12 +46,11 @@ class TextRequest:
 
 def deletions(d: int, count: int, rng: np.random.Generator) -> Floats:
     """Rows z (count, d) of kept words, of which the first is the whole text."""
-    left = rng.integers(1, d + 1, count - 1)
+    left = rng.integers(1, d + 1, count - 1).astype(np.float64)
     kept = np.ones((d, count))
-    for j in range(d):
-        removed = rng.random(count - 1) * (d - j) < left
-        kept[j, 1:] -= removed
-        left -= removed
+    for j, row in enumerate(kept[:, 1:]):
+        np.greater_equal(rng.random(count - 1) * (d - j), left, out=row)
+        left += row - 1.0
     return kept.T
 
 
