@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import pickle
 
-import lime.lime_tabular
+import lightgbm
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+import xgboost
 from scipy import stats
 from sklearn.datasets import load_diabetes, load_iris
-from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.tree import DecisionTreeRegressor
 
 import limes
 from limes.compat.lime import engine
+from limes.compat.lime.discretize import BaseDiscretizer, QuartileDiscretizer
 from limes.compat.lime.exceptions import LimeError
 from limes.compat.lime.lime_tabular import LimeTabularExplainer
 from limes.exceptions import InputError, ModelError, UnknownOptionError
@@ -68,30 +73,6 @@ def test_features_left_out_leave_a_least_squares_surrogate(count):
     assert part.score < whole.score < 1
 
 
-@pytest.mark.parametrize("binned", [True, False])
-def test_the_engine_lime_has_lime_s_law(binned):
-    def ours(seed):
-        explainer = LimeTabularExplainer(
-            BODIES, mode="regression", random_state=seed, discretize_continuous=binned, engine="lime"
-        )
-        return dict(explainer.explain_instance(BODIES[3], REGRESSOR.predict, num_samples=400).as_map()[1])
-
-    def theirs(seed):
-        explainer = lime.lime_tabular.LimeTabularExplainer(
-            BODIES, mode="regression", random_state=seed, discretize_continuous=binned
-        )
-        return dict(explainer.explain_instance(BODIES[3], REGRESSOR.predict, num_samples=400).as_map()[1])
-
-    def runs(explain):
-        return np.array([[c[j] for j in range(10)] for c in map(explain, range(60))])
-
-    first, second = runs(ours), runs(theirs)
-    # ten coefficients, two tests each, at 1 % together
-    level = 0.01 / 20
-    assert stats.ttest_ind(first, second).pvalue.min() > level
-    assert min(stats.levene(a, b).pvalue for a, b in zip(first.T, second.T, strict=True)) > level
-
-
 @ENGINES
 def test_a_regression_is_told_as_lime_tells_it(chosen):
     explainer = LimeTabularExplainer(BODIES, mode="regression", engine=chosen, random_state=0)
@@ -106,6 +87,188 @@ def test_a_regression_is_told_as_lime_tells_it(chosen):
         == pytest.approx(found.intercept[1] + sum(value for _, value in found.local_exp[1]))
     )
     assert 0 < found.score < 1
+
+
+def test_a_model_that_is_read_is_not_asked(monkeypatch):
+    """But for its score, and only when that is wanted."""
+    explainer = LimeTabularExplainer(X, feature_names=NAMES)
+    model = RandomForestClassifier(5, random_state=0).fit(X, Y)
+    explainer.explain_instance(X[0], model.predict_proba)
+    asked = []
+    ask = RandomForestClassifier.predict_proba
+
+    def predict_proba(model, x):
+        asked.append(len(x))
+        return ask(model, x)
+
+    monkeypatch.setattr(RandomForestClassifier, "predict_proba", predict_proba)
+    # the class has another function now: what is bound to it is read again
+    explainer.explain_instance(X[0], model.predict_proba)
+    asked.clear()
+    found = explainer.explain_instance(X[60], model.predict_proba)
+    assert asked == []
+    assert 0 < found.score < 1
+    assert asked == [4096]
+    np.testing.assert_allclose(found.predict_proba, ask(model, X[60:61])[0])
+
+
+def test_a_function_is_asked_for_the_row_once_and_for_samples():
+    asked = []
+
+    def predict(x):
+        asked.append(len(x))
+        return FOREST.predict_proba(x)
+
+    for chosen, most in (("limit", 256 + 1), ("lime", 256)):
+        explainer = LimeTabularExplainer(X, engine=chosen)
+        explainer.explain_instance(X[0], predict, num_samples=256)
+        asked.clear()
+        explainer.explain_instance(X[1], predict, num_samples=256)
+        assert sum(asked) <= most
+
+
+READ = {
+    "a pipeline": (make_pipeline(StandardScaler(), RandomForestRegressor(5, random_state=0)), "predict"),
+    "a search": (GridSearchCV(DecisionTreeRegressor(), {"max_depth": [2, 3]}, cv=2), "predict"),
+    "boosted trees": (xgboost.XGBRegressor(n_estimators=5, max_depth=3), "predict"),
+    "other boosted trees": (lightgbm.LGBMRegressor(n_estimators=5, verbose=-1), "predict"),
+    "a margin": (GradientBoostingClassifier(n_estimators=5), "decision_function"),
+    "a linear margin": (make_pipeline(StandardScaler(), LogisticRegression()), "decision_function"),
+}
+
+
+@pytest.mark.parametrize("binned", [True, False])
+@pytest.mark.parametrize(("model", "method"), READ.values(), ids=READ)
+def test_bound_methods_of_readable_models_are_exact(model, method, binned):
+    model.fit(BODIES, ILLNESS if method == "predict" else ILLNESS > 150)
+    explainer = LimeTabularExplainer(BODIES, mode="regression", discretize_continuous=binned)
+    found = explainer.explain_instance(BODIES[3], getattr(model, method))
+    assert found.limes.method == "exact"
+    assert found.predicted_value == pytest.approx(np.ravel(getattr(model, method)(BODIES[3:4]))[0], rel=1e-6)
+
+
+def test_probabilities_follow_a_margin_that_can_be_read():
+    model = xgboost.XGBClassifier(n_estimators=20, max_depth=3).fit(X, Y > 0)
+    found = explained(model.predict_proba, num_samples=1024)
+    assert found.limes.controls == ("margin",)
+    plain = explained(lambda x: model.predict_proba(x), num_samples=1024)
+    assert max(e for _, e in found.standard_errors[1]) < max(e for _, e in plain.standard_errors[1])
+
+
+@pytest.mark.parametrize("binned", [True, False])
+def test_the_parts_of_the_surrogate_add_up(binned):
+    """Intercept and coefficients of lime's features at the row give the prediction of either engine."""
+    features = np.ones(10) if binned else (BODIES[3] - BODIES.mean(axis=0)) / BODIES.std(axis=0)
+    for chosen in ("limit", "lime"):
+        explainer = LimeTabularExplainer(
+            BODIES, mode="regression", discretize_continuous=binned, engine=chosen, random_state=0
+        )
+        found = explainer.explain_instance(BODIES[3], REGRESSOR.predict, num_features=4)
+        told = found.intercept[1] + sum(value * features[j] for j, value in found.as_map()[1])
+        assert told == pytest.approx(found.local_pred[1])
+        # in the user's own units
+        own = np.ones(10) if binned else BODIES[3]
+        assert found.limes.intercepts[0] + found.limes.values[0] @ own == pytest.approx(
+            found.limes.surrogate_predictions[0]
+        )
+
+
+def cut(**options):
+    return QuartileDiscretizer(X, [], NAMES, random_state=0, **options)
+
+
+class Thirds(BaseDiscretizer):
+    def bins(self, data, labels):
+        return [np.percentile(data[:, j], [33, 66]) for j in self.to_discretize]
+
+
+def test_a_discretizer_of_one_s_own_has_a_limit():
+    assert dict(explained(options={"discretizer": cut()}).as_list()) == pytest.approx(
+        dict(explained().as_list())
+    )
+    thirds = Thirds(X, [], NAMES)
+    found = explained(options={"discretizer": thirds}, num_features=4)
+    assert (found.engine, found.limes.method) == ("limit", "exact")
+    edges = [[x.min(), *q, x.max()] for x, q in zip(X.T, thirds.bins(X, None), strict=True)]
+    told = limes.TabularExplainer(FOREST, X, bins=edges, output=[1])(X[60])
+    coef = dict(found.as_map()[1])
+    np.testing.assert_allclose([coef[j] for j in range(4)], told.values[0, :, 0], rtol=1e-9)
+
+
+def test_a_discretizer_says_which_columns_are_numbers():
+    options = {"discretizer": QuartileDiscretizer(X, [3], NAMES)}
+    assert any(name.startswith("petal width (cm)=") for name, _ in explained(options=options).as_list())
+
+
+def test_statistics_stand_for_the_data():
+    discretizer = cut()
+    cells = discretizer.discretize(X)
+    counted = [np.unique(column, return_counts=True) for column in cells.T]
+    known = {name: getattr(discretizer, name) for name in ("means", "stds", "mins", "maxs")} | {
+        "bins": {j: [*map(float, discretizer.maxs[j][:-1])] for j in range(4)},
+        "feature_values": {j: values.tolist() for j, (values, _) in enumerate(counted)},
+        "feature_frequencies": {j: counts.tolist() for j, (_, counts) in enumerate(counted)},
+    }
+    explainer = LimeTabularExplainer(np.zeros((2, 4)), feature_names=NAMES, training_data_stats=known)
+    found = explainer.explain_instance(X[60], FOREST.predict_proba)
+    assert (found.engine, found.limes.method) == ("limit", "exact")
+    assert dict(found.as_list()) == pytest.approx(dict(explained().as_list()))
+    apart = known | {"mins": {j: [low - 1 for low in known["mins"][j]] for j in range(4)}}
+    other = LimeTabularExplainer(np.zeros((2, 4)), training_data_stats=apart)
+    assert "bins that do not meet" in other.explain_instance(X[60], FOREST.predict_proba).engine_reason
+
+
+def test_draws_of_one_s_own():
+    class Middles(QuartileDiscretizer):
+        def drawn(self, feature, cells, levels):
+            return np.array(self.means[feature])[cells]
+
+    found = explained(
+        lambda x: [[1.0, len(np.unique(x[1:, 0]))]] * len(x), options={"discretizer": Middles(X, [], NAMES)}
+    )
+    assert found.predict_proba[1] == 4
+    assert "draws of your own" in found.engine_reason
+
+    class Forgotten(QuartileDiscretizer):
+        def undiscretize(self, data):
+            return data
+
+    with pytest.raises(InputError, match=r"override drawn\(feature, cells, levels\)"):
+        LimeTabularExplainer(X, discretizer=Forgotten(X, [], NAMES))
+
+
+@pytest.mark.parametrize("binned", [True, False])
+def test_a_latin_hypercube_meets_every_stratum_once(binned):
+    seen = []
+    explainer = LimeTabularExplainer(
+        BODIES, mode="regression", discretize_continuous=binned, engine="lime", random_state=0
+    )
+    explainer.explain_instance(
+        BODIES[3], lambda x: seen.append(x) or x[:, 0], num_samples=101, sampling_method="lhs"
+    )
+    x, drawn = BODIES[:, 2], seen[0][1:, 2]
+    if binned:
+        # a quarter of 442 rows is 110 or 111 of them
+        counts = np.bincount(np.searchsorted(np.percentile(x, [25, 50, 75]), drawn))
+        assert abs(counts - 25).max() <= 1
+    else:
+        levels = stats.norm.cdf(drawn, x.mean(), x.std())
+        np.testing.assert_array_equal(np.sort(np.floor(100 * levels)), np.arange(100))
+
+
+def test_many_rows():
+    explainer = LimeTabularExplainer(X, feature_names=NAMES)
+    frame = pd.DataFrame(X, columns=NAMES)
+    for rows in (X[58:61], X[58:61].tolist(), frame[58:61]):
+        several = explainer.explain_instances(rows, FOREST.predict_proba, num_features=2)
+        assert [e.as_map() for e in several] == [explained(row=x, num_features=2).as_map() for x in X[58:61]]
+
+
+def test_pickled_with_a_function_that_cannot_be():
+    found = explained(lambda x: FOREST.predict_proba(x), num_samples=200)
+    again = pickle.loads(pickle.dumps(found))
+    assert (again.score, again.as_list()) == (found.score, found.as_list())
+    assert again.limes.values.tolist() == found.limes.values.tolist()
 
 
 @ENGINES

@@ -30,9 +30,10 @@ def model_behind(predict_fn: Callable[[Any], Any], mode: str) -> tuple[Any, str 
     if method not in _READABLE[mode] or not hasattr(model, "predict"):
         return None
     classes = getattr(model, "classes_", None)
-    # what a classifier predicts are labels, which are nobody's quantity to be read;
-    # and columns of probabilities are classes only where it knows their number
-    read = classes is None if method == "predict" else isinstance(classes, np.ndarray) and len(classes) > 1
+    several = 0 if classes is None else len(classes)
+    # what a classifier predicts are labels, which are nobody's quantity to be read; columns of
+    # probabilities are classes only where it knows them, and of one target
+    read = several == 0 if method == "predict" else several > 1 and not isinstance(classes, list)
     return (model, _READABLE[mode][method]) if read else None
 
 
@@ -96,7 +97,7 @@ class Answers:
             A classifier's answers of one column that are no probabilities.
         """
         rows = table.shape[0] if hasattr(table, "tocsr") else len(table)
-        found = self._numbers(self._ask(table), rows)
+        found = self._numbers(self._said(table, rows), rows)
         if not np.isfinite(found).all():
             raise ModelError("predict_fn answered with values that are not finite")
         return self.of_regression(found) if self.mode == "regression" else self._of_classes(found)
@@ -112,6 +113,14 @@ class Answers:
         model = getattr(self.predict_fn, "__self__", None)
         bound = None if model is None else answer_of(model, getattr(self.predict_fn, "__name__", ""))
         return bound or found or self.predict_fn
+
+    def _said(self, table: Any, rows: int) -> Any:
+        try:
+            return self._ask(table)
+        except Exception as error:
+            raise ModelError(
+                f"predict_fn raised {type(error).__name__} on a table of {rows} rows: {error}", batch=table
+            ) from error
 
     def _numbers(self, said: Any, rows: int) -> Floats:
         try:

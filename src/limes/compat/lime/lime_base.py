@@ -23,6 +23,9 @@ _PENALTY, _RANKING_PENALTY = 1.0, 0.01
 # What keeps a Gram matrix of collinear features from being singular
 _LEAST_PENALTY = 1e-12
 
+# Share of the answers' size, below which they are all the same, and there is nothing to be explained
+_ROUNDING = 1e-12
+
 __all__ = ["SELECTIONS", "LimeBase", "LocalFit", "default_kernel", "report"]
 
 
@@ -210,13 +213,13 @@ def _fitted(sample: _Sample, equations: NormalEquations, y: Floats, used: Ints, 
         regressor.fit(x, y, sample_weight=sample.weights)
         penalty, coef, intercept = _LEAST_PENALTY, np.ravel(regressor.coef_), float(regressor.intercept_)
     residual = y - intercept - x @ coef
-    spread = float(sample.weights @ (y - level) ** 2)
+    spread, size = (float(sample.weights @ part**2) for part in (y - level, y))
     order = np.argsort(-np.abs(coef), kind="stable")
     return LocalFit(
         intercept=intercept,
         features=used[order],
         coef=coef[order],
         errors=sample.errors(used, residual, penalty)[order],
-        score=1.0 - float(sample.weights @ residual**2) / spread if spread > 0 else 1.0,
+        score=1.0 - float(sample.weights @ residual**2) / spread if spread > _ROUNDING**2 * size else 1.0,
         local_pred=float(intercept + x[0] @ coef),
     )

@@ -14,7 +14,7 @@ from limes.compat.lime.answers import Answers, chosen_labels
 from limes.compat.lime.discretize import BaseDiscretizer
 from limes.compat.lime.engines import engine_of
 from limes.compat.lime.explanation import Explanation
-from limes.compat.lime.lime_base import SELECTIONS, LimeBase
+from limes.compat.lime.lime_base import SELECTIONS, LimeBase, default_kernel
 from limes.compat.lime.surrogates import Surrogates, filled
 from limes.compat.lime.table_engines import dense_engines, sparse_engines
 from limes.compat.lime.table_law import SAMPLINGS
@@ -26,11 +26,6 @@ from limes.exceptions import InputError
 from limes.explainers.options import check_choice, check_count, check_size, refuse_unknown
 
 __all__ = ["LimeTabularExplainer", "RecurrentTabularExplainer", "TableDomainMapper"]
-
-
-def default_kernel(d: Floats, kernel_width: float) -> Floats:
-    """exp(-d² / (2 width²))."""
-    return np.exp(-(d**2) / (2 * kernel_width**2))
 
 
 class LimeTabularExplainer:

@@ -217,10 +217,15 @@ class Training:
         return self.discretizer.names[j][int(self.discretizer.lambdas[j](x))]
 
     def _category(self, j: int, x: float) -> str:
-        if j in self.categories:
-            return str(self.categories[j][int(x)])
         value = self.table.columns[j].originals(np.array([x]))[0]
-        return f"{value:g}" if isinstance(value, float) else str(value)
+        if isinstance(value, str) or j not in self.categories:
+            return f"{value:g}" if isinstance(value, float) else str(value)
+        try:
+            return str(self.categories[j][int(value)])
+        except (LookupError, ValueError):
+            raise InputError(
+                f"categorical_names[{j}] has no name for {value!r}, a category of {self.names[j]}"
+            ) from None
 
 
 def names_of(table: Table, training_data: Any, given: Sequence[str] | None) -> list[str]:
