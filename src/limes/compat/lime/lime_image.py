@@ -19,13 +19,13 @@ from limes.compat.lime.image_limit import LimitImages
 from limes.compat.lime.lime_base import SELECTIONS, LimeBase, default_kernel
 from limes.compat.lime.surrogates import Surrogates, filled
 from limes.compat.lime.switched_limit import fewest
-from limes.compat.lime.wrappers.scikit_image import SegmentationAlgorithm
 from limes.designs.exchangeable import BANDWIDTH
 from limes.designs.weights import check_bandwidth
 from limes.explainers.fills import filled as switched_off
 from limes.explainers.fills import filler
 from limes.explainers.options import check_choice, check_count, refuse_unknown
 from limes.explainers.pixels import checked_image, rgb
+from limes.explainers.quickshift import quickshift
 from limes.explainers.superpixels import checked_labels, superpixels
 from limes.models.images import SwitchedImage
 
@@ -207,8 +207,7 @@ class LimeImageExplainer:
 
 def default_segmentation(seed: int) -> Callable[[Any], Any]:
     """Superpixels by lime's own quickshift, of any image as people see it."""
-    segment = SegmentationAlgorithm("quickshift", kernel_size=4, max_dist=200, ratio=0.2, random_seed=seed)
-    return lambda image: segment(rgb(image))
+    return lambda image: quickshift(rgb(image), seed=seed)
 
 
 def _renamed(found: Surrogates, segments: Any) -> Surrogates:
