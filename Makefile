@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.installed
 # Numerical libraries start a thread a core; pytest-xdist already starts a process a core.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test-coverage test lint bench papers test-browser clean
+.PHONY: demo test-coverage test test-spark lint bench papers test-browser clean
 
 demo: $(INSTALLED)
 	$(BIN)/limes demo
@@ -18,6 +18,14 @@ test-browser: $(INSTALLED)
 	command -v chromium >/dev/null || (apt-get update && apt-get install -y chromium) \
 		|| echo "chromium could not be installed: the browser tests will be skipped"
 	$(BIN)/pytest -m browser
+
+test-spark: $(INSTALLED)
+	command -v java >/dev/null || (apt-get update && (apt-get install -y openjdk-17-jre-headless \
+		|| apt-get install -y default-jre-headless)) \
+		|| echo "Java could not be installed: the tests of Spark will be skipped"
+	$(BIN)/pip install --quiet --editable '.[spark]' \
+		|| echo "pyspark could not be installed: the tests of Spark will be skipped"
+	$(BIN)/pytest tests/scale/test_spark.py tests/scale/test_spark_session.py
 
 test-coverage: $(INSTALLED)
 	$(BIN)/pytest -n 2 -m coverage

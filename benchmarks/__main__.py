@@ -19,6 +19,7 @@ PARTS = {
     "diagnostics": (),
     "text": ("rounds", "seeds"),
     "images": ("seeds", "cases"),
+    "scale": ("rounds", "cases"),
     "drop_in": ("cases",),
 }
 

@@ -22,12 +22,14 @@ from limes.exceptions import InputError
 from limes.scale import explain_frame
 from limes.scale.engines import Cluster
 from limes.scale.sources import Part, Source
-from limes.scale.spark_session import session
+from limes.scale.spark_session import check_java, session
 from limes.scale.tables import explain_files
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
-if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-    pytest.skip("there is no Java", allow_module_level=True)
+try:
+    check_java()
+except InputError as why:
+    pytest.skip(str(why), allow_module_level=True)
 
 from limes.scale.spark import explain, run
 
