@@ -386,6 +386,10 @@ def test_pictures_and_pages(chosen, tmp_path):
     assert "</script>" not in page
     assert "&lt;/script&gt;" in page
     assert all(word in page for word, _ in found.as_list())
+    assert "$" in page
+    assert "$" not in found.as_html(text=False)
+    with pytest.raises(UnknownOptionError, match="opacity, text"):
+        found.as_html(texts=False)
 
 
 @ENGINES

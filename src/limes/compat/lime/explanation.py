@@ -71,6 +71,10 @@ class DomainMapper:
         """Replace positions by names."""
         return [*exp]
 
+    def on_page(self, told: Told, **kwargs: Any) -> Told:  # noqa: ARG002 - of the kind of data
+        """An explanation as pages show it, with options of `page_options`."""
+        return told
+
     def visualize_instance_html(
         self,
         exp: Pairs,  # noqa: ARG002 - lime's signature
@@ -248,7 +252,7 @@ class Explanation:
             Whether the model's prediction is shown, of a classification and of a regression.
         **kwargs
             What lime's pages of such data know. Of tables: ``show_table=False`` leaves out the row's values,
-            ``show_all=True`` shows all features.
+            ``show_all=True`` shows all features. Of texts: ``text=False`` leaves out the text.
 
         Raises
         ------
@@ -264,6 +268,7 @@ class Explanation:
             own = ("labels", "predict_proba", "show_predicted_value", *sorted(known))
             raise UnknownOptionError(f"as_html has no option {unknown[0]!r}; known: {', '.join(own)}")
         told = self._outputs(labels) if kwargs.get("show_all") else self._shown(labels)
+        told = self.domain_mapper.on_page(told, **kwargs)
         predicted = show_predicted_value if self.mode == "regression" else predict_proba
         hidden = () if predicted else ("prediction", "local difference")
         return page(told, hidden=hidden if kwargs.get("show_table", True) else (*hidden, "value"))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from limes.compat.lime.explanation import DomainMapper, Pairs
 from limes.exceptions import InputError
 from limes.explainers.tokens import document_of, splitter
 from limes.models.documents import Document
+
+if TYPE_CHECKING:
+    from limes.explanation import Explanation as Told
 
 # What lime puts in the places of words and of characters, where they are not to be deleted
 _MASKED_WORD, _MASKED_CHARACTER = "UNKWORDZ", "\0"
@@ -220,6 +223,11 @@ class TextDomainMapper(DomainMapper):
     def map_exp_ids(self, exp: Pairs, positions: bool = False, **kwargs: Any) -> list[tuple[Any, float]]:  # noqa: ARG002 - lime's signature
         """Replace numbers by words, or with ``positions`` by words and where they stand: bad_3-6-12."""
         return [(self._name(j, positions), value) for j, value in exp]
+
+    def on_page(self, told: Told, *, text: Any = True, **kwargs: Any) -> Told:  # noqa: ARG002 - colours always fade
+        """Leave out the text, if it is not wanted."""
+        left = {name: fact for name, fact in told.provenance.items() if name not in ("text", "spans")}
+        return told if text else replace(told, provenance=left)
 
     def _name(self, j: int, positions: bool) -> str:
         word = self.indexed_string.word(j)
