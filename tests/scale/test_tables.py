@@ -3,55 +3,22 @@
 from __future__ import annotations
 
 import os
-import runpy
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import polars as pl
-import pyarrow.parquet as pq
 import pytest
 from sklearn.datasets import load_diabetes
 from sklearn.ensemble import RandomForestRegressor
 
 import limes
+from jobs import read, same
 from limes.exceptions import InputError
 from limes.scale.engines import Cluster
 from limes.scale.sources import Source, decimated
 from limes.scale.tables import explain_files
 
 RUN = {"model": "forest"}
-# A job that takes about a quarter of a second a part, and can be stopped in the middle
-JOB = """
-import signal
-import time
-from pathlib import Path
-import pandas as pd
-import limes
-from limes.scale.sources import Source
-from limes.scale.tables import explain_files
-
-HERE = Path(__file__).parent
-TABLE = pd.DataFrame({"a": [i / 7 for i in range(40)], "b": [(3 * i) % 11 for i in range(40)]})
-
-def model(X):
-    time.sleep(PAUSE)
-    return X["a"] * X["b"]
-
-def work():
-    explainer = limes.TabularExplainer(model, TABLE, max_calls=32, control="none", method="sampled")
-    return explain_files(Source.of(HERE / "in.parquet"), explainer, HERE / "out", run={}, rows_per_part=2)
-
-if __name__ == "__main__":
-    # a job in the background would ignore it
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    PAUSE = 0.1
-    work()
-"""
 
 
 @pytest.fixture(scope="module")
@@ -82,15 +49,6 @@ def whole(table, explainer):
 def explain(source, explainer, out, **options):
     options = {"run": RUN, "keys": ["id"], "rows_per_part": 64, "progress": False, **options}
     return explain_files(source, explainer, out, **options)
-
-
-def read(out):
-    return pd.concat([pd.read_parquet(path) for path in sorted(out.glob("*.parquet"))], ignore_index=True)
-
-
-def same(found, expected):
-    found = found.astype({"error": expected["error"].dtype})
-    pd.testing.assert_frame_equal(found, expected, check_exact=True, check_dtype=False)
 
 
 @pytest.mark.parametrize("rows", [10_000, 64, 7])
@@ -142,72 +100,6 @@ def test_what_is_whole_is_not_done_again_and_what_is_harmed_is(source, explainer
     again = {path.name for path in out.glob("*.parquet") if path.stat().st_mtime_ns != times[path.name]}
     assert again == {"part-00002.parquet"}
     same(read(out), whole)
-
-
-def test_rows_of_a_corrupt_row_group_are_there_with_the_reason(source, explainer, tmp_path, whole):
-    path = source.files[0]
-    start = pq.read_metadata(path).row_group(1).column(0).dictionary_page_offset
-    with path.open("r+b") as file:
-        file.seek(start)
-        file.write(b"\xff" * 2000)
-    said = explain(source, explainer, tmp_path / "out")
-    found = read(tmp_path / "out")
-    assert said.errors == 100
-    assert found["row"].tolist() == list(range(442))
-    lost = found["error"].notna()
-    assert np.flatnonzero(lost).tolist() == list(range(100, 200))
-    assert found.loc[lost, "error"].str.contains("row group 1 of in.parquet could not be read").all()
-    same(found[~lost], whole[~lost])
-
-
-@pytest.mark.parametrize("stop", [signal.SIGKILL, signal.SIGINT])
-def test_a_driver_that_was_stopped_goes_on(tmp_path, stop):
-    job, out = tmp_path / "job.py", tmp_path / "out"
-    job.write_text(JOB)
-    runpy.run_path(str(job))["TABLE"].to_parquet(tmp_path / "in.parquet")
-    driver = subprocess.Popen([sys.executable, job], stderr=subprocess.PIPE)
-    patience = time.monotonic() + 60
-    while not (out / "part-00002.parquet").exists():
-        assert driver.poll() is None, driver.stderr.read()
-        assert time.monotonic() < patience
-        time.sleep(0.02)
-    driver.send_signal(stop)
-    driver.communicate(timeout=60)
-    assert driver.returncode != 0
-    assert len([*out.glob("*.parquet")]) < 20
-    said = resumed(job)
-    assert 4 <= said.resumed < 40
-    found = read(out)
-    assert found["row"].tolist() == list(range(40))
-    for path in out.iterdir():
-        path.unlink()
-    assert resumed(job).resumed == 0
-    same(read(out), found)
-
-
-def resumed(job):
-    names = runpy.run_path(str(job))
-    names["work"].__globals__["PAUSE"] = 0
-    return names["work"]()
-
-
-def test_a_full_disk_is_said_and_the_run_goes_on_when_there_is_room(source, explainer, tmp_path, whole):
-    out = tmp_path / "out"
-    out.mkdir()
-    options = ["-t", "tmpfs", "-o", "size=40k", "tmpfs", str(out)]
-    if (
-        os.geteuid() != 0
-        or subprocess.run(["/bin/mount", *options], check=False, capture_output=True).returncode
-    ):
-        pytest.skip("mounting a small tmpfs needs a right that this process has not")
-    try:
-        with pytest.raises(InputError, match=r"No space left on device.*run the same command again"):
-            explain(source, explainer, out)
-        subprocess.run(["/bin/mount", "-o", "remount,size=10m", str(out)], check=True)
-        explain(source, explainer, out)
-        same(read(out), whole)
-    finally:
-        subprocess.run(["/bin/umount", str(out)], check=True)
 
 
 def test_a_background_is_taken_evenly(source):

@@ -138,7 +138,9 @@ def _room(client: Client) -> int:
 @contextmanager
 def _client(cluster: Cluster) -> Iterator[Client]:
     if cluster.scheduler is None:
-        started = LocalCluster(n_workers=cluster.workers, threads_per_worker=1, dashboard_address=None)
+        started = LocalCluster(
+            n_workers=cluster.workers, threads_per_worker=1, dashboard_address="localhost:0"
+        )
         with started, Client(started) as client:
             yield client
         return
@@ -168,12 +170,7 @@ def _given(client: Client, work: Work, cluster: Cluster) -> Iterator[str]:
     """Give the workers the work, under a name, as long as this lasts."""
     name = f"limes-{uuid4().hex}"
     threads = cluster.threads if cluster.scheduler is None else None
-    try:
-        client.register_plugin(_Carried(work.packed(), threads), name=name)
-    except ImportError as error:
-        raise InputError(
-            f"a worker cannot load the model ({error}): install limes and the model's library on all workers"
-        ) from error
+    client.register_plugin(_Carried(work.packed(), threads), name=name)
     try:
         yield name
     finally:

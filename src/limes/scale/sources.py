@@ -89,7 +89,7 @@ class Slice:
             with pq.ParquetFile(self.file, page_checksum_verification=True) as file:
                 rows = file.read_row_group(self.group, columns=list(columns), use_threads=False)
         except (OSError, pa.ArrowException) as error:
-            reason = f"row group {self.group} of {self.file.name} could not be read: {error}"
+            reason = f"row group {self.group} of {self.file.name} could not be read: {_said(error)}"
             return Unreadable(self.num_rows, reason)
         finally:
             self.stamp.check(self.file)
@@ -309,6 +309,10 @@ def check_names(where: str | Path, found: Sequence[str], wanted: Sequence[str]) 
     if lost:
         names = ", ".join(repr(name) + near(name, found) for name in lost[:SHOWN])
         raise InputError(f"{where} has no column {names}; it has {listed(found)}")
+
+
+def _said(error: Exception) -> str:
+    return " ".join(str(error).split())
 
 
 def _hash(path: Path) -> str:

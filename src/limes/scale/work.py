@@ -68,8 +68,20 @@ class Work:
 
     @staticmethod
     def unpacked(content: bytes) -> Work:
-        """The work that `packed` made bytes of; it runs code, so the bytes must be this program's own."""
-        work: Work = pickle.loads(content)  # noqa: S301 - the driver of this run made it
+        """The work that `packed` made bytes of; it runs code, so the bytes must be this program's own.
+
+        Raises
+        ------
+        InputError
+            If the model needs something that is not there.
+        """
+        try:
+            work: Work = pickle.loads(content)  # noqa: S301 - the driver of this run made it
+        except (ImportError, AttributeError) as error:
+            raise InputError(
+                f"a worker cannot load the model ({error}): install limes, the model's library and your own "
+                "modules where workers run"
+            ) from error
         return work
 
     def __call__(self, part: Part) -> Done:

@@ -1,0 +1,83 @@
+"""A long run in a process of its own, to be stopped in the middle; and what a folder of parts holds."""
+
+from __future__ import annotations
+
+import runpy
+import subprocess
+import sys
+import time
+
+import pandas as pd
+
+# About a quarter of a second a part
+PROGRAM = """
+import signal, sys, time
+from pathlib import Path
+import pandas as pd
+import limes
+from limes.scale.engines import Cluster
+from limes.scale.sources import Source
+from limes.scale.tables import explain_files
+
+HERE = Path(__file__).parent
+TABLE = pd.DataFrame({"a": [i / 7 for i in range(40)], "b": [(3 * i) % 11 for i in range(40)]})
+
+def work(engine, workers, pause):
+    def model(X):
+        time.sleep(pause)
+        return X["a"] * X["b"]
+
+    explainer = limes.TabularExplainer(model, TABLE, max_calls=32, control="none", method="sampled")
+    options = {"run": {}, "rows_per_part": 2, "engine": engine, "cluster": Cluster(workers)}
+    return explain_files(Source.of(HERE / "in.parquet"), explainer, HERE / "out", **options)
+
+if __name__ == "__main__":
+    # a job in the background would ignore it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    work(sys.argv[1], int(sys.argv[2]), 0.1)
+"""
+ROWS = 40
+
+
+def read(out):
+    """All rows of a folder, in the order of its parts."""
+    return pd.concat([pd.read_parquet(path) for path in sorted(out.glob("*.parquet"))], ignore_index=True)
+
+
+def same(found, expected):
+    """Hold two frames of explanations against each other, to the last bit."""
+    found = found.astype({"error": expected["error"].dtype})
+    pd.testing.assert_frame_equal(found, expected, check_exact=True, check_dtype=False)
+
+
+def started(folder, engine, workers):
+    """The program, in a group of its own, when it has done a few parts."""
+    (folder / "job.py").write_text(PROGRAM)
+    table = {"a": [i / 7 for i in range(ROWS)], "b": [(3 * i) % 11 for i in range(ROWS)]}
+    pd.DataFrame(table).to_parquet(folder / "in.parquet")
+    command = [sys.executable, folder / "job.py", engine, str(workers)]
+    driver = subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True)
+    wait_until(lambda: (folder / "out" / "part-00002.parquet").exists(), driver)
+    return driver
+
+
+def resumed(folder):
+    """The same command again, here, and without the model's pauses."""
+    return runpy.run_path(str(folder / "job.py"))["work"]("local", 1, 0)
+
+
+def wait_until(there, driver=None, seconds=60):
+    patience = time.monotonic() + seconds
+    while not there():
+        assert driver is None or driver.poll() is None, driver.stderr.read()
+        assert time.monotonic() < patience
+        time.sleep(0.02)
+
+
+def members(group):
+    """Processes of a group that still run."""
+    listed = subprocess.run(
+        ["/bin/ps", "-eo", "pid,pgid,stat"], capture_output=True, text=True, check=True
+    ).stdout
+    lines = [line.split() for line in listed.splitlines()[1:]]
+    return [int(pid) for pid, pgid, state in lines if int(pgid) == group and not state.startswith("Z")]

@@ -1,0 +1,316 @@
+"""Faults, really done: in the end every row is there once, with its explanation or its error."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+from functools import partial
+from multiprocessing import active_children
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from sklearn.datasets import load_diabetes
+from sklearn.ensemble import RandomForestRegressor
+
+import limes
+from jobs import ROWS, members, read, resumed, same, started, wait_until
+from limes.exceptions import InputError
+from limes.scale import sources
+from limes.scale.engines import Cluster
+from limes.scale.parts import Folder
+from limes.scale.sources import Source
+from limes.scale.tables import explain_files
+
+ENGINES = [("local", 1), ("local", 2), ("dask", 2)]
+
+
+@pytest.fixture(scope="module")
+def table():
+    X, y = load_diabetes(return_X_y=True, as_frame=True)
+    return X.iloc[:, :5].assign(id=range(len(X))), y
+
+
+@pytest.fixture(scope="module")
+def explainer(table):
+    X = table[0].drop(columns="id")
+    return limes.TabularExplainer(RandomForestRegressor(8, random_state=0).fit(X, table[1]), X)
+
+
+@pytest.fixture(scope="module")
+def whole(table, explainer):
+    found = limes.scale.explain_frame(table[0], explainer)
+    found.insert(1, "id", table[0]["id"].to_numpy())
+    return found
+
+
+@pytest.fixture
+def source(tmp_path, table):
+    table[0].to_parquet(tmp_path / "in.parquet", row_group_size=100, index=False)
+    return Source.of(tmp_path / "in.parquet")
+
+
+def explain(source, explainer, out, **options):
+    options = {"run": {}, "keys": ["id"], "rows_per_part": 64, "progress": False, **options}
+    return explain_files(source, explainer, out, **options)
+
+
+@pytest.mark.parametrize(("engine", "workers"), ENGINES)
+def test_a_driver_that_is_killed_leaves_no_process_and_goes_on(tmp_path, engine, workers):
+    driver = started(tmp_path, engine, workers)
+    driver.kill()
+    driver.communicate(timeout=60)
+    goes_on(driver, tmp_path)
+
+
+@pytest.mark.parametrize(("engine", "workers"), ENGINES)
+def test_ctrl_c_leaves_no_process_and_goes_on(tmp_path, engine, workers):
+    driver = started(tmp_path, engine, workers)
+    os.killpg(driver.pid, signal.SIGINT)  # as a terminal does: to the driver and its workers
+    said = driver.communicate(timeout=60)[1].decode()
+    assert driver.returncode == -signal.SIGINT, said
+    assert said.count("KeyboardInterrupt") == 1, said  # the driver's own
+    goes_on(driver, tmp_path)
+
+
+def goes_on(driver, folder):
+    wait_until(lambda: not members(driver.pid), seconds=20)
+    assert len([*(folder / "out").glob("*.parquet")]) < ROWS / 2
+    said = resumed(folder)
+    assert 4 <= said.resumed < ROWS
+    found = read(folder / "out")
+    assert found["row"].tolist() == list(range(ROWS))
+    shutil.rmtree(folder / "out")
+    assert resumed(folder).resumed == 0
+    same(read(folder / "out"), found)
+
+
+def killing(row, flag=None):
+    """A model that kills its process where it meets a row: always, or once, and then there is a flag."""
+
+    def model(X):
+        if (X["age"] == row).any() and (flag is None or not flag.exists()):
+            if flag is not None:
+                flag.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return X["age"] + X["bmi"]
+
+    return model
+
+
+def black_box(model, table):
+    calm = table[table["age"] != table["age"].iloc[200]]
+    return limes.TabularExplainer(model, calm[["age", "bmi"]], method="sampled", max_calls=64, control="none")
+
+
+@pytest.mark.parametrize("engine", ["local", "dask"])
+def test_parts_of_a_worker_that_is_killed_are_done_by_others(tmp_path, table, engine):
+    flag, row = tmp_path / "flag", table[0]["age"].iloc[200]
+    explainer, source = black_box(killing(row, flag), table[0]), some(table, tmp_path)
+    options = {"rows_per_part": 10, "engine": engine, "cluster": Cluster(2)}
+    said = explain(source, explainer, tmp_path / "out", **options)
+    assert flag.exists()
+    assert (said.rows, said.errors) == (60, 0)
+    explain(source, explainer, tmp_path / "calm", rows_per_part=10)
+    same(read(tmp_path / "out"), read(tmp_path / "calm"))
+
+
+def test_workers_that_are_killed_every_time_are_given_up_on(tmp_path, table):
+    explainer = black_box(killing(table[0]["age"].iloc[200]), table[0])
+    options = {"rows_per_part": 10, "cluster": Cluster(2)}
+    with pytest.raises(InputError, match=r"killed 3 times at parts .*4.*fewer workers"):
+        explain(some(table, tmp_path), explainer, tmp_path / "out", **options)
+    assert not [one for one in active_children() if "loky" in one.name.lower()]
+
+
+def some(table, folder):
+    """Rows 160 to 220."""
+    table[0].iloc[160:220].to_parquet(folder / "some.parquet", index=False)
+    return Source.of(folder / "some.parquet")
+
+
+@contextmanager
+def small_disk(path, size):
+    path.mkdir()
+    options = ["-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(path)]
+    mounted = os.geteuid() == 0 and not subprocess.run(["/bin/mount", *options], check=False).returncode
+    if not mounted:
+        pytest.skip("mounting a small tmpfs needs a right that this process has not")
+    try:
+        yield partial(remount, path)
+    finally:
+        subprocess.run(["/bin/umount", str(path)], check=True)
+
+
+def remount(path, how):
+    subprocess.run(["/bin/mount", "-o", f"remount,{how}", str(path)], check=True)
+
+
+@pytest.mark.parametrize(("engine", "workers"), ENGINES[:2])
+def test_a_full_disk_is_said_and_the_run_goes_on(source, explainer, tmp_path, whole, engine, workers):
+    out, options = tmp_path / "out", {"engine": engine, "cluster": Cluster(workers)}
+    with small_disk(out, "60k") as disk:
+        with pytest.raises(InputError, match=r"No space left on device.*run the same command again"):
+            explain(source, explainer, out, **options)
+        disk("size=10m")
+        explain(source, explainer, out, **options)
+        same(read(out), whole)
+
+
+def test_a_folder_that_became_read_only_is_said_and_the_run_goes_on(source, explainer, tmp_path, whole):
+    out = tmp_path / "out"
+    with small_disk(out, "10m") as disk:
+        explain(source, explainer, out)
+        (out / "part-00003.parquet").unlink()
+        disk("ro")
+        with pytest.raises(InputError, match=r"Read-only file system.*give the right to write"):
+            explain(source, explainer, out)
+        disk("rw")
+        assert explain(source, explainer, out).resumed == 442 - 64
+        same(read(out), whole)
+
+
+def corrupt(path, group):
+    start = pq.read_metadata(path).row_group(group).column(0).dictionary_page_offset
+    with path.open("r+b") as file:
+        file.seek(start)
+        file.write(b"\xff" * 2000)
+
+
+@pytest.mark.parametrize(("engine", "workers"), ENGINES)
+def test_rows_of_a_corrupt_row_group_are_there_with_the_reason(
+    source, explainer, tmp_path, whole, engine, workers
+):
+    corrupt(source.files[0], 1)
+    said = explain(source, explainer, tmp_path / "out", engine=engine, cluster=Cluster(workers))
+    found = read(tmp_path / "out")
+    assert said.errors == 100
+    assert "row group 1" in said.reason
+    assert found["row"].tolist() == list(range(442))
+    lost = found["error"].notna()
+    assert np.flatnonzero(lost).tolist() == list(range(100, 200))
+    assert found.loc[lost, "error"].str.contains("row group 1 of in.parquet could not be read").all()
+    same(found[~lost], whole[~lost])
+
+
+@pytest.mark.parametrize(("engine", "workers"), ENGINES)
+def test_cells_of_wrong_types_are_errors_of_their_rows(
+    tmp_path, monkeypatch, explainer, table, whole, engine, workers
+):
+    lines = table[0].to_csv(index=False).splitlines()
+    broken = {
+        40: "forty,0,0,0,0,40",
+        70: "1,2",
+        71: "1,2,3,4,5,6,7",
+        200: ",0.05,0.01,0.02,0.03,200",
+        441: "inf,0,0,0,0,441",
+    }
+    for row, line in broken.items():
+        lines[row + 1] = line
+    lines[46] = lines[46].rsplit(",", 1)[0] + ",ten"
+    (tmp_path / "in.csv").write_text("\n".join(lines))
+    source = Source.of(tmp_path / "in.csv")
+    monkeypatch.setattr(sources, "_HEAD", 2000)  # what columns hold is settled before the first wrong cell
+    said = explain(source, explainer, tmp_path / "out", engine=engine, cluster=Cluster(workers))
+    found = read(tmp_path / "out")
+    assert found["row"].tolist() == list(range(442))
+    errors = found["error"].dropna()
+    assert errors.index.tolist() == [40, 45, 70, 71, 200, 441]
+    assert said.errors == 6
+    assert "column 'age': 'forty' is no number" in errors[40]
+    assert "column 'id': 'ten' is no whole number" in errors[45]
+    assert "2 cells in place of 6" in errors[70]
+    assert "is missing" in errors[200]
+    assert "is not finite" in errors[441]
+    good = found["error"].isna()
+    same(found[good].astype({"id": "int64"}), whole[good])
+
+
+@pytest.mark.parametrize(("engine", "workers"), ENGINES)
+def test_a_model_that_raises_on_some_rows_loses_only_these(tmp_path, table, engine, workers):
+    def refuses(X):
+        if (X["age"] > 0.07).any():
+            raise RuntimeError("too old")
+        return X["bmi"] + X["age"]
+
+    X = table[0][["age", "bmi"]].iloc[160:220]
+    young = X[X["age"] < 0.05]
+    explainer = limes.TabularExplainer(refuses, young, method="sampled", max_calls=64, control="none")
+    options = {"rows_per_part": 20, "engine": engine, "cluster": Cluster(workers)}
+    said = explain(some(table, tmp_path), explainer, tmp_path / "out", **options)
+    found = read(tmp_path / "out")
+    old = (X["age"] > 0.07).to_numpy()
+    assert 1 <= old.sum() <= 5
+    assert np.array_equal(found["error"].notna(), old)
+    assert found["id"].tolist() == list(range(160, 220))
+    assert "too old" in said.reason
+
+
+def test_too_many_errors_end_the_run_and_keep_what_was_done(tmp_path, source, table, explainer):
+    corrupt(source.files[0], 1)
+    with pytest.raises(InputError, match=r"28 of 128 rows have no explanation.*row group 1.*is in"):
+        explain(source, explainer, tmp_path / "out", max_errors=0.1)
+    assert explain(source, explainer, tmp_path / "out").resumed == 128
+    with pytest.raises(InputError, match="share"):
+        explain(source, explainer, tmp_path / "out", max_errors=2)
+
+
+def test_two_runs_in_a_folder_keep_out_of_each_others_way(tmp_path, source, explainer):
+    out = tmp_path / "out"
+    with Folder(out).opened({}), pytest.raises(InputError, match="another run is at work"):
+        explain(source, explainer, out)
+    assert explain(source, explainer, out).rows == 442
+
+
+def test_a_dead_process_holds_no_lock(tmp_path, source, explainer):
+    program = f"""
+import sys, time
+from pathlib import Path
+from limes.scale.parts import Folder
+with Folder(Path({str(tmp_path / "out")!r})).opened({{}}):
+    print("there", flush=True)
+    time.sleep(60)
+"""
+    holder = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    assert holder.stdout.readline() == "there\n"
+    with pytest.raises(InputError, match="another run is at work"):
+        explain(source, explainer, tmp_path / "out")
+    holder.kill()
+    holder.communicate(timeout=60)
+    assert explain(source, explainer, tmp_path / "out").rows == 442
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_an_input_that_changes_under_way_is_found(tmp_path, table, kind):
+    X, flag = table[0][["age", "bmi"]].iloc[:60], tmp_path / "flag"
+    path = tmp_path / f"in.{kind}"
+
+    def write():
+        X.to_parquet(path) if kind == "parquet" else X.to_csv(path, index=False)
+
+    def meddles(rows):
+        if flag.exists():
+            write()
+        return rows["age"] + rows["bmi"]
+
+    write()
+
+    explainer = limes.TabularExplainer(meddles, X, method="sampled", max_calls=64, control="none")
+    flag.touch()
+    with pytest.raises(InputError, match=r"was changed while it was being explained.*another folder"):
+        explain(Source.of(path), explainer, tmp_path / "out", keys=[], rows_per_part=20)
+
+
+def test_an_input_with_one_other_cell_in_the_middle_is_another_input(tmp_path, table, explainer):
+    big = pd.concat([table[0]] * 100, ignore_index=True)
+    big.to_csv(tmp_path / "in.csv", index=False)
+    said = Source.of(tmp_path / "in.csv").fingerprint
+    text = (tmp_path / "in.csv").read_text()
+    middle = text.index(".", len(text) // 2) + 1
+    (tmp_path / "in.csv").write_text(text[:middle] + str(9 - int(text[middle])) + text[middle + 1 :])
+    assert Source.of(tmp_path / "in.csv").fingerprint != said
