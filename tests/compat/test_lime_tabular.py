@@ -256,6 +256,15 @@ def test_a_latin_hypercube_meets_every_stratum_once(binned):
         np.testing.assert_array_equal(np.sort(np.floor(100 * levels)), np.arange(100))
 
 
+@ENGINES
+def test_verbose_tells_what_lime_tells(chosen, capsys):
+    found = explained(options={"verbose": True, "engine": chosen}, num_samples=200)
+    said = capsys.readouterr().out.split()
+    assert said[::2] == ["Intercept", "Prediction_local", "Right:"]
+    told = [found.intercept[1], found.local_pred[1], found.predict_proba[1]]
+    np.testing.assert_allclose([float(number) for number in said[1::2]], told)
+
+
 def test_many_rows():
     explainer = LimeTabularExplainer(X, feature_names=NAMES)
     frame = pd.DataFrame(X, columns=NAMES)

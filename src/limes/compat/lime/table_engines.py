@@ -47,7 +47,7 @@ def dense_engines(
     own = training.discretizer.random_state.get_state()[1][:2].tolist() if training.discretizer else []
     options = {"bins": training.bins, "target": target, "bandwidth": bandwidth}
     return {
-        "limit": LimitEngine(training, background, mode, selection, seed, options),
+        "limit": LimitEngine(training, background, mode, selection, seed, options, base.verbose),
         "lime": LimeEngine(training, law, base, selection, (seed, *own), mode, facts),
     }
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from limes._arrays import Floats, Ints
 from limes.compat.lime.answers import Answers, as_said, model_behind
-from limes.compat.lime.lime_base import LocalFit
+from limes.compat.lime.lime_base import LocalFit, report
 from limes.compat.lime.parts import parts_of, same_parts
 from limes.compat.lime.surrogates import Surrogates
 from limes.compat.lime.table_training import Request, Training
@@ -144,7 +144,7 @@ class LimitEngine:
 
     Attributes
     ----------
-    training, mode, selection, seed
+    training, mode, selection, seed, verbose
         lime's.
     background
         Rows (n, d) that stand for the training data.
@@ -158,6 +158,7 @@ class LimitEngine:
     selection: str
     seed: int
     options: Mapping[str, Any]
+    verbose: bool
     _known: _Known | None = None
 
     def __call__(self, request: Request) -> Surrogates:
@@ -171,6 +172,9 @@ class LimitEngine:
         labels = request.labels(said)
         limits = dict(zip(labels, self._limits(found, explainer.design(row), labels), strict=True))
         fits = {k: limit.fit(request.features, self.selection) for k, limit in limits.items()}
+        if self.verbose:
+            for k, fit in fits.items():
+                report(fit, float(said[k]))
         near = Neighbourhood(limits, fits, request.answers, table.decode, self.seed)
         return Surrogates(
             fits, near.scores, said, near.bounds, partial(self._in_words, found, request, labels)

@@ -1,0 +1,73 @@
+"""Laws that are given instead of learnt, and the design at a row."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.tree import DecisionTreeRegressor
+
+import limes
+from limes.designs import BinStatistics, ProductDesign
+from limes.exceptions import InputError
+from oracle import EXACT
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(200, 2))
+TREE = DecisionTreeRegressor(max_depth=4, random_state=0).fit(X, X[:, 0] * X[:, 1] + X[:, 0])
+GIVEN = (
+    BinStatistics([-3, -1, 0.5, 3], [-1.5, 0.0, 1.0], [0.4, 0.3, 0.5], [0.2, 0.5, 0.3]),
+    BinStatistics([-3, 0, 3], [-1, 1], [0.5, 0.0]),
+)
+
+
+def test_statistics_of_bins_give_the_design_of_these_statistics():
+    row = [0.2, 1.3]
+    design = ProductDesign.from_bins(
+        [s.edges for s in GIVEN],
+        [s.means for s in GIVEN],
+        [s.stds for s in GIVEN],
+        row,
+        0.7,
+        frequencies=[GIVEN[0].frequencies, [0.5, 0.5]],
+    )
+    told = limes.limit(design, limes.models.read(TREE))
+    found = limes.TabularExplainer(TREE, X, bins=list(GIVEN), bandwidth=0.7)(row)
+    np.testing.assert_allclose(found.values[0], told.coef, rtol=EXACT)
+    np.testing.assert_allclose(found.intercepts[0], told.intercept, rtol=EXACT)
+    assert found.conditions[0] == ("-1 < x0 <= 0.5", "x1 > 0")
+
+
+def test_given_and_learnt_columns_side_by_side():
+    mixed = limes.TabularExplainer(TREE, X, bins=[GIVEN[0], [-9, 0, 9]])
+    assert mixed([0.2, 1.3]).conditions[0] == ("-1 < x0 <= 0.5", "x1 > 0")
+
+
+@pytest.mark.parametrize(
+    ("given", "background", "says"),
+    [
+        (BinStatistics([0, 1], [0.5, 0.5], [1]), X, "column 'x0' 2 edges make 1 bins"),
+        (BinStatistics([1, 0], [0.5], [1]), X, "column 'x0' edges must ascend"),
+        (BinStatistics([0, 1], [0.5], [-1]), X, "column 'x0' means must be finite"),
+        (GIVEN[0], np.array([[1.0, 1.0], [np.nan, 2.0]]), "column 'x0' has missing values"),
+        (GIVEN[0], pd.DataFrame({"a": ["u", "v"], "b": [1.0, 2.0]}), "column 'a' is categorical"),
+    ],
+)
+def test_statistics_that_do_not_fit(given, background, says):
+    with pytest.raises(InputError, match=says):
+        limes.TabularExplainer(lambda x: np.zeros(len(x)), background, bins=[given, None])
+
+
+@pytest.mark.parametrize("bins", ["quartile", None])
+def test_the_design_at_a_row_explains_it(bins):
+    explainer = limes.TabularExplainer(TREE, X, bins=bins)
+    found, design = explainer(X[3]), explainer.design(X[3])
+    told = limes.limit(design, limes.models.read(TREE))
+    np.testing.assert_allclose(found.values[0], told.coef, rtol=EXACT)
+    mean = found.intercepts[0] + found.values[0] @ design.inclusion
+    rows, features = design.draw(np.random.default_rng(0).random((20_000, 2)))
+    # four standard errors of a mean of 20,000
+    np.testing.assert_allclose(TREE.predict(rows).mean(), mean, atol=4 * TREE.predict(rows).std() / 141)
+    np.testing.assert_allclose(
+        features.mean(axis=0), design.inclusion, atol=4 * features.std(axis=0).max() / 141
+    )
