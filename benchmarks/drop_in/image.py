@@ -80,14 +80,14 @@ def _their_segments(image: Any) -> Any:
 def _own_segments(image: Any) -> Any:
     from limes.compat.lime.lime_image import default_segmentation
 
-    segment = default_segmentation(0)
+    segment = default_segmentation()
     return lambda model: segment(image)  # noqa: ARG005
 
 
 def _count(image: Any) -> int:
     from limes.compat.lime.lime_image import default_segmentation
 
-    return len(np.unique(default_segmentation(0)(image)))
+    return len(np.unique(default_segmentation()(image)))
 
 
 _WAYS = {"lime": _lime, "engine lime": _own("lime"), "engine limit": _own("limit")}

@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from scipy import stats
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_digits, load_sample_image
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression
 
@@ -246,6 +246,17 @@ def test_every_kind_of_image_works_with_the_default_segmentation(chosen, image):
     assert picture.dtype == image.dtype
 
 
+@pytest.mark.parametrize("kind", [np.uint8, float])
+def test_segments_are_lime_s(kind):
+    image = load_sample_image("china.jpg")[100:180, 200:300]
+    image = image if kind is np.uint8 else image / 255
+    ours, theirs = (
+        make(random_state=1).explain_instance(image, model, num_samples=10).segments
+        for make in (LimeImageExplainer, lime.lime_image.LimeImageExplainer)
+    )
+    np.testing.assert_array_equal(ours, theirs)
+
+
 def test_grey_images_become_rgb_as_lime_has_them():
     seen = []
     explained(IMAGE[..., 0], lambda images: seen.append(images.shape[1:]) or model(images))
@@ -306,7 +317,12 @@ def test_pages_lists_and_limes_explanation(chosen, tmp_path):
     assert len(figure.axes[0].patches) == 4
     plt.close(figure)
     found.save_to_file(tmp_path / "page.html", labels=[1])
-    assert "<img" in (tmp_path / "page.html").read_text()
+    page = (tmp_path / "page.html").read_text()
+    assert "<img" in page
+    # the surrogate of the four superpixels, not of all; the page says where each is
+    assert f"{found.local_pred[1]:.3f}"[:5] in page
+    assert f"R² <b>{found.score[1]:.3f}<" in page
+    assert ("superpixel 11 at" in page, "superpixel 5 at" in page) == (True, 8 in dict(found.local_exp[1]))
     assert found.limes.output_names == tuple(str(k) for k in found.top_labels)
     ax = found.limes.plot.image()
     plt.close(ax.figure)

@@ -12,6 +12,8 @@ from limes.explainers.pixels import rgb
 from limes.models.images import SwitchedImage
 from limes.show.png import encoded, encoded_labels
 
+MEANING = "change of the surrogate when the superpixel is shown against when it is filled"
+
 
 def names(size: int) -> tuple[str, ...]:
     """Of d superpixels."""

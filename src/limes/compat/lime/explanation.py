@@ -136,6 +136,8 @@ class Explanation:
         self.intercept: dict[int, float] = {}
         self.local_pred: PerLabel | None = None
         self._score: PerLabel | Callable[[], PerLabel] | None = None
+        # NaN where the model would have to be asked
+        self.known_scores = PerLabel({1: np.nan})
         self.engine = ""
         self.engine_reason = ""
         self._told: Told | Callable[[], Told] | None = None
@@ -307,20 +309,31 @@ class Explanation:
 
         wanted = self._wanted(labels)
         used = dict.fromkeys(j for label in wanted for j, _ in self.local_exp[label])
-        told = self._outputs(labels)[:, list(used)]
+        told = self._outputs(labels)[:, [self._place(j) for j in used]]
         numbers: dict[str, Any] = {
             "values": [[dict(self.local_exp[k]).get(j, 0.0) for k in wanted] for j in used],
             "standard_errors": [[dict(self.standard_errors[k]).get(j, 0.0) for k in wanted] for j in used],
             "intercepts": [self.intercept[k] for k in wanted],
-            "surrogate_predictions": [self.local_pred[k] for k in wanted] if self.local_pred else [],
+            "surrogate_predictions": [
+                np.nan if self.local_pred is None else self.local_pred[k] for k in wanted
+            ],
         }
         changed: dict[str, Any] = {
             name: np.reshape(found, getattr(told, name).shape) for name, found in numbers.items()
         }
         changed.update(dict.fromkeys(("shares", "share_errors", "surrogate_errors")))
+        features = len(self._outputs(labels).feature_names)
+        if any(len(self.local_exp[k]) < features for k in wanted):
+            # limes' own is that of all features
+            changed["fidelity"] = np.reshape([self.known_scores[k] for k in wanted], told.fidelity.shape)
+            changed["fidelity_errors"] = None
         if told.provenance.get("meaning") == SLOPE_MEANING:
             changed["provenance"] = {**told.provenance, "meaning": _PER_DEVIATION}
         return replace(told, **changed)
+
+    def _place(self, feature: int) -> int:
+        """Where limes' explanation has a feature."""
+        return feature
 
     def _outputs(self, labels: Sequence[int] | None) -> Told:
         if self.limes is None:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from limes.compat.lime.explanation import DomainMapper, Explanation, Pairs
 from limes.exceptions import InputError
-
-if TYPE_CHECKING:
-    from limes.explanation import Explanation as Told
 
 __all__ = ["ImageExplanation", "SegmentMapper", "coloured"]
 
@@ -104,14 +101,9 @@ class ImageExplanation(Explanation):
             signs[np.searchsorted(names, segment)] = -1 if value < 0 else 1
         return signs[places].reshape(np.shape(self.segments))
 
-    def _shown(self, labels: Any) -> Told:
-        """As of tables; limes counts superpixels from 0, whatever they are called."""
-        if self.limes is None:
-            return super()._shown(labels)
-        known = [self._known(label) for label in (self.available_labels() if labels is None else labels)]
-        used = dict.fromkeys(segment for label in known for segment, _ in self.local_exp[label])
-        places = [list(self.local_exp).index(label) for label in known]
-        return self.limes[:, np.searchsorted(np.unique(self.segments), list(used)).tolist(), places]
+    def _place(self, feature: int) -> int:
+        """Superpixels are counted from 0 there, whatever they are called."""
+        return int(np.searchsorted(np.unique(self.segments), feature))
 
 
 def _largest(pairs: Pairs, sign: int, count: int, least: float) -> Pairs:

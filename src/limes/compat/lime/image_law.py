@@ -59,7 +59,11 @@ class LimeImages:
             conditions=(conditions,),
             data=image_facts.areas(labels),
             calls=np.array([request.samples]),
-            provenance={**self.provenance, **image_facts.picture(request.image, conditions)},
+            provenance={
+                **self.provenance,
+                "meaning": image_facts.MEANING,
+                **image_facts.picture(request.image, conditions),
+            },
         )
         scores = partial(dict[int, float], {k: fit.score for k, fit in fits.items()})
         return Surrogates(fits, scores, request.said, lambda: (float(said.min()), float(said.max())), told)

@@ -29,6 +29,9 @@ from limes.explainers.quickshift import quickshift
 from limes.explainers.superpixels import checked_labels, superpixels
 from limes.models.images import SwitchedImage
 
+# scikit-image's own, which lime's quickshift gets too, whatever its seed
+_SEED = 42
+
 __all__ = ["ImageExplanation", "LimeImageExplainer"]
 
 
@@ -127,7 +130,7 @@ class LimeImageExplainer:
         distance_metric, model_regressor
             lime's; another choice than the default needs its sampling.
         random_seed
-            Of the default segmentation; None takes it from the explainer's.
+            Of the default segmentation; None is scikit-image's own, so that an image has one segmentation.
         progress_bar
             Whether work of more than a second shows one.
 
@@ -185,8 +188,7 @@ class LimeImageExplainer:
         if pixels.ndim == 2 and estimator_of(classifier_fn, pixels.size) is None:
             pixels = np.ascontiguousarray(coloured(pixels))
         if segmentation_fn is None:
-            seed = self._seed % 1000 if random_seed is None else random_seed
-            segmentation_fn = default_segmentation(seed)
+            segmentation_fn = default_segmentation(random_seed)
         segments = checked_labels(segmentation_fn(pixels))
         labels = superpixels(lambda _: segments, pixels)
         fill = filler("mean" if hide_color is None else hide_color)
@@ -205,9 +207,9 @@ class LimeImageExplainer:
         return engine_for(self.engine, only_lime)
 
 
-def default_segmentation(seed: int) -> Callable[[Any], Any]:
+def default_segmentation(seed: int | None = None) -> Callable[[Any], Any]:
     """Superpixels by lime's own quickshift, of any image as people see it."""
-    return lambda image: quickshift(rgb(image), seed=seed)
+    return lambda image: quickshift(rgb(image), seed=_SEED if seed is None else seed)
 
 
 def _renamed(found: Surrogates, segments: Any) -> Surrogates:

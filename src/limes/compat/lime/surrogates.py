@@ -79,6 +79,9 @@ def filled(explanation: Explanation, found: Surrogates) -> Explanation:
         explanation.mode, {label: fit.local_pred for label, fit in found.fits.items()}
     )
     explanation.score = partial(_scored, explanation.mode, found.score)
+    explanation.known_scores = _told(
+        explanation.mode, {label: fit.score for label, fit in found.fits.items()}
+    )
     if explanation.mode == "classification":
         explanation.predict_proba = found.answers
     else:
