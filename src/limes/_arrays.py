@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,6 +14,8 @@ Ints: TypeAlias = NDArray[np.int64]
 Places: TypeAlias = NDArray[np.uint32]
 Bools: TypeAlias = NDArray[np.bool_]
 Objects: TypeAlias = NDArray[Any]
+# of any precision
+Reals: TypeAlias = NDArray[np.floating[Any]]
 
 
 def distinct_rows(codes: Ints) -> tuple[Ints, Ints]:
@@ -27,3 +30,13 @@ def distinct_rows(codes: Ints) -> tuple[Ints, Ints]:
     number = codes @ np.concatenate([[1], np.cumprod(sizes[:-1])])
     _, first, place = np.unique(number, return_index=True, return_inverse=True)
     return codes[first], place
+
+
+def times(x: Floats, coef: Floats) -> Floats:
+    """Products x @ coef, (n, m) and (m, ...) -> (n, ...), the same to the last bit for any number of rows.
+
+    Each row is added up by itself and in one order; BLAS takes another for few rows, or for the last ones.
+    """
+    rows = np.ascontiguousarray(x)
+    columns = [(rows * column).sum(axis=1) for column in coef.reshape(len(coef), prod(coef.shape[1:])).T]
+    return np.column_stack(columns).reshape(len(rows), *coef.shape[1:])

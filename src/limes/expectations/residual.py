@@ -3,7 +3,8 @@ r"""Least squares of what a control leaves, and how sure of it one is.
 With rows of w itself, β of the residual r = f - h is the ordinary least squares of r on the features. Row i
 contributes W_i e_i to the error, W the rows of (AᵀA)⁻¹Aᵀ and e_i its residual over √(1 - leverage). Summed
 squares of contributions are the errors that independent rows would have. Scrambled sequences do better;
-by how much is seen in the sums of contributions over a sequence, pooled over all coefficients.
+by how much is seen in the sums of contributions over a sequence, pooled over all coefficients. Controls whose
+expectation is simulated add the errors of that, which are their own.
 """
 
 from __future__ import annotations
@@ -25,6 +26,32 @@ _DOUBT = 0.1
 
 
 @dataclass(frozen=True, eq=False)
+class Variety:
+    """How much features vary in a sample.
+
+    Attributes
+    ----------
+    rarest
+        (d,) rows where a feature differs from its usual value.
+    unknown
+        (d,) features that hardly varied: the sample tells nothing of their coefficients.
+    used
+        (d,) features whose coefficients are fitted: not unknown, and not fixed by the design either.
+    """
+
+    rarest: Ints
+    unknown: Bools
+    used: Bools
+
+    @classmethod
+    def of(cls, h: Floats, fixed: Bools) -> Variety:
+        """Look at features (n, d), of which the ``fixed`` ones cannot vary."""
+        rarest = (h != np.median(h, axis=0)).sum(axis=0)
+        unknown = ~fixed & (rarest < FEWEST)
+        return cls(rarest, unknown, ~fixed & ~unknown)
+
+
+@dataclass(frozen=True, eq=False)
 class Fit:
     """Least squares of residuals (n, k) on centred features (n, d).
 
@@ -38,23 +65,25 @@ class Fit:
         e, (n, k).
     fold
         (n,) sequence of each row.
-    unknown
-        (d,) features that hardly varied in the sample: nothing is known of their coefficients.
+    simulated
+        Standard errors of what is known of the controls, intercept first, (1 + d, k).
+    variety
+        Which features vary.
     """
 
     coef: Floats
     influence: Floats
     errors: Floats
     fold: Ints
-    unknown: Bools
-    rarest: Ints
+    simulated: Floats
+    variety: Variety
 
     @classmethod
-    def of(cls, h: Floats, center: Floats, r: Floats, fold: Ints, *, fixed: Bools) -> Fit:
-        """Fit; ``center`` is E_w h, so that the intercept is E_w r, and ``fixed`` columns cannot vary."""
-        rarest = (h != np.median(h, axis=0)).sum(axis=0)
-        unknown = ~fixed & (rarest < FEWEST)
-        used = ~fixed & ~unknown
+    def of(
+        cls, h: Floats, center: Floats, r: Floats, fold: Ints, *, variety: Variety, simulated: Floats
+    ) -> Fit:
+        """Fit; ``center`` is E_w h, so that the intercept is E_w r."""
+        used = variety.used
         regressors = np.column_stack([np.ones(len(h)), h[:, used] - center[used]])
         inverse = np.linalg.pinv(regressors.T @ regressors, hermitian=True)
         weights = inverse @ regressors.T
@@ -64,7 +93,7 @@ class Fit:
         place = np.concatenate([[True], used])
         coef, influence = np.zeros((place.size, r.shape[1])), np.zeros((place.size, len(h)))
         coef[place], influence[place] = solution, weights
-        return cls(coef, influence, errors, fold, unknown, rarest)
+        return cls(coef, influence, errors, fold, simulated, variety)
 
     @cached_property
     def gain(self) -> float:
@@ -86,20 +115,21 @@ class Fit:
     def coef_errors(self) -> Floats:
         """Standard errors of the coefficients, (d, k), such that ±1.96 of them is a 95 % interval."""
         found = np.sqrt(self.gain * (self.influence[1:] ** 2 @ self.errors**2))
-        found *= _student(np.maximum(self.rarest, FEWEST) - 1)[:, None]
-        found[self.unknown] = np.inf
-        return found
+        found *= _student(np.maximum(self.variety.rarest, FEWEST) - 1)[:, None]
+        found[self.variety.unknown] = np.inf
+        return np.hypot(found, self.simulated[1:])
 
     def quality(self, design: Features, coef: Floats, f: Floats) -> Quality:
         """Var_w f, and errors of what is made of coefficients (d, k) and answers f (n, k)."""
         spread = f - f.mean(axis=0)
         variance = (spread**2).mean(axis=0)
-        surrogate = np.concatenate([[1.0], design.departure]) @ self.influence
-        blind = (self.unknown & (design.departure != 0)).any()
+        there = np.concatenate([[1.0], design.departure])
+        sampled = self.gain * ((there @ self.influence) ** 2 @ self.errors**2)
+        blind = (self.variety.unknown & (design.departure != 0)).any()
         shares = [self._shares(design, coef[:, k], spread[:, k], k) for k in range(f.shape[1])]
         return Quality(
             variance=variance,
-            surrogate_errors=np.where(blind, np.inf, np.sqrt(self.gain * (surrogate**2 @ self.errors**2))),
+            surrogate_errors=np.where(blind, np.inf, np.sqrt(sampled + there**2 @ self.simulated**2)),
             fidelity_errors=np.array([total for total, _ in shares]),
             share_errors=np.stack([single for _, single in shares], axis=1),
         )
@@ -114,8 +144,9 @@ class Fit:
         moved = self.influence[1:] * self.errors[:, k]
         change = gamma[:, None] * moved + coef[:, None] * design.gamma(moved)
         change = (change - share[:, None] * (spread**2 - variance) / len(spread)) / variance
-        single = np.sqrt((change**2).sum(axis=1))
-        return float(np.sqrt((change.sum(axis=0) ** 2).sum())), single
+        simulated = (2.0 * gamma * self.simulated[1:, k] / variance) ** 2
+        total = (change.sum(axis=0) ** 2).sum() + simulated.sum()
+        return float(np.sqrt(total)), np.sqrt((change**2).sum(axis=1) + simulated)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,10 +1,11 @@
 r"""Expectations of a black box, from few rows of the tilted law.
 
-Rows are drawn from w itself, so that every one counts the same, by four scrambled sequences. A control
-variate h, readable and fitted to the other three sequences, is subtracted on each; its exact β is known, and
-least squares of the residual on the features adds what h has missed:
+Rows are drawn from w itself, so that every one counts the same, by four scrambled sequences. On each a
+control variate h, fitted to the other three, is subtracted, but for its linear part L:
 
-    β = mean over sequences of β(h) + least squares of f - h.
+    β = least squares of f - (h - L) on the features,    L = E_w h + β(h) · (features - E_w features).
+
+h - L has no coefficients, so that it takes nothing away but variance.
 
 Errors come from the residuals, and from how the sequences differ (``residual.py``).
 """
@@ -22,7 +23,7 @@ from limes._streams import fingerprint, streams
 from limes.exceptions import InputError
 from limes.expectations.controls import Fitted
 from limes.expectations.moments import Moments, Sampled
-from limes.expectations.residual import Fit
+from limes.expectations.residual import Fit, Variety
 from limes.expectations.sampling import SampledDesign, Sampling
 from limes.models.calls import Calls
 
@@ -142,15 +143,18 @@ class SampledExpectation:
     def _estimate(self, design: SampledDesign, sample: _Sample, calls: Calls) -> Moments:
         f = sample.f.reshape(len(sample.f), -1)
         name, fitted = self._chosen(design, sample, f)
+        known = [control.known(design) for control in fitted]
+        variety = Variety.of(sample.h, design.variance == 0)
         rest = f.copy()
-        for k, control in enumerate(fitted):
-            rest[sample.fold == k] -= control.predict(sample.x[sample.fold == k])
-        fit = Fit.of(sample.h, design.inclusion, rest, sample.fold, fixed=design.variance == 0)
-        exact = [control.exact(design) for control in fitted]
-        mean = np.mean([m for m, _ in exact], axis=0) + fit.coef[0]
-        coef = np.mean([beta for _, beta in exact], axis=0) + fit.coef[1:]
-        coef[design.variance == 0] = 0.0
-        return self._moments(design, sample, fit, name, mean, coef, len(calls))
+        for k, (control, its) in enumerate(zip(fitted, known, strict=True)):
+            mine = sample.fold == k
+            rest[mine] -= control.predict(sample.x[mine]) - its.linear(design, sample.h[mine], variety.used)
+        # the controls' simulations are independent, and each counts for its own sequence
+        simulated = np.sqrt(np.sum([its.errors**2 for its in known], axis=0)) / len(known)
+        fit = Fit.of(sample.h, design.inclusion, rest, sample.fold, variety=variety, simulated=simulated)
+        coef = fit.coef[1:].copy()
+        coef[variety.unknown] = np.mean([its.coef[variety.unknown] for its in known], axis=0)
+        return self._moments(design, sample, fit, name, fit.coef[0], coef, len(calls))
 
     def _chosen(self, design: SampledDesign, sample: _Sample, f: Floats) -> tuple[str, list[Fitted]]:
         """The control to be used, fitted without each sequence in turn."""

@@ -13,7 +13,7 @@ from limes.explainers.classes import Link, check_labels, chosen
 from limes.explainers.switched import Switched, check_reading
 from limes.models.documents import some_rows
 from limes.models.images import SwitchedImage
-from limes.models.networks import Preprocess, columns, composer_of, flat
+from limes.models.networks import Preprocess, columns, composer_of, flat, is_network
 from limes.models.outputs import Asker, Output, resolve
 from limes.models.read import read_output, tolerance_of
 from limes.models.reductions import BlackBox, Form
@@ -70,7 +70,11 @@ class ImageModel:
         form = self._form(wanted, image, ask)
         everyone = wanted.columns is None or len(names) == np.size(whole)
         if isinstance(form, BlackBox):
-            return ImageSubject(Switched(ask, form, self._margin(wanted, image, ask)), names, everyone)
+            # beside a network's own time a Gaussian process takes little
+            usual = "process" if is_network(self.model) else "kernel"
+            return ImageSubject(
+                Switched(ask, form, self._margin(wanted, image, ask), usual=usual), names, everyone
+            )
         rows = some_rows(image.size, _CHECKED_ROWS)
         where = lambda row: f"the superpixels {np.flatnonzero(rows[row]).tolist()} alone"  # noqa: E731
         check_reading(ask(rows), form.predict(rows), tolerance_of(self.model), where)

@@ -12,13 +12,14 @@ from limes.designs.exchangeable import ExchangeableDesign
 from limes.exceptions import InputError, NotReadableError, ReadMismatchError
 from limes.expectations.controls.control import Control, none
 from limes.expectations.controls.margin import margin
+from limes.expectations.controls.process import gaussian_process
 from limes.expectations.controls.switches import switch_kernels
 from limes.expectations.sampled import SampledExpectation
 from limes.expectations.sampling import Sampling
 from limes.models.reductions import BlackBox, Form
 from limes.pipeline import Expectation, exact_expectation
 
-CONTROLS = ("auto", "none", "kernel", "margin")
+CONTROLS = ("auto", "none", "kernel", "process", "margin")
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,13 +35,16 @@ class Switched:
     margin
         The form behind the model's link, if there is one that could be read.
     kernel
-        Control of models that can only be asked.
+        The control of that name.
+    usual
+        Name of the control of models that can only be asked.
     """
 
     ask: Callable[[Floats], Floats]
     form: Form | BlackBox
     margin: Form | None = None
     kernel: Control = switch_kernels
+    usual: str = "kernel"
 
     def expectation(
         self, design: ExchangeableDesign, *, method: str, sampling: Sampling, control: str, features: str
@@ -71,13 +75,14 @@ class Switched:
 
     def _controls(self, control: str) -> Mapping[str, Control]:
         """Candidates for the control variate."""
-        known: dict[str, Control] = {"none": none, "kernel": self.kernel}
+        known: dict[str, Control] = {"none": none, "kernel": self.kernel, "process": gaussian_process}
         if self.margin is not None:
             exact = exact_expectation(self.margin, ExchangeableDesign)
             known["margin"] = margin(self.margin.predict, exact, rest=none)
         if control == "auto":
-            # a kernel is some tenths of a second, and hardly better than a margin
-            return {name: fit for name, fit in known.items() if name != "kernel" or self.margin is None}
+            # others take some tenths of a second, and are hardly better than a margin
+            best = self.usual if self.margin is None else "margin"
+            return {name: known[name] for name in ("none", best)}
         if control not in known:
             raise InputError("control='margin' needs a model with a margin that can be read; use 'auto'")
         return {control: known[control]}

@@ -148,13 +148,17 @@ def composer_of(model: Any, image: SwitchedImage, preprocess: Preprocess | None)
     InputError
         If the image is none that the model takes: says why.
     """
-    for kind in type(model).__mro__:
-        make = _KINDS.get(class_name(kind))
-        if make is not None:
-            return make(model, image, preprocess)
+    make = _maker(model)
+    if make is not None:
+        return make(model, image, preprocess)
     if columns(model) is not None:
         return _flat(model, image, preprocess)
     return _arrays(image, preprocess)
+
+
+def is_network(model: Any) -> bool:
+    """Whether a model is known to be a neural network."""
+    return _maker(model) is not None
 
 
 def columns(model: Any) -> int | None:
@@ -244,7 +248,14 @@ def _of_module(module: Any, image: SwitchedImage, preprocess: Preprocess | None)
     )
 
 
-_KINDS: Mapping[str, Callable[[Any, SwitchedImage, Preprocess | None], Compose]] = {
+_Maker = Callable[[Any, SwitchedImage, Preprocess | None], Compose]
+_KINDS: Mapping[str, _Maker] = {
     "torch.Module": _of_module,
     "onnxruntime.InferenceSession": _of_session,
 }
+
+
+def _maker(model: Any) -> _Maker | None:
+    """Who composes for a network: by its class or a base of it."""
+    makers = (_KINDS.get(class_name(kind)) for kind in type(model).__mro__)
+    return next((make for make in makers if make is not None), None)

@@ -67,7 +67,7 @@ def test_what_a_control_says_of_itself_is_what_its_predictions_have(name, kind):
     """β(h) and E_w h against a million tilted rows, in their standard errors."""
     design = family(kind).at(odd_row())
     control = fitted(name, design)
-    mean, coef = control.exact(design)
+    mean, coef, _ = control.known(design)
     assert coef.shape == (4, 2)
     x, h = design.draw(np.random.default_rng(2).random((200_000, 4)))
     y = control.predict(x)
@@ -96,7 +96,7 @@ def test_a_constant_model_and_a_handful_of_rows_are_no_trouble(name):
     for values in (np.ones((12, 1)), answers(x)):
         control = CONTROLS[name](design, x, values)
         assert np.isfinite(control.predict(x)).all()
-        assert all(np.isfinite(part).all() for part in control.exact(design))
+        assert all(np.isfinite(part).all() for part in control.known(design))
 
 
 def test_columns_that_do_not_vary_are_not_looked_at():
@@ -105,7 +105,7 @@ def test_columns_that_do_not_vary_are_not_looked_at():
     design = ProductFamily(laws, named_weights("bins", 1.0)).at(np.array([7.0, 0.1]))
     rows, _ = design.draw(np.random.default_rng(1).random((200, 2)))
     for fit in CONTROLS.values():
-        _, coef = fit(design, rows, np.sin(rows[:, 1:])).exact(design)
+        _, coef, _ = fit(design, rows, np.sin(rows[:, 1:])).known(design)
         assert np.abs(coef[0]).max() < oracle.ROUNDING
 
 
@@ -118,7 +118,7 @@ def test_columns_that_are_missing_in_all_rows_are_no_trouble(name):
     rows[:, 0] = np.nan
     control = CONTROLS[name](design, rows, np.sin(rows[:, 1:]))
     assert np.isfinite(control.predict(rows)).all()
-    assert all(np.isfinite(part).all() for part in control.exact(design))
+    assert all(np.isfinite(part).all() for part in control.known(design))
 
 
 def test_the_margin_behind_a_probability():
@@ -136,7 +136,7 @@ def test_the_margin_behind_a_probability():
     assert left < 0.3 * (probability - plain.predict(x)[:, 0])[1000:].var()
     # its exact part is the margin's, scaled, and what an additive model adds
     linear = margin(form.predict, ForestExpectation(form))(design, x, 2.0 * form.predict(x)[:, None] + 1.0)
-    mean, coef = linear.exact(design)
+    mean, coef, _ = linear.known(design)
     truth = limes.limit(design, form)
     assert coef[:, 0] == pytest.approx(2 * truth.coef, rel=1e-4, abs=1e-4)
     assert mean[0] == pytest.approx(

@@ -13,7 +13,7 @@ import numpy as np
 from limes._arrays import Bools, Floats
 from limes.designs.coordinates import Coordinate, Table, functionals
 from limes.designs.product import ProductDesign
-from limes.expectations.controls.control import Fitted
+from limes.expectations.controls.control import Fitted, Known
 from limes.expectations.controls.shrinkage import ridge_path
 from limes.functions import Identity
 
@@ -65,7 +65,7 @@ class _Additive:
     def predict(self, x: Floats) -> Floats:
         return self.intercept + _basis(self.design, self.columns, x) @ self.coef
 
-    def exact(self, design: ProductDesign) -> tuple[Floats, Floats]:
+    def known(self, design: ProductDesign) -> Known:
         mean, beta = self.intercept.copy(), np.zeros((design.size, self.intercept.size))
         first = 0
         for j, (column, coordinate) in enumerate(zip(self.columns, design.coordinates, strict=True)):
@@ -73,7 +73,7 @@ class _Additive:
             coef = self.coef[first : first + average.size]
             mean, beta[j] = mean + average @ coef, contrast @ coef
             first += average.size
-        return mean, beta
+        return Known.exactly(mean, beta)
 
 
 def additive(design: ProductDesign, x: Floats, f: Floats) -> Fitted:

@@ -4,11 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from limes._arrays import Floats
+from limes._arrays import Bools, Floats
+from limes.designs.features import Features
+
+
+class Known(NamedTuple):
+    """What is known of a control under a design.
+
+    Attributes
+    ----------
+    mean, coef
+        E_w h (k,) and β(h) (d, k).
+    errors
+        Standard errors of both, mean first, (1 + d, k): 0 where they are exact.
+    """
+
+    mean: Floats
+    coef: Floats
+    errors: Floats
+
+    @classmethod
+    def exactly(cls, mean: Floats, coef: Floats) -> Known:
+        """Known without error."""
+        return cls(mean, coef, np.zeros((1 + len(coef), coef.shape[1])))
+
+    def linear(self, design: Features, h: Floats, used: Bools) -> Floats:
+        """The mean, and the part that is linear in the features (n, d) that are used: (n, k)."""
+        return np.asarray(self.mean + (h[:, used] - design.inclusion[used]) @ self.coef[used])
 
 
 class Fitted(Protocol):
@@ -18,8 +44,8 @@ class Fitted(Protocol):
         """Values (n, k) at rows (n, d)."""
         ...
 
-    def exact(self, design: Any) -> tuple[Floats, Floats]:
-        """E_w h (k,) and its coefficients β (d, k) under the design."""
+    def known(self, design: Any) -> Known:
+        """E_w h and its coefficients β under the design."""
         ...
 
 
@@ -37,8 +63,8 @@ class Zero:
     def predict(self, x: Floats) -> Floats:
         return np.zeros((len(x), self.outputs))
 
-    def exact(self, design: Any) -> tuple[Floats, Floats]:
-        return np.zeros(self.outputs), np.zeros((design.size, self.outputs))
+    def known(self, design: Any) -> Known:
+        return Known.exactly(np.zeros(self.outputs), np.zeros((design.size, self.outputs)))
 
 
 def none(design: Any, x: Floats, f: Floats) -> Fitted:  # noqa: ARG001 - it looks at nothing

@@ -14,7 +14,7 @@ import numpy as np
 from limes._arrays import Bools, Floats
 from limes.designs.marginals import Bins
 from limes.designs.product import ProductDesign
-from limes.expectations.controls.control import Fitted, Zero
+from limes.expectations.controls.control import Fitted, Known, Zero
 from limes.expectations.controls.kernel_ridge import PENALTIES, left_out, solved, spread
 from limes.expectations.controls.shrinkage import ridge_path
 from limes.expectations.exact import ExactExpectation
@@ -91,9 +91,10 @@ class _Kernels:
     def predict(self, x: Floats) -> Floats:
         return self.trend.predict(x) + self.bumps.predict(x)
 
-    def exact(self, design: ProductDesign) -> tuple[Floats, Floats]:
+    def known(self, design: ProductDesign) -> Known:
         found = [ExactExpectation(part).moments(design) for part in (self.trend, self.bumps)]
-        return found[0].mean + found[1].mean, design.solve(found[0].gamma + found[1].gamma)
+        mean, gamma = found[0].mean + found[1].mean, found[0].gamma + found[1].gamma
+        return Known.exactly(mean, design.solve(gamma))
 
 
 def kernel(design: ProductDesign, x: Floats, f: Floats) -> Fitted:

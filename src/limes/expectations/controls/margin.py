@@ -16,7 +16,7 @@ import numpy as np
 
 from limes._arrays import Floats
 from limes.expectations.controls.additive import additive
-from limes.expectations.controls.control import Control, Fitted
+from limes.expectations.controls.control import Control, Fitted, Known
 from limes.expectations.controls.shrinkage import ridge_path
 from limes.expectations.moments import Moments
 
@@ -32,7 +32,7 @@ class ExactMoments(Protocol):
 @dataclass(frozen=True, eq=False)
 class _Margin:
     margins: Callable[[Floats], Floats]
-    known: Callable[[Any], Moments]
+    moments: Callable[[Any], Moments]
     intercept: Floats
     coef: Floats
     rest: Fitted
@@ -40,11 +40,10 @@ class _Margin:
     def predict(self, x: Floats) -> Floats:
         return self.intercept + _columns(self.margins(x)) @ self.coef + self.rest.predict(x)
 
-    def exact(self, design: Any) -> tuple[Floats, Floats]:
-        moments = self.known(design)
-        mean, beta = self.rest.exact(design)
-        margins = design.solve(_columns(moments.gamma)) @ self.coef
-        return self.intercept + np.atleast_1d(moments.mean) @ self.coef + mean, margins + beta
+    def known(self, design: Any) -> Known:
+        moments, rest = self.moments(design), self.rest.known(design)
+        mean = self.intercept + np.atleast_1d(moments.mean) @ self.coef + rest.mean
+        return Known(mean, design.solve(_columns(moments.gamma)) @ self.coef + rest.coef, rest.errors)
 
 
 def margin(predict: Callable[[Floats], Floats], known: ExactMoments, rest: Control = additive) -> Control:

@@ -13,7 +13,7 @@ import numpy as np
 
 from limes._arrays import Floats
 from limes.designs.exchangeable import ExchangeableDesign
-from limes.expectations.controls.control import Fitted, Zero
+from limes.expectations.controls.control import Fitted, Known, Zero
 from limes.expectations.controls.kernel_ridge import PENALTIES, left_out, solved, spread
 from limes.expectations.controls.shrinkage import ridge_path
 from limes.expectations.switches import switch_surrogates
@@ -37,11 +37,11 @@ class _Kernels:
     def predict(self, z: Floats) -> Floats:
         return np.asarray(self.intercept + np.exp(-_distances(z, self.centers, self.rates)) @ self.coef)
 
-    def exact(self, design: ExchangeableDesign) -> tuple[Floats, Floats]:
+    def known(self, design: ExchangeableDesign) -> Known:
         far = np.exp(-self.rates)
         on, off = np.where(self.centers > 0, 1.0, far), np.where(self.centers > 0, far, 1.0)
         mean, beta = switch_surrogates(on, off, design)
-        return self.intercept + mean @ self.coef, beta.T @ self.coef
+        return Known.exactly(self.intercept + mean @ self.coef, beta.T @ self.coef)
 
 
 def switch_kernels(design: ExchangeableDesign, z: Floats, f: Floats) -> Fitted:  # noqa: ARG001 - rows say all

@@ -8,7 +8,7 @@ import numpy as np
 
 from limes._arrays import Floats
 from limes.designs.product import ProductDesign
-from limes.expectations.controls.control import Fitted, Zero
+from limes.expectations.controls.control import Fitted, Known, Zero
 from limes.expectations.forest import ForestExpectation
 from limes.models.read import read
 from limes.models.reductions import BlackBox
@@ -31,13 +31,13 @@ class _Trees:
     def predict(self, x: Floats) -> Floats:
         return self.intercept + np.stack([f.predict(x) for f in self.forests], axis=1) @ self.directions
 
-    def exact(self, design: ProductDesign) -> tuple[Floats, Floats]:
+    def known(self, design: ProductDesign) -> Known:
         # tables for this row alone, not for all rows of its family
         alone = replace(design, family=None, cells=None)
         moments = [ForestExpectation(forest).moments(alone) for forest in self.forests]
         mean = np.stack([m.mean for m in moments]) @ self.directions
         coef = design.solve(np.stack([m.gamma for m in moments], axis=1)) @ self.directions
-        return self.intercept + mean, coef
+        return Known.exactly(self.intercept + mean, coef)
 
 
 def tree(design: ProductDesign, x: Floats, f: Floats) -> Fitted:  # noqa: ARG001 - trees find cells by themselves
