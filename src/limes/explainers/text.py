@@ -68,8 +68,8 @@ class TextExplainer:
         and explained exactly, where they are no more than ``max_calls``.
     control
         What takes variance away from the sampler: "none", "kernel", "margin" (of models with a link, where
-        the margin can be read), or "auto", the best of those there are; kernels are tried where there is no
-        margin. ``explanation.controls`` says which.
+        the margin can be read), "process" (a Gaussian process, for models that take their time), or "auto":
+        the margin, and kernels where there is none. ``explanation.controls`` says which.
 
     Raises
     ------
@@ -169,10 +169,10 @@ class TextExplainer:
             If the user stops it (Ctrl-C), with the same ``partial``; a KeyboardInterrupt.
         """
         if isinstance(texts, str | bytes | bytearray):
-            return self._explained(self.document(texts), progress=progress)
+            return self.explain(self.document(texts), progress=progress)
         documents = [self._numbered(text, i) for i, text in enumerate(_listed(texts))]
         return explained_each(
-            documents, lambda one: self._explained(one, progress=False), progress=progress, name="texts"
+            documents, lambda one: self.explain(one, progress=False), progress=progress, name="texts"
         )
 
     def document(self, text: Any) -> Document:
@@ -206,7 +206,8 @@ class TextExplainer:
         except InputError as error:
             raise InputError(f"text {place}: {error}") from None
 
-    def _explained(self, document: Document, *, progress: bool) -> Explanation:
+    def explain(self, document: Document, *, progress: bool = True) -> Explanation:
+        """Explain one text that :meth:`document` has taken apart; errors as when it is called."""
         subject = TextSubject.of(self._model, self._wanted, document)
         design = ExchangeableDesign.word_deletions(document.size, self._bandwidth)
         predictions = subject.predict(design.at_instance[None])

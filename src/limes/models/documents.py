@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from limes._arrays import Bools, Floats, Ints, Objects
 
-# Occurrences of which all deletions are put together at the most
+# Occurrences of which all deletions are put together, where rows are more than these
 _TOGETHER = 8
 
 
@@ -73,24 +73,35 @@ class Document:
         return np.bincount(self.word, minlength=self.size)
 
     def texts(self, z: ArrayLike) -> list[str]:
-        """What is left at rows z (n, d) of kept words: n texts.
-
-        Many rows leave the same of a few occurrences in a row: what 2^b deletions leave of b of them is put
-        together once, and a text is made of these pieces.
-        """
+        """What is left at rows z (n, d) of kept words: n texts."""
         kept = (np.asarray(z) > 0)[:, self.word]
-        b = min(_TOGETHER, max(1, len(kept).bit_length() - 1))
-        blocks = range(0, len(self.word), b)
-        pieces = [self._left(i, i + b)[_codes(kept[:, i : i + b])].tolist() for i in blocks]
-        return ["".join(row) for row in zip([self.gaps[0]] * len(kept), *pieces, strict=True)]
+        return self._in_blocks(kept) if len(kept) > 1 << _TOGETHER else self._one_by_one(kept)
+
+    def _one_by_one(self, kept: Bools) -> list[str]:
+        """What is left where occurrences (n, m) are kept."""
+        start, pieces = self.gaps[0], self._pieces
+        return [
+            start + "".join([piece[k] for piece, k in zip(pieces, row, strict=True)]) for row in kept.tolist()
+        ]
+
+    def _in_blocks(self, kept: Bools) -> list[str]:
+        """The same of many rows, which leave the same of a few occurrences: that is put together once."""
+        blocks = range(0, len(self.word), _TOGETHER)
+        left = [self._left(i, i + _TOGETHER)[_codes(kept[:, i : i + _TOGETHER])].tolist() for i in blocks]
+        return ["".join(row) for row in zip([self.gaps[0]] * len(kept), *left, strict=True)]
 
     def _left(self, start: int, end: int) -> Objects:
-        """What is left of some occurrences and the gaps behind them, by the codes of those that are kept."""
+        """What all deletions leave of some occurrences, by the codes of those that are kept."""
         found = [""]
-        for occurrence, gap in zip(self.occurrences[start:end], self.gaps[start + 1 :], strict=False):
-            removed, kept = self.mask + gap, occurrence + gap
+        for removed, kept in self._pieces[start:end]:
             found = [left + removed for left in found] + [left + kept for left in found]
         return self._array(found)
+
+    @cached_property
+    def _pieces(self) -> list[tuple[str, str]]:
+        """(m,) an occurrence and the gap behind it, when it is removed and when it is kept."""
+        pairs = zip(self.occurrences, self.gaps[1:], strict=True)
+        return [(self.mask + gap, occurrence + gap) for occurrence, gap in pairs]
 
     def alone(self) -> list[str]:
         """(d,) the occurrences of each word, with nothing but spaces between them."""

@@ -23,9 +23,11 @@ from limes.compat.lime.text_strings import (
     Split,
     TextDomainMapper,
     characters,
+    masks,
 )
 from limes.exceptions import InputError
 from limes.explainers.options import check_choice, check_count, check_size, refuse_unknown
+from limes.explainers.tokens import check_text
 
 _WIDTH = 25.0
 
@@ -105,6 +107,7 @@ class LimeTextExplainer:
         self.char_level = char_level
         self._kernel = kernel
         width = check_size("kernel_width", kernel_width)
+        mask = masks(mask_string, char_level=char_level)
         spans = characters if char_level else Split(split_expression)
         self.base = LimeBase(
             partial(kernel or default_kernel, kernel_width=width), verbose, self.random_state
@@ -112,7 +115,7 @@ class LimeTextExplainer:
         seed, bandwidth = int(self.random_state.randint(2**31 - 1)), width / SCALE
         facts = {"engine": "lime", "bandwidth": bandwidth, "ridge": 1.0, "seed": seed}
         self._engines: dict[str, Callable[[TextRequest], tuple[IndexedText, Surrogates]]] = {
-            "limit": LimitEngine(spans, bandwidth, feature_selection, seed, mode, verbose),
+            "limit": LimitEngine(spans, bow, mask, bandwidth, feature_selection, seed, mode, verbose),
             "lime": LimeEngine(self.base, feature_selection, seed, mode, facts),
         }
 
@@ -137,8 +140,10 @@ class LimeTextExplainer:
         ModelError
             If ``classifier_fn`` fails, or answers with a wrong shape or values that are not finite.
         """
+        check_text(text_instance)
         request = TextRequest(
-            self._indexed(text_instance),
+            text_instance,
+            self._indexed,
             Answers(classifier_fn, self.mode),
             partial(self._labels, labels=labels, top=top_labels),
             check_count("num_features", num_features),
@@ -162,14 +167,15 @@ class LimeTextExplainer:
         return IndexedString(text, self.split_expression, self.bow, self.mask_string)
 
     def _only_lime(self, request: TextRequest) -> dict[str, bool]:
-        least = fewest(request.indexed.num_words())
-        asked = model_behind(request.answers.predict_fn, self.mode) is None
-        return {
+        found = {
             "kernel": self._kernel is not None,
             "model_regressor": request.regressor is not None,
             "distance_metric": request.metric != "cosine",
-            f"fewer than {least} num_samples": asked and request.samples < least,
         }
+        if model_behind(request.answers.predict_fn, self.mode) is None:
+            least = fewest(request.indexed.num_words())
+            found[f"fewer than {least} num_samples"] = request.samples < least
+        return found
 
     def _labels(self, said: Floats, labels: Sequence[int], top: int | None) -> list[int]:
         """The labels to be explained, of a model that answers (k,)."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from hashlib import blake2b
 from typing import Any
 
@@ -34,7 +34,8 @@ __all__ = ["SCALE", "LimeEngine", "TextRequest", "deletions"]
 class TextRequest:
     """One checked call of ``explain_instance``: a text, labels of the model's answer (k,), lime's options."""
 
-    indexed: IndexedText
+    text: str
+    index: Callable[[str], IndexedText]
     answers: Answers
     labels: Callable[[Floats], list[int]]
     features: int
@@ -42,6 +43,11 @@ class TextRequest:
     metric: Any
     regressor: Any
     progress: bool
+
+    @cached_property
+    def indexed(self) -> IndexedText:
+        """The text's words as they are spelt."""
+        return self.index(self.text)
 
 
 def deletions(d: int, count: int, rng: np.random.Generator) -> Floats:

@@ -21,6 +21,7 @@ from limes.compat.lime.text_strings import IndexedText
 from limes.designs.exchangeable import ExchangeableDesign
 from limes.exceptions import LimesError, ModelError
 from limes.explainers.tokens import Spans
+from limes.models.documents import Document
 
 __all__ = ["LimitEngine"]
 
@@ -31,13 +32,15 @@ class LimitEngine:
 
     Attributes
     ----------
-    spans
-        Where words stand.
+    spans, bow, mask
+        Where words stand, and what becomes of them.
     bandwidth
         ν, a hundredth of lime's kernel width.
     """
 
     spans: Spans
+    bow: bool
+    mask: str
     bandwidth: float
     selection: str
     seed: int
@@ -47,12 +50,11 @@ class LimitEngine:
     def __call__(self, request: TextRequest) -> tuple[IndexedText, Surrogates]:
         """A text's words and surrogates; scores that are not known ask the model when they are asked for."""
         explainer = self._explainer(request)
-        asked = request.indexed
-        indexed = IndexedText(explainer.document(asked.raw), asked.bow, asked.mask_string)
-        told = _explained(explainer, request)
+        document = explainer.document(request.text)
+        told = _explained(explainer, document, request.progress)
         said = self._said(told.predictions, request.answers)
         labels = request.labels(said)
-        design = ExchangeableDesign.word_deletions(indexed.num_words(), self.bandwidth)
+        design = ExchangeableDesign.word_deletions(document.size, self.bandwidth)
         every = limits_of(told, design)
         limits = {k: every[k] for k in labels}
         fits = {k: limit.fit(request.features, self.selection) for k, limit in limits.items()}
@@ -61,11 +63,19 @@ class LimitEngine:
                 report(fit, float(said[k]))
         near = Neighbourhood(limits, fits, lambda z: _scene(told).predict(z))
         found = told if self.mode == "regression" else told[..., labels]
-        return indexed, Surrogates(fits, near.scores, said, near.bounds, found)
+        return IndexedText(document, self.bow, self.mask), Surrogates(
+            fits, near.scores, said, near.bounds, found
+        )
 
     def _said(self, predictions: Floats, answers: Answers) -> Floats:
         found = predictions.reshape(1, -1)
         return (answers.of_regression(found) if self.mode == "regression" else found).ravel()
+
+    def _budget(self, request: TextRequest) -> int:
+        """Model calls: what was asked for, but no fewer than the text's words need."""
+        if request.samples >= fewest(len(request.text)):  # words are fewer than characters
+            return request.samples
+        return max(request.samples, fewest(request.indexed.num_words()))
 
     def _explainer(self, request: TextRequest) -> Any:
         from limes.explainers.text import TextExplainer
@@ -76,11 +86,10 @@ class LimitEngine:
             model,
             output=output,
             split=self.spans,
-            bag=request.indexed.bow,
-            mask=None if request.indexed.bow else request.indexed.mask_string,
+            bag=self.bow,
+            mask=None if self.bow else self.mask,
             bandwidth=self.bandwidth,
-            # of a model that is read this is no promise of calls
-            max_calls=max(request.samples, fewest(request.indexed.num_words())),
+            max_calls=self._budget(request),
             rng=self.seed,
         )
 
@@ -94,9 +103,9 @@ def _named(answers: Answers, mode: str) -> Callable[[Any], Floats]:
     return predict_fn
 
 
-def _explained(explainer: Any, request: TextRequest) -> Any:
+def _explained(explainer: Any, document: Document, progress: bool) -> Any:
     try:
-        return explainer(request.indexed.raw, progress=request.progress)
+        return explainer.explain(document, progress=progress)
     except ModelError as error:
         # what was found wrong with the answers says it itself
         if isinstance(error.__cause__, LimesError):

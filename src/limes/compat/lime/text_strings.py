@@ -12,7 +12,7 @@ import numpy as np
 from limes._arrays import Ints, Objects
 from limes.compat.lime.explanation import DomainMapper, Pairs
 from limes.exceptions import InputError
-from limes.explainers.tokens import document_of, splitter
+from limes.explainers.tokens import Spans, document_of, splitter
 from limes.models.documents import Document
 
 if TYPE_CHECKING:
@@ -21,7 +21,15 @@ if TYPE_CHECKING:
 # What lime puts in the places of words and of characters, where they are not to be deleted
 _MASKED_WORD, _MASKED_CHARACTER = "UNKWORDZ", "\0"
 
-__all__ = ["IndexedCharacters", "IndexedString", "IndexedText", "Split", "TextDomainMapper", "characters"]
+__all__ = [
+    "IndexedCharacters",
+    "IndexedString",
+    "IndexedText",
+    "Split",
+    "TextDomainMapper",
+    "characters",
+    "masks",
+]
 
 
 @dataclass(frozen=True)
@@ -154,6 +162,17 @@ class IndexedText:
         return self.document.texts(kept)[0]
 
 
+def masks(mask_string: str | None, *, char_level: bool) -> str:
+    """What stands in the places of words or characters that are not to be deleted."""
+    if mask_string is not None:
+        return mask_string
+    return _MASKED_CHARACTER if char_level else _MASKED_WORD
+
+
+def _document(text: str, spans: Spans, bow: bool, mask: str) -> Document:
+    return document_of(text, spans, bag=bow, mask="" if bow else mask)
+
+
 class IndexedString(IndexedText):
     """A text's words by number.
 
@@ -187,10 +206,8 @@ class IndexedString(IndexedText):
         bow: bool = True,
         mask_string: str | None = None,
     ) -> None:
-        mask = _MASKED_WORD if mask_string is None else mask_string
-        super().__init__(
-            document_of(raw_string, Split(split_expression), bag=bow, mask="" if bow else mask), bow, mask
-        )
+        mask = masks(mask_string, char_level=False)
+        super().__init__(_document(raw_string, Split(split_expression), bow, mask), bow, mask)
 
 
 class IndexedCharacters(IndexedText):
@@ -203,8 +220,8 @@ class IndexedCharacters(IndexedText):
     """
 
     def __init__(self, raw_string: str, bow: bool = True, mask_string: str | None = None) -> None:
-        mask = _MASKED_CHARACTER if mask_string is None else mask_string
-        super().__init__(document_of(raw_string, characters, bag=bow, mask="" if bow else mask), bow, mask)
+        mask = masks(mask_string, char_level=True)
+        super().__init__(_document(raw_string, characters, bow, mask), bow, mask)
 
 
 def characters(text: str) -> list[tuple[int, int]]:
