@@ -20,8 +20,8 @@ def measure(cases: str = "") -> dict:
         "versions": {
             name: version(name) for name in ("limes", "lime", "scikit-learn", "scikit-image", "numpy")
         },
-        "figures": {name: value for file in files for name, value in _flat(file.measure())},
-        "goals": {name: least for file in files for name, least in getattr(file, "GOALS", {}).items()},
+        "figures": dict(pair for file in files for pair in _flat(file.measure())),
+        "goals": dict(pair for file in files for pair in _flat(file.GOALS)),
     }
     say("done\n")
     return result
