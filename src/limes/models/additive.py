@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from limes._arrays import Floats
+from limes._arrays import Floats, times
 from limes.exceptions import InputError
 from limes.functions import Function, Identity, as_function
 from limes.models.reductions import Sum, SumOfProducts, finite, outputs_intercept, picked
@@ -55,7 +55,7 @@ class Linear:
 
     def predict(self, x: Floats) -> Floats:
         """Values (n, ...) at rows (n, d)."""
-        return np.asarray(np.asarray(x, dtype=np.float64) @ self.coef + self.intercept)
+        return np.asarray(times(np.asarray(x, dtype=np.float64), self.coef) + self.intercept)
 
     def select(self, outputs: int | list[int]) -> Linear:
         """One or several outputs."""

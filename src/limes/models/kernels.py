@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from limes._arrays import Floats
+from limes._arrays import Floats, times
 from limes.exceptions import InputError
 from limes.functions import Bump
 from limes.models.reductions import SumOfProducts, finite, floats, outputs_intercept, picked
@@ -93,7 +93,7 @@ class GaussianKernels:
         centers = self.centers[:, read] / self.scales[read]
         step = max(1, _BLOCK // max(1, len(centers)))
         found = [
-            np.exp(-0.5 * cdist(rows[i : i + step], centers, "sqeuclidean")) @ self.coef
+            times(np.exp(-0.5 * cdist(rows[i : i + step], centers, "sqeuclidean")), self.coef)
             for i in range(0, max(1, len(rows)), step)
         ]
         return np.asarray(self.intercept + np.concatenate(found))

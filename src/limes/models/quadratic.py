@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
-from limes._arrays import Floats
+from limes._arrays import Floats, times
 from limes.exceptions import InputError
 from limes.functions import Power
 from limes.models.reductions import SumOfProducts, finite, outputs_intercept
@@ -76,8 +76,9 @@ class Quadratic:
     def predict(self, x: Floats) -> Floats:
         """Values (n, ...) at rows (n, d)."""
         x = np.asarray(x, dtype=np.float64)
-        slope = self.coef + np.tensordot(x, self.matrix, axes=1)  # (n, d, ...)
-        return np.asarray(self.intercept + np.einsum("nj,nj...->n...", x, slope))
+        slope = self.coef + times(x, self.matrix)  # (n, d, ...)
+        each = [(x * one).sum(axis=1) for one in np.moveaxis(slope.reshape(*x.shape, -1), -1, 0)]
+        return np.asarray(self.intercept + np.column_stack(each).reshape(len(x), *self.intercept.shape))
 
     def select(self, outputs: int | list[int]) -> Quadratic:
         """One or several outputs."""

@@ -18,7 +18,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from limes._arrays import Floats
+from limes._arrays import Floats, times
 from limes.exceptions import InputError
 from limes.functions import Function
 
@@ -39,7 +39,7 @@ class Sum:
         total = np.broadcast_to(self.intercept, (len(x), *self.intercept.shape)).copy()
         for j, (function, loading) in enumerate(zip(self.functions, self.loadings, strict=True)):
             if function is not None:
-                total += np.tensordot(function(x[:, j]), loading, axes=(0, 0))
+                total += times(function(x[:, j]).T, loading)
         return total
 
 
@@ -62,7 +62,7 @@ class SumOfProducts:
         for j, function in enumerate(self.functions):
             if function is not None:
                 product *= function(x[:, j])
-        return np.asarray(self.intercept + np.tensordot(product, self.coef, axes=(0, 0)))
+        return np.asarray(self.intercept + times(product.T, self.coef))
 
 
 @runtime_checkable
