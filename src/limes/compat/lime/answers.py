@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,7 +21,7 @@ _READABLE: dict[str, dict[str, str | None]] = {
     "regression": {"predict": None, "decision_function": "margin"},
 }
 
-__all__ = ["Answers", "as_said", "chosen_labels", "model_behind"]
+__all__ = ["Answers", "as_said", "chosen_labels", "classes_of", "model_behind"]
 
 
 def model_behind(predict_fn: Callable[[Any], Any], mode: str) -> tuple[Any, str | None] | None:
@@ -64,6 +64,20 @@ def as_said() -> Iterator[None]:
         if isinstance(error.__cause__, LimesError):
             raise error.__cause__ from None
         raise
+
+
+def classes_of(names: Sequence[Any] | None, k: int) -> list[Any]:
+    """The names of k classes, their numbers unless given.
+
+    Raises
+    ------
+    InputError
+        Another number of names.
+    """
+    found = [str(i) for i in range(k)] if names is None else list(names)
+    if len(found) != k:
+        raise InputError(f"class_names has {len(found)} names, but predict_fn answers {k} numbers a row")
+    return found
 
 
 @dataclass(frozen=True)

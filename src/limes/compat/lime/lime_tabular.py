@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, Never
 
 import numpy as np
 
 from limes._arrays import Floats
-from limes.compat.lime.answers import Answers, chosen_labels
+from limes.compat.lime.answers import Answers, chosen_labels, classes_of
 from limes.compat.lime.discretize import BaseDiscretizer
-from limes.compat.lime.engines import engine_of
+from limes.compat.lime.engines import engine_for, engine_of
 from limes.compat.lime.explanation import Explanation
 from limes.compat.lime.lime_base import SELECTIONS, LimeBase, default_kernel
-from limes.compat.lime.surrogates import Surrogates, filled
+from limes.compat.lime.surrogates import Surrogates, filled, named
 from limes.compat.lime.table_engines import dense_engines, sparse_engines
 from limes.compat.lime.table_law import SAMPLINGS
 from limes.compat.lime.table_sequences import Asked, Sequences
@@ -173,7 +172,7 @@ class LimeTabularExplainer:
         explanation.engine, explanation.engine_reason = name, reason
         if top_labels and self.mode == "classification":
             explanation.top_labels = list(found.fits)
-        return filled(explanation, _named(found, classes))
+        return filled(explanation, named(found, classes))
 
     def explain_instances(
         self, data_rows: Any, predict_fn: Callable[[Any], Any], **options: Any
@@ -196,37 +195,16 @@ class LimeTabularExplainer:
 
     def _engine(self, request: Request) -> tuple[str, str]:
         """Which engine answers, and why, if it is not the one that was asked for."""
-        wanted = engine_of(self.engine)
-        own = {
+        only_lime = {
             "kernel": self._kernel is not None,
             "model_regressor": request.regressor is not None,
             "distance_metric": request.metric != "euclidean",
             "sample_around_instance": self.sample_around_instance,
         }
-        only = [option for option, given in own.items() if given] + list(self._training.unlimited)
-        if wanted == "lime" or not only:
-            return wanted, ""
-        return "lime", f"only lime's own sampling knows {', '.join(only)}"
+        return engine_for(self.engine, only_lime | dict.fromkeys(self._training.unlimited, True))
 
     def _classes(self, k: int) -> list[Any] | None:
-        if self.mode == "regression":
-            return None
-        names = [str(i) for i in range(k)] if self.class_names is None else list(self.class_names)
-        if len(names) != k:
-            raise InputError(f"class_names has {len(names)} names, but predict_fn answers {k} numbers a row")
-        return names
-
-
-def _named(found: Surrogates, classes: Sequence[Any] | None) -> Surrogates:
-    """Give limes' explanation the classes' names, where they have names of their own."""
-    names = () if classes is None else tuple(str(classes[k]) for k in found.fits)
-    if not names or len(set(names)) < len(names):
-        return found
-    return replace(found, limes=partial(_with_outputs, found.limes, names))
-
-
-def _with_outputs(told: Any, names: tuple[str, ...]) -> Any:
-    return replace(told() if callable(told) else told, output_names=names)
+        return None if self.mode == "regression" else classes_of(self.class_names, k)
 
 
 class RecurrentTabularExplainer(LimeTabularExplainer):

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, Never
 
 from limes._arrays import Floats
-from limes.compat.lime.answers import Answers, chosen_labels, model_behind
+from limes.compat.lime.answers import Answers, chosen_labels, classes_of, model_behind
 from limes.compat.lime.engines import engine_for, engine_of
 from limes.compat.lime.explanation import Explanation
 from limes.compat.lime.lime_base import SELECTIONS, LimeBase, default_kernel
-from limes.compat.lime.surrogates import Surrogates, filled
+from limes.compat.lime.surrogates import Surrogates, filled, named
 from limes.compat.lime.switched_limit import fewest
 from limes.compat.lime.text_law import SCALE, LimeEngine, TextRequest
 from limes.compat.lime.text_limit import LimitEngine
@@ -25,7 +24,6 @@ from limes.compat.lime.text_strings import (
     characters,
     masks,
 )
-from limes.exceptions import InputError
 from limes.explainers.options import check_choice, check_count, check_size, refuse_unknown
 from limes.explainers.tokens import check_text
 
@@ -123,7 +121,7 @@ class LimeTextExplainer:
         self,
         text_instance: str,
         classifier_fn: Callable[[list[str]], Any],
-        labels: Sequence[int] = (1,),
+        labels: int | Iterable[int] = (1,),
         top_labels: int | None = None,
         num_features: int = 10,
         num_samples: int = 5000,
@@ -159,7 +157,7 @@ class LimeTextExplainer:
         explanation.engine, explanation.engine_reason = name, reason
         if top_labels and self.mode == "classification":
             explanation.top_labels = list(found.fits)
-        return filled(explanation, replace(found, limes=_named(found, classes)))
+        return filled(explanation, named(found, classes))
 
     def _indexed(self, text: str) -> IndexedText:
         if self.char_level:
@@ -177,26 +175,12 @@ class LimeTextExplainer:
             found[f"fewer than {least} num_samples"] = request.samples < least
         return found
 
-    def _labels(self, said: Floats, labels: Sequence[int], top: int | None) -> list[int]:
+    def _labels(self, said: Floats, labels: int | Iterable[int], top: int | None) -> list[int]:
         """The labels to be explained, of a model that answers (k,)."""
         if self.mode == "regression":
             return [0]
         self._classes(len(said))
-        return list(dict.fromkeys(chosen_labels(said, labels, top)))
+        return chosen_labels(said, labels, top)
 
     def _classes(self, k: int) -> list[Any] | None:
-        if self.mode == "regression":
-            return None
-        names = [str(i) for i in range(k)] if self.class_names is None else list(self.class_names)
-        if len(names) != k:
-            raise InputError(
-                f"class_names has {len(names)} names, but classifier_fn answers {k} numbers a text"
-            )
-        return names
-
-
-def _named(found: Surrogates, classes: Sequence[Any] | None) -> Any:
-    """The explanation of limes with lime's names of classes."""
-    if classes is None:
-        return found.limes
-    return replace(found.limes, output_names=tuple(str(classes[k]) for k in found.fits))
+        return None if self.mode == "regression" else classes_of(self.class_names, k)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from limes.compat.lime.lime_base import LocalFit
 if TYPE_CHECKING:
     from limes.explanation import Explanation as Told
 
-__all__ = ["Surrogates", "dense", "explained", "filled"]
+__all__ = ["Surrogates", "dense", "explained", "filled", "named"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,3 +107,15 @@ def _mirrored(explanation: Explanation) -> None:
     explanation.local_exp[0] = [(j, -value) for j, value in explanation.local_exp[1]]
     explanation.standard_errors[0] = list(explanation.standard_errors[1])
     explanation.intercept[1] = explanation.intercept[0]
+
+
+def named(found: Surrogates, classes: Sequence[Any] | None) -> Surrogates:
+    """Give limes' explanation the classes' names, where they have names of their own."""
+    names = () if classes is None else tuple(str(classes[k]) for k in found.fits)
+    if not names or len(set(names)) < len(names):
+        return found
+    return replace(found, limes=partial(_with_outputs, found.limes, names))
+
+
+def _with_outputs(told: Any, names: tuple[str, ...]) -> Any:
+    return replace(told() if callable(told) else told, output_names=names)

@@ -12,16 +12,14 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats
-from limes.compat.lime.answers import Answers, model_behind
+from limes.compat.lime.answers import Answers, as_said, model_behind
 from limes.compat.lime.lime_base import report
 from limes.compat.lime.surrogates import Surrogates
 from limes.compat.lime.switched_limit import Neighbourhood, fewest, limits_of
 from limes.compat.lime.text_law import TextRequest
 from limes.compat.lime.text_strings import IndexedText
 from limes.designs.exchangeable import ExchangeableDesign
-from limes.exceptions import LimesError, ModelError
 from limes.explainers.tokens import Spans
-from limes.models.documents import Document
 
 __all__ = ["LimitEngine"]
 
@@ -51,7 +49,8 @@ class LimitEngine:
         """A text's words and surrogates; scores that are not known ask the model when they are asked for."""
         explainer = self._explainer(request)
         document = explainer.document(request.text)
-        told = _explained(explainer, document, request.progress)
+        with as_said():
+            told = explainer.explain(document, progress=request.progress)
         said = self._said(told.predictions, request.answers)
         labels = request.labels(said)
         design = ExchangeableDesign.word_deletions(document.size, self.bandwidth)
@@ -101,16 +100,6 @@ def _named(answers: Answers, mode: str) -> Callable[[Any], Floats]:
         return answers.flat(texts) if mode == "regression" else answers(texts)
 
     return predict_fn
-
-
-def _explained(explainer: Any, document: Document, progress: bool) -> Any:
-    try:
-        return explainer.explain(document, progress=progress)
-    except ModelError as error:
-        # what was found wrong with the answers says it itself
-        if isinstance(error.__cause__, LimesError):
-            raise error.__cause__ from None
-        raise
 
 
 def _scene(told: Any) -> Any:
