@@ -13,7 +13,7 @@ from limes.expectations.controls import relevance
 from limes.expectations.controls.control import Zero
 from limes.expectations.controls.process import gaussian_process
 from limes.expectations.controls.relevance import Covariance
-from oracle import Z_LIMIT
+from oracle import EXACT, Z_LIMIT
 
 D = 8
 DESIGN = ExchangeableDesign.superpixel_switches(D)
@@ -47,7 +47,7 @@ def covariance(z, c, found):
 def test_the_covariance_is_the_formula():
     z, c, found = rows(5), rows(4, seed=1), Covariance.of(PARAMETERS)
     expected = [[covariance(a, b, found) for b in c] for a in z]
-    np.testing.assert_allclose(found.between(z, c), expected, rtol=1e-12)
+    np.testing.assert_allclose(found.between(z, c), expected, rtol=EXACT)
     single = found.between(z.astype(np.float32), c.astype(np.float32))
     assert single.dtype == np.float32
     np.testing.assert_allclose(single, expected, rtol=1e-5)

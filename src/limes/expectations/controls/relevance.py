@@ -44,19 +44,24 @@ class Covariance:
 
     def between(self, z: Reals, centers: Reals) -> Reals:
         """Covariances without noise, (n, m), in the precision of the rows."""
-        return np.asarray(_LEVEL + self.slope * self.line(z, centers) + self.rough * self.alike(z, centers))
+        line, alike = self.parts(z, centers)
+        line += alike
+        line += _LEVEL
+        return line
 
-    def alike(self, z: Reals, centers: Reals) -> Reals:
-        """exp(-Σ_j ρ_j 1[z_j ≠ c_j]), (n, m)."""
+    def parts(self, z: Reals, centers: Reals) -> tuple[Reals, Reals]:
+        """What slopes have of k, and what the rest has.
+
+        Both come from D = Σ_j ρ_j 1[z_j ≠ c_j]: Σ_j ρ_j (2z_j - 1)(2c_j - 1) is Σ_j ρ_j - 2D.
+        """
         relevance = self.relevance.astype(z.dtype)
         differs = z @ (relevance * (1 - 2 * centers)).T
         differs += centers @ relevance
+        line = self.slope * (relevance.sum() - 2 * differs)
         np.negative(differs, out=differs)
-        return np.exp(differs, out=differs)
-
-    def line(self, z: Reals, centers: Reals) -> Reals:
-        """Σ_j ρ_j (2z_j - 1)(2c_j - 1), (n, m)."""
-        return np.asarray((2 * z - 1) @ (self.relevance.astype(z.dtype) * (2 * centers - 1)).T)
+        np.exp(differs, out=differs)
+        differs *= self.rough
+        return line, differs
 
 
 def learnt(z: Floats, standard: Floats) -> Covariance:
@@ -86,12 +91,14 @@ def _unlikely(parameters: Floats, z: Floats, standard: Floats) -> tuple[float, F
     from scipy.linalg import cholesky, lapack
 
     found = Covariance.of(parameters)
-    alike, line = found.rough * found.alike(z, z), found.slope * found.line(z, z)
+    line, alike = found.parts(z, z)
     gram = _LEVEL + alike + line
     gram[np.diag_indices_from(gram)] += found.noise
     root = cholesky(gram, lower=True)
+    # the half that dpotri leaves alone is 0
     half = lapack.dpotri(root, lower=1)[0]
-    inverse = np.tril(half) + np.tril(half, -1).T
+    inverse = half + half.T
+    inverse[np.diag_indices_from(inverse)] /= 2
     solved = inverse @ standard
     outputs = standard.shape[1]
     value = 0.5 * (standard * solved).sum() / outputs + np.log(np.diag(root)).sum()
