@@ -50,7 +50,9 @@ def test_the_covariance_is_the_formula():
     np.testing.assert_allclose(found.between(z, c), expected, rtol=EXACT)
     single = found.between(z.astype(np.float32), c.astype(np.float32))
     assert single.dtype == np.float32
-    np.testing.assert_allclose(single, expected, rtol=1e-5)
+    np.testing.assert_allclose(
+        single, expected, rtol=0, atol=8 * np.finfo(np.float32).eps * np.abs(expected).max()
+    )
 
 
 def test_the_likelihood_is_the_normal_density():
