@@ -514,7 +514,7 @@ def test_few_words_are_asked_about_all_deletions_which_is_exact(model):
 
     explanation = TextExplainer(counted)("good food bad, never again")
     assert (explanation.method, explanation.model_calls) == ("exact", 32)
-    assert len(asked) == 32 + 2  # the text itself, before and for the prediction
+    assert len(asked) == 32 + 1  # the text itself, for the prediction
     intercept, coef, _ = enumerated(explanation, ask, text="good food bad, never again")
     np.testing.assert_allclose(explanation.values[0], coef, rtol=1e-9)
     np.testing.assert_allclose(explanation.intercepts[0], intercept, rtol=1e-9)

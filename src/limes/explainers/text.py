@@ -195,7 +195,7 @@ class TextExplainer:
             self._expectation(subject, design),
             subject.predict,
             ExchangeableDesign.word_deletions,
-            outputs=self._wanted.names(subject.predict(design.at_instance[None]).shape[1:]),
+            outputs=self._wanted.names(subject.prediction.shape[1:]),
             output=output,
             calls=calls,
         )
@@ -210,7 +210,7 @@ class TextExplainer:
         """Explain one text that :meth:`document` has taken apart; errors as when it is called."""
         subject = TextSubject.of(self._model, self._wanted, document)
         design = ExchangeableDesign.word_deletions(document.size, self._bandwidth)
-        predictions = subject.predict(design.at_instance[None])
+        predictions = subject.prediction
         expectation = self._unfinished.pop(document.text, None) or self._expectation(subject, design)
         try:
             fitted = fitted_at(

@@ -29,10 +29,14 @@ Answers: TypeAlias = Callable[[Floats], Floats]
 
 @dataclass(frozen=True, eq=False)
 class TextSubject:
-    """A model at one text; ``predict`` gives answers of the form where they are the model's own."""
+    """A model at one text: ``prediction`` (1, ...) is its own answer to the whole of it.
+
+    ``predict`` gives answers of the form where they are the model's own.
+    """
 
     switched: Switched
     predict: Answers
+    prediction: Floats
 
     @classmethod
     def of(cls, model: TextModel, wanted: Output, document: Document) -> TextSubject:
@@ -54,7 +58,7 @@ class TextSubject:
         try:
             rows = word_rows(model.steps, document)
         except CannotRead as reason:
-            return cls(Switched(own, BlackBox(own, str(reason)), kernel=kernel), own)
+            return cls(Switched(own, BlackBox(own, str(reason)), kernel=kernel), own, known[:1])
         tolerance = max(
             tolerance_of(model.head), SINGLE_TOLERANCE if rows.single_precision else EXACT_TOLERANCE
         )
@@ -66,9 +70,10 @@ class TextSubject:
         form = _read(rows, rest, model.head, wanted, ask)
         if isinstance(form, BlackBox):
             behind = _margin(rows, rest, model.head, wanted, ask)
-            return cls(Switched(ask, form, behind, kernel), ask)
+            return cls(Switched(ask, form, behind, kernel), ask, known[:1])
         agree(form.predict)
-        return cls(Switched(ask, form, kernel=kernel), form.predict if tolerance <= EXACT_TOLERANCE else ask)
+        predict = form.predict if tolerance <= EXACT_TOLERANCE else ask
+        return cls(Switched(ask, form, kernel=kernel), predict, known[:1])
 
 
 def _read(rows: WordRows, rest: tuple[Any, ...], head: Any, wanted: Output, ask: Answers) -> Form | BlackBox:
