@@ -106,7 +106,8 @@ def test_the_engine_lime_has_lime_s_law():
 
     def numbers(found):
         coefs = [dict(found.local_exp[k]) for k in (0, 1)]
-        return [coef[j] for coef in coefs for j in range(12)] + [found.intercept[k] for k in (0, 1)]
+        last = [float(found.score), float(np.ravel(found.local_pred)[0])]
+        return [coef[j] for coef in coefs for j in range(12)] + [found.intercept[k] for k in (0, 1)] + last
 
     first = runs(lambda **seed: LimeImageExplainer(engine="lime", **seed))
     second = runs(lime.lime_image.LimeImageExplainer)
@@ -154,10 +155,13 @@ def test_labels(chosen):
     found = explained(engine=chosen, top_labels=2)
     order = np.argsort(-model(IMAGE[None])[0])[:2].tolist()
     assert found.top_labels == list(found.local_exp) == found.available_labels() == order
-    assert found.score == found.score[order[-1]]
-    assert found.local_pred[0] == pytest.approx(
-        found.intercept[0] + sum(value for _, value in found.local_exp[0])
-    )
+    # lime explains the largest answer last
+    assert found.score == found.score[order[0]]
+    for k in order:
+        total = found.intercept[k] + sum(value for _, value in found.local_exp[k])
+        assert found.local_pred[k] == pytest.approx(total)
+    both = explained(engine=chosen, labels=(2, 1), top_labels=None)
+    assert both.score == both.score[1]
     named = explained(engine=chosen, labels=(2,), top_labels=None)
     assert (named.top_labels, list(named.local_exp)) == (None, [2])
     np.testing.assert_allclose(named.predict_proba, model(IMAGE[None])[0])
@@ -375,6 +379,14 @@ def test_verbose(capsys):
             IMAGE, model, top_labels=1, segmentation_fn=lambda image: SIX, num_samples=64
         )
         assert "Prediction_local" in capsys.readouterr().out
+
+
+def test_numbers_of_one_label_are_those_of_lime_s_label():
+    call = {"segmentation_fn": lambda image: SIX, "hide_color": 0, "num_samples": 400}
+    theirs = lime.lime_image.LimeImageExplainer(random_state=0).explain_instance(IMAGE, model, **call)
+    ours = explained(segments=SIX, engine="lime", num_samples=400)
+    # three labels of different sizes, by more than chance moves them
+    assert float(ours.local_pred) == pytest.approx(theirs.local_pred[0], abs=0.03)
 
 
 def test_rows_and_answers_of_lime_s_law():

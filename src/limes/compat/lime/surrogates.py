@@ -12,6 +12,7 @@ import numpy as np
 from limes._arrays import Floats, Ints
 from limes.compat.lime.explanation import Explanation, PerLabel
 from limes.compat.lime.lime_base import LocalFit
+from limes.compat.lime.way_back import renamed
 
 if TYPE_CHECKING:
     from limes.explanation import Explanation as Told
@@ -75,13 +76,10 @@ def filled(explanation: Explanation, found: Surrogates) -> Explanation:
             (int(j), float(e)) for j, e in zip(fit.features, fit.errors, strict=True)
         ]
         explanation.intercept[label] = fit.intercept
-    explanation.local_pred = _told(
-        explanation.mode, {label: fit.local_pred for label, fit in found.fits.items()}
-    )
-    explanation.score = partial(_scored, explanation.mode, found.score)
-    explanation.known_scores = _told(
-        explanation.mode, {label: fit.score for label, fit in found.fits.items()}
-    )
+    told = partial(_told, explanation.mode, bool(explanation.top_labels))
+    explanation.local_pred = told({label: fit.local_pred for label, fit in found.fits.items()})
+    explanation.score = partial(_scored, told, found.score)
+    explanation.known_scores = told({label: fit.score for label, fit in found.fits.items()})
     if explanation.mode == "classification":
         explanation.predict_proba = found.answers
     else:
@@ -91,13 +89,15 @@ def filled(explanation: Explanation, found: Surrogates) -> Explanation:
     return explanation
 
 
-def _scored(mode: str, score: Callable[[], dict[int, float]]) -> PerLabel:
-    return _told(mode, score())
+def _scored(told: Callable[[dict[int, float]], PerLabel], score: Callable[[], dict[int, float]]) -> PerLabel:
+    return told(score())
 
 
-def _told(mode: str, values: dict[int, float]) -> PerLabel:
-    """A regression is told as label 1."""
-    return PerLabel({1: values[0]} if mode == "regression" else values)
+def _told(mode: str, top: bool, values: dict[int, float]) -> PerLabel:
+    """A regression is told as label 1; of the largest answers lime explains the very largest last."""
+    if mode == "regression":
+        return PerLabel({1: values[0]})
+    return PerLabel(dict(reversed(values.items())) if top else values)
 
 
 def _mirrored(explanation: Explanation) -> None:
@@ -118,4 +118,4 @@ def named(found: Surrogates, classes: Sequence[Any] | None) -> Surrogates:
 
 
 def _with_outputs(told: Any, names: tuple[str, ...]) -> Any:
-    return replace(told() if callable(told) else told, output_names=names)
+    return renamed(told() if callable(told) else told, output_names=names)
