@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from limes.models.outputs import Asker, Output, resolve
 from limes.models.read import check_against, read_output, tolerance_of
 from limes.models.reductions import BlackBox
 from limes.models.registry import EXACT_TOLERANCE, SINGLE_TOLERANCE
+from limes.models.trees import Forest
 from limes.pipeline import Expectation, exact_expectation, expectation_of
 
 # A reading is compared with the model's own predictions on so many background rows.
@@ -34,6 +36,9 @@ class Subject:
     ----------
     predict
         (n, d) -> (n,) or (n, k), the model's own answers, or those of its form where they are the same.
+    predict_steadily
+        The same, where a row's answer does not depend on the rows beside it, to the last bit: a model may add
+        up many rows in another order than few.
     expectation
         Exact or sampled.
     outputs
@@ -45,6 +50,7 @@ class Subject:
     """
 
     predict: Callable[[Floats], Floats]
+    predict_steadily: Callable[[Floats], Floats]
     expectation: Expectation
     outputs: tuple[str, ...]
     answer: str
@@ -69,6 +75,7 @@ class Subject:
         controls = controls_of(control, _margin_of(model, wanted, table))
         expectation = expectation_of(form, ask, method=method, sampling=replace(sampling, controls=controls))
         predict: Callable[[Floats], Floats] = ask
+        steadily: Callable[[Floats], Floats] = partial(_one_by_one, ask)
         reason = "asked for by method='sampled'"
         if isinstance(form, BlackBox):
             reason = form.reason
@@ -76,7 +83,13 @@ class Subject:
             tolerance = _tolerance(model, table)
             check_against(ask, form, _some_rows(table.matrix), tolerance=tolerance)
             predict, reason = form.predict if tolerance <= EXACT_TOLERANCE else ask, ""
-        return cls(predict, expectation, outputs, wanted.method or "call", reason)
+            # trees are added up row by row, by every library
+            steadily = predict if isinstance(form, Forest) else form.predict
+        return cls(predict, steadily, expectation, outputs, wanted.method or "call", reason)
+
+
+def _one_by_one(ask: Callable[[Floats], Floats], rows: Floats) -> Floats:
+    return np.concatenate([ask(rows[i : i + 1]) for i in range(len(rows))])
 
 
 def _margin_of(model: Any, wanted: Output, table: Table) -> Control | None:

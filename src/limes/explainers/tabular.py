@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Never
 
@@ -269,10 +270,14 @@ class TabularExplainer:
     def steady(self) -> TabularExplainer:
         """The same explainer, with results that are the same to the last bit however a table is cut.
 
-        Else a few rows of a forest are added up in another order than many, which is quicker.
+        Else a few rows of a forest are added up in another order than many, and a black box is asked for the
+        predictions of many rows at once, which is quicker.
         """
+        subject = self._subject
         other = copy(self)
-        vars(other).update(_pipeline=self._pipeline.steady())
+        vars(other).update(
+            _pipeline=self._pipeline.steady(), _subject=replace(subject, predict=subject.predict_steadily)
+        )
         return other
 
     def design(self, row: Any) -> ProductDesign:

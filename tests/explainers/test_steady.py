@@ -1,0 +1,87 @@
+"""A steady explainer says the same of a row in any company, to the last bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from lightgbm import LGBMRegressor
+from sklearn.datasets import load_diabetes, load_wine
+from sklearn.ensemble import (
+    GradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+    VotingRegressor,
+)
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from sklearn.svm import SVR
+from xgboost import XGBRegressor
+
+import limes
+
+FOREST = RandomForestRegressor(6, random_state=0)
+MODELS = {
+    "forest": FOREST,
+    "boosting": GradientBoostingRegressor(n_estimators=6),
+    "xgboost": XGBRegressor(n_estimators=6),
+    "lightgbm": LGBMRegressor(n_estimators=6, verbose=-1),
+    "linear": make_pipeline(StandardScaler(), Ridge()),
+    "quadratic": make_pipeline(StandardScaler(), PolynomialFeatures(2), LinearRegression()),
+    "kernels": make_pipeline(StandardScaler(), KernelRidge(kernel="rbf", gamma=0.1)),
+    "support vectors": make_pipeline(StandardScaler(), SVR(C=100)),
+    "combination": VotingRegressor([("linear", LinearRegression()), ("forest", FOREST)]),
+}
+OPTIONS = {"bins": {}, "smooth": {"weights": "euclidean"}, "slopes": {"bins": None}, "ridge": {"ridge": 1.0}}
+
+
+def assert_steady(explainer, X, sizes=(1, 9)):
+    whole = fields(explainer.steady(X, progress=False))
+    for size in sizes:
+        cut = [fields(explainer.steady(X.iloc[i : i + size], progress=False)) for i in range(0, len(X), size)]
+        for one, pieces in zip(whole, zip(*cut, strict=True), strict=True):
+            assert np.array_equal(one, np.concatenate(pieces))
+
+
+def fields(explanation):
+    return explanation.values, explanation.standard_errors, explanation.intercepts, explanation.predictions
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("name", MODELS)
+def test_exact_explanations_are_the_same_in_any_company(name, options):
+    X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+    X, y = X.iloc[:200, 2:7], y[:200]
+    explainer = limes.TabularExplainer(MODELS[name].fit(X, y), X, **OPTIONS[options])
+    assert explainer.method == "exact"
+    assert_steady(explainer, X.iloc[:18] * 1.001)
+
+
+@pytest.mark.parametrize(
+    ("model", "output"),
+    [(RandomForestClassifier(5, random_state=0), None), (LogisticRegression(max_iter=5000), "margin")],
+)
+def test_so_are_those_of_several_outputs(model, output):
+    X, y = load_wine(return_X_y=True, as_frame=True)
+    X = X.iloc[:, :5]
+    explainer = limes.TabularExplainer(model.fit(X, y), X, output=output)
+    assert explainer.method == "exact"
+    assert_steady(explainer, X)
+
+
+def test_columns_of_single_precision_are_no_exception():
+    X, y = load_diabetes(return_X_y=True, as_frame=True)
+    X = X.astype(np.float32)
+    assert_steady(limes.TabularExplainer(LinearRegression().fit(X, y), X), X)
+
+
+def test_so_are_samples_and_the_predictions_beside_them():
+    X = load_diabetes(as_frame=True).data.iloc[:, :3]
+    inner, outer = np.random.default_rng(0).normal(size=(3, 50)), np.random.default_rng(1).normal(size=50)
+
+    def network(X):  # matrix products take another order for one row than for many
+        return np.tanh(10 * X.to_numpy() @ inner) @ outer
+
+    assert not np.array_equal(network(X)[:26], [network(X.iloc[i : i + 1])[0] for i in range(26)])
+    assert_steady(limes.TabularExplainer(network, X, max_calls=64, control="none"), X.iloc[:26])
