@@ -22,9 +22,12 @@ def add_leaves(
     roots: Ints,
     total: Floats,
 ) -> None:
-    """Add to total (n, k) the value of the leaf that each row of x (n, d) reaches in each tree."""
-    for i in range(x.shape[0]):
-        for root in roots:
+    """Add to total (n, k) the value of the leaf that each row of x (n, d) reaches in each tree.
+
+    All rows go down a tree before the next one is looked at: one tree fits the processor's nearest memory.
+    """
+    for root in roots:
+        for i in range(x.shape[0]):
             node = root
             while feature[node] >= 0:
                 seen = x[i, feature[node]]

@@ -16,7 +16,7 @@ from limes.models.boxes import Boxes
 from limes.models.reductions import SumOfProducts, picked
 
 # Rows that one thread takes down all trees
-_BLOCK = 512
+_BLOCK = 2048
 
 
 def _no_sets() -> Bools:
