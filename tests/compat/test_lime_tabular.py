@@ -131,7 +131,7 @@ READ = {
     "a pipeline": (make_pipeline(StandardScaler(), RandomForestRegressor(5, random_state=0)), "predict"),
     "a search": (GridSearchCV(DecisionTreeRegressor(), {"max_depth": [2, 3]}, cv=2), "predict"),
     "boosted trees": (xgboost.XGBRegressor(n_estimators=5, max_depth=3), "predict"),
-    "other boosted trees": (lightgbm.LGBMRegressor(n_estimators=5, verbose=-1), "predict"),
+    "other boosted trees": (lightgbm.LGBMRegressor(n_estimators=5, n_jobs=1, verbose=-1), "predict"),
     "a margin": (GradientBoostingClassifier(n_estimators=5), "decision_function"),
     "a linear margin": (make_pipeline(StandardScaler(), LogisticRegression()), "decision_function"),
 }
@@ -405,3 +405,13 @@ def test_errors_are_advice():
         LimeTabularExplainer(X, mode="regression").explain_instance(X[0], lambda x: x)
     with pytest.raises(InputError, match="class_names has 1"):
         explained(options={"class_names": ["one"]})
+
+
+def test_the_way_back_is_diagnosed_in_lime_s_words():
+    classes = ["setosa", "versicolor", "virginica"]
+    found = explained(options={"class_names": classes}, labels=(2, 1))
+    told = limes.diagnose(found.limes, output="versicolor")
+    plain = limes.diagnose(limes.TabularExplainer(FOREST, X)(X[60]), output="1")
+    assert "versicolor" in str(told)
+    assert [f.number for f in told.findings] == [f.number for f in plain.findings]
+    assert any("petal length (cm)" in str(f) for f in told.findings)

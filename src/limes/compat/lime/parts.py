@@ -6,7 +6,7 @@ again: parts are compared by identity, and small arrays by their bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,9 @@ __all__ = ["parts_of", "same_parts"]
 
 def parts_of(model: Any) -> tuple[Any, ...]:
     """What a model is made of, down to the models inside a Pipeline; it keeps the parts alive."""
-    return tuple(_parts(model))
+    found: list[Any] = []
+    _add_parts(model, found)
+    return tuple(found)
 
 
 def same_parts(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
@@ -29,25 +31,22 @@ def same_parts(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
     )
 
 
-def _parts(model: Any) -> Iterator[Any]:
+def _add_parts(model: Any, found: list[Any]) -> None:
     for value in getattr(model, "__dict__", {}).values():
-        yield value
-        yield from _within(value)
-
-
-def _within(value: Any) -> Iterator[Any]:
-    if isinstance(value, np.ndarray):
-        if value.nbytes <= _SMALL and not value.dtype.hasobject:
-            yield value.tobytes()
-    elif _is_model(value):
-        yield from _parts(value)
-    elif isinstance(value, list | tuple):
-        for one in value:
-            yield one
+        found.append(value)
+        if isinstance(value, np.ndarray):
+            if value.nbytes <= _SMALL and not value.dtype.hasobject:
+                found.append(value.tobytes())
+        elif isinstance(value, list | tuple):
+            found.extend(value)
             # named steps are fitted where they stand; a forest's trees are made anew
-            if isinstance(one, tuple):
-                yield from (part for step in one if _is_model(step) for part in _parts(step))
+            steps = (step for one in value if isinstance(one, tuple) for step in one)
+            _add_models(steps, found)
+        else:
+            _add_models((value,), found)
 
 
-def _is_model(value: Any) -> bool:
-    return hasattr(value, "get_params") and not isinstance(value, type)
+def _add_models(values: Iterable[Any], found: list[Any]) -> None:
+    for value in values:
+        if hasattr(value, "get_params") and not isinstance(value, type):
+            _add_parts(value, found)

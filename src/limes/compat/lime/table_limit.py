@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
@@ -21,6 +21,7 @@ from limes.compat.lime.lime_base import LocalFit, report
 from limes.compat.lime.parts import parts_of, same_parts
 from limes.compat.lime.surrogates import Surrogates
 from limes.compat.lime.table_training import Request, Training
+from limes.compat.lime.way_back import renamed
 from limes.exceptions import InputError
 from limes.models.asking import answer_of
 
@@ -184,7 +185,7 @@ class LimitEngine:
         """Give limes' explanation with lime's names of columns and bins."""
         told = found if self.mode == "regression" else found[..., labels]
         conditions = (self.training.conditions(request.row),)
-        return replace(told, feature_names=tuple(self.training.names), conditions=conditions)
+        return renamed(told, feature_names=tuple(self.training.names), conditions=conditions)
 
     def _said(self, predictions: Floats, answers: Answers) -> Floats:
         found = predictions.reshape(1, -1)

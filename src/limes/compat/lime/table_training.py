@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -198,17 +199,18 @@ class Training:
 
     def mapper(self, row: Floats) -> TableDomainMapper:
         """Names for the result."""
-        values = [f"{x:.2f}" if self.table.numeric[j] else "True" for j, x in enumerate(row)]
+        pairs = zip(row.tolist(), self.table.numeric.tolist(), strict=True)
+        values = [f"{x:.2f}" if number else "True" for x, number in pairs]
         scaled = np.ones(len(row)) if self.discretizer else row / self.scale
         return TableDomainMapper(self.names, values, scaled, self.categorical, self.conditions(row))
 
     def conditions(self, row: Floats) -> tuple[str, ...]:
         """What holds of each column at the row."""
-        return tuple(self._condition(j, float(x)) for j, x in enumerate(row))
+        return tuple(self._condition(j, x) for j, x in enumerate(row.tolist()))
 
     def _condition(self, j: int, x: float) -> str:
         name = self.names[j]
-        if np.isnan(x):
+        if isnan(x):
             return f"{name} is missing"
         if not self.table.numeric[j]:
             return f"{name}={self._category(j, x)}"
