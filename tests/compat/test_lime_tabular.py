@@ -415,3 +415,24 @@ def test_the_way_back_is_diagnosed_in_lime_s_words():
     assert "versicolor" in str(told)
     assert [f.number for f in told.findings] == [f.number for f in plain.findings]
     assert any("petal length (cm)" in str(f) for f in told.findings)
+
+
+@pytest.mark.parametrize("selection", ["forward_selection", "highest_weights", "lasso_path", "none"])
+@pytest.mark.parametrize("binned", [True, False])
+def test_selections_of_the_limit_are_those_of_a_large_sample(selection, binned):
+    """A linear model without noise: with slopes one feature counts in the ranking by where its row is."""
+    slopes = np.array([900.0, -500.0, 300.0, -1200.0, 100.0, 700.0, -400.0, 1000.0, 600.0, -800.0])
+
+    def kept(chosen):
+        explainer = LimeTabularExplainer(
+            BODIES,
+            mode="regression",
+            feature_selection=selection,
+            discretize_continuous=binned,
+            engine=chosen,
+            random_state=0,
+        )
+        found = explainer.explain_instance(BODIES[3], lambda x: x @ slopes, num_features=4, num_samples=8192)
+        return {j for j, _ in found.as_map()[1]}
+
+    assert kept("limit") == kept("lime")

@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from limes._arrays import Floats, Ints
+from limes._arrays import Floats
 from limes.compat.lime.answers import Answers, as_said, model_behind
 from limes.compat.lime.lime_base import LocalFit, report
 from limes.compat.lime.parts import parts_of, same_parts
+from limes.compat.lime.selection import NormalEquations, selected
 from limes.compat.lime.surrogates import Surrogates
 from limes.compat.lime.table_training import Request, Training
 from limes.compat.lime.way_back import renamed
@@ -30,7 +31,7 @@ _ROUNDING = 1e-12
 # Rows that Var_w f and the range of the answers are estimated from
 _SCORED = 4096
 
-__all__ = ["ORDERS", "Limit", "LimitEngine"]
+__all__ = ["Limit", "LimitEngine"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,8 +55,8 @@ class Limit:
 
     def fit(self, count: int, selection: str) -> LocalFit:
         """Keep the ``count`` features that ``selection`` takes; the score is not known yet."""
-        kept = ORDERS[self._rule(count, selection)](self)[: len(self.coef) if selection == "none" else count]
         scaled = self.coef * self.scale
+        kept = selected(self._equations(scaled), count, selection)
         kept = kept[np.argsort(-np.abs(scaled[kept]), kind="stable")]
         out = np.ones(len(self.coef), dtype=bool)
         out[kept] = False
@@ -69,24 +70,11 @@ class Limit:
             local_pred=intercept + float(self.coef[kept] @ self.design.at_instance[kept]),
         )
 
-    @staticmethod
-    def _rule(count: int, selection: str) -> str:
-        if selection != "auto":
-            return selection
-        return "forward_selection" if count <= 6 else "highest_weights"
-
-
-def _by(size: Callable[[Limit], Floats]) -> Callable[[Limit], Ints]:
-    return lambda limit: np.argsort(-size(limit), kind="stable")
-
-
-# What lime's selections come to where features are uncorrelated
-ORDERS: dict[str, Callable[[Limit], Ints]] = {
-    "forward_selection": _by(lambda limit: limit.explained),
-    "highest_weights": _by(lambda limit: np.abs(limit.coef * limit.design.at_instance)),
-    "lasso_path": _by(lambda limit: np.abs(limit.coef * limit.scale) * limit.design.variance),
-    "none": _by(lambda limit: np.abs(limit.coef)),
-}
+    def _equations(self, scaled: Floats) -> NormalEquations:
+        """Of lime's features, which are uncorrelated."""
+        variance = self.design.variance / self.scale**2
+        here = (self.design.at_instance - self.origin) / self.scale
+        return NormalEquations(np.diag(variance), scaled * variance, here, lambda: scaled)
 
 
 @dataclass(eq=False)
