@@ -267,6 +267,25 @@ def test_grey_images_become_rgb_as_lime_has_them():
     assert set(seen) == {(12, 16, 3)}
 
 
+def test_segments_themselves_or_a_name():
+    by_function, by_array = explained(), explained(segmentation_fn=TWELVE)
+    assert by_array.local_exp == by_function.local_exp
+    assert len(explained(segmentation_fn="grid").local_exp[1]) == 64
+
+
+@ENGINES
+def test_tensors_with_gradients_are_refused_with_advice(chosen):
+    torch = pytest.importorskip("torch")
+
+    def network(images):
+        return torch.as_tensor(model(images)).requires_grad_()
+
+    with pytest.raises(ModelError, match="detach"):
+        explained(fn=network, engine=chosen)
+    found = explained(fn=lambda images: torch.as_tensor(model(images)), engine=chosen)
+    assert found.local_exp == explained(engine=chosen).local_exp
+
+
 @ENGINES
 def test_one_superpixel(chosen):
     found = explained(segments=np.ones((12, 16), dtype=int), engine=chosen)
@@ -430,6 +449,12 @@ def raising(images):
         ({"num_samples": 0}, InputError, "num_samples"),
         ({"num_features": 0}, InputError, "num_features"),
         ({"batch_size": 2.5}, InputError, "batch_size"),
+        ({"hide_color": "red"}, InputError, "fill"),
+        ({"top_labels": -1}, InputError, "top_labels"),
+        ({"segmentation_fn": None, "random_seed": "one"}, InputError, "whole number"),
+        ({"segmentation_fn": "quikshift"}, InputError, "did you mean 'quickshift'"),
+        ({"distance_metric": "cosinus"}, InputError, "distance_metric='cosinus'"),
+        ({"num_sample": 3}, TypeError, "num_sample"),
     ],
 )
 def test_errors_are_advice(chosen, call, error, says):

@@ -196,15 +196,7 @@ class Asker:
             raise ModelError(
                 f"{self._name} returned a list of {len(raw)} arrays; pass a callable that returns one of them"
             )
-        try:
-            found = np.asarray(raw)
-            odd = [] if found.dtype.kind in "biuf" else found.ravel().tolist()
-            strange = [value for value in odd if isinstance(value, str | complex)]
-            if strange:
-                raise ModelError(f"{self._name} did not return numbers, but {strange[0]!r}")
-            answer = found.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise ModelError(f"{self._name} did not return numbers: {error}") from error
+        answer = self._numbers(raw)
         if answer.ndim not in (1, 2) or len(answer) != rows or 0 in answer.shape[1:]:
             raise ModelError(
                 f"{self._name} was given {rows} rows and returned shape {answer.shape}; "
@@ -222,4 +214,17 @@ class Asker:
                 f"{self._name} returned {answer[row]} for row {row} of a batch of {rows}; "
                 "every answer must be finite"
             )
+        return answer
+
+    def _numbers(self, raw: Any) -> Floats:
+        """What was answered as floats; torch's tensors with gradients say themselves what to do."""
+        try:
+            found = np.asarray(raw)
+            odd = [] if found.dtype.kind in "biuf" else found.ravel().tolist()
+            strange = [value for value in odd if isinstance(value, str | complex)]
+            answer = None if strange else found.astype(np.float64)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise ModelError(f"{self._name} did not return numbers: {error}") from error
+        if answer is None:
+            raise ModelError(f"{self._name} did not return numbers, but {strange[0]!r}")
         return answer

@@ -45,8 +45,9 @@ class LimeImages:
     def __call__(self, request: ImageRequest) -> Surrogates:
         """Surrogates of an image, from ``request.samples`` images."""
         z = switches(request.samples, request.image.size, self._stream(request))
-        said = asked(request.answers, z, progress=request.progress)
+        # what may be refused comes before what may be long
         far = distances(z, request.metric)
+        said = asked(request.answers, z, progress=request.progress)
         chosen = (request.labels, request.features, self.selection, request.regressor)
         fits = self.base.fits(z, said, far, *chosen)
         labels = request.image.labels

@@ -23,10 +23,10 @@ from limes.designs.exchangeable import BANDWIDTH
 from limes.designs.weights import check_bandwidth
 from limes.explainers.fills import filled as switched_off
 from limes.explainers.fills import filler
-from limes.explainers.options import check_choice, check_count, refuse_unknown
+from limes.explainers.options import check_choice, check_count, refuse_unknown, seed_of
 from limes.explainers.pixels import checked_image, rgb
 from limes.explainers.quickshift import quickshift
-from limes.explainers.superpixels import checked_labels, superpixels
+from limes.explainers.superpixels import checked_labels, segmenter, superpixels
 from limes.models.images import SwitchedImage
 
 # scikit-image's own, which lime's quickshift gets too, whatever its seed
@@ -126,7 +126,8 @@ class LimeImageExplainer:
         num_features, num_samples, batch_size
             Superpixels in a surrogate; images that the classifier is asked about, at most; at once.
         segmentation_fn
-            Image -> superpixels (H, W), any whole numbers. None: lime's quickshift of the colours people see.
+            Image -> superpixels (H, W), any whole numbers; or these themselves, or a name that
+            :class:`limes.ImageExplainer` knows. None: lime's quickshift of the colours that people see.
         distance_metric, model_regressor
             lime's; another choice than the default needs its sampling.
         random_seed
@@ -189,7 +190,7 @@ class LimeImageExplainer:
             pixels = np.ascontiguousarray(coloured(pixels))
         if segmentation_fn is None:
             segmentation_fn = default_segmentation(random_seed)
-        segments = checked_labels(segmentation_fn(pixels))
+        segments = checked_labels(segmenter(segmentation_fn, None)(pixels))
         labels = superpixels(lambda _: segments, pixels)
         fill = filler("mean" if hide_color is None else hide_color)
         return SwitchedImage(pixels, switched_off(fill, pixels, labels), labels), segments
@@ -209,7 +210,8 @@ class LimeImageExplainer:
 
 def default_segmentation(seed: int | None = None) -> Callable[[Any], Any]:
     """Superpixels by lime's own quickshift, of any image as people see it."""
-    return lambda image: quickshift(rgb(image), seed=_SEED if seed is None else seed)
+    known = _SEED if seed is None else seed_of(seed)
+    return lambda image: quickshift(rgb(image), seed=known)
 
 
 def _renamed(found: Surrogates, segments: Any) -> Surrogates:
