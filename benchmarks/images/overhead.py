@@ -33,12 +33,17 @@ class Trivial:
 
 def measure(rounds: int = 5) -> dict:
     """Medians over rounds; limes and ``lime`` take turns."""
-    image = LITE.image(PHOTOGRAPH).astype(np.uint8)
-    labels = np.unique(LITE.segments(image), return_inverse=True)[1].reshape(image.shape[:2])
+    image = LITE.image(PHOTOGRAPH)
+    small = image.astype(np.uint8)
+    labels = np.unique(LITE.segments(small), return_inverse=True)[1].reshape(image.shape[:2])
     place = np.arange(image.shape[0]) * _FINE // image.shape[0]
     fine = place[:, None] * _FINE + place
-    cases = {"quickshift": labels, f"grid {_FINE} x {_FINE}": fine}
-    found = {name: _trivial(image, segments, rounds) for name, segments in cases.items()}
+    cases = {
+        "quickshift": (small, labels),
+        "quickshift, float64": (image, labels),
+        f"grid {_FINE} x {_FINE}": (small, fine),
+    }
+    found = {name: _trivial(*case, rounds) for name, case in cases.items()}
     say("overhead with EfficientNet-Lite0")
     return {"trivial": found, "network": _network(max(1, rounds // 2)), "memory": _memories()}
 

@@ -319,6 +319,27 @@ def test_error_bars_stopping_and_batches():
     assert early.model_calls < 4096
 
 
+def test_a_gaussian_process_follows_probabilities_closer_than_kernels():
+    """Error bars show it, and they are true: the truth is of many more calls."""
+    truth = ImageExplainer(bumps, **{**SAMPLED, "max_calls": 2**14}, control="none", rng=9)(IMAGE)
+    kernel, process = (
+        ImageExplainer(bumps, **SAMPLED, control=name)(IMAGE) for name in ("kernel", "process")
+    )
+    assert process.controls == ("process",)
+    assert process.standard_errors.mean() < 0.8 * kernel.standard_errors.mean()
+    spread = np.hypot(process.standard_errors, truth.standard_errors)
+    assert np.mean(np.abs(process.values - truth.values) <= 1.96 * spread) >= 0.8
+
+
+def test_networks_get_a_gaussian_process():
+    pytest.importorskip("onnxruntime", reason="pip install onnxruntime")
+    weights = np.random.default_rng(0).normal(size=(144, 2)) / 144
+    session = onnx.session(onnx.linear(weights, ("n", 3, 6, 8)))
+    explanation = ImageExplainer(session, **SAMPLED, link="softmax")(IMAGE)
+    assert explanation.method == "sampled"
+    assert explanation.controls == ("process",)
+
+
 def test_the_model_is_never_given_more_than_a_batch():
     sizes = []
     ImageExplainer(lambda images: sizes.append(len(images)) or bumps(images), **SAMPLED, batch_size=17)(IMAGE)
