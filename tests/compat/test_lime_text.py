@@ -121,6 +121,25 @@ def test_words_that_the_vectorizer_takes_for_the_same_are_one():
     assert found.domain_mapper.indexed_string.inverse_removing([0]) == " food,  wine"
 
 
+class OneColumn:
+    """A network with two classes, and one column of probabilities."""
+
+    classes_ = np.array([0, 1])
+
+    def predict_proba(self, texts):
+        assert isinstance(texts, list)
+        return asked(texts)[:, 1:]
+
+    def predict(self, texts):
+        return asked(texts).argmax(axis=1)
+
+
+def test_methods_of_models_that_cannot_be_taken_apart_are_functions():
+    assert explained(OneColumn().predict_proba).as_map() == explained(asked).as_map()
+    with pytest.raises(InputError, match="takes 19 numbers, not texts"):
+        explained(MODEL[-1].predict_proba)
+
+
 def test_a_classifier_s_scores_are_not_mistaken_for_probabilities():
     with pytest.raises(InputError, match='mode="regression" to explain a score'):
         explained(MODEL.decision_function)

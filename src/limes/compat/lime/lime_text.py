@@ -7,14 +7,14 @@ from functools import partial
 from typing import Any, Never
 
 from limes._arrays import Floats
-from limes.compat.lime.answers import Answers, chosen_labels, classes_of, model_behind
+from limes.compat.lime.answers import Answers, chosen_labels, classes_of
 from limes.compat.lime.engines import engine_for, engine_of
 from limes.compat.lime.explanation import Explanation
 from limes.compat.lime.lime_base import SELECTIONS, LimeBase, default_kernel
 from limes.compat.lime.surrogates import Surrogates, filled, named
 from limes.compat.lime.switched_limit import fewest
 from limes.compat.lime.text_law import SCALE, LimeEngine, TextRequest
-from limes.compat.lime.text_limit import LimitEngine
+from limes.compat.lime.text_limit import LimitEngine, pipeline_behind
 from limes.compat.lime.text_strings import (
     IndexedCharacters,
     IndexedString,
@@ -170,7 +170,7 @@ class LimeTextExplainer:
             "model_regressor": request.regressor is not None,
             "distance_metric": request.metric != "cosine",
         }
-        if model_behind(request.answers.predict_fn, self.mode) is None:
+        if pipeline_behind(request.answers) is None:
             least = fewest(request.indexed.num_words())
             found[f"fewer than {least} num_samples"] = request.samples < least
         return found

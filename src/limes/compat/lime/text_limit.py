@@ -20,8 +20,9 @@ from limes.compat.lime.text_law import TextRequest
 from limes.compat.lime.text_strings import IndexedText
 from limes.designs.exchangeable import ExchangeableDesign
 from limes.explainers.tokens import Spans
+from limes.models.text_models import TextModel
 
-__all__ = ["LimitEngine"]
+__all__ = ["LimitEngine", "pipeline_behind"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,8 +80,7 @@ class LimitEngine:
     def _explainer(self, request: TextRequest) -> Any:
         from limes.explainers.text import TextExplainer
 
-        behind = model_behind(request.answers.predict_fn, self.mode)
-        model, output = behind or (_named(request.answers, self.mode), None)
+        model, output = pipeline_behind(request.answers) or (_named(request.answers), None)
         return TextExplainer(
             model,
             output=output,
@@ -93,11 +93,23 @@ class LimitEngine:
         )
 
 
-def _named(answers: Answers, mode: str) -> Callable[[Any], Floats]:
+def pipeline_behind(answers: Answers) -> tuple[Any, str | None] | None:
+    """The Pipeline and output of a bound method such as ``pipeline.predict_proba``; None of all else.
+
+    Raises
+    ------
+    InputError
+        If it is the method of a model that takes numbers.
+    """
+    behind = model_behind(answers.predict_fn, answers.mode)
+    return behind if behind is not None and TextModel.of(behind[0]).steps else None
+
+
+def _named(answers: Answers) -> Callable[[Any], Floats]:
     """The answers as a function that errors can name."""
 
     def predict_fn(texts: Any) -> Floats:
-        return answers.flat(texts) if mode == "regression" else answers(texts)
+        return answers.flat(texts) if answers.mode == "regression" else answers(texts)
 
     return predict_fn
 
