@@ -386,6 +386,17 @@ def test_batches_and_budget(chosen):
 
 
 @ENGINES
+def test_a_classifier_may_change_what_it_is_given(chosen):
+    def halves(images):
+        images *= 0.5
+        return model(images)
+
+    found = explained(fn=halves, engine=chosen)
+    assert found.local_exp == explained(fn=lambda images: model(images * 0.5), engine=chosen).local_exp
+    np.testing.assert_array_equal(found.image, IMAGE)
+
+
+@ENGINES
 def test_nothing_is_printed(chosen, capfd):
     explained(engine=chosen)
     assert capfd.readouterr() == ("", "")
