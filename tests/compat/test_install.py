@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
+import pkgutil
 import subprocess
 import sys
+from pathlib import Path
 
+import lime
 import pytest
+from sklearn.datasets import load_iris
+from sklearn.ensemble import RandomForestClassifier
 
 import limes.compat.lime
 
@@ -39,7 +46,34 @@ def test_lime_means_the_drop_in():
 
 
 def test_too_late_is_said():
-    import lime  # noqa: F401 - the real one
-
+    assert sys.modules["lime"] is lime
     with pytest.raises(ImportError, match="first of all"):
         limes.compat.lime.install()
+
+
+def test_the_lines_of_the_readme_run():
+    X, y = load_iris(return_X_y=True)
+    home = Path(__file__).parents[2]
+    section = (home / "README.md").read_text().split("## Coming from lime")[1]
+    code = section.split("```python")[1].split("```")[0].strip()
+    known = {"X": X, "names": load_iris().feature_names, "model": RandomForestClassifier(5).fit(X, y)}
+    *lines, last = code.splitlines()
+    exec("\n".join([*lines, f"found = {last}"]), known)  # noqa: S102 - the README's own
+    assert len(known["found"]) == 4
+
+
+def test_the_drop_in_has_lime_s_modules():
+    names = [name for _, name, _ in pkgutil.walk_packages(lime.__path__, "lime.") if ".tests" not in name]
+    assert {"lime.lime_tabular", "lime.lime_text", "lime.lime_image"} <= set(names)
+    for name in names:
+        theirs, ours = (importlib.import_module(full) for full in (name, f"limes.compat.{name}"))
+        public = {
+            key: (getattr(ours, key), thing)
+            for key, thing in vars(theirs).items()
+            if inspect.isclass(thing) and thing.__module__ == name and not issubclass(thing, Exception)
+        }
+        for key, kinds in public.items():
+            own, known = ([*inspect.signature(kind).parameters] for kind in kinds)
+            assert [p for p in own if p in known] == known, key
+            methods = {m for m in vars(kinds[1]) if not m.startswith("_")}
+            assert methods - set(dir(kinds[0])) == set(), key

@@ -124,6 +124,14 @@ class LimeBase:
         self.verbose = verbose
         self.random_state = random_state
 
+    @staticmethod
+    def generate_lars_path(weighted_data: Any, weighted_labels: Any) -> tuple[Floats, Floats]:
+        """Penalties and coefficients (d, penalties) along the lasso's path."""
+        from sklearn.linear_model import lars_path
+
+        penalties, _, coefs = lars_path(weighted_data, weighted_labels, method="lasso")
+        return penalties, coefs
+
     def feature_selection(self, data: Any, labels: Any, weights: Any, num_features: int, method: str) -> Ints:
         """Positions of the features that ``method`` (see :data:`SELECTIONS`) selects.
 

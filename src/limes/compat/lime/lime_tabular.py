@@ -121,6 +121,11 @@ class LimeTabularExplainer:
         self._engines = self._made_engines(training_labels)
 
     @staticmethod
+    def convert_and_round(values: Iterable[float]) -> list[str]:
+        """Two digits of each."""
+        return [f"{value:.2f}" for value in values]
+
+    @staticmethod
     def validate_training_data_stats(training_data_stats: Mapping[str, Any]) -> None:
         """Refuse statistics that lack something.
 
