@@ -48,17 +48,6 @@ def test_gaussian_kernels_over_switches_are_such_products(kind):
     assert error(found.intercept, intercept) < EXACT
 
 
-def test_blocks_of_products_change_nothing(monkeypatch):
-    from limes.expectations import switches
-
-    rng = np.random.default_rng(0)
-    form = forms.SwitchProducts(rng.random((50, 9)), rng.random((50, 9)), rng.normal(size=50))
-    design = ExchangeableDesign.superpixel_switches(9)
-    whole = limes.limit(design, form)
-    monkeypatch.setattr(switches, "_BLOCK", 200)
-    assert error(limes.limit(design, form).coef, whole.coef) < 1e-12
-
-
 def test_hundreds_of_superpixels_stay_finite():
     d = 300
     form = forms.SwitchProducts(np.ones((1, d)), np.full((1, d), 0.99), [1.0])

@@ -22,9 +22,6 @@ from limes.expectations.moments import Moments
 from limes.expectations.words import check_words
 from limes.models.switch_products import SwitchProducts
 
-# products x d² at once: 32 MB of float64
-_BLOCK = 4_000_000
-
 
 @dataclass(frozen=True, eq=False)
 class SwitchExpectation:
@@ -44,48 +41,11 @@ class SwitchExpectation:
 
 
 def switch_surrogates(on: Floats, off: Floats, design: ExchangeableDesign) -> tuple[Floats, Floats]:
-    """E_w (m,) and coefficients β (m, d) of each of m products."""
-    step = max(1, _BLOCK // design.size**2)
-    blocks = [_block(on[i : i + step], off[i : i + step], design) for i in range(0, len(on), step)]
-    if not blocks:
-        return np.zeros(0), np.zeros((0, design.size))
-    means, coefs = zip(*blocks, strict=True)
-    return np.concatenate(means), np.concatenate(coefs)
+    """E_w (m,) and coefficients β (m, d) of each of m products (m, d)."""
+    from limes.expectations.product_kernels import add_up
 
-
-def _block(on: Floats, off: Floats, design: ExchangeableDesign) -> tuple[Floats, Floats]:
     counts = design.counts
-    tables = _forward(on, off)
-    whole = tables[-1]
-    every = whole @ counts.between - whole @ (counts.within * counts.kept / design.size)
-    return whole @ counts.law, every[:, None] + _backward(on, off, tables, counts.within)
-
-
-def _forward(on: Floats, off: Floats) -> list[Floats]:
-    """B_0, ..., B_d, (m, d + 1) each."""
-    d = on.shape[1]
-    removed = np.arange(d + 1.0)
-    table = np.zeros((len(on), d + 1))
-    table[:, 0] = 1.0
-    tables = [table]
-    for k in range(1, d + 1):
-        stays = np.maximum(1.0 - removed / k, 0.0)
-        grown = stays * on[:, k - 1 : k] * table
-        grown[:, 1:] += (removed[1:] / k) * off[:, k - 1 : k] * table[:, :-1]
-        table = grown
-        tables.append(table)
-    return tables
-
-
-def _backward(on: Floats, off: Floats, tables: list[Floats], weights: Floats) -> Floats:
-    """Σ_s weights_s E[z_j f | s], (m, d)."""
-    d = on.shape[1]
-    removed = np.arange(d + 1.0)
-    found = np.empty(on.shape)
-    adjoint = np.broadcast_to(weights, (len(on), d + 1))
-    for k in range(d, 0, -1):
-        kept = np.maximum(1.0 - removed / k, 0.0) * on[:, k - 1 : k] * adjoint
-        found[:, k - 1] = (kept * tables[k - 1]).sum(axis=1)
-        kept[:, :-1] += (removed[1:] / k) * off[:, k - 1 : k] * adjoint[:, 1:]
-        adjoint = kept
-    return found
+    mean, coef = np.zeros(len(on)), np.zeros(on.shape)
+    every = counts.between - counts.within * counts.kept / design.size
+    add_up(np.ascontiguousarray(on), np.ascontiguousarray(off), counts.law, every, counts.within, mean, coef)
+    return mean, coef
