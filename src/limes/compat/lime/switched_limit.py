@@ -3,9 +3,9 @@ r"""What lime converges to where features are removed, as words and superpixels 
 All pairs of features have the same covariance c under w, and Σ has eigenvalues a across (1, ..., 1) and
 a + dc along it. A surrogate on m of the d features, S, is thus known from the one on all of them:
 
-    β_j(S) = β_j + c / (a + mc) Σ_{out} β_l,      Var β̂(S) / Var β̂ = (Σ_SS⁻¹)_jj / (Σ⁻¹)_jj,
+    β_j(S) = β_j + c / (a + mc) Σ_{out} β_l,      R² = Σ_S β_j(S) Γ_j / Var_w f.
 
-the second where the model's residuals are alike everywhere. R² = Σ_S β_j(S) Γ_j / Var_w f.
+Its standard errors are those of the whole: a few per cent too wide, as (Σ_SS⁻¹)_jj is below (Σ⁻¹)_jj.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class SwitchedLimit:
             intercept=intercept,
             features=used[order],
             coef=coef[order],
-            errors=(self.errors[used] * self._narrower(len(used)))[order],
+            errors=self.errors[used][order],
             score=self._share(used, coef) * self.fidelity,
             local_pred=intercept + float(coef.sum()),
         )
@@ -88,17 +88,6 @@ class SwitchedLimit:
         along = across + len(used) * shared
         left_out = float(np.delete(self.coef, used).sum())
         return self.coef[used] + (shared / along * left_out if along > 0 else 0.0)
-
-    def _narrower(self, count: int) -> float:
-        """By how much a surrogate on fewer features is surer of each."""
-        across, shared = self._covariances
-        if across <= 0:
-            return 1.0
-
-        def spread(m: int) -> float:
-            return (1.0 - 1.0 / m) / across + 1.0 / (m * (across + m * shared))
-
-        return float(np.sqrt(spread(count) / spread(self.design.size)))
 
     def _share(self, used: Ints, coef: Floats) -> float:
         """What part of R² is left."""
