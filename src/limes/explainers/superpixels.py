@@ -17,7 +17,6 @@ from limes._arrays import Floats, Ints
 from limes.exceptions import InputError, UnknownOptionError
 from limes.explainers.options import check_choice, check_count
 from limes.explainers.pixels import rgb
-from limes.explainers.quickshift import quickshift
 from limes.show.optional import require
 
 # an image as the user has it -> labels (H, W)
@@ -90,6 +89,21 @@ def _check_options(name: str, segment: Segment, options: Mapping[str, Any]) -> N
 # -- by name -------------------------------------------------------------------------------------------------
 
 _segmentation = partial(require, "skimage.segmentation", "segments by name (but 'grid')")
+
+
+def quickshift(
+    image: Floats,
+    kernel_size: float = 4.0,
+    max_dist: float = 200.0,
+    ratio: float = 0.2,
+    sigma: float = 0.0,
+    seed: int = 0,
+) -> Ints:
+    """Modes of colour and place, with the parameters of ``lime``; the seed breaks ties."""
+    found: Ints = _segmentation().quickshift(
+        image, ratio=ratio, kernel_size=kernel_size, max_dist=max_dist, sigma=sigma, rng=seed
+    )
+    return found
 
 
 def slic(image: Floats, n_segments: int = 64, compactness: float = 10.0, sigma: float = 1.0) -> Ints:

@@ -25,8 +25,7 @@ from limes.explainers.fills import filled as switched_off
 from limes.explainers.fills import filler
 from limes.explainers.options import check_choice, check_count, refuse_unknown, seed_of
 from limes.explainers.pixels import checked_image, rgb
-from limes.explainers.quickshift import quickshift
-from limes.explainers.superpixels import checked_labels, segmenter, superpixels
+from limes.explainers.superpixels import checked_labels, quickshift, segmenter, superpixels
 from limes.models.images import SwitchedImage
 
 # scikit-image's own, which lime's quickshift gets too, whatever its seed
