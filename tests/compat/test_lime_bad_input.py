@@ -82,6 +82,7 @@ CALLS = {
     "no features": ({"num_features": 0}, "num_features must be"),
     "no samples": ({"num_samples": 0}, "num_samples must be"),
     "no top labels": ({"top_labels": -1}, "top_labels must be"),
+    "no metric": ({"distance_metric": "euclid"}, "distance_metric='euclid'"),
     "a misspelt way to sample": ({"sampling_method": "lhc"}, "lhs"),
     "the model for its method": ({"predict": FOREST}, "give its .predict_proba"),
     "labels for probabilities": ({"predict": FOREST.predict}, "no probability"),
@@ -106,6 +107,20 @@ CALLS = {
 def test_calls_that_are_wrong(call, says, engine):
     with pytest.raises((InputError, ModelError), match=says):
         explained(**call, engine=engine)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "says"),
+    [
+        (lambda d, kernel_width: np.full(len(d), np.nan), "finite number >= 0"),
+        (lambda d, kernel_width: -d, "finite number >= 0"),
+        (lambda d, kernel_width: np.zeros(len(d)), "not 0 for all"),
+        (lambda d, kernel_width: 1.0, r"shape \(\)"),
+    ],
+)
+def test_kernels_that_weigh_nothing_or_wrongly(kernel, says):
+    with pytest.raises(InputError, match=says):
+        explained(options={"kernel": kernel})
 
 
 @ENGINES

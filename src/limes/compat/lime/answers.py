@@ -47,7 +47,7 @@ def chosen_labels(said: Floats, labels: int | Iterable[int], top: int | None) ->
     """
     if top:
         return [int(k) for k in np.argsort(said)[::-1][: check_count("top_labels", top)]]
-    wanted = [labels] if isinstance(labels, int) else list(labels)
+    wanted: list[Any] = [labels] if isinstance(labels, int | np.integer | str) else list(labels)
     if not wanted or any(k not in range(len(said)) for k in wanted):
         raise InputError(
             f"labels={wanted!r}: predict_fn answers {len(said)} numbers a row, 0 to {len(said) - 1}"

@@ -16,6 +16,7 @@ import numpy as np
 
 from limes._arrays import Floats, Ints
 from limes.compat.lime.selection import SELECTIONS, NormalEquations, selected
+from limes.exceptions import InputError
 from limes.explainers.options import check_choice
 
 # lime's penalties: of the surrogate, and of the fit that ranks features
@@ -194,7 +195,7 @@ class LimeBase:
     ) -> dict[int, LocalFit]:
         """Fit surrogates of some columns of answers (n, k) on features (n, d), the instance's first."""
         check_choice("feature_selection", selection, tuple(SELECTIONS))
-        sample = _sample(data, self.kernel_fn(distances))
+        sample = _sample(data, _checked(self.kernel_fn(distances), len(answers)))
         found = {}
         for label in labels:
             y = answers[:, label]
@@ -204,6 +205,16 @@ class LimeBase:
             if self.verbose:
                 report(found[label], float(y[0]))
         return found
+
+
+def _checked(weights: Any, rows: int) -> Floats:
+    found = np.asarray(weights, dtype=np.float64)
+    if found.shape != (rows,) or not np.isfinite(found).all() or found.min() < 0 or not found.any():
+        raise InputError(
+            f"the kernel gave weights of shape {found.shape} for {rows} distances: it must give a finite "
+            "number >= 0 for each, and not 0 for all"
+        )
+    return found
 
 
 def _sample(data: Any, weights: Any) -> _Sample:

@@ -47,12 +47,22 @@ class Neighbourhood:
     rows: Floats
 
     def distances(self, metric: Any) -> Floats:
-        """Of each row's features from the instance's, (n,)."""
+        """Of each row's features from the instance's, (n,).
+
+        Raises
+        ------
+        InputError
+            If scikit-learn has no such metric, or it is not one of such features.
+        """
         if metric == "euclidean":
             return np.asarray(np.sqrt(((self.features - self.features[0]) ** 2).sum(axis=1)))
         from sklearn.metrics import pairwise_distances
 
-        return np.asarray(pairwise_distances(self.features, self.features[:1], metric=metric)).ravel()
+        try:
+            found = pairwise_distances(self.features, self.features[:1], metric=metric)
+        except ValueError as error:
+            raise InputError(f"distance_metric={metric!r} does not measure these rows: {error}") from error
+        return np.asarray(found).ravel()
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +177,7 @@ def fitted(
     """
     labels = request.labels(said[0])
     options = (request.features, selection, request.regressor)
-    local = {k: base.fit(features, said[:, k], distances, *options) for k in labels}
+    local = base.fits(features, said, distances, labels, *options)
     fits = {k: replace(fit, features=columns[fit.features]) for k, fit in local.items()}
     own = {k: _in_units(fit, *units) for k, fit in fits.items()}
     found = explained(own, predictions=said[0][labels], calls=np.array([len(said)]), **fields)
