@@ -6,9 +6,10 @@ place of dead ones.
 
 from __future__ import annotations
 
+import asyncio
 import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import islice
 from threading import Lock
@@ -26,7 +27,16 @@ from limes.show.optional import require
 
 require("distributed", "limes.scale.dask", package="'limes[dask]'")
 
-from distributed import Client, KilledWorker, LocalCluster, WorkerPlugin, as_completed, get_worker  # noqa: E402
+from distributed import (  # noqa: E402
+    Client,
+    KilledWorker,
+    LocalCluster,
+    Security,
+    WorkerPlugin,
+    as_completed,
+    get_worker,
+)
+from distributed.comm.core import connect  # noqa: E402
 
 if TYPE_CHECKING:
     from dask.dataframe import DataFrame
@@ -156,13 +166,23 @@ def _client(cluster: Cluster) -> Iterator[Client]:
 
 def _connected(address: str) -> Client:
     try:
+        with ThreadPoolExecutor(1) as aside:  # a notebook's own thread runs a loop already
+            aside.submit(asyncio.run, _greet(address)).result()
         return Client(address, timeout=_PATIENCE)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError) as error:  # TimeoutError is an OSError
         raise InputError(
             f"no scheduler answers at {address} ({type(error).__name__}: {error}). See that it runs (dask "
             "scheduler prints its address, such as tcp://10.0.0.5:8786) and can be reached from here; or "
             "name none, for workers on this machine"
         ) from error
+
+
+async def _greet(address: str) -> None:
+    """Wait for an answer, but not for ever, as a client does where something else listens at the address."""
+    secrets = Security().get_connection_args("client")
+    async with asyncio.timeout(_PATIENCE):
+        there = await connect(address, timeout=_PATIENCE, **secrets)
+        await there.close()
 
 
 @contextmanager

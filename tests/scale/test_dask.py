@@ -1,0 +1,236 @@
+"""Dask says what one process says, to the bit."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import time
+
+import dask
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_diabetes
+from sklearn.ensemble import RandomForestRegressor
+
+import limes
+from jobs import read, same
+from limes.exceptions import InputError
+from limes.scale.engines import Cluster, engine_of
+from limes.scale.sources import Source
+from limes.scale.tables import explain_files
+from limes.show.optional import MissingLibraryError
+
+dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
+distributed = pytest.importorskip("distributed", reason="distributed is not installed")
+
+from limes.scale import dask as engine  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def table():
+    X, y = load_diabetes(return_X_y=True, as_frame=True)
+    return X.iloc[:, :5].assign(id=[f"patient {i}" for i in range(len(X))]), y
+
+
+@pytest.fixture(scope="module")
+def explainer(table):
+    X = table[0].drop(columns="id")
+    return limes.TabularExplainer(RandomForestRegressor(8, random_state=0).fit(X, table[1]), X)
+
+
+@pytest.fixture(scope="module")
+def whole(table, explainer):
+    found = limes.scale.explain_frame(table[0], explainer)
+    found.insert(1, "id", table[0]["id"].to_numpy())
+    return found
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": "localhost:0"}
+    with distributed.LocalCluster(**options) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def source(tmp_path, table):
+    table[0].to_parquet(tmp_path / "in.parquet", row_group_size=100, index=False)
+    return Source.of(tmp_path / "in.parquet")
+
+
+def explain(source, explainer, out, scheduler, **options):
+    there = {"engine": "dask", "cluster": Cluster(scheduler=scheduler)}
+    options = {"run": {}, "keys": ["id"], "rows_per_part": 64, "progress": False, **there, **options}
+    return explain_files(source, explainer, out, **options)
+
+
+@pytest.mark.parametrize("rows", [442, 64, 30])
+def test_a_cluster_says_the_same_as_one_process(source, explainer, tmp_path, whole, cluster, rows):
+    said = explain(source, explainer, tmp_path / "out", cluster.scheduler_address, rows_per_part=rows)
+    assert (said.rows, said.errors) == (442, 0)
+    same(read(tmp_path / "out"), whole)
+
+
+def test_samples_are_the_same_by_row(table, tmp_path, cluster):
+    X = table[0].iloc[:24]
+    X.to_parquet(tmp_path / "in.parquet", index=False)
+
+    def waves(X):
+        return np.sin(20 * X["age"]) * X["bmi"]
+
+    explainer = limes.TabularExplainer(waves, X[["age", "bmi"]], max_calls=64, control="none")
+    source = Source.of(tmp_path / "in.parquet")
+    explain(source, explainer, tmp_path / "a", cluster.scheduler_address, rows_per_part=4)
+    explain(source, explainer, tmp_path / "b", None, rows_per_part=24, engine="local", cluster=Cluster())
+    found = read(tmp_path / "a")
+    assert (found["se_age"] > 0).all()
+    same(found, read(tmp_path / "b"))
+
+
+def test_the_work_goes_to_each_worker_once(source, explainer, tmp_path, cluster, monkeypatch):
+    loads = tmp_path / "loads"
+
+    class Counted:
+        feature_names, steady = explainer.feature_names, explainer.steady
+
+        def __setstate__(self, state):
+            with loads.open("a") as file:
+                file.write("once\n")
+
+        def __getstate__(self):
+            return {"any": 1}
+
+    explain(source, Counted(), tmp_path / "out", cluster.scheduler_address, rows_per_part=10)
+    assert len([*(tmp_path / "out").glob("*.parquet")]) == 45
+    assert loads.read_text().count("once") == 2
+
+
+def test_a_worker_that_is_killed_from_outside_is_replaced(source, explainer, tmp_path, whole, cluster):
+    with distributed.Client(cluster) as client:
+        before = client.run(os.getpid)
+        killed = []
+
+        def kill_once(rows):
+            if not killed:
+                killed.append(next(iter(before.values())))
+                os.kill(killed[0], signal.SIGKILL)
+
+        parts = SlowSource.of(source, kill_once)
+        said = explain(parts, explainer, tmp_path / "out", cluster.scheduler_address, rows_per_part=20)
+        assert said.rows == 442
+        client.wait_for_workers(2, timeout=30)
+        assert killed[0] not in client.run(os.getpid).values()
+    same(read(tmp_path / "out"), whole)
+
+
+class SlowSource(Source):
+    """A source that something happens to after its tenth part."""
+
+    @classmethod
+    def of(cls, source, happens):
+        made = cls(source.files)
+        object.__setattr__(made, "happens", happens)
+        return made
+
+    def parts(self, rows, columns):
+        for part in super().parts(rows, columns):
+            if part.number == 10:
+                self.happens(rows)
+            yield part
+
+
+def test_workers_that_are_killed_every_time_are_given_up_on(table, tmp_path):
+    def kills(X):
+        if (X["age"] > 0.1).any():
+            os.kill(os.getpid(), signal.SIGKILL)
+        return X["age"] + X["bmi"]
+
+    X = table[0].iloc[:12].assign(age=lambda X: np.where(X["id"] == "patient 7", 0.2, 0.0 * X["age"]))
+    X.to_parquet(tmp_path / "in.parquet", index=False)
+    calm = table[0].loc[table[0]["age"] < 0.09, ["age", "bmi"]]
+    explainer = limes.TabularExplainer(kills, calm, method="sampled", max_calls=64, control="none")
+    options = {"cluster": Cluster(workers=2), "rows_per_part": 4}
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        pytest.raises(InputError, match=r"killed again and again.*fewer workers"),
+    ):
+        explain(Source.of(tmp_path / "in.parquet"), explainer, tmp_path / "out", None, **options)
+
+
+def test_a_model_that_workers_cannot_load_is_said(source, explainer, tmp_path, cluster, monkeypatch):
+    module = type(sys)("only_here")
+    exec("class Model:\n    def predict(self, X):\n        return X['age']", module.__dict__)  # noqa: S102
+    module.Model.__module__ = "only_here"
+    monkeypatch.setitem(sys.modules, "only_here", module)
+    X = explainer.scene  # any part of an explainer will do
+    assert X
+    foreign = limes.TabularExplainer(
+        module.Model(), load_diabetes(as_frame=True).data.iloc[:, :5], control="none"
+    )
+    with pytest.raises(InputError, match=r"cannot load the model.*only_here.*install"):
+        explain(source, foreign, tmp_path / "out", cluster.scheduler_address)
+
+
+def test_a_scheduler_that_does_not_answer_is_said(source, explainer, tmp_path, monkeypatch):
+    monkeypatch.setattr(engine, "_PATIENCE", 1)
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))
+        deaf.listen()
+        silent = f"tcp://127.0.0.1:{deaf.getsockname()[1]}"
+        for address in (silent, "tcp://127.0.0.1:9", "nonsense://x"):
+            start = time.monotonic()
+            with pytest.raises(InputError, match=r"no scheduler answers at .*dask scheduler prints"):
+                explain(source, explainer, tmp_path / "out", address)
+            assert time.monotonic() - start < 10
+
+
+def test_a_scheduler_without_workers_is_said(source, explainer, tmp_path, monkeypatch):
+    monkeypatch.setattr(engine, "_PATIENCE", 1)
+    with (
+        distributed.LocalCluster(n_workers=0, dashboard_address="localhost:0") as empty,
+        pytest.raises(InputError, match="has no workers: start some"),
+    ):
+        explain(source, explainer, tmp_path / "out", empty.scheduler_address)
+
+
+def test_without_dask_one_is_told_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    monkeypatch.delitem(sys.modules, "limes.scale.dask")
+    with pytest.raises(MissingLibraryError, match=r"pip install 'limes\[dask\]'"):
+        engine_of("dask")
+
+
+@pytest.mark.parametrize("layout", ["wide", "long"])
+@pytest.mark.parametrize("partitions", [1, 7])
+def test_a_dask_dataframe_is_explained_by_partitions(table, explainer, layout, partitions):
+    rows = dd.from_pandas(table[0], npartitions=partitions)
+    lazy = engine.explain(rows, explainer, layout, keys=["id"])
+    expected = limes.scale.explain_frame(rows.compute(), explainer, layout, keys=["id"])
+    found = lazy.compute(scheduler="threads").reset_index(drop=True)
+    assert [*lazy.columns] == [*expected.columns]
+    assert lazy.npartitions == partitions
+    pd.testing.assert_frame_equal(found, expected, check_exact=True)
+    for name, kind in lazy.dtypes.items():
+        assert found[name].dtype == kind, name
+
+
+def test_a_dask_dataframe_goes_over_a_cluster(table, explainer, cluster):
+    rows = dd.from_pandas(table[0], npartitions=5)
+    lazy = engine.explain(rows, explainer, keys=["id"])
+    expected = limes.scale.explain_frame(rows.compute(), explainer, keys=["id"])
+    with distributed.Client(cluster):
+        found = lazy.compute().reset_index(drop=True)
+    pd.testing.assert_frame_equal(found, expected, check_exact=True)
+
+
+def test_what_is_wrong_with_a_dask_dataframe_is_said_at_once(table, explainer):
+    lazy = dd.from_pandas(table[0], npartitions=2)
+    with pytest.raises(InputError, match="give keys"):
+        engine.explain(lazy, explainer, keys=[])
+    with pytest.raises(InputError, match="no column 'name'"):
+        engine.explain(lazy, explainer, keys=["name"])
+    with pytest.raises(InputError, match="no column 'bmi'"):
+        engine.explain(lazy.drop(columns="bmi"), explainer, keys=["id"])
