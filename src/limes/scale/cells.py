@@ -58,9 +58,11 @@ def _as_text(column: Column) -> tuple[Column, dict[int, Any]]:
 def _without(column: Column, kind: Any, wrong: dict[int, Any]) -> tuple[Column, dict[int, Any]]:
     """The column cast, with null where that cannot be; and the cells where it cannot."""
     places = [*_misfits(column, kind)]
+    wrong = wrong | {place: column[place].as_py() for place in places}
+    if len(places) == len(column):
+        return pa.chunked_array([pa.nulls(len(column), kind)]), wrong
     blank = pc.is_in(pa.array(range(len(column)), pa.int64()), pa.array(places, pa.int64()))
-    cast = pc.if_else(blank, pa.scalar(None, column.type), column).cast(kind)
-    return cast, wrong | {place: column[place].as_py() for place in places}
+    return pc.if_else(blank, pa.scalar(None, column.type), column).cast(kind), wrong
 
 
 def _misfits(column: Column, kind: Any, first: int = 0) -> Iterator[int]:

@@ -1,0 +1,88 @@
+"""Files are one table, cut into parts that know their place."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from limes.exceptions import InputError
+from limes.scale import sources
+from limes.scale.sources import Source, Unreadable, decimated
+
+
+def rows_of(source, columns, size):
+    """All rows as text or None, in order, and the first row of each part."""
+    cells, firsts = [], []
+    for part in source.parts(size, columns):
+        firsts.append(part.first)
+        for chunk in part.read(columns):
+            if isinstance(chunk, Unreadable):
+                cells += [chunk.reason] * chunk.num_rows
+            else:
+                cells += chunk[columns[0]].to_pylist()
+    return cells, firsts
+
+
+@pytest.mark.parametrize("size", [1, 4, 7, 100])
+def test_lines_that_are_none_keep_their_place(tmp_path, size):
+    lines = ["a,b", "0,x", "1", '"2\n2",x', "", "3,x,y,z", "4,x", "5", "6", "7,x", "8,x,y"]
+    (tmp_path / "in.csv").write_text("\n".join(lines) + "\n")
+    cells, firsts = rows_of(Source.of(tmp_path / "in.csv"), ["a"], size)
+    said = [cell if isinstance(cell, str) else cell.decode() for cell in cells]
+    assert said[0::2] == ["0", "2\n2", "4", said[6], said[8]]
+    assert [i for i, cell in enumerate(said) if "in place of 2" in cell] == [1, 3, 5, 6, 8]
+    assert said[3].startswith("4 cells in place of 2: '3,x,y,z'")
+    assert firsts == list(range(0, 9, size))
+
+
+def test_lines_that_are_none_keep_their_place_in_long_files(tmp_path):
+    broken = {3, 20_000, 20_001, 70_000, 99_999}
+    lines = [f"{i}" if i in broken else f"{i},{'x' * 20}" for i in range(100_000)]
+    (tmp_path / "in.csv").write_text("a,b\n" + "\n".join(lines))
+    cells, _ = rows_of(Source.of(tmp_path / "in.csv"), ["a"], 1234)
+    assert len(cells) == 100_000
+    for i, cell in enumerate(cells):
+        assert ("1 cells in place of 2" in cell) if i in broken else (int(cell) == i)
+
+
+def test_types_are_those_of_the_first_lines(tmp_path, monkeypatch):
+    (tmp_path / "in.csv").write_text("a,b,c,d,e\n" + "1,1.5,x,2024-01-31,\n" * 50 + "oops,oops,1,oops,7\n")
+    monkeypatch.setattr(sources, "_HEAD", 300)
+    kinds = Source.of(tmp_path / "in.csv").schema.types
+    assert kinds == [pa.int64(), pa.float64(), pa.string(), pa.date32(), pa.float64()]
+
+
+def test_rows_are_known_beforehand_or_nearly(tmp_path):
+    table = pd.DataFrame({"a": np.arange(5000) + 10_000, "b": 0.5})
+    table.to_parquet(tmp_path / "in.parquet", row_group_size=700)
+    assert Source.of(tmp_path / "in.parquet").likely_rows == 5000
+    table.to_csv(tmp_path / "in.csv", index=False)
+    assert Source.of(tmp_path / "in.csv").likely_rows == 5000
+
+
+def test_a_background_skips_what_cannot_be_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(sources, "_HEAD", 100)
+    lines = [f"{i},{i}.5" for i in range(100)]
+    lines[40], lines[60] = "40,forty", "60"
+    (tmp_path / "in.csv").write_text("a,b\n" + "\n".join(lines))
+    found = decimated(Source.of(tmp_path / "in.csv"), ["b"], 200)
+    assert found.schema.types == [pa.float64()]
+    assert found["b"].to_pylist() == [i + 0.5 for i in range(100) if i not in (40, 60)]
+
+
+def test_what_is_wrong_with_files_is_said(tmp_path):
+    (tmp_path / "cut.parquet").write_bytes(b"PAR1 and no end")
+    with pytest.raises(InputError, match=r"cut\.parquet could not be read"):
+        assert Source.of(tmp_path / "cut.parquet").schema
+    with pytest.raises(InputError, match="no Parquet file, or its end is lost"):
+        [*Source.of(tmp_path / "cut.parquet").parts(10, ["a"])]
+    pq.write_table(pa.table({"age": [1.0], "bmi": [2.0]}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"age": [1.0], "bmj": [2.0]}), tmp_path / "b.parquet")
+    (tmp_path / "cut.parquet").unlink()
+    with pytest.raises(
+        InputError, match=r"b.parquet has no column 'bmi' \(did you mean 'bmj'\?\); it has 'age'"
+    ):
+        [*Source.of(tmp_path).parts(10, ["age", "bmi"])]
