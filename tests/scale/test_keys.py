@@ -29,7 +29,7 @@ def test_a_key_that_is_not_unique_is_named_with_its_rows(tmp_path, monkeypatch, 
     ids[18] = ids[4]
     paths = parts(tmp_path, {"id": ids}, 6, lines=3)
     said = repeated(paths, ["id"], 20)
-    assert said == "2 rows have the keys of another: id='patient 4' in rows 4 and 17"
+    assert said == "keys are not unique (2 repeated): id='patient 4' in rows 4 and 17"
 
 
 def test_keys_count_together(tmp_path):

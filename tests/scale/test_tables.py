@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import duckdb
 import numpy as np
+import pandas as pd
 import polars as pl
+import pyarrow.parquet as pq
 import pytest
 from sklearn.datasets import load_diabetes
 from sklearn.ensemble import RandomForestRegressor
@@ -82,12 +85,59 @@ def test_long_has_a_line_a_column(source, explainer, tmp_path, whole):
     assert said.mean_size["bp"] == pytest.approx(whole["value_bp"].abs().mean(), rel=1e-12)
 
 
-def test_polars_reads_what_is_written(source, explainer, tmp_path, whole):
-    explain(source, explainer, tmp_path / "out")
-    found = pl.read_parquet(tmp_path / "out" / "*.parquet")
-    assert found.columns == [*whole]
-    assert found["row"].dtype == pl.Int64
-    assert np.array_equal(found["intercept"].to_numpy(), whole["intercept"])
+NUMBER = {"pandas": "float64", "polars": pl.Float64, "duckdb": "DOUBLE"}
+WHOLE = {"pandas": "int64", "polars": pl.Int64, "duckdb": "BIGINT"}
+TEXT = {"pandas": pd.Series(["x"]).dtype, "polars": pl.String, "duckdb": "VARCHAR"}
+TYPES = {
+    "wide": [WHOLE, TEXT, TEXT, NUMBER, NUMBER, *[NUMBER] * 10, TEXT, TEXT],
+    "long": [WHOLE, TEXT, TEXT, NUMBER, NUMBER, TEXT, TEXT, NUMBER, NUMBER, TEXT, TEXT],
+}
+
+
+@pytest.mark.parametrize("layout", ["wide", "long"])
+def test_pandas_polars_and_duckdb_read_one_table_with_its_types(source, explainer, tmp_path, layout):
+    out = tmp_path / "out"
+    explain(source, explainer, out, layout=layout)
+    found = {
+        "pandas": pd.read_parquet(out),
+        "polars": pl.read_parquet(out / "*.parquet"),
+        "duckdb": duckdb.sql(f"select * from '{out}/*.parquet'"),  # noqa: S608
+    }
+    for library, table in found.items():
+        assert [*table.dtypes] == [kind[library] for kind in TYPES[layout]], library
+    frame = found["pandas"].sort_values("row", kind="stable", ignore_index=True)
+    for other in (found["polars"].to_pandas(), found["duckdb"].df()):
+        other = other.sort_values("row", kind="stable", ignore_index=True)
+        assert [*other] == [*frame]
+        for name in other:
+            assert (other[name].isna() | (other[name] == frame[name])).all(), name
+            assert np.array_equal(other[name].isna(), frame[name].isna()), name
+
+
+def test_parts_have_one_schema_whatever_is_in_them(tmp_path, explainer, table):
+    lines = table[0].to_csv(index=False).splitlines()
+    lines[101:201] = ["lost"] * 100
+    (tmp_path / "in.csv").write_text("\n".join(lines))
+    source = Source.of(tmp_path / "in.csv")
+    for layout in ("wide", "long"):
+        explain(source, explainer, tmp_path / layout, layout=layout, rows_per_part=50)
+        kinds = {pq.read_schema(path) for path in (tmp_path / layout).glob("*.parquet")}
+        assert len(kinds) == 1
+        assert read(tmp_path / layout)["row"].nunique() == 442
+
+
+def test_a_key_that_is_not_unique_is_told(source, explainer, tmp_path, table):
+    twice = table[0].assign(id=table[0]["id"].where(table[0].index != 300, "patient 7"))
+    twice.to_parquet(tmp_path / "twice.parquet", index=False)
+    assert explain(source, explainer, tmp_path / "a").repeated == ""
+    said = explain(Source.of(tmp_path / "twice.parquet"), explainer, tmp_path / "b").repeated
+    assert said == "keys are not unique (1 repeated): id='patient 7' in rows 7 and 300"
+
+
+def test_distinct_explanations_are_counted(source, explainer, tmp_path, whole):
+    said = explain(source, explainer, tmp_path / "out")
+    values = whole[[name for name in whole if name.startswith("value_")]]
+    assert (said.distinct, said.counted) == (len(values.drop_duplicates()), True)
 
 
 def test_what_is_whole_is_not_done_again_and_what_is_harmed_is(source, explainer, tmp_path, whole):

@@ -32,7 +32,7 @@ def repeated(paths: Sequence[Path], keys: Sequence[str], rows: int) -> str:
         for row, cells in _rows(path, keys):
             if hash(cells) in twice and first.setdefault(cells, row) != row:
                 said = ", ".join(f"{name}={cell!r}" for name, cell in zip(keys, cells, strict=True))
-                return f"{count:,} rows have the keys of another: {said} in rows {first[cells]} and {row}"
+                return f"keys are not unique ({count:,} repeated): {said} in rows {first[cells]} and {row}"
     return ""
 
 
