@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import pickle
 import warnings
+from operator import attrgetter
 
 import lime.lime_text
 import matplotlib.pyplot as plt
@@ -20,7 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import limes
-from limes.compat.lime import engine
+from limes.compat.lime import engine, lime_text
 from limes.compat.lime.exceptions import LimeError
 from limes.compat.lime.lime_text import IndexedCharacters, IndexedString, LimeTextExplainer
 from limes.compat.lime.switched_law import distances
@@ -377,6 +379,18 @@ def test_the_model_is_asked_no_more_than_needed():
     assert asked_for[0] == TEXT
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["LimeTextExplainer", "LimeTextExplainer.explain_instance", "IndexedString", "IndexedCharacters"],
+)
+def test_signatures_are_lime_s_and_more(name):
+    ours, theirs = (
+        [(p.name, p.default) for p in inspect.signature(attrgetter(name)(module)).parameters.values()]
+        for module in (lime_text, lime.lime_text)
+    )
+    assert ours[: len(theirs)] == theirs
+
+
 # -- results -------------------------------------------------------------------------------------------------
 
 
@@ -548,6 +562,8 @@ def test_errors_are_advice(chosen):
         explained(asked, options={"engine": chosen}, num_samples=200).as_list(label=0)
     with pytest.raises(InputError, match="engine"):
         LimeTextExplainer(engine="limits")
+    with pytest.raises(InputError, match="'cosin' is no metric"):
+        with_options().explain_instance(TEXT, asked, distance_metric="cosin", num_samples=200)
 
 
 @ENGINES
