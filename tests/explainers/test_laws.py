@@ -71,3 +71,12 @@ def test_the_design_at_a_row_explains_it(bins):
     np.testing.assert_allclose(
         features.mean(axis=0), design.inclusion, atol=4 * features.std(axis=0).max() / 141
     )
+
+
+@pytest.mark.parametrize("bins", ["quartile", None])
+def test_features_of_many_rows_are_those_of_their_designs(bins):
+    explainer = limes.TabularExplainer(TREE, X, bins=bins)
+    found = explainer.features(X[:5])
+    for name in ("inclusion", "variance", "at_instance", "log_weight"):
+        told = [getattr(explainer.design(row), name) for row in X[:5]]
+        np.testing.assert_allclose(getattr(found, name), told, rtol=EXACT)

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from limes import __version__
 from limes._arrays import Floats, Ints, distinct_rows
 from limes.designs.columns import LAWS
+from limes.designs.features import FeatureTable, stacked_features
 from limes.designs.product import ProductDesign, ProductFamily
 from limes.designs.weights import named_weights
 from limes.diagnostics.table_scene import TableScene
@@ -293,9 +294,16 @@ class TabularExplainer:
         >>> import numpy as np
         >>> explainer = TabularExplainer(lambda X: X[:, 0], np.eye(4))
         >>> explainer.design(np.zeros(4)).inclusion.round(2)
-        array([0.81, 0.81, 0.81, 0.81])
+        array([0.79, 0.79, 0.79, 0.79])
         """
         return self._family.at(self._table.encode(row)[0])
+
+    def features(self, X: Any) -> FeatureTable:
+        """Return what rows' designs say of the features alone, (n, d) each: E_w h, Var_w h, h at the row."""
+        rows = self._table.encode(X)
+        if self._family.by_cell:
+            return self._family.features(self._cells(rows))
+        return stacked_features([self._family.at(row) for row in rows])
 
     def scene(self, explanation: Explanation, *, output: Ints, calls: int | None) -> TableScene:
         """What ``limes.diagnose`` and ``limes.suggest_bandwidth`` ask of explained rows."""

@@ -23,6 +23,8 @@ from limes.compat.lime.selection import NormalEquations, selected
 from limes.compat.lime.surrogates import Surrogates
 from limes.compat.lime.table_training import Request, Training
 from limes.compat.lime.way_back import renamed
+from limes.designs import ProductDesign
+from limes.designs.features import Features, FeatureTable, taken
 from limes.exceptions import InputError
 from limes.models.asking import answer_of
 
@@ -36,7 +38,7 @@ __all__ = ["Limit", "LimitEngine"]
 
 @dataclass(frozen=True, eq=False)
 class Limit:
-    """One output's coefficients (d,) and standard errors (d,), and the design they are of.
+    """One output's coefficients (d,) and standard errors (d,), and the moments of their features (d,).
 
     lime's features are (h - origin) / scale.
     """
@@ -44,14 +46,14 @@ class Limit:
     coef: Floats
     errors: Floats
     intercept: float
-    design: Any
+    moments: Features
     scale: Floats
     origin: Floats
 
     @property
     def explained(self) -> Floats:
         """Variance of the model that each feature explains, (d,)."""
-        return np.asarray(self.coef**2 * self.design.variance)
+        return np.asarray(self.coef**2 * self.moments.variance)
 
     def fit(self, count: int, selection: str) -> LocalFit:
         """Keep the ``count`` features that ``selection`` takes; the score is not known yet."""
@@ -60,20 +62,20 @@ class Limit:
         kept = kept[np.argsort(-np.abs(scaled[kept]), kind="stable")]
         out = np.ones(len(self.coef), dtype=bool)
         out[kept] = False
-        intercept = self.intercept + float(self.coef[out] @ self.design.inclusion[out])
+        intercept = self.intercept + float(self.coef[out] @ self.moments.inclusion[out])
         return LocalFit(
             intercept=intercept + float(self.coef[kept] @ self.origin[kept]),
             features=kept,
             coef=scaled[kept],
             errors=(self.errors * self.scale)[kept],
             score=np.nan,
-            local_pred=intercept + float(self.coef[kept] @ self.design.at_instance[kept]),
+            local_pred=intercept + float(self.coef[kept] @ self.moments.at_instance[kept]),
         )
 
     def _equations(self, scaled: Floats) -> NormalEquations:
         """Of lime's features, which are uncorrelated."""
-        variance = self.design.variance / self.scale**2
-        here = (self.design.at_instance - self.origin) / self.scale
+        variance = self.moments.variance / self.scale**2
+        here = (self.moments.at_instance - self.origin) / self.scale
         return NormalEquations(np.diag(variance), scaled * variance, here, lambda: scaled)
 
 
@@ -83,6 +85,7 @@ class Neighbourhood:
 
     limits: Mapping[int, Limit]
     fits: Mapping[int, LocalFit]
+    design: Callable[[], ProductDesign]
     answers: Answers
     decode: Callable[[Floats], Any]
     seed: int
@@ -92,7 +95,7 @@ class Neighbourhood:
         """Answers (n, k)."""
         from scipy.stats import qmc
 
-        design = next(iter(self.limits.values())).design
+        design = self.design()
         levels = qmc.Sobol(design.size, rng=np.random.default_rng(self.seed)).random(_SCORED)
         return self.answers(self.decode(design.draw(np.clip(levels, 2.0**-54, 1.0 - 2.0**-53))[0]))
 
@@ -159,12 +162,14 @@ class LimitEngine:
             found = explainer(row, progress=False)
         said = self._said(found.predictions, request.answers)
         labels = request.labels(said)
-        limits = dict(zip(labels, self._limits(found, explainer.design(row), labels), strict=True))
+        limits = dict(zip(labels, self._limits(found, explainer.features(row), labels), strict=True))
         fits = {k: limit.fit(request.features, self.selection) for k, limit in limits.items()}
         if self.verbose:
             for k, fit in fits.items():
                 report(fit, float(said[k]))
-        near = Neighbourhood(limits, fits, request.answers, table.decode, self.seed)
+        near = Neighbourhood(
+            limits, fits, partial(explainer.design, row), request.answers, table.decode, self.seed
+        )
         return Surrogates(
             fits, near.scores, said, near.bounds, partial(self._in_words, found, request, labels)
         )
@@ -179,11 +184,12 @@ class LimitEngine:
         found = predictions.reshape(1, -1)
         return np.asarray((answers.of_regression(found) if self.mode == "regression" else found)[0])
 
-    def _limits(self, found: Any, design: Any, labels: Sequence[int]) -> list[Limit]:
+    def _limits(self, found: Any, features: FeatureTable, labels: Sequence[int]) -> list[Limit]:
         d = len(self.training.names)
+        moments = taken(features, np.array(0))
         values, errors = found.values.reshape(d, -1), found.standard_errors.reshape(d, -1)
         intercepts, units = found.intercepts.reshape(-1), (self.training.unit, self.training.origin)
-        return [Limit(values[:, k], errors[:, k], float(intercepts[k]), design, *units) for k in labels]
+        return [Limit(values[:, k], errors[:, k], float(intercepts[k]), moments, *units) for k in labels]
 
     def _explainer(self, request: Request) -> Any:
         """The known explainer, as long as it is of the same function, and its model was not fitted again."""
