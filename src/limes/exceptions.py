@@ -5,6 +5,8 @@ They derive from the built-in error a caller would expect, so that ``except Valu
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 
 class LimesError(Exception):
     """Base class of every error that limes raises on purpose."""
@@ -12,6 +14,20 @@ class LimesError(Exception):
 
 class InputError(LimesError, ValueError):
     """The background, a row or an option is not usable."""
+
+
+class CellError(InputError):
+    """Cells of one column are not usable.
+
+    Attributes
+    ----------
+    rows
+        Places of all rows with such a cell, and what is to be said of each.
+    """
+
+    def __init__(self, message: str, rows: Mapping[int, str] | None = None) -> None:
+        super().__init__(message)
+        self.rows = {} if rows is None else rows
 
 
 class UnknownOptionError(LimesError, TypeError):

@@ -116,6 +116,27 @@ def test_a_row_that_cannot_be_explained_gets_its_error(table, explainer):
     pd.testing.assert_frame_equal(found[good], whole[good], check_exact=True)
 
 
+def test_bad_cells_are_found_at_once_and_said_the_same_however_cut(table, explainer, monkeypatch):
+    broken = table[0].astype(object)
+    for i in range(0, 400, 7):
+        broken.iloc[i, 0] = f"forty-{i}"
+    broken.iloc[5, 2] = broken.iloc[7, 2] = np.inf
+    calls, call = [], limes.TabularExplainer.__call__
+
+    def counting(self, X, **options):
+        calls.append(len(X))
+        return call(self, X, **options)
+
+    monkeypatch.setattr(limes.TabularExplainer, "__call__", counting)
+    found = explain_frame(broken, explainer)
+    assert len(calls) == 3
+    assert np.flatnonzero(found["error"].notna()).tolist() == sorted({*range(0, 400, 7), 5})
+    assert found["error"][14].startswith("InputError: column 'age': 'forty-14' is no number")
+    pd.testing.assert_frame_equal(
+        found, joined(broken, explainer, 7).assign(row=range(442)), check_exact=True
+    )
+
+
 def test_a_model_that_raises_on_some_rows_loses_only_these(table):
     good = table[0][table[0]["age"] < 0.05]
     explainer = limes.TabularExplainer(refuses_old, good, method="sampled", max_calls=64, control="none")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import difflib
 import numbers
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property, partial
 from itertools import islice
 from typing import Any
 
@@ -14,7 +14,7 @@ import narwhals as nw
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints, Objects
-from limes.exceptions import InputError
+from limes.exceptions import CellError, InputError
 
 NUMBERS = (numbers.Real, np.bool_)
 EXACT = 2.0**53  # beyond it float64 cannot tell neighbouring whole numbers apart
@@ -156,15 +156,15 @@ def encode(column: Column, values: Objects, where: str = "row") -> Floats:
     """Encode one column, or name the first cell that cannot be."""
     direct = values.dtype.kind in "biuf" and not column.coded
     floats = values.astype(np.float64) if direct else _looked_up(column, values, where)
-    _refuse(column, values, where=where, bad=np.isinf(floats), why=INFINITE)
+    _refuse(column, values, where=where, bad=np.isinf(floats), why=_always(INFINITE))
     if column.integer:
-        _refuse(column, values, where=where, bad=np.abs(floats) > EXACT, why=TOO_LARGE)
+        _refuse(column, values, where=where, bad=np.abs(floats) > EXACT, why=_always(TOO_LARGE))
     blank = np.isnan(floats)
     if not column.missing:
-        _refuse(column, values, where=where, bad=blank, why=NEWLY_MISSING)
+        _refuse(column, values, where=where, bad=blank, why=_always(NEWLY_MISSING))
     if column.categorical and not column.coded:
         unseen = ~np.isin(floats, column.points) & ~blank
-        _refuse(column, values, where=where, bad=unseen, why=_unseen(column))
+        _refuse(column, values, where=where, bad=unseen, why=_always(_unseen(column)))
     return floats
 
 
@@ -176,9 +176,9 @@ def _looked_up(column: Column, values: Objects, where: str) -> Floats:
         raise unreadable(f"column {column.name!r}", "object with lists in its cells") from error
     codes = {value: _code(column, value) for value in distinct}
     wrong = [value for value, code in codes.items() if code is None]
-    if wrong:  # by identity: pandas.NA answers == with neither True nor False
-        bad = np.array([value is wrong[0] for value in own])
-        why = _unseen(column, wrong[0]) if column.categorical else NO_NUMBER
+    if wrong:
+        bad = np.array([codes[value] is None for value in own])
+        why = cache(partial(_unseen, column)) if column.categorical else _always(NO_NUMBER)
         _refuse(column, values, where=where, bad=bad, why=why)
     return np.fromiter(map(codes.__getitem__, own), dtype=np.float64, count=len(own))
 
@@ -195,11 +195,17 @@ def _is_missing(value: Any) -> bool:
     return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
 
-def _refuse(column: Column, values: Objects, *, where: str, bad: Bools, why: str) -> None:
-    if bad.any():
-        row = int(np.argmax(bad))
-        cell = values[row : row + 1].tolist()[0]
-        raise InputError(f"{where} {row}, column {column.name!r}: {cell!r} {why}")
+def _refuse(column: Column, values: Objects, *, where: str, bad: Bools, why: Callable[[Any], str]) -> None:
+    rows = np.flatnonzero(bad)
+    if rows.size:
+        cells = zip(rows.tolist(), values[rows].tolist(), strict=True)
+        said = {row: f"column {column.name!r}: {cell!r} {why(cell)}" for row, cell in cells}
+        first = int(rows[0])
+        raise CellError(f"{where} {first}, {said[first]}", said)
+
+
+def _always(text: str) -> Callable[[Any], str]:
+    return lambda cell: text  # noqa: ARG005 - whatever the cell
 
 
 def _unseen(column: Column, value: Any = None) -> str:

@@ -13,7 +13,7 @@ import narwhals as nw
 import numpy as np
 
 from limes._arrays import Ints
-from limes.exceptions import InputError, LimesError
+from limes.exceptions import CellError, InputError, LimesError
 from limes.explainers.columns import listed, near
 from limes.explainers.options import check_choice
 from limes.scale.lines import LAYOUTS, Explained, Lines, failed
@@ -46,7 +46,7 @@ class Explainer(Protocol):
 class _Piece(NamedTuple):
     """Places of rows that were explained together, or of one row and its error."""
 
-    places: range
+    places: Ints
     found: Explanation | str
 
 
@@ -110,7 +110,7 @@ def explain_frame(
     check_keys(keys or (), explainer, layout)
     pieces = [*_explained(table.select(explainer.feature_names), explainer.steady)]
     good = [(places, found) for places, found in pieces if not isinstance(found, str)]
-    bad = {places.start: found for places, found in pieces if isinstance(found, str)}
+    bad = {int(places[0]): found for places, found in pieces if isinstance(found, str)}
     groups = [lines(Explained.of(good))] if good else []
     groups += [failed(bad)] if bad or not good else []
     places, found = _in_order(groups, schema, table.implementation)
@@ -146,21 +146,31 @@ def check_keys(keys: Sequence[str], explainer: Explainer, layout: str) -> None:
 
 
 def _explained(rows: Any, explainer: Explainer) -> Iterator[_Piece]:
-    """Explain all rows at once; where that fails, blocks of them, and then halves, down to the row."""
-    stack = [range(len(rows))] if len(rows) else []
+    """Explain all rows at once; where that fails, those whose cells are good, and blocks, down to the row."""
+    stack = [np.arange(len(rows))] if len(rows) else []
     while stack:
         places = stack.pop()
         try:
-            found: Explanation | str = explainer(rows[places.start : places.stop].to_native(), progress=False)
+            yield _Piece(places, explainer(_taken(rows, places), progress=False))
+        except CellError as error:
+            for place, why in error.rows.items():
+                yield _Piece(places[[place]], f"InputError: {why}")
+            rest = np.delete(places, [*error.rows])
+            stack += [rest] if rest.size else []
         except LimesError as error:
-            if len(places) > 1:
+            if len(places) == 1:
+                yield _Piece(places, f"{type(error).__name__}: {error}")
+            else:
                 stack += reversed(_cut(places))
-                continue
-            found = f"{type(error).__name__}: {error}"
-        yield _Piece(places, found)
 
 
-def _cut(places: range) -> list[range]:
+def _taken(rows: Any, places: Ints) -> Any:
+    first, last = int(places[0]), int(places[-1])
+    whole = last - first + 1 == len(places)
+    return nw.maybe_reset_index(rows[first : last + 1] if whole else rows[places]).to_native()
+
+
+def _cut(places: Ints) -> list[Ints]:
     step = _BLOCK if len(places) > _BLOCK else (len(places) + 1) // 2
     return [places[i : i + step] for i in range(0, len(places), step)]
 
@@ -169,7 +179,7 @@ def _in_order(groups: Sequence[Lines], schema: Mapping[str, Any], backend: Any) 
     """All lines in the rows' order, and the row of each."""
     places = np.concatenate([group.rows for group in groups])
     found = nw.concat([group.frame(schema, backend) for group in groups])
-    if len(groups) == 1:
+    if (np.diff(places) >= 0).all():
         return places, found
     order = np.argsort(places, kind="stable")
     return places[order], nw.maybe_reset_index(found[order])

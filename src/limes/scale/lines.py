@@ -77,7 +77,7 @@ class Explained(NamedTuple):
     method: str
 
     @classmethod
-    def of(cls, pieces: Sequence[tuple[range, Explanation]]) -> Explained:
+    def of(cls, pieces: Sequence[tuple[Ints, Explanation]]) -> Explained:
         """Join explanations by the same explainer, of the rows at these places."""
         first = pieces[0][1]
 
@@ -85,7 +85,7 @@ class Explained(NamedTuple):
             return np.concatenate([with_outputs(getattr(found, name), found) for _, found in pieces])
 
         return cls(
-            places=np.concatenate([np.arange(places.start, places.stop) for places, _ in pieces]),
+            places=np.concatenate([places for places, _ in pieces]),
             values=joined("values"),
             errors=joined("standard_errors"),
             predictions=joined("predictions"),
