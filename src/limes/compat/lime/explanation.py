@@ -2,89 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from limes.compat.lime.domain_mapper import DomainMapper, Pairs
 from limes.compat.lime.exceptions import LimeError
+from limes.compat.lime.pages import Fit, with_numbers
+from limes.compat.lime.per_label import PerLabel, UnknownLabelError
 from limes.exceptions import UnknownOptionError
 
 if TYPE_CHECKING:
     from limes._arrays import Floats
     from limes.explanation import Explanation as Told
 
-Pairs = list[tuple[int, float]]
-
-_PER_DEVIATION = (
-    "change of the surrogate per standard deviation of a number, or when a category holds against when not"
-)
-
 __all__ = ["DomainMapper", "Explanation", "PerLabel", "UnknownLabelError"]
-
-
-class UnknownLabelError(LimeError, KeyError):
-    """A label that was not explained."""
-
-    def __str__(self) -> str:
-        return str(self.args[0])
-
-
-class PerLabel(float):
-    """A number of the label explained last, as lime has it; ``[label]`` is any label's.
-
-    ``[0]`` is the number itself where no label 0 was explained, as lime's arrays of one number have it.
-
-    Examples
-    --------
-    >>> score = PerLabel({1: 0.25, 2: 0.5})
-    >>> float(score), score[1], score[0]
-    (0.5, 0.25, 0.5)
-    """
-
-    def __new__(cls, values: Mapping[int, float]) -> PerLabel:
-        return super().__new__(cls, list(values.values())[-1])
-
-    def __init__(self, values: Mapping[int, float]) -> None:
-        self.by_label = dict(values)
-
-    def __getitem__(self, label: int) -> float:
-        if label not in self.by_label and label == 0:
-            return float(self)
-        return self.by_label[label]
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return PerLabel, (self.by_label,)
-
-
-class DomainMapper:
-    """Names of features by their positions; subclasses know the kind of data.
-
-    ``page_options`` are what :meth:`Explanation.as_html` takes beside its own options.
-    """
-
-    page_options: frozenset[str] = frozenset()
-
-    def map_exp_ids(self, exp: Pairs, **kwargs: Any) -> list[tuple[Any, float]]:  # noqa: ARG002 - lime's signature
-        """Replace positions by names."""
-        return [*exp]
-
-    def on_page(self, told: Told, **kwargs: Any) -> Told:  # noqa: ARG002 - of the kind of data
-        """An explanation as pages show it, with options of `page_options`."""
-        return told
-
-    def visualize_instance_html(
-        self,
-        exp: Pairs,  # noqa: ARG002 - lime's signature
-        label: int,  # noqa: ARG002
-        div_name: str,  # noqa: ARG002
-        exp_object_name: str,  # noqa: ARG002
-        **kwargs: Any,  # noqa: ARG002
-    ) -> str:
-        """Nothing: pages are limes' own and run no script."""
-        return ""
 
 
 class Explanation:
@@ -304,32 +238,19 @@ class Explanation:
         return self._shown(None)._repr_html_()
 
     def _shown(self, labels: Sequence[int] | None) -> Told:
-        """The numbers of this explanation, with the words of limes' own."""
-        from limes.explainers.tabular import SLOPE_MEANING
-
-        wanted = self._wanted(labels)
-        used = dict.fromkeys(j for label in wanted for j, _ in self.local_exp[label])
-        told = self._outputs(labels)[:, [self._place(j) for j in used]]
-        numbers: dict[str, Any] = {
-            "values": [[dict(self.local_exp[k]).get(j, 0.0) for k in wanted] for j in used],
-            "standard_errors": [[dict(self.standard_errors[k]).get(j, 0.0) for k in wanted] for j in used],
-            "intercepts": [self.intercept[k] for k in wanted],
-            "surrogate_predictions": [
-                np.nan if self.local_pred is None else self.local_pred[k] for k in wanted
-            ],
-        }
-        changed: dict[str, Any] = {
-            name: np.reshape(found, getattr(told, name).shape) for name, found in numbers.items()
-        }
-        changed.update(dict.fromkeys(("shares", "share_errors", "surrogate_errors")))
-        features = len(self._outputs(labels).feature_names)
-        if any(len(self.local_exp[k]) < features for k in wanted):
-            # limes' own is that of all features
-            changed["fidelity"] = np.reshape([self.known_scores[k] for k in wanted], told.fidelity.shape)
-            changed["fidelity_errors"] = None
-        if told.provenance.get("meaning") == SLOPE_MEANING:
-            changed["provenance"] = {**told.provenance, "meaning": _PER_DEVIATION}
-        return replace(told, **changed)
+        """What pages show: the numbers of this explanation, with the words of limes' own."""
+        told = self._outputs(labels)
+        fits = [
+            Fit(
+                coef=dict(self.local_exp[label]),
+                errors=dict(self.standard_errors[label]),
+                intercept=self.intercept[label],
+                prediction=np.nan if self.local_pred is None else self.local_pred[label],
+                score=self.known_scores[label],
+            )
+            for label in self._wanted(labels)
+        ]
+        return with_numbers(told, fits, self._place)
 
     def _place(self, feature: int) -> int:
         """Where limes' explanation has a feature."""

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from limes.compat.lime.explanation import DomainMapper, Explanation, Pairs
+from limes.compat.lime.domain_mapper import DomainMapper, Pairs
+from limes.compat.lime.explanation import Explanation
 from limes.exceptions import InputError
 
 __all__ = ["ImageExplanation", "SegmentMapper", "coloured"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from limes.compat.lime.explanation import DomainMapper, Pairs
+from limes.compat.lime.domain_mapper import DomainMapper, Pairs
 
 __all__ = ["TableDomainMapper"]
 

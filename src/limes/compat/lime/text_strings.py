@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limes._arrays import Ints, Objects
-from limes.compat.lime.explanation import DomainMapper, Pairs
+from limes.compat.lime.domain_mapper import DomainMapper, Pairs
 from limes.exceptions import InputError
 from limes.explainers.tokens import Spans, document_of, splitter
 from limes.models.documents import Document
