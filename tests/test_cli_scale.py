@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+
 import joblib
 import pandas as pd
 import pytest
@@ -9,6 +14,7 @@ from sklearn.datasets import load_wine
 from sklearn.ensemble import RandomForestClassifier
 from typer.testing import CliRunner
 
+from jobs import members, read, wait_until
 from limes.cli import app
 from limes.exceptions import InputError
 
@@ -53,3 +59,47 @@ def test_what_is_wrong_is_said(files):
         found = run(*options)
         assert isinstance(found.exception, InputError), found.output
         assert said in str(found.exception)
+
+
+def test_ctrl_c_ends_all_processes_with_130_and_the_command_goes_on(files):
+    X = pd.read_parquet(files / "wine.parquet")
+    pd.concat([X] * 25, ignore_index=True).to_parquet(files / "long.parquet")
+    options = ["long.parquet", "out", "--trust-pickle", "--rows-per-part", "20", "--workers", "2"]
+    command = [sys.executable, "-m", "limes", "explain-table", "model.joblib", *options]
+    driver = subprocess.Popen(command, cwd=files, stderr=subprocess.PIPE, start_new_session=True)
+    wait_until(lambda: (files / "out" / "part-00002.parquet").exists(), driver)
+    os.killpg(driver.pid, signal.SIGINT)
+    said = driver.communicate(timeout=60)[1].decode()
+    assert driver.returncode == 130, said
+    assert "the same command goes on" in said
+    assert "Traceback" not in said
+    wait_until(lambda: not members(driver.pid), seconds=20)
+    left = len([*(files / "out").glob("*.parquet")])
+    assert 0 < left < 223
+    options[-1] = "1"
+    done = CliRunner().invoke(app, ["explain-table", "model.joblib", *options])
+    assert done.exit_code == 0, done.output
+    assert "rows had been done before" in done.output
+    found = read(files / "out")
+    assert found["row"].drop_duplicates().tolist() == list(range(25 * 178))
+
+
+def test_engines_and_clusters_are_chosen(files):
+    found = run("--engine", "dask", "--workers", "1", "--output", "1", "--rows-per-part", "90")
+    assert found.exit_code == 0, found.output
+    assert "178 rows, exact" in found.output
+
+
+def test_too_many_errors_end_the_command(files):
+    X = pd.read_parquet(files / "wine.parquet")
+    X.loc[[3, 7], "alcohol"] = float("inf")
+    X.to_parquet(files / "wine.parquet")
+    some = run("--background", "calm.parquet", "--output", "1")
+    assert isinstance(some.exception, InputError)
+    calm = X[X["alcohol"] < 1e9].drop(columns=["target", "id"])
+    calm.to_parquet(files / "calm.parquet")
+    some = run("--background", "calm.parquet", "--output", "1")
+    assert "2 rows have no explanation; the first: " in some.output
+    assert "not finite" in some.output
+    none = run("--background", "calm.parquet", "--output", "1", "--max-errors", "0.01")
+    assert isinstance(none.exception, InputError)

@@ -39,7 +39,7 @@ def explain_table(
         typer.Option(help="A column to carry along beside the row's number; may be repeated."),
     ] = None,
     layout: Annotated[str, typer.Option(help="wide: a line a row. long: a line a row and column.")] = "wide",
-    engine: Annotated[str, typer.Option(help="What does the work: local.")] = "local",
+    engine: Annotated[str, typer.Option(help="What carries the work: local, dask or spark.")] = "local",
     scheduler: Annotated[
         str | None, typer.Option(help="Address of a cluster that is there; else workers are started here.")
     ] = None,
@@ -146,7 +146,8 @@ def _say(found: Summary, explainer: TabularExplainer, out: Path) -> None:
     largest = sorted(found.mean_size.items(), key=lambda pair: -pair[1])
     for name, size in largest[:_SHOWN]:
         lines.add_row(name, f"{size:.4g}")
-    rich.print(lines)
+    if found.distinct:
+        rich.print(lines)
     if found.resumed:
         typer.echo(f"{found.resumed:,} rows had been done before")
     if found.errors:

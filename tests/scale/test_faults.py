@@ -256,6 +256,8 @@ def test_too_many_errors_end_the_run_and_keep_what_was_done(tmp_path, source, ta
     with pytest.raises(InputError, match=r"28 of 128 rows have no explanation.*row group 1.*is in"):
         explain(source, explainer, tmp_path / "out", max_errors=0.1)
     assert explain(source, explainer, tmp_path / "out").resumed == 128
+    with pytest.raises(InputError, match=r"100 of 442 rows have no explanation"):
+        explain(source, explainer, tmp_path / "out", max_errors=0.1)
     with pytest.raises(InputError, match="share"):
         explain(source, explainer, tmp_path / "out", max_errors=2)
 

@@ -55,6 +55,15 @@ def test_types_are_those_of_the_first_lines(tmp_path, monkeypatch):
     assert kinds == [pa.int64(), pa.float64(), pa.string(), pa.date32(), pa.float64()]
 
 
+@pytest.mark.parametrize(("wrong", "kind"), [(1, pa.float64()), (5, pa.string())])
+def test_a_column_of_numbers_is_one_in_spite_of_a_cell_in_a_hundred(tmp_path, wrong, kind):
+    cells = [str(i) for i in range(200)]
+    for i in range(wrong):
+        cells[7 * i + 20] = "n/k"
+    (tmp_path / "in.csv").write_text("a\n" + "\n".join(cells))
+    assert Source.of(tmp_path / "in.csv").schema.types == [kind]
+
+
 def test_rows_are_known_beforehand_or_nearly(tmp_path):
     table = pd.DataFrame({"a": np.arange(5000) + 10_000, "b": 0.5})
     table.to_parquet(tmp_path / "in.parquet", row_group_size=700)

@@ -57,7 +57,7 @@ def _as_text(column: Column) -> tuple[Column, dict[int, Any]]:
 
 def _without(column: Column, kind: Any, wrong: dict[int, Any]) -> tuple[Column, dict[int, Any]]:
     """The column cast, with null where that cannot be; and the cells where it cannot."""
-    places = [*_misfits(column, kind)]
+    places = [*misfits(column, kind)]
     wrong = wrong | {place: column[place].as_py() for place in places}
     if len(places) == len(column):
         return pa.chunked_array([pa.nulls(len(column), kind)]), wrong
@@ -65,7 +65,7 @@ def _without(column: Column, kind: Any, wrong: dict[int, Any]) -> tuple[Column, 
     return pc.if_else(blank, pa.scalar(None, column.type), column).cast(kind), wrong
 
 
-def _misfits(column: Column, kind: Any, first: int = 0) -> Iterator[int]:
+def misfits(column: Column, kind: Any, first: int = 0) -> Iterator[int]:
     """Places of cells that cannot be cast, found by halving."""
     try:
         column.cast(kind)
@@ -74,8 +74,8 @@ def _misfits(column: Column, kind: Any, first: int = 0) -> Iterator[int]:
             yield first
             return
         half = len(column) // 2
-        yield from _misfits(column.slice(0, half), kind, first)
-        yield from _misfits(column.slice(half), kind, first + half)
+        yield from misfits(column.slice(0, half), kind, first)
+        yield from misfits(column.slice(half), kind, first + half)
 
 
 def _said(kind: Any) -> str:

@@ -171,8 +171,8 @@ def _connected(address: str) -> Client:
         return Client(address, timeout=_PATIENCE)
     except (OSError, ValueError) as error:  # TimeoutError is an OSError
         raise InputError(
-            f"no scheduler answers at {address} ({type(error).__name__}: {error}). See that it runs (dask "
-            "scheduler prints its address, such as tcp://10.0.0.5:8786) and can be reached from here; or "
+            f"no scheduler answers at {address} ({str(error) or type(error).__name__}). See that it runs "
+            "(dask scheduler prints its address, such as tcp://10.0.0.5:8786) and can be reached from here; or "
             "name none, for workers on this machine"
         ) from error
 

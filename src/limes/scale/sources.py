@@ -20,10 +20,12 @@ import pyarrow.parquet as pq
 
 from limes.exceptions import InputError
 from limes.explainers.columns import SHOWN, listed, near
-from limes.scale.cells import typed
+from limes.scale.cells import misfits, typed
 
 # Bytes of a CSV file that its columns' types, and the length of its lines, are learnt from
 _HEAD = 8 << 20
+# Cells of a column of text that are tried as numbers, and the share that may be none in a column of numbers
+_LOOKED_AT, _WRONG = 2000, 0.01
 # The header is line 1 of what pyarrow counts
 _HEADER = 2
 
@@ -147,12 +149,16 @@ class Source:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """Columns of the first file; of CSV, with types that all of its first 8 MiB have."""
+        """Columns of the first file; of CSV, with types that all cells of its first 8 MiB have.
+
+        A column of CSV is of numbers also where one cell in a hundred is not.
+        """
         try:
             if not self.is_text:
                 return pq.read_schema(self.files[0])
             with pa_csv.open_csv(self.files[0], **_options(block_size=_HEAD)) as reader:
-                return pa.schema([_known(field) for field in reader.schema])
+                head = next(iter(reader), pa.table([pa.nulls(0)] * len(reader.schema), reader.schema.names))
+                return pa.schema([_known(field, head[field.name]) for field in reader.schema])
         except (OSError, pa.ArrowException) as error:
             raise InputError(f"{self.files[0]} could not be read: {error}") from error
 
@@ -254,8 +260,12 @@ def _options(
     }
 
 
-def _known(field: pa.Field) -> pa.Field:
-    """A column that is empty as far as it was looked at is one of missing numbers."""
+def _known(field: pa.Field, cells: Any) -> pa.Field:
+    """A column with few cells that are no numbers, or none at all, is one of numbers."""
+    if pa.types.is_string(field.type):
+        some = cells.drop_null().slice(0, _LOOKED_AT)
+        wrong = sum(1 for _ in misfits(some, pa.float64()))
+        return field.with_type(pa.float64()) if wrong <= _WRONG * len(some) else field
     return field.with_type(pa.float64()) if pa.types.is_null(field.type) else field
 
 

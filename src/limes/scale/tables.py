@@ -92,22 +92,17 @@ def explain_files(
     shape = {"layout": layout, "keys": list(keys), "rows_per_part": step}
     with folder.opened({**run, "input": source.fingerprint, "output": shape}):
         done = folder.done()
-        rows, errors = _counts(done.values())
-        resumed = rows
+        so_far = _Errors(folder, max_errors)
+        so_far.add(done.values())
+        resumed = so_far.rows
         left = (part for part in source.parts(step, work.columns) if part.number not in done)
         with tqdm(**_bar(source, resumed), disable=not progress) as bar:
             for one in do(work, left, cluster):
                 folder.note(one)
                 done[one.part] = one
                 bar.update(one.rows)
-                rows, errors = rows + one.rows, errors + one.errors
-                if errors > max_errors * rows:
-                    raise _too_many(errors, rows, one.tally.reason, folder)
+                so_far.add([one])
         return _summary(folder, done, resumed, keys)
-
-
-def _counts(done: Collection[Done]) -> tuple[int, int]:
-    return sum(one.rows for one in done), sum(one.errors for one in done)
 
 
 def _bar(source: Source, resumed: int) -> dict[str, Any]:
@@ -115,11 +110,24 @@ def _bar(source: Source, resumed: int) -> dict[str, Any]:
     return {"total": total, "initial": resumed, "unit": " rows", "unit_scale": True, "desc": "explaining"}
 
 
-def _too_many(errors: int, rows: int, reason: str, folder: Folder) -> InputError:
-    return InputError(
-        f"{errors:,} of {rows:,} rows have no explanation, more than was allowed. One says: {reason}. "
-        f"What was done is in {folder.path}: mend the cause, or allow more and run again"
-    )
+class _Errors:
+    """Rows and errors so far; too large a share of errors ends the run."""
+
+    def __init__(self, folder: Folder, most: float) -> None:
+        self._folder = folder
+        self._most = most
+        self.rows = self.errors = 0
+
+    def add(self, done: Collection[Done]) -> None:
+        self.rows += sum(one.rows for one in done)
+        self.errors += sum(one.errors for one in done)
+        if self.errors > self._most * self.rows:
+            reason = next(one.tally.reason for one in done if one.errors)
+            raise InputError(
+                f"{self.errors:,} of {self.rows:,} rows have no explanation, more than was allowed. One "
+                f"says: {reason}. What was done is in {self._folder.path}: mend the cause, or allow more and "
+                "run again"
+            )
 
 
 def _summary(folder: Folder, done: Mapping[int, Done], resumed: int, keys: Sequence[str]) -> Summary:
