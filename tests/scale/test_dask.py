@@ -90,6 +90,16 @@ def test_samples_are_the_same_by_row(table, tmp_path, cluster):
     same(found, read(tmp_path / "b"))
 
 
+def test_a_long_part_of_a_csv_file_is_no_cause_for_a_warning(table, explainer, tmp_path, cluster):
+    many = pd.concat([table[0].assign(id="x" * 400)] * 70, ignore_index=True)
+    many.to_csv(tmp_path / "in.csv", index=False)
+    assert (tmp_path / "in.csv").stat().st_size > 12e6
+    source = Source.of(tmp_path / "in.csv")
+    explain(source, explainer, tmp_path / "a", cluster.scheduler_address, rows_per_part=30_000, keys=["id"])
+    explain(source, explainer, tmp_path / "b", None, rows_per_part=4_000, engine="local", cluster=Cluster())
+    same(read(tmp_path / "a"), read(tmp_path / "b"))
+
+
 def test_the_work_goes_to_each_worker_once(source, explainer, tmp_path, cluster, monkeypatch):
     loads = tmp_path / "loads"
 

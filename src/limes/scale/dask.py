@@ -27,6 +27,7 @@ from limes.show.optional import require
 
 require("distributed", "limes.scale.dask", package="'limes[dask]'")
 
+from dask import config  # noqa: E402
 from distributed import (  # noqa: E402
     Client,
     KilledWorker,
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
 _AHEAD = 2
 # An explainer keeps its model's answers, so it does one thing at a time; its loops have threads of their own
 _ALONE = Lock()
+# A part of a CSV file brings its rows
+_CONFIG = {"distributed.admin.large-graph-warning-threshold": "1GB"}
 # Seconds that a scheduler, and its first worker, have to answer
 _PATIENCE = 8
 
@@ -112,7 +115,7 @@ def run(work: Work, parts: Iterable[Part], cluster: Cluster) -> Iterator[Done]:
     InputError
         The scheduler or its workers do not answer, workers keep dying, or a part cannot be read or written.
     """
-    with _client(cluster) as client, _given(client, work, cluster) as name:
+    with config.set(_CONFIG), _client(cluster) as client, _given(client, work, cluster) as name:
 
         def give(part: Part) -> Any:
             return client.submit(_do, name, part, key=f"{name}-{part.number}", pure=False)
@@ -172,8 +175,8 @@ def _connected(address: str) -> Client:
     except (OSError, ValueError) as error:  # TimeoutError is an OSError
         raise InputError(
             f"no scheduler answers at {address} ({str(error) or type(error).__name__}). See that it runs "
-            "(dask scheduler prints its address, such as tcp://10.0.0.5:8786) and can be reached from here; or "
-            "name none, for workers on this machine"
+            "(dask scheduler prints its address, such as tcp://10.0.0.5:8786) and can be reached from here; "
+            "or name none, for workers on this machine"
         ) from error
 
 
