@@ -6,6 +6,7 @@ import json
 import sys
 from types import ModuleType, SimpleNamespace
 
+import lime.discretize
 import numpy as np
 import pandas as pd
 import pytest
@@ -40,6 +41,10 @@ OPTIONS = {
     "a misspelt selection": ({"feature_selection": "forward"}, "forward_selection"),
     "a misspelt discretizer": ({"discretizer": "quartiles"}, "did you mean 'quartile'"),
     "an engine that is not there": ({"engine": "limits"}, "did you mean 'limit'"),
+    "another library's discretizer": (
+        {"discretizer": lime.discretize.QuartileDiscretizer(X, [], "abcd")},
+        "give one of limes.compat.lime.discretize",
+    ),
     "entropy without labels": ({"discretizer": "entropy"}, "training_labels"),
     "sampling around the row in bins": ({"sample_around_instance": True}, "discretize_continuous=False"),
     "too few names": ({"feature_names": ["a", "b"]}, "has 2 names, but training_data has 4 columns"),

@@ -66,7 +66,7 @@ def test_a_booster_that_was_trained_again(library):
     home, name = library.split(".")
     quiet = {
         "xgboost": {},
-        "lightgbm": {"verbose": -1},
+        "lightgbm": {"verbose": -1, "n_jobs": 1},
         "catboost": {"verbose": 0, "allow_writing_files": False},
     }
     model = getattr(pytest.importorskip(home), name)(n_estimators=3, **quiet[home]).fit(X, Y)

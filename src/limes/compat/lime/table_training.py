@@ -274,5 +274,10 @@ def made_discretizer(
                 f"{type(kind).__name__}.{changed[0]} is not used: override drawn(feature, cells, levels)"
             )
         return kind
+    if hasattr(kind, "undiscretize"):
+        raise InputError(
+            f"discretizer is a {type(kind).__module__}.{type(kind).__name__}: give one of "
+            "limes.compat.lime.discretize"
+        )
     made = DISCRETIZERS[check_choice("discretizer", kind, tuple(DISCRETIZERS))]
     return made(table.matrix, categorical, names, labels, seed)
