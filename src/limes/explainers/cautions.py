@@ -119,6 +119,21 @@ class Cautions:
         )
 
 
+class Silent:
+    """Warns of nothing, where nobody would read it."""
+
+    def of_rows(
+        self,
+        rows: Floats,
+        cells: Ints,  # noqa: ARG002 - as `Cautions` does
+        fitted: Fitted,  # noqa: ARG002
+        predictions: Floats,  # noqa: ARG002
+        doubts: Mapping[int, tuple[str, ...]],  # noqa: ARG002
+    ) -> Warnings:
+        """Of rows (n, d)."""
+        return ((),) * len(rows)
+
+
 def _large(fitted: Fitted) -> Bools:
     """Features (n, d) with a large coefficient: their bin matters."""
     coef = fitted.surrogate.coef

@@ -17,7 +17,7 @@ from limes.designs.features import FeatureTable, stacked_features
 from limes.designs.product import ProductDesign, ProductFamily
 from limes.designs.weights import named_weights
 from limes.diagnostics.table_scene import TableScene
-from limes.explainers.cautions import Cautions
+from limes.explainers.cautions import Cautions, Silent
 from limes.explainers.conditions import cell_texts
 from limes.explainers.doubts import doubts
 from limes.explainers.found import found
@@ -272,12 +272,14 @@ class TabularExplainer:
         """The same explainer, with results that are the same to the last bit however a table is cut.
 
         Else a few rows of a forest are added up in another order than many, and a black box is asked for the
-        predictions of many rows at once, which is quicker.
+        predictions of many rows at once, which is quicker. Its explanations carry no warnings.
         """
         subject = self._subject
         other = copy(self)
         vars(other).update(
-            _pipeline=self._pipeline.steady(), _subject=replace(subject, predict=subject.predict_steadily)
+            _pipeline=self._pipeline.steady(),
+            _subject=replace(subject, predict=subject.predict_steadily),
+            _cautions=Silent(),
         )
         return other
 
@@ -332,4 +334,4 @@ class TabularExplainer:
         patterns, place = distinct_rows(cells)
         columns = [texts[column] for texts, column in zip(self._texts, patterns.T, strict=True)]
         texts = list(zip(*columns, strict=True))
-        return tuple(texts[i] for i in place)
+        return tuple(map(texts.__getitem__, place.tolist()))

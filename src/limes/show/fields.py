@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -162,12 +163,13 @@ def _names(given: Mapping[str, Any], shape: tuple[int, ...]) -> dict[str, tuple[
 
 def _text_rows(name: str, given: Any, n: int, length: int | None) -> tuple[tuple[str, ...], ...]:
     rows = _entries(name, given, n)
-    # rows may share a tuple, as most do their warnings: it is checked once
-    known: dict[int, tuple[str, ...]] = {}
-    for i, row in enumerate(rows):
-        if id(row) not in known:
-            known[id(row)] = _texts(f"{name}[{i}]", row, length)
-    return tuple(known[id(row)] for row in rows)
+    # rows may share a tuple, as most do their warnings: it is checked once, where it comes first
+    same = [*map(id, rows)]
+    first = dict(zip(reversed(same), range(len(rows) - 1, -1, -1), strict=True))
+    known = {
+        row: _texts(f"{name}[{i}]", rows[i], length) for row, i in sorted(first.items(), key=itemgetter(1))
+    }
+    return tuple(map(known.__getitem__, same))
 
 
 def _texts(name: str, given: Any, length: int | None) -> tuple[str, ...]:
