@@ -13,7 +13,7 @@ import pytest
 from scipy.sparse import csr_matrix
 from sklearn.datasets import load_iris
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
-from sklearn.linear_model import RidgeClassifier
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.multioutput import MultiOutputClassifier
 
 from limes.compat.lime.exceptions import LimeError
@@ -169,6 +169,16 @@ def test_more_features_or_labels_than_there_are(engine):
     found = explained(num_features=99, top_labels=99, engine=engine)
     assert len(found.as_list(found.top_labels[0])) == 4
     assert sorted(found.available_labels()) == [0, 1, 2]
+
+
+def test_few_samples_are_enough():
+    assert explained(num_samples=20).limes.method == "exact"
+    found = explained(lines, num_samples=20)
+    assert (found.engine, found.limes.model_calls) == ("lime", 20)
+    assert found.engine_reason == "only lime's own sampling knows num_samples < 64"
+    assert (
+        explained(LogisticRegression(max_iter=1000).fit(X, Y).predict_proba, num_samples=20).engine == "limit"
+    )
 
 
 @ENGINES

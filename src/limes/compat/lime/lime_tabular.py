@@ -9,7 +9,7 @@ from typing import Any, Never
 import numpy as np
 
 from limes._arrays import Floats
-from limes.compat.lime.answers import Answers, chosen_labels, classes_of
+from limes.compat.lime.answers import Answers, chosen_labels, classes_of, model_behind
 from limes.compat.lime.discretize import BaseDiscretizer
 from limes.compat.lime.engines import engine_for, engine_of
 from limes.compat.lime.explanation import Explanation
@@ -22,6 +22,7 @@ from limes.compat.lime.table_sparse import SparseTraining, is_sparse
 from limes.compat.lime.table_training import Request, Training, check_stats
 from limes.compat.lime.table_words import TableDomainMapper
 from limes.exceptions import InputError
+from limes.expectations.sampled import least_calls
 from limes.explainers.options import check_choice, check_count, check_size, refuse_unknown
 
 __all__ = ["LimeTabularExplainer", "RecurrentTabularExplainer", "TableDomainMapper"]
@@ -200,11 +201,13 @@ class LimeTabularExplainer:
 
     def _engine(self, request: Request) -> tuple[str, str]:
         """Which engine answers, and why, if it is not the one that was asked for."""
+        few = request.samples < (least := least_calls(len(self.feature_names)))
         only_lime = {
             "kernel": self._kernel is not None,
             "model_regressor": request.regressor is not None,
             "distance_metric": request.metric != "euclidean",
             "sample_around_instance": self.sample_around_instance,
+            f"num_samples < {least}": few and model_behind(request.answers.predict_fn, self.mode) is None,
         }
         return engine_for(self.engine, only_lime | dict.fromkeys(self._training.unlimited, True))
 

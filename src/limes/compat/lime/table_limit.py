@@ -26,6 +26,7 @@ from limes.compat.lime.way_back import renamed
 from limes.designs import ProductDesign
 from limes.designs.features import Features, FeatureTable, taken
 from limes.exceptions import InputError
+from limes.expectations.sampled import least_calls
 from limes.models.asking import answer_of
 
 # Share of the answers' size, below which they are all the same
@@ -224,7 +225,7 @@ class LimitEngine:
             table.decode(self.background),
             output=output,
             categorical=categorical or None,
-            max_calls=request.samples,
+            max_calls=max(request.samples, least_calls(len(self.training.names))),
             control=control,
             rng=self.seed,
             **self.options,
