@@ -62,3 +62,21 @@ def test_mean_and_spread_of_all_numbers_are_lime_s(options):
     for a, b in zip(ours, theirs, strict=True):
         assert stats.ttest_ind(a, b, equal_var=False).pvalue > level
         assert stats.levene(a, b, center="mean").pvalue > level
+
+
+@pytest.mark.parametrize("name", ["quartiles", "slopes"])
+def test_the_limit_is_what_they_scatter_around(name):
+    def numbers(kind, seed, count):
+        found = kind(X, random_state=seed, **CASES[name]).explain_instance(X[7], chances, num_samples=count)
+        values = dict(found.as_map()[1])
+        return [
+            *(values[j] for j in range(4)),
+            found.intercept[1],
+            float(found.score),
+            *np.ravel(found.local_pred),
+        ]
+
+    runs = np.array([numbers(lime.lime_tabular.LimeTabularExplainer, 1 + seed, 4000) for seed in range(40)])
+    limit = numbers(LimeTabularExplainer, 0, 2**14)
+    # five standard errors of a mean of 40, and what a ridge of 1 takes from 4000 rows
+    np.testing.assert_array_less(np.abs(runs.mean(axis=0) - limit), 5 * runs.std(axis=0) / np.sqrt(40) + 5e-4)
