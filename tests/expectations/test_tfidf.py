@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 
 import limes
 import oracle
@@ -15,8 +16,10 @@ import strategies
 import words
 from limes import _threads
 from limes.designs import ExchangeableDesign
+from limes.exceptions import InputError
 from limes.expectations import tfidf, tfidf_kernels
 from limes.models import forms
+from limes.models.shared_words import LARGEST, Shared, shared_words
 from oracle import EXACT
 
 MAKE = {"words": ExchangeableDesign.word_deletions, "superpixels": ExchangeableDesign.superpixel_switches}
@@ -104,17 +107,69 @@ def test_a_single_word(kind):
     assert found.intercept == pytest.approx(1.0)
 
 
+# -- words that share columns -----------------------------------------------------------------------------
+
+
+def sharing_form(rng, d, columns, outputs=()):
+    """Words with up to two columns each, some of which meet in one; rows, and weights of the columns."""
+    rows = np.zeros((d, columns))
+    for word in range(d):
+        for column in rng.choice(columns, rng.integers(0, 3), replace=False):
+            rows[word, column] = 10.0 ** rng.uniform(-2, 2)
+    weights = rng.normal(size=(columns, *outputs))
+    form = forms.NormalizedLinear(
+        rows @ weights,
+        (rows**2).sum(axis=1),
+        "l2",
+        rng.normal(size=outputs),
+        shared_words(csr_array(rows)),
+    )
+    return form, rows, weights
+
+
+@settings(max_examples=40)
+@given(
+    st.sampled_from(words.KINDS),
+    st.integers(2, 7),
+    st.sampled_from(words.BANDWIDTHS),
+    strategies.rngs,
+    st.sampled_from([(), (2,)]),
+)
+def test_words_that_share_columns(kind, d, bandwidth, rng, outputs):
+    form, rows, weights = sharing_form(rng, d, max(3, d), outputs)
+    z = words.subsets(d)
+    norm = np.linalg.norm(z @ rows, axis=1)
+    alone = np.where(norm > 0, norm, 1.0).reshape(-1, *(1,) * len(outputs))
+    expected = (z @ rows @ weights) / alone + form.intercept
+    np.testing.assert_allclose(form.predict(z), expected, rtol=EXACT, atol=EXACT * np.abs(expected).max())
+    check(kind, d, bandwidth, form)
+
+
+def test_shared_words_are_checked():
+    with pytest.raises(InputError, match="subsets"):
+        Shared(np.array([0, 1]), np.zeros(3))
+    with pytest.raises(InputError, match="0 of no word and of one"):
+        Shared(np.array([0, 1]), np.array([0.0, 1.0, 0.0, 1.0]))
+    pair = Shared(np.array([0, 1]), np.array([0.0, 0.0, 0.0, 2.0]))
+    with pytest.raises(InputError, match="each in one group"):
+        forms.NormalizedLinear([1.0, 1.0], [1.0, 1.0], shared=(pair, pair))
+    assert shared_words(csr_array(np.ones((LARGEST + 1, 1)))) is None
+
+
 # -- many words -------------------------------------------------------------------------------------------
 
 
-def of_groups(p, sizes, c, a, power):
-    """Coefficients of groups of equal words: least squares over how many of each group are kept."""
+def of_groups(p, sizes, c, a, power, together=0.0):
+    """Coefficients of groups of equal words: least squares over how many of each group are kept.
+
+    s words of the last group add s (s - 1) ``together`` to the norm.
+    """
     d = sum(sizes)
     kept = np.stack(np.meshgrid(*(np.arange(n + 1) for n in sizes), indexing="ij"), axis=-1)
     kept = kept.reshape(-1, len(sizes))
     ways = np.array([math.prod(map(math.comb, sizes, row)) / math.comb(d, sum(row)) for row in kept.tolist()])
     weights = ways * p[d - kept.sum(axis=1)]
-    left = kept @ np.asarray(a)
+    left = kept @ np.asarray(a) + together * kept[:, -1] * (kept[:, -1] - 1)
     values = np.divide(kept @ np.asarray(c), left**power, out=np.zeros(len(kept)), where=left > 0)
     root = np.sqrt(weights)
     design = np.column_stack([np.ones(len(kept)), kept]) * root[:, None]
@@ -136,6 +191,25 @@ def test_groups_of_equal_words(sizes, kind, bandwidth):
         found = limes.limit(design, form)
         assert oracle.error(found.coef, coef[place]) < EXACT
         assert oracle.error(found.intercept, intercept, 1.0) < EXACT
+
+
+@pytest.mark.parametrize("sizes", [(20, 15, 2), (120, 90, 3)])
+@pytest.mark.parametrize("kind", words.KINDS)
+@pytest.mark.parametrize("bandwidth", words.BANDWIDTHS)
+def test_spellings_that_share_a_column_among_many_words(sizes, kind, bandwidth):
+    c, a, load, d = (1.0, -30.0, 8.0), (1.0, 400.0, 9.0), 3.0, sum(sizes)
+    design = MAKE[kind](d, bandwidth)
+    place = np.random.default_rng(0).permutation(np.repeat(np.arange(3), sizes))
+    rows = np.diag(np.sqrt(np.array(a)[place]))
+    rows[place == 2, :] = 0.0
+    rows[place == 2, np.argmax(place == 2)] = load
+    form = forms.NormalizedLinear(
+        np.array(c)[place], np.array(a)[place], shared=shared_words(csr_array(rows))
+    )
+    intercept, coef = of_groups(design.counts.law, sizes, c, a, 0.5, together=load**2)
+    found = limes.limit(design, form)
+    assert oracle.error(found.coef, coef[place]) < EXACT
+    assert oracle.error(found.intercept, intercept, 1.0) < EXACT
 
 
 @pytest.mark.parametrize("kind", words.KINDS)

@@ -313,9 +313,10 @@ def test_without_a_bag_each_place_has_a_word(model):
     assert explanation.feature_names == ("bad", "bad", "food")
     assert explanation.conditions[0] == ('"bad" at 0 present', '"bad" at 5 present', '"food" at 9 present')
     assert_exact(explanation, counts.decision_function, text=text)
-    refused = TextExplainer(model, output="margin", bag=False, method="exact", max_calls=4)
-    with pytest.raises(NotReadableError, match="share a column"):
-        refused(text)
+    by_place = TextExplainer(model, output="margin", bag=False, method="exact", max_calls=4)
+    assert_exact(by_place(text), model.decision_function, text=text)
+    with pytest.raises(NotReadableError, match="more than 10 words of the text share columns"):
+        by_place("bad " * 11)
 
 
 def test_a_callable_split_and_one_by_pattern_say_the_same(model, exact):

@@ -13,6 +13,7 @@ The last row is E[f | r] after summing over nodes. One pass back through the rec
 once, the part of it that comes from texts without word j, E[(1 - z_j) f | r]: O(d²) a node. As few words are
 removed, that keeps more digits than E[z_j f | r], which is all but the same for all words.
 
+Groups of words that meet in a column, whose norm is no sum over words, come first (``tfidf_shared.py``).
 Words with a = 0 take no part in this. How many words with a > 0 are kept is hypergeometric given r.
 """
 
@@ -25,12 +26,14 @@ from typing import Literal
 
 import numpy as np
 
-from limes._arrays import Floats
+from limes._arrays import Floats, Ints
 from limes._threads import in_threads
 from limes.designs.counts import Counts, log_binomial
 from limes.designs.exchangeable import ExchangeableDesign
 from limes.expectations.moments import Moments
+from limes.expectations.tfidf_shared import Group, Opening
 from limes.expectations.words import check_words
+from limes.models.shared_words import Shared
 from limes.models.words import NormalizedLinear
 
 # The trapezoidal rule, its step and where it starts to be fine: errors of y^{-1/2} and 1/y are below 1e-13.
@@ -80,29 +83,61 @@ class NormalizedExpectation:
         nodes, weights = self._quadrature
         lightest = np.concatenate([[0.0], np.cumsum(np.sort(a))])
         parts = 1 if d <= _FEW else _PARTS
-        profile, loss = np.zeros((parts, outputs, d + 1)), np.zeros((parts, d, outputs))
+        order, groups = self._groups
+        opening = Opening.of(groups, nodes, outputs)
+        single = order[opening.last.shape[2] - 1 :]
+        loads, a = np.ascontiguousarray(loads[single]), a[single]
+        profile, loss = np.zeros((parts, outputs, d + 1)), np.zeros((parts, len(single), outputs))
+        rest = np.zeros_like(opening.last)
 
         def part(i: int) -> None:
-            for t, weight in zip(nodes[i::parts], weights[i::parts], strict=True):
+            for n in range(i, len(nodes), parts):
                 # no r words weigh less than the r lightest
-                width = int(np.searchsorted(t * lightest, _VANISHED))
-                exponent = t * a
+                width = int(np.searchsorted(nodes[n] * lightest, _VANISHED))
+                exponent = nodes[n] * a
                 y = np.where(exponent < _VANISHED, np.exp(-exponent), 0.0)
-                _kernels().add_node(y, loads, within, width, weight, profile[i], loss[i])
+                _kernels().add_node(
+                    y, loads, within, width, weights[n], profile[i], loss[i], opening.last[n], rest[n]
+                )
 
         in_threads(part, range(parts))
-        return profile.sum(axis=0).T, loss.sum(axis=0)
+        found = np.empty((d, outputs))
+        found[order] = np.concatenate([opening.losses(rest, weights), loss.sum(axis=0)])
+        return profile.sum(axis=0).T, found
 
     @cached_property
     def _loads(self) -> tuple[Floats, Floats]:
         """Loads c (D, q) and a (D,) of the known words, a as shares of the whole text."""
         form = self.form
         known = form.a > 0
-        whole = form.a.max(initial=0.0) or 1.0
-        shares = form.a[known] / whole
-        total = shares.sum() or 1.0
+        whole, total = self._scale
         scale = (whole**-form.power) * total**-form.power
-        return np.ascontiguousarray(form.c.reshape(form.size, -1)[known] * scale), shares / total
+        return np.ascontiguousarray(form.c.reshape(form.size, -1)[known] * scale), form.a[
+            known
+        ] / whole / total
+
+    @cached_property
+    def _scale(self) -> tuple[float, float]:
+        """The heaviest word, and the whole text in its unit."""
+        form = self.form
+        whole = float(form.a.max(initial=0.0)) or 1.0
+        more = sum(float(group.excess[-1]) for group in form.shared)
+        return whole, float((form.a / whole).sum() + more / whole) or 1.0
+
+    @cached_property
+    def _groups(self) -> tuple[Ints, list[Group]]:
+        """Known words in the recursion's order, those that share columns first, and the groups they make."""
+        form, (loads, a) = self.form, self._loads
+        place = np.cumsum(form.a > 0) - 1
+        members = [place[group.words] for group in form.shared]
+        first = np.concatenate([np.zeros(0, dtype=np.int64), *members])
+        order = np.concatenate([first, np.setdiff1d(np.arange(len(a)), first)])
+        whole, total = self._scale
+        groups = [
+            Group(Shared.subsets(len(words)) @ a[words] + group.excess / whole / total, loads[words])
+            for words, group in zip(members, form.shared, strict=True)
+        ]
+        return order, groups
 
     @cached_property
     def _quadrature(self) -> tuple[Floats, Floats]:

@@ -61,25 +61,36 @@ def retreat(
 
 @njit(cache=True, nogil=True)
 def add_node(
-    y: Floats, c: Floats, within: Floats, width: int, weight: float, profile: Floats, loss: Floats
+    y: Floats,
+    c: Floats,
+    within: Floats,
+    width: int,
+    weight: float,
+    profile: Floats,
+    loss: Floats,
+    start: Floats,
+    rest: Floats,
 ) -> None:
     """What one node adds, for r < width words kept, of g = weight · (c·z) ∏ y.
 
-    To profile (q, d + 1): E[g | r]. To loss (d, q): Σ_r within[r] E[(1 - z_j) g | r].
+    To profile (q, r): E[g | r]. To loss (d, q): Σ_r within[r] E[(1 - z_j) g | r]. The d words come behind
+    others, whose state is ``start`` (1 + q, others + 1); ``rest``, as large, becomes the adjoint there.
     """
     d, outputs = c.shape
-    blocks = (d + BLOCK - 1) // BLOCK
+    others = start.shape[1] - 1
+    known = min(width, others + 1)
+    blocks = max(1, (d + BLOCK - 1) // BLOCK)
     starts = np.empty((blocks, 1 + outputs, width))
     states = np.empty((min(d, BLOCK) + 1, 1 + outputs, width))
     states[0] = 0.0
-    states[0, 0, 0] = 1.0
+    states[0, :, :known] = start[:, :known]
     for b in range(blocks):
         first, end = b * BLOCK, min(d, (b + 1) * BLOCK)
         if b > 0:
             states[0] = states[BLOCK]
         starts[b] = states[0]
         for j in range(first, end):
-            advance(states[j - first], states[j - first + 1], j + 1, y[j], c[j], width)
+            advance(states[j - first], states[j - first + 1], others + j + 1, y[j], c[j], width)
     for q in range(outputs):
         for r in range(width):
             profile[q, r] += weight * states[d - (blocks - 1) * BLOCK, 1 + q, r]
@@ -90,6 +101,7 @@ def add_node(
         if b < blocks - 1:
             states[0] = starts[b]
             for j in range(first, end):
-                advance(states[j - first], states[j - first + 1], j + 1, y[j], c[j], width)
+                advance(states[j - first], states[j - first + 1], others + j + 1, y[j], c[j], width)
         for j in range(end - 1, first - 1, -1):
-            retreat(states[j - first], adjoint, j + 1, y[j], c[j], width, weight, loss[j])
+            retreat(states[j - first], adjoint, others + j + 1, y[j], c[j], width, weight, loss[j])
+    rest[:, :known] = adjoint[:, :known]

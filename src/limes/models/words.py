@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from limes._arrays import Bools, Floats, Ints
 from limes.exceptions import InputError
 from limes.models.reductions import finite, outputs_intercept, picked
+from limes.models.shared_words import Shared
 
 Norm = Literal["l2", "l1"]
 # The norm is (Σ a_j z_j) to this power.
@@ -152,6 +153,8 @@ class NormalizedLinear:
         "l2" or "l1".
     intercept
         A number, or (k,).
+    shared
+        Groups of words that add more to the norm together than each alone; see ``shared_words.py``.
 
     Raises
     ------
@@ -173,9 +176,13 @@ class NormalizedLinear:
     a: Floats
     norm: Norm = "l2"
     intercept: Floats = field(default_factory=lambda: np.zeros(()))
+    shared: tuple[Shared, ...] = ()
 
     def __post_init__(self) -> None:
         c, a = finite(self.c, "c", 1, 2), finite(self.a, "a", 1)
+        together = np.concatenate([np.zeros(0, dtype=np.int64), *(group.words for group in self.shared)])
+        if len(set(together.tolist())) < len(together) or (together >= len(a)).any() or not a[together].all():
+            raise InputError("shared words must be words with a > 0, each in one group")
         if len(c) != len(a):
             raise InputError(f"c is about {len(c)} words and a about {len(a)}: both need one entry a word")
         if (a < 0).any():
@@ -205,7 +212,7 @@ class NormalizedLinear:
     def predict(self, z: ArrayLike) -> Floats:
         """Values (n, ...) at rows z (n, d)."""
         z = _rows(z, self.size, self.size)
-        left = z @ self.a
+        left = z @ self.a + sum((group.at(z) for group in self.shared), np.zeros(len(z)))
         scale = np.divide(1.0, left**self.power, out=np.zeros_like(left), where=left > 0)
         fraction = (z @ self.c) * scale.reshape(-1, *(1,) * (self.c.ndim - 1))
         return np.asarray(fraction + self.intercept)
@@ -213,7 +220,7 @@ class NormalizedLinear:
     def select(self, outputs: int | list[int]) -> NormalizedLinear:
         """One or several outputs."""
         intercept = picked(self.intercept, outputs)
-        return NormalizedLinear(self.c[:, outputs], self.a, self.norm, intercept)
+        return NormalizedLinear(self.c[:, outputs], self.a, self.norm, intercept, self.shared)
 
 
 def _words(side: ArrayLike, i: int) -> Ints:

@@ -19,6 +19,7 @@ from limes.models.presence import presence_of_columns
 from limes.models.read import CannotRead, read_form
 from limes.models.readers.word_rows import WordRows, is_single
 from limes.models.reductions import Form
+from limes.models.shared_words import LARGEST, shared_words
 from limes.models.text_models import transformed
 from limes.models.trees import Forest
 from limes.models.words import NormalizedLinear
@@ -79,7 +80,12 @@ def _linear(form: Linear, found: WordRows, columns: Any) -> Form:
         return Linear(coef, form.intercept)
     sizes = abs(found.matrix) if found.norm == "l1" else found.matrix.multiply(found.matrix)
     total = np.asarray(sizes.sum(axis=1), dtype=np.float64).ravel()
-    return NormalizedLinear(coef, total, "l1" if found.norm == "l1" else "l2", form.intercept)
+    if found.norm == "l1":
+        return NormalizedLinear(coef, total, "l1", form.intercept)
+    shared = () if found.single else shared_words(found.matrix)
+    if shared is None:
+        raise CannotRead(f"more than {LARGEST} words of the text share columns of the vectorizer")
+    return NormalizedLinear(coef, total, "l2", form.intercept, shared)
 
 
 def _presence(form: Forest | Boxes, found: WordRows, columns: Any) -> Form:

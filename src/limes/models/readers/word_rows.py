@@ -3,7 +3,7 @@ r"""What scikit-learn's vectorizers make of what is left of one text: x(z) = φ(
 R has a row a word of the text: what the vectorizer makes of that word alone, before the norm; φ(z) = z. With
 n-grams R has a row for every product of words that makes one appear, and φ(z) are these products. That
 holds where the tokens of what is left are the tokens of the words that are left (``local_words.py``), and
-where no two rows of R meet in a column that is not a plain sum, which is checked here.
+where no two rows of R meet in a column that is not a sum of theirs, which is checked here.
 """
 
 from __future__ import annotations
@@ -201,9 +201,7 @@ def _normalised(found: WordRows, norm: str | None) -> WordRows:
         raise CannotRead(f"limes does not know the norm {norm!r}")
     if norm is not None and found.grams is not None:
         raise CannotRead("the norm of a text's n-grams is not a sum over its words; norm=None can be read")
-    if norm == "l2" and not found.single:
-        raise CannotRead("the norm of a text in which several words share a column is not a sum over words")
-    if norm == "l1" and not found.single and (found.matrix.data < 0).any():
+    if norm is not None and not found.single and (found.matrix.data < 0).any():
         raise CannotRead("words of different signs share a column of the vectorizer")
     return replace(found, norm=norm)
 
