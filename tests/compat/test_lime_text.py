@@ -113,14 +113,15 @@ def test_the_limit_is_lime_s_with_many_samples(count, selection):
     assert limit.local_pred == pytest.approx(many.local_pred, abs=0.01)
 
 
-def test_words_that_the_vectorizer_takes_for_the_same_are_one():
-    text = "Slow food, slow wine"
+def test_spellings_that_the_vectorizer_takes_for_the_same_are_two_words_as_in_lime():
+    text = "Slow food, slow wine and good food"
     found = explained(MODEL.decision_function, text, options={"mode": "regression"})
-    assert sorted(word for word, _ in found.as_list()) == ["food", "slow", "wine"]
+    assert sorted(word for word, _ in found.as_list()) == ["Slow", "and", "food", "good", "slow", "wine"]
     assert found.limes.method == "exact"
-    apart = explained(asked, text)
-    assert sorted(word for word, _ in apart.as_list()) == ["Slow", "food", "slow", "wine"]
-    assert found.domain_mapper.indexed_string.inverse_removing([0]) == " food,  wine"
+    # all 2^6 deletions
+    asked_only = explained(lambda texts: MODEL.decision_function(texts), text, options={"mode": "regression"})
+    assert asked_only.limes.reason == "the model was asked about every subset of the words"
+    np.testing.assert_allclose(in_order(found), in_order(asked_only), rtol=EXACT)
 
 
 class OneColumn:

@@ -306,6 +306,14 @@ def test_words_that_the_vectorizer_merges_are_one_word(exact):
     assert list(found) == ["Good", "food", "bad", "the", "café", "zyzzyva", "was", "slow"]
 
 
+def test_spellings_can_be_told_apart(model):
+    found = TextExplainer(model, output="margin", bag="spelling")("Good food, good food: FOOD")
+    assert found.feature_names == ("Good", "food", "good", "FOOD")
+    assert found.data[0].tolist() == [1, 2, 1, 1]
+    assert found.method == "exact"
+    assert_exact(found, model.decision_function, text="Good food, good food: FOOD")
+
+
 def test_without_a_bag_each_place_has_a_word(model):
     counts = make_pipeline(CountVectorizer(), LogisticRegression()).fit(TRAINING, LIKED)
     text = "bad, bad food"

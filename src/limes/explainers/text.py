@@ -31,6 +31,7 @@ from limes.models.readers.local_words import same_words
 from limes.models.text_models import TextModel
 from limes.pipeline import METHODS, Expectation, Fitted, fitted_at
 
+_SPELLING = "spelling"
 _MEANING = "change of the surrogate when the word is in the text against when it is removed"
 
 
@@ -52,8 +53,9 @@ class TextExplainer:
         Regular expression of what stands between words; or a callable text -> [(start, end), ...]; or a fast
         tokenizer of Hugging Face, whose offsets are taken.
     bag
-        All occurrences of a word are kept or removed together, as ``lime`` does; words are the same if a
-        known vectorizer takes them for the same (Food, food). False: each occurrence by itself.
+        All occurrences of a word are kept or removed together; words are the same if a known vectorizer takes
+        them for the same (Food, food). "spelling": if they are spelt alike, as for ``lime``. False: each
+        occurrence by itself.
     mask
         None deletes words; a text is put in their places.
     bandwidth
@@ -99,7 +101,7 @@ class TextExplainer:
         *,
         vectorizer: Any = None,
         split: Any = r"\W+",
-        bag: bool = True,
+        bag: bool | str = True,
         mask: str | None = None,
         bandwidth: float = BANDWIDTH,
         output: Any = None,
@@ -127,7 +129,7 @@ class TextExplainer:
         self._wanted = resolve(self._model.head, output)
         # answers that texts have got before a model failed; the same call goes on from them
         self._unfinished: dict[str, Expectation] = {}
-        self._key = same_words(self._model.steps)
+        self._key = same_words(self._model.steps) if bag is True else None
         self._provenance = {
             "meaning": _MEANING,
             "limes": __version__,
@@ -183,7 +185,7 @@ class TextExplainer:
         InputError
             If it is empty, is no text, or has no words.
         """
-        return document_of(text, self._spans, bag=self._bag, mask=self._mask, key=self._key)
+        return document_of(text, self._spans, bag=bool(self._bag), mask=self._mask, key=self._key)
 
     def scene(self, explanation: Explanation, *, output: Ints, calls: int | None) -> SubsetScene:
         """What ``limes.diagnose`` asks of an explained text."""
@@ -283,9 +285,9 @@ def _listed(texts: Any) -> list[Any]:
     return list(texts)
 
 
-def _checked_bag(bag: Any) -> bool:
-    if not isinstance(bag, bool):
-        raise InputError(f"bag must be True or False, got {bag!r}")
+def _checked_bag(bag: Any) -> bool | str:
+    if not isinstance(bag, bool) and (not isinstance(bag, str) or bag != _SPELLING):
+        raise InputError(f"bag must be True, False or {_SPELLING!r}, got {bag!r}")
     return bag
 
 

@@ -87,7 +87,7 @@ def document_of(text: Any, spans: Spans, *, bag: bool, mask: str, key: Key | Non
     InputError
         If it is no text, is empty, or has no words; if spans are not in order or out of the text.
     """
-    check_text(text)
+    _check_text(text)
     found = _checked(spans(text), text)
     pieces = [text[start:end] for start, end in found.tolist()]
     if not bag:
@@ -106,14 +106,7 @@ def document_of(text: Any, spans: Spans, *, bag: bool, mask: str, key: Key | Non
     return Document(text, found, word, names, mask)
 
 
-def check_text(text: Any) -> None:
-    """Refuse what is no text, and texts without anything in them.
-
-    Raises
-    ------
-    InputError
-        Saying which it is.
-    """
+def _check_text(text: Any) -> None:
     if isinstance(text, bytes | bytearray):
         raise InputError("the text is bytes: decode it first, text.decode('utf-8')")
     if not isinstance(text, str):

@@ -22,10 +22,8 @@ from limes.compat.lime.text_strings import (
     Split,
     TextDomainMapper,
     characters,
-    masks,
 )
 from limes.explainers.options import check_choice, check_count, check_size, refuse_unknown
-from limes.explainers.tokens import check_text
 
 _WIDTH = 25.0
 
@@ -105,15 +103,14 @@ class LimeTextExplainer:
         self.char_level = char_level
         self._kernel = kernel
         width = check_size("kernel_width", kernel_width)
-        mask = masks(mask_string, char_level=char_level)
         spans = characters if char_level else Split(split_expression)
         self.base = LimeBase(
             partial(kernel or default_kernel, kernel_width=width), verbose, self.random_state
         )
         seed, bandwidth = int(self.random_state.randint(2**31 - 1)), width / SCALE
         facts = {"engine": "lime", "bandwidth": bandwidth, "ridge": 1.0, "seed": seed}
-        self._engines: dict[str, Callable[[TextRequest], tuple[IndexedText, Surrogates]]] = {
-            "limit": LimitEngine(spans, bow, mask, bandwidth, feature_selection, seed, mode, verbose),
+        self._engines: dict[str, Callable[[TextRequest], Surrogates]] = {
+            "limit": LimitEngine(spans, bandwidth, feature_selection, seed, mode, verbose),
             "lime": LimeEngine(self.base, feature_selection, seed, mode, facts),
         }
 
@@ -138,10 +135,8 @@ class LimeTextExplainer:
         ModelError
             If ``classifier_fn`` fails, or answers with a wrong shape or values that are not finite.
         """
-        check_text(text_instance)
         request = TextRequest(
-            text_instance,
-            self._indexed,
+            self._indexed(text_instance),
             Answers(classifier_fn, self.mode),
             partial(self._labels, labels=labels, top=top_labels),
             check_count("num_features", num_features),
@@ -151,9 +146,9 @@ class LimeTextExplainer:
             progress_bar,
         )
         name, reason = engine_for(self.engine, self._only_lime(request))
-        indexed, found = self._engines[name](request)
+        found = self._engines[name](request)
         classes = self._classes(len(found.answers))
-        explanation = Explanation(TextDomainMapper(indexed), self.mode, classes, self.random_state)
+        explanation = Explanation(TextDomainMapper(request.indexed), self.mode, classes, self.random_state)
         explanation.engine, explanation.engine_reason = name, reason
         if top_labels and self.mode == "classification":
             explanation.top_labels = list(found.fits)

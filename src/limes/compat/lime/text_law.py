@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from hashlib import blake2b
 from typing import Any
 
@@ -34,8 +34,7 @@ __all__ = ["SCALE", "LimeEngine", "TextRequest", "deletions"]
 class TextRequest:
     """One checked call of ``explain_instance``: a text, labels of the model's answer (k,), lime's options."""
 
-    text: str
-    index: Callable[[str], IndexedText]
+    indexed: IndexedText
     answers: Answers
     labels: Callable[[Floats], list[int]]
     features: int
@@ -43,11 +42,6 @@ class TextRequest:
     metric: Any
     regressor: Any
     progress: bool
-
-    @cached_property
-    def indexed(self) -> IndexedText:
-        """The text's words as they are spelt."""
-        return self.index(self.text)
 
 
 def deletions(d: int, count: int, rng: np.random.Generator) -> Floats:
@@ -70,8 +64,8 @@ class LimeEngine:
     mode: str
     provenance: Mapping[str, Any]
 
-    def __call__(self, request: TextRequest) -> tuple[IndexedText, Surrogates]:
-        """A text's words and surrogates, from ``request.samples`` texts."""
+    def __call__(self, request: TextRequest) -> Surrogates:
+        """Surrogates of a text, from ``request.samples`` of what is left of it."""
         document = request.indexed.document
         z = deletions(document.size, request.samples, self._stream(document.text))
         said = self._said(request, document.texts(z))
@@ -95,7 +89,7 @@ class LimeEngine:
         )
         scores = partial(dict[int, float], {k: fit.score for k, fit in fits.items()})
         bounds = (float(said.min()), float(said.max()))
-        return request.indexed, Surrogates(fits, scores, said[0], lambda: bounds, found)
+        return Surrogates(fits, scores, said[0], lambda: bounds, found)
 
     def _said(self, request: TextRequest, texts: list[str]) -> Floats:
         if not request.progress:

@@ -1,7 +1,4 @@
-"""What lime converges to on a text, in lime's words: by :class:`limes.TextExplainer`.
-
-Words that a readable model's vectorizer takes for the same (Food, food) are one, so that it can be exact.
-"""
+"""What lime converges to on a text, in lime's words: by :class:`limes.TextExplainer`."""
 
 from __future__ import annotations
 
@@ -17,7 +14,6 @@ from limes.compat.lime.lime_base import report
 from limes.compat.lime.surrogates import Surrogates
 from limes.compat.lime.switched_limit import Neighbourhood, fewest, limits_of
 from limes.compat.lime.text_law import TextRequest
-from limes.compat.lime.text_strings import IndexedText
 from limes.designs.exchangeable import ExchangeableDesign
 from limes.explainers.tokens import Spans
 from limes.models.text_models import TextModel
@@ -31,27 +27,24 @@ class LimitEngine:
 
     Attributes
     ----------
-    spans, bow, mask
-        Where words stand, and what becomes of them.
+    spans
+        Where words stand.
     bandwidth
         ν, a hundredth of lime's kernel width.
     """
 
     spans: Spans
-    bow: bool
-    mask: str
     bandwidth: float
     selection: str
     seed: int
     mode: str
     verbose: bool
 
-    def __call__(self, request: TextRequest) -> tuple[IndexedText, Surrogates]:
-        """A text's words and surrogates; scores that are not known ask the model when they are asked for."""
-        explainer = self._explainer(request)
-        document = explainer.document(request.text)
+    def __call__(self, request: TextRequest) -> Surrogates:
+        """Surrogates of a text; scores that are not known ask the model when they are asked for."""
+        document = request.indexed.document
         with as_said():
-            told = explainer.explain(document, progress=request.progress)
+            told = self._explainer(request).explain(document, progress=request.progress)
         said = self._said(told.predictions, request.answers)
         labels = request.labels(said)
         design = ExchangeableDesign.word_deletions(document.size, self.bandwidth)
@@ -63,19 +56,11 @@ class LimitEngine:
                 report(fit, float(said[k]))
         near = Neighbourhood(limits, fits, lambda z: _scene(told).predict(z))
         found = told if self.mode == "regression" else told[..., labels]
-        return IndexedText(document, self.bow, self.mask), Surrogates(
-            fits, near.scores, said, near.bounds, found
-        )
+        return Surrogates(fits, near.scores, said, near.bounds, found)
 
     def _said(self, predictions: Floats, answers: Answers) -> Floats:
         found = predictions.reshape(1, -1)
         return (answers.of_regression(found) if self.mode == "regression" else found).ravel()
-
-    def _budget(self, request: TextRequest) -> int:
-        """Model calls: what was asked for, but no fewer than the text's words need."""
-        if request.samples >= fewest(len(request.text)):  # words are fewer than characters
-            return request.samples
-        return max(request.samples, fewest(request.indexed.num_words()))
 
     def _explainer(self, request: TextRequest) -> Any:
         from limes.explainers.text import TextExplainer
@@ -85,10 +70,11 @@ class LimitEngine:
             model,
             output=output,
             split=self.spans,
-            bag=self.bow,
-            mask=None if self.bow else self.mask,
+            bag="spelling" if request.indexed.bow else False,
+            mask=None if request.indexed.bow else request.indexed.mask_string,
             bandwidth=self.bandwidth,
-            max_calls=self._budget(request),
+            # what can be taken apart is asked about as many texts as its words need, at the least
+            max_calls=max(request.samples, fewest(request.indexed.num_words())),
             rng=self.seed,
         )
 

@@ -28,7 +28,6 @@ __all__ = [
     "Split",
     "TextDomainMapper",
     "characters",
-    "masks",
 ]
 
 
@@ -162,13 +161,6 @@ class IndexedText:
         return self.document.texts(kept)[0]
 
 
-def masks(mask_string: str | None, *, char_level: bool) -> str:
-    """What stands in the places of words or characters that are not to be deleted."""
-    if mask_string is not None:
-        return mask_string
-    return _MASKED_CHARACTER if char_level else _MASKED_WORD
-
-
 def _document(text: str, spans: Spans, bow: bool, mask: str) -> Document:
     return document_of(text, spans, bag=bow, mask="" if bow else mask)
 
@@ -206,7 +198,7 @@ class IndexedString(IndexedText):
         bow: bool = True,
         mask_string: str | None = None,
     ) -> None:
-        mask = masks(mask_string, char_level=False)
+        mask = _MASKED_WORD if mask_string is None else mask_string
         super().__init__(_document(raw_string, Split(split_expression), bow, mask), bow, mask)
 
 
@@ -220,7 +212,7 @@ class IndexedCharacters(IndexedText):
     """
 
     def __init__(self, raw_string: str, bow: bool = True, mask_string: str | None = None) -> None:
-        mask = masks(mask_string, char_level=True)
+        mask = _MASKED_CHARACTER if mask_string is None else mask_string
         super().__init__(_document(raw_string, characters, bow, mask), bow, mask)
 
 
