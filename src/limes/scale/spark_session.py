@@ -33,6 +33,11 @@ _CONFIG: dict[str, str | float | bool | None] = {
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
 }
+# On this machine. Java does next to nothing, and starts in half the time when it optimises little
+_HERE: dict[str, str | float | bool | None] = {
+    "spark.ui.enabled": "false",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
 
 
 @contextmanager
@@ -77,7 +82,7 @@ def _started(builder: SparkSession.Builder, cluster: Cluster) -> SparkSession:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else the python3 that is first in PATH
         cores = cluster.workers * cluster.threads
         builder = builder.master(f"local[{cores},{_TRIES}]").config("spark.task.cpus", cluster.threads)
-        builder = builder.config("spark.ui.enabled", "false")
+        builder = builder.config(map=_HERE)
     else:
         _check_answers(cluster.scheduler)
         builder = builder.master(cluster.scheduler)
