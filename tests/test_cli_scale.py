@@ -84,10 +84,11 @@ def test_ctrl_c_ends_all_processes_with_130_and_the_command_goes_on(files):
     assert found["row"].drop_duplicates().tolist() == list(range(25 * 178))
 
 
-def test_engines_and_clusters_are_chosen(files):
-    found = run("--engine", "dask", "--workers", "1", "--output", "1", "--rows-per-part", "90")
-    assert found.exit_code == 0, found.output
-    assert "178 rows, exact" in found.output
+def test_engines_and_clusters_are_chosen(files, monkeypatch):
+    monkeypatch.setattr(pytest.importorskip("limes.scale.dask"), "_PATIENCE", 0.5)
+    found = run("--engine", "dask", "--scheduler", "tcp://127.0.0.1:9", "--output", "1")
+    assert isinstance(found.exception, InputError)
+    assert "no scheduler answers at tcp://127.0.0.1:9" in str(found.exception)
 
 
 def test_too_many_errors_end_the_command(files):

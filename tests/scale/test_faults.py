@@ -27,7 +27,7 @@ from limes.scale.parts import Folder
 from limes.scale.sources import Source
 from limes.scale.tables import explain_files
 
-ENGINES = [("local", 1), ("local", 2), ("dask", 2)]
+ALONE, PROCESSES, DASK = ("local", 1), ("local", 2), ("dask", 2)
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +49,22 @@ def whole(table, explainer):
     return found
 
 
+@pytest.fixture(scope="module")
+def scheduler():
+    distributed = pytest.importorskip("distributed", reason="dask is not installed")
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": "localhost:0"}
+    with distributed.LocalCluster(**options) as cluster:
+        yield cluster.scheduler_address
+
+
+@pytest.fixture(params=["local", "dask"])
+def carried(request):
+    """Options of an engine."""
+    if request.param == "local":
+        return {}
+    return {"engine": "dask", "cluster": Cluster(scheduler=request.getfixturevalue("scheduler"))}
+
+
 @pytest.fixture
 def source(tmp_path, table):
     table[0].to_parquet(tmp_path / "in.parquet", row_group_size=100, index=False)
@@ -60,7 +76,7 @@ def explain(source, explainer, out, **options):
     return explain_files(source, explainer, out, **options)
 
 
-@pytest.mark.parametrize(("engine", "workers"), ENGINES)
+@pytest.mark.parametrize(("engine", "workers"), [ALONE, PROCESSES, DASK])
 def test_a_driver_that_is_killed_leaves_no_process_and_goes_on(tmp_path, engine, workers):
     driver = started(tmp_path, engine, workers)
     driver.kill()
@@ -68,7 +84,7 @@ def test_a_driver_that_is_killed_leaves_no_process_and_goes_on(tmp_path, engine,
     goes_on(driver, tmp_path)
 
 
-@pytest.mark.parametrize(("engine", "workers"), ENGINES)
+@pytest.mark.parametrize(("engine", "workers"), [PROCESSES, DASK])
 def test_ctrl_c_leaves_no_process_and_goes_on(tmp_path, engine, workers):
     driver = started(tmp_path, engine, workers)
     os.killpg(driver.pid, signal.SIGINT)  # as a terminal does: to the driver and its workers
@@ -151,7 +167,7 @@ def remount(path, how):
     subprocess.run(["/bin/mount", "-o", f"remount,{how}", str(path)], check=True)
 
 
-@pytest.mark.parametrize(("engine", "workers"), ENGINES[:2])
+@pytest.mark.parametrize(("engine", "workers"), [ALONE, PROCESSES])
 def test_a_full_disk_is_said_and_the_run_goes_on(source, explainer, tmp_path, whole, engine, workers):
     out, options = tmp_path / "out", {"engine": engine, "cluster": Cluster(workers)}
     with small_disk(out, "60k") as disk:
@@ -182,12 +198,9 @@ def corrupt(path, group):
         file.write(b"\xff" * 2000)
 
 
-@pytest.mark.parametrize(("engine", "workers"), ENGINES)
-def test_rows_of_a_corrupt_row_group_are_there_with_the_reason(
-    source, explainer, tmp_path, whole, engine, workers
-):
+def test_rows_of_a_corrupt_row_group_are_there_with_the_reason(source, explainer, tmp_path, whole, carried):
     corrupt(source.files[0], 1)
-    said = explain(source, explainer, tmp_path / "out", engine=engine, cluster=Cluster(workers))
+    said = explain(source, explainer, tmp_path / "out", **carried)
     found = read(tmp_path / "out")
     assert said.errors == 100
     assert "row group 1" in said.reason
@@ -198,9 +211,8 @@ def test_rows_of_a_corrupt_row_group_are_there_with_the_reason(
     same(found[~lost], whole[~lost])
 
 
-@pytest.mark.parametrize(("engine", "workers"), ENGINES)
 def test_cells_of_wrong_types_are_errors_of_their_rows(
-    tmp_path, monkeypatch, explainer, table, whole, engine, workers
+    tmp_path, monkeypatch, explainer, table, whole, carried
 ):
     lines = table[0].to_csv(index=False).splitlines()
     broken = {
@@ -216,7 +228,7 @@ def test_cells_of_wrong_types_are_errors_of_their_rows(
     (tmp_path / "in.csv").write_text("\n".join(lines))
     source = Source.of(tmp_path / "in.csv")
     monkeypatch.setattr(sources, "_HEAD", 2000)  # what columns hold is settled before the first wrong cell
-    said = explain(source, explainer, tmp_path / "out", engine=engine, cluster=Cluster(workers))
+    said = explain(source, explainer, tmp_path / "out", **carried)
     found = read(tmp_path / "out")
     assert found["row"].tolist() == list(range(442))
     errors = found["error"].dropna()
@@ -231,8 +243,7 @@ def test_cells_of_wrong_types_are_errors_of_their_rows(
     same(found[good].astype({"id": "int64"}), whole[good])
 
 
-@pytest.mark.parametrize(("engine", "workers"), ENGINES)
-def test_a_model_that_raises_on_some_rows_loses_only_these(tmp_path, table, engine, workers):
+def test_a_model_that_raises_on_some_rows_loses_only_these(tmp_path, table, carried):
     def refuses(X):
         if (X["age"] > 0.07).any():
             raise RuntimeError("too old")
@@ -241,7 +252,7 @@ def test_a_model_that_raises_on_some_rows_loses_only_these(tmp_path, table, engi
     X = table[0][["age", "bmi"]].iloc[160:220]
     young = X[X["age"] < 0.05]
     explainer = limes.TabularExplainer(refuses, young, method="sampled", max_calls=64, control="none")
-    options = {"rows_per_part": 20, "engine": engine, "cluster": Cluster(workers)}
+    options = {"rows_per_part": 20, **carried}
     said = explain(some(table, tmp_path), explainer, tmp_path / "out", **options)
     found = read(tmp_path / "out")
     old = (X["age"] > 0.07).to_numpy()

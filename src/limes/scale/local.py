@@ -1,4 +1,4 @@
-"""Processes of this machine, by joblib's executor; the work is loaded once a process, from a file."""
+"""Processes of this machine, by joblib's executor; the work is sent to a process once, when it starts."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ import signal
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
-from functools import lru_cache
+from functools import cache
 from itertools import chain
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from threading import Thread
 from time import sleep
 
@@ -25,6 +23,8 @@ from limes.scale.work import Work
 _DEATHS = 3
 # Parts given out for each worker: one that it does, one that waits for it
 _AHEAD = 2
+# In a worker: the work as bytes, until its first part
+_SENT: list[bytes] = []
 # Seconds between two looks of a worker at whether its driver is still there
 _LOOK = 1.0
 
@@ -41,34 +41,34 @@ def run(work: Work, parts: Iterable[Part], cluster: Cluster) -> Iterator[Done]:
     if cluster.workers == 1:
         yield from map(work, parts)
         return
-    with TemporaryDirectory(prefix="limes-") as folder:
-        path = Path(folder) / "work"
-        path.write_bytes(work.packed())
-        given: dict[int, Part] = {}  # what is not done yet, should the workers die
-        left, deaths = iter(parts), 0
-        while True:
-            try:
-                for done in _carried(path, chain([*given.values()], left), given, cluster):
-                    deaths = 0
-                    yield done
-            except BrokenProcessPool as death:
-                deaths += 1
-                if deaths == _DEATHS:
-                    raise _dying([*given]) from death
-            else:
-                return
+    content = work.packed()
+    given: dict[int, Part] = {}  # what is not done yet, should the workers die
+    left, deaths = iter(parts), 0
+    while True:
+        try:
+            for done in _carried(content, chain([*given.values()], left), given, cluster):
+                deaths = 0
+                yield done
+        except BrokenProcessPool as death:
+            deaths += 1
+            if deaths == _DEATHS:
+                raise _dying([*given]) from death
+        else:
+            return
 
 
-def _carried(path: Path, parts: Iterable[Part], given: dict[int, Part], cluster: Cluster) -> Iterator[Done]:
+def _carried(
+    content: bytes, parts: Iterable[Part], given: dict[int, Part], cluster: Cluster
+) -> Iterator[Done]:
     """Do the parts with processes that end when this does, however it does."""
     from joblib.externals.loky import ProcessPoolExecutor
 
-    start = (os.getpid(), cluster.threads)
+    start = (content, os.getpid(), cluster.threads)
     pool = ProcessPoolExecutor(cluster.workers, initializer=_start, initargs=start)
 
     def give(part: Part) -> Future[Done]:
         given[part.number] = part
-        future: Future[Done] = pool.submit(_do, str(path), part)
+        future: Future[Done] = pool.submit(_do, part)
         return future
 
     try:
@@ -92,8 +92,9 @@ def _in_flight(give: Callable[[Part], Future[Done]], parts: Iterable[Part], most
         yield from (one.result() for one in landed)
 
 
-def _start(driver: int, threads: int) -> None:
+def _start(content: bytes, driver: int, threads: int) -> None:
     """Make a worker that leaves Ctrl-C to its driver, and does not outlive it."""
+    _SENT.append(content)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     use_threads(threads)
 
@@ -105,13 +106,14 @@ def _start(driver: int, threads: int) -> None:
     Thread(target=look, daemon=True).start()
 
 
-def _do(path: str, part: Part) -> Done:
-    return _loaded(path)(part)
+def _do(part: Part) -> Done:
+    return _work()(part)
 
 
-@lru_cache(maxsize=1)
-def _loaded(path: str) -> Work:
-    return Work.unpacked(Path(path).read_bytes())
+@cache
+def _work() -> Work:
+    """The work that this process was started with; its errors are those of a part, and are told."""
+    return Work.unpacked(_SENT.pop())
 
 
 def _dying(parts: list[int]) -> InputError:
