@@ -166,7 +166,7 @@ def test_no_rows_are_no_lines(table, explainer):
 
 
 def test_what_is_wrong_with_the_frame_is_said(table, explainer):
-    with pytest.raises(InputError, match=r"no column 'bmi'.*did you mean 'BMI'|no column 'bmi'"):
+    with pytest.raises(InputError, match=r"no column 'bmi' \(did you mean 'BMI'"):
         explain_frame(table[0].rename(columns={"bmi": "BMI"}), explainer)
     with pytest.raises(InputError, match="'id'"):
         explain_frame(table[0], explainer, keys=["id"])

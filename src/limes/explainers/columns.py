@@ -232,9 +232,10 @@ def narrow(values: Floats, dtype: np.dtype[Any]) -> Objects:
 
 
 def near(wanted: Any, known: Iterable[str]) -> str:
-    """Give the nearest known name, as the end of a sentence."""
-    match = difflib.get_close_matches(str(wanted), known, n=1)
-    return f" (did you mean {match[0]!r}?)" if match else ""
+    """Give the nearest known name, whatever its case, as the end of a sentence."""
+    folded = {name.casefold(): name for name in known}
+    match = difflib.get_close_matches(str(wanted).casefold(), folded, n=1)
+    return f" (did you mean {folded[match[0]]!r}?)" if match else ""
 
 
 def listed(values: Collection[Any]) -> str:
