@@ -95,7 +95,7 @@ def explain_table(
 
 
 def _named(columns: str | None, model: Any, source: Source, keys: list[str]) -> list[str]:
-    from limes.scale.sources import check_names
+    from limes.scale.chunks import check_names
 
     if columns is not None:
         named = [name.strip() for name in columns.split(",")]

@@ -21,7 +21,7 @@ from sklearn.ensemble import RandomForestRegressor
 import limes
 from jobs import ROWS, members, read, resumed, same, started, wait_until
 from limes.exceptions import InputError
-from limes.scale import sources
+from limes.scale import csv_files
 from limes.scale.engines import Cluster
 from limes.scale.parts import Folder
 from limes.scale.sources import Source
@@ -227,7 +227,7 @@ def test_cells_of_wrong_types_are_errors_of_their_rows(
     lines[46] = lines[46].rsplit(",", 1)[0] + ",ten"
     (tmp_path / "in.csv").write_text("\n".join(lines))
     source = Source.of(tmp_path / "in.csv")
-    monkeypatch.setattr(sources, "_HEAD", 2000)  # what columns hold is settled before the first wrong cell
+    monkeypatch.setattr(csv_files, "_HEAD", 2000)  # what columns hold is settled before the first wrong cell
     said = explain(source, explainer, tmp_path / "out", **carried)
     found = read(tmp_path / "out")
     assert found["row"].tolist() == list(range(442))

@@ -46,6 +46,11 @@ def test_another_run_is_refused_and_the_difference_named(folder):
         opened(folder, {**RUN, "model": "abd"})
 
 
+def test_of_many_differences_some_are_named(folder):
+    with pytest.raises(InputError, match=r"input 0 was None, is 'x'; .*; and 91 differences more"):
+        opened(folder, {**RUN, "input": {str(i): "x" for i in range(101)}})
+
+
 @pytest.mark.parametrize("harm", ["truncate", "change", "delete"])
 def test_a_part_that_is_not_what_was_written_is_to_be_done_again(folder, harm):
     path = folder.part(1)

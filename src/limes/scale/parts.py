@@ -23,7 +23,7 @@ from typing import Any
 from uuid import uuid4
 
 from limes.exceptions import InputError
-from limes.explainers.columns import listed
+from limes.explainers.columns import SHOWN, listed
 from limes.scale.locks import locked
 from limes.scale.tally import Tally
 
@@ -110,7 +110,7 @@ class Folder:
         differences = [*_differences(known, json.loads(json.dumps(run)))]
         if differences:
             raise InputError(
-                f"{self.path} holds explanations of another run: {'; '.join(differences)}. Take another "
+                f"{self.path} holds explanations of another run: {_some(differences)}. Take another "
                 "folder, or delete this one"
             )
 
@@ -186,6 +186,11 @@ def unwritable(path: Path, error: OSError) -> InputError:
         f"{path} could not be written: {error.strerror or error}. Parts that are there are whole: make room "
         "or give the right to write, and run the same command again; it goes on from them"
     )
+
+
+def _some(differences: list[str]) -> str:
+    more = len(differences) - SHOWN
+    return "; ".join(differences[:SHOWN]) + (f"; and {more} differences more" if more > 0 else "")
 
 
 def _differences(known: Mapping[str, Any], run: Mapping[str, Any], of: str = "") -> list[str]:

@@ -12,37 +12,15 @@ from functools import cached_property
 from glob import glob, has_magic
 from hashlib import file_digest
 from pathlib import Path
-from typing import Any, TypeAlias
 
 import pyarrow as pa
-import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from limes.exceptions import InputError
-from limes.explainers.columns import SHOWN, listed, near
-from limes.scale.cells import misfits, typed
-
-# Bytes of a CSV file that its columns' types, and the length of its lines, are learnt from
-_HEAD = 8 << 20
-# Cells of a column of text that are tried as numbers, and the share that may be none in a column of numbers
-_LOOKED_AT, _WRONG = 2000, 0.01
-# The header is line 1 of what pyarrow counts
-_HEADER = 2
-
-
-@dataclass(frozen=True)
-class Unreadable:
-    """Rows that should be there, and why they cannot be read."""
-
-    num_rows: int
-    reason: str
-
-    def slice(self, start: int, length: int) -> Unreadable:  # noqa: ARG002 - all rows are alike
-        """Some of the rows."""
-        return replace(self, num_rows=length)
-
-
-Chunk: TypeAlias = Any  # pa.Table | Unreadable; pyarrow has no types
+from limes.explainers.columns import listed
+from limes.scale.cells import typed
+from limes.scale.chunks import Chunk, Unreadable, check_names, in_one_line
+from limes.scale.csv_files import csv_chunks, csv_schema, likely_lines
 
 
 @dataclass(frozen=True)
@@ -91,7 +69,7 @@ class Slice:
             with pq.ParquetFile(self.file, page_checksum_verification=True) as file:
                 rows = file.read_row_group(self.group, columns=list(columns), use_threads=False)
         except (OSError, pa.ArrowException) as error:
-            reason = f"row group {self.group} of {self.file.name} could not be read: {_said(error)}"
+            reason = f"row group {self.group} of {self.file.name} could not be read: {in_one_line(error)}"
             return Unreadable(self.num_rows, reason)
         finally:
             self.stamp.check(self.file)
@@ -156,9 +134,7 @@ class Source:
         try:
             if not self.is_text:
                 return pq.read_schema(self.files[0])
-            with pa_csv.open_csv(self.files[0], **_options(block_size=_HEAD)) as reader:
-                head = next(iter(reader), pa.table([pa.nulls(0)] * len(reader.schema), reader.schema.names))
-                return pa.schema([_known(field, head[field.name]) for field in reader.schema])
+            return csv_schema(self.files[0])
         except (OSError, pa.ArrowException) as error:
             raise InputError(f"{self.files[0]} could not be read: {error}") from error
 
@@ -181,9 +157,7 @@ class Source:
         if not self.is_text:
             return sum(sum(sizes) for sizes in self._groups.values())
         size = sum(stamp.size for stamp in self.stamps.values())
-        with self.files[0].open("rb") as file:
-            head = file.read(_HEAD)
-        return round(size / max(1, len(head)) * max(0, head.count(b"\n") - 1))
+        return likely_lines(self.files[0], size)
 
     def parts(self, rows: int, columns: Sequence[str]) -> Iterator[Part]:
         """Cut the table into parts of so many rows; the last one may be shorter.
@@ -194,7 +168,7 @@ class Source:
             A file has no such column or cannot be read at all.
         """
         number, first, pieces, room = 0, 0, [], rows
-        for piece in self._text(columns) if self.is_text else self._slices(columns):
+        for piece in self._lines(columns) if self.is_text else self._slices(columns):
             at = 0
             while at < piece.num_rows:
                 take = min(piece.num_rows - at, room)
@@ -224,66 +198,13 @@ class Source:
             for group, size in enumerate(sizes):
                 yield Slice(path, self.stamps[path], group, 0, size)
 
-    def _text(self, columns: Sequence[str]) -> Iterator[Chunk]:
-        kinds = dict.fromkeys(columns, pa.binary())  # text, whatever it says
-        for path in self.files:
-            wrong: list[Any] = []
-            options = _options(wrong, types=kinds)
-            try:
-                with pa_csv.open_csv(path, **options) as reader:
-                    check_names(path, reader.schema.names, columns)
-                    yield from _with_wrong(reader, columns, wrong)
-            except (OSError, pa.ArrowException) as error:
-                raise InputError(
-                    f"{path} could not be read: {error}. Mend the line, or store the table as Parquet"
-                ) from error
-            self.stamps[path].check(path)
+    def _lines(self, columns: Sequence[str]) -> Iterator[Chunk]:
+        for path, stamp in self.stamps.items():
+            yield from csv_chunks(path, columns)
+            stamp.check(path)
 
 
 _KINDS = (".parquet", ".csv")
-
-
-def _options(
-    wrong: list[Any] | None = None, *, types: dict[str, Any] | None = None, block_size: int = 1 << 20
-) -> dict[str, Any]:
-    """How CSV is read; lines with too few or too many cells are put into ``wrong``."""
-    wrong = [] if wrong is None else wrong
-
-    def skip(line: Any) -> str:
-        wrong.append(line)
-        return "skip"
-
-    return {
-        "read_options": pa_csv.ReadOptions(use_threads=False, block_size=block_size),
-        "parse_options": pa_csv.ParseOptions(newlines_in_values=True, invalid_row_handler=skip),
-        "convert_options": pa_csv.ConvertOptions(column_types=types, strings_can_be_null=True),
-    }
-
-
-def _known(field: pa.Field, cells: Any) -> pa.Field:
-    """A column with few cells that are no numbers, or none at all, is one of numbers."""
-    if pa.types.is_string(field.type):
-        some = cells.drop_null().slice(0, _LOOKED_AT)
-        wrong = sum(1 for _ in misfits(some, pa.float64()))
-        return field.with_type(pa.float64()) if wrong <= _WRONG * len(some) else field
-    return field.with_type(pa.float64()) if pa.types.is_null(field.type) else field
-
-
-def _with_wrong(reader: Any, columns: Sequence[str], wrong: list[Any]) -> Iterator[Chunk]:
-    """Rows in order, each line that is none of the table's in its place."""
-    at = 0
-    for batch in reader:
-        rows = pa.Table.from_batches([batch]).select(list(columns))
-        while rows.num_rows:
-            room = wrong[0].number - _HEADER - at if wrong else rows.num_rows
-            taken = rows.slice(0, room) if room else _line(wrong.pop(0))
-            yield taken
-            rows, at = rows.slice(room), at + taken.num_rows
-    yield from map(_line, wrong)
-
-
-def _line(wrong: Any) -> Unreadable:
-    return Unreadable(1, f"{wrong.actual_columns} cells in place of {wrong.expected_columns}: {wrong.text!r}")
 
 
 def decimated(source: Source, columns: Sequence[str], rows: int) -> pa.Table:
@@ -311,18 +232,6 @@ def decimated(source: Source, columns: Sequence[str], rows: int) -> pa.Table:
 
 def _every(rows: pa.Table, step: int, first: int = 0) -> pa.Table:
     return rows.take(pa.array(range(first, rows.num_rows, step), pa.int64()))
-
-
-def check_names(where: str | Path, found: Sequence[str], wanted: Sequence[str]) -> None:
-    """Refuse a table that lacks a column that is wanted: says which are like it."""
-    lost = [name for name in wanted if name not in found]
-    if lost:
-        names = ", ".join(repr(name) + near(name, found) for name in lost[:SHOWN])
-        raise InputError(f"{where} has no column {names}; it has {listed(found)}")
-
-
-def _said(error: Exception) -> str:
-    return " ".join(str(error).split())
 
 
 def _hash(path: Path) -> str:

@@ -16,9 +16,10 @@ import pyarrow.parquet as pq
 
 from limes.exceptions import InputError
 from limes.scale.cells import typed
+from limes.scale.chunks import Unreadable, check_names
 from limes.scale.frames import Explainer, explain_frame
 from limes.scale.parts import Done, Folder, checksum, unwritable, write_whole
-from limes.scale.sources import Part, Unreadable, check_names
+from limes.scale.sources import Part
 from limes.scale.tally import Tally
 
 
