@@ -12,7 +12,7 @@ Errors come from the residuals, and from how the sequences differ (``residual.py
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -117,13 +117,18 @@ class SampledExpectation:
         """Growing samples, each twice the one before; they end where an answer is missing."""
         sizes = self._sizes(design.size)
         rows = design.sampler(streams(self._sampling.seed, key, _SEQUENCES))
+        steps = np.diff(sizes, prepend=0).tolist()
+        drawn: Iterable[tuple[Floats, Floats]] = (rows.draw(step) for step in steps)
+        if self._sampling.tolerance is None:
+            # all rows will be wanted, and every call of a model has a price of its own
+            drawn = [*drawn]
+            ask(np.concatenate([x for x, _ in drawn]))
         parts: list[_Sample] = []
-        for size, before in zip(sizes, [0, *sizes], strict=False):
-            x, h = rows.draw(size - before)
+        for (x, h), size, step in zip(drawn, sizes, steps, strict=True):
             answers = ask(x)
             if answers is None:
                 return
-            fold = np.repeat(np.arange(_SEQUENCES), size - before)
+            fold = np.repeat(np.arange(_SEQUENCES), step)
             parts.append(_Sample(x, h, answers, fold, is_last=size == sizes[-1]))
             if _SEQUENCES * size >= min(_fewest(design.size), _SEQUENCES * sizes[-1]):
                 yield _Sample.joined(parts)
