@@ -47,8 +47,8 @@ def test_another_run_is_refused_and_the_difference_named(folder):
 
 
 def test_of_many_differences_some_are_named(folder):
-    with pytest.raises(InputError, match=r"input 0 was None, is 'x'; .*; and 91 differences more"):
-        opened(folder, {**RUN, "input": {str(i): "x" for i in range(101)}})
+    with pytest.raises(InputError, match=r"options 0 was None, is 'x'; .*; and 91 differences more"):
+        opened(folder, {**RUN, "options": {**RUN["options"], **{str(i): "x" for i in range(101)}}})
 
 
 @pytest.mark.parametrize("harm", ["truncate", "change", "delete"])

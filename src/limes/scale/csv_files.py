@@ -1,4 +1,4 @@
-"""CSV files, row by row: first lines settle what columns hold, and a line that is none is an error of one row."""
+"""CSV files: the first lines settle what columns hold, and a line that is none is the error of one row."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _HEADER = 2
 
 
 def csv_schema(path: Path) -> pa.Schema:
-    """Columns, of types that all cells of the first 8 MiB have; numbers also if one cell in a hundred is none.
+    """Columns, of types that all cells of the first 8 MiB have; of numbers if 99 in a hundred are.
 
     Raises
     ------
