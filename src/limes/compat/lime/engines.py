@@ -6,6 +6,8 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
 
 from limes.explainers.options import check_choice
 
@@ -13,7 +15,29 @@ ENGINES = ("limit", "lime")
 VARIABLE = "LIMES_ENGINE"
 _chosen: ContextVar[str | None] = ContextVar("engine", default=None)
 
-__all__ = ["ENGINES", "VARIABLE", "engine", "engine_for", "engine_of"]
+__all__ = ["ENGINES", "VARIABLE", "Seeds", "engine", "engine_for", "engine_of"]
+
+
+@dataclass(frozen=True)
+class Seeds:
+    """Seeds of the engines.
+
+    Attributes
+    ----------
+    limit
+        0 unless the user gives a seed: the limit is one number, and its estimate the same every time.
+    lime
+        Of the user's seed, else another every time: who asks for lime's own sample is to see it scatter.
+    """
+
+    limit: int
+    lime: int
+
+    @classmethod
+    def of(cls, given: Any, state: Any) -> Seeds:
+        """Draw them from a random state, made from what the user has ``given``."""
+        drawn = int(state.randint(2**31 - 1))
+        return cls(0 if given is None else drawn, drawn)
 
 
 @contextmanager

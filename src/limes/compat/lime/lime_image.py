@@ -11,7 +11,7 @@ import numpy as np
 
 from limes._arrays import Floats
 from limes.compat.lime.answers import chosen_labels
-from limes.compat.lime.engines import engine_for, engine_of
+from limes.compat.lime.engines import Seeds, engine_for, engine_of
 from limes.compat.lime.image_answers import ImageAnswers, ImageRequest, estimator_of
 from limes.compat.lime.image_explanation import ImageExplanation, coloured
 from limes.compat.lime.image_law import LimeImages, asked, switches
@@ -82,14 +82,14 @@ class LimeImageExplainer:
         self.feature_selection = check_choice("feature_selection", feature_selection, tuple(SELECTIONS))
         self.kernel_width = check_bandwidth(BANDWIDTH if kernel_width is None else kernel_width)
         self.random_state = check_random_state(random_state)
-        self._seed = int(self.random_state.randint(2**31 - 1))
+        self._seeds = Seeds.of(random_state, self.random_state)
         self._kernel = kernel
         weigh = partial(kernel or default_kernel, kernel_width=self.kernel_width)
         self.base = LimeBase(weigh, verbose, random_state=self.random_state)
-        facts = {"engine": "lime", "bandwidth": self.kernel_width, "ridge": 1.0, "seed": self._seed}
+        facts = {"engine": "lime", "bandwidth": self.kernel_width, "ridge": 1.0, "seed": self._seeds.lime}
         self._engines: dict[str, Callable[[ImageRequest], Surrogates]] = {
-            "limit": LimitImages(self.kernel_width, feature_selection, self._seed, verbose),
-            "lime": LimeImages(self.base, feature_selection, self._seed, facts),
+            "limit": LimitImages(self.kernel_width, feature_selection, self._seeds.limit, verbose),
+            "lime": LimeImages(self.base, feature_selection, self._seeds.lime, facts),
         }
 
     def explain_instance(
@@ -177,7 +177,7 @@ class LimeImageExplainer:
         pixels = checked_image(image)
         fill = switched_off(filler(np.asarray(fudged_image)), pixels, np.zeros(1, dtype=np.int64))
         switched = SwitchedImage(pixels, fill, superpixels(lambda _: segments, pixels))
-        rows = switches(num_samples, switched.size, np.random.default_rng(self._seed))
+        rows = switches(num_samples, switched.size, np.random.default_rng(self._seeds.lime))
         return rows, asked(ImageAnswers(classifier_fn, switched, batch_size), rows, progress=progress_bar)
 
     def _switched(

@@ -11,7 +11,7 @@ import numpy as np
 from limes._arrays import Floats
 from limes.compat.lime.answers import Answers, chosen_labels, classes_of, model_behind
 from limes.compat.lime.discretize import BaseDiscretizer
-from limes.compat.lime.engines import engine_for, engine_of
+from limes.compat.lime.engines import Seeds, engine_for, engine_of
 from limes.compat.lime.explanation import Explanation
 from limes.compat.lime.lime_base import SELECTIONS, LimeBase, default_kernel
 from limes.compat.lime.surrogates import Surrogates, filled, named
@@ -118,7 +118,7 @@ class LimeTabularExplainer:
         self._kernel = kernel
         weigh = partial(kernel or default_kernel, kernel_width=self.kernel_width)
         self.base = LimeBase(weigh, verbose, random_state=self.random_state)
-        self._seed = int(self.random_state.randint(2**31 - 1))
+        self._seeds = Seeds.of(random_state, self.random_state)
         self._engines = self._made_engines(training_labels)
 
     @staticmethod
@@ -194,7 +194,7 @@ class LimeTabularExplainer:
         return partial(chosen_labels, labels=labels, top=top)
 
     def _made_engines(self, target: Any) -> dict[str, Callable[[Request], Surrogates]]:
-        common = (self.base, self.feature_selection, self._seed, self.mode, self.sample_around_instance)
+        common = (self.base, self.feature_selection, self._seeds, self.mode, self.sample_around_instance)
         if isinstance(self._training, SparseTraining):
             return sparse_engines(self._training, *common)
         return dense_engines(self._training, *common, bandwidth=self.kernel_width, target=target)

@@ -8,7 +8,7 @@ from typing import Any, Never
 
 from limes._arrays import Floats
 from limes.compat.lime.answers import Answers, chosen_labels, classes_of
-from limes.compat.lime.engines import engine_for, engine_of
+from limes.compat.lime.engines import Seeds, engine_for, engine_of
 from limes.compat.lime.explanation import Explanation
 from limes.compat.lime.lime_base import SELECTIONS, LimeBase, default_kernel
 from limes.compat.lime.surrogates import Surrogates, filled, named
@@ -107,11 +107,11 @@ class LimeTextExplainer:
         self.base = LimeBase(
             partial(kernel or default_kernel, kernel_width=width), verbose, self.random_state
         )
-        seed, bandwidth = int(self.random_state.randint(2**31 - 1)), width / SCALE
-        facts = {"engine": "lime", "bandwidth": bandwidth, "ridge": 1.0, "seed": seed}
+        seeds, bandwidth = Seeds.of(random_state, self.random_state), width / SCALE
+        facts = {"engine": "lime", "bandwidth": bandwidth, "ridge": 1.0, "seed": seeds.lime}
         self._engines: dict[str, Callable[[TextRequest], Surrogates]] = {
-            "limit": LimitEngine(spans, bandwidth, feature_selection, seed, mode, verbose),
-            "lime": LimeEngine(self.base, feature_selection, seed, mode, facts),
+            "limit": LimitEngine(spans, bandwidth, feature_selection, seeds.limit, mode, verbose),
+            "lime": LimeEngine(self.base, feature_selection, seeds.lime, mode, facts),
         }
 
     def explain_instance(

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from limes.compat.lime.engines import Seeds
 from limes.compat.lime.lime_base import LimeBase
 from limes.compat.lime.surrogates import Surrogates
 from limes.compat.lime.table_law import LimeEngine, TableLaw
@@ -26,7 +27,7 @@ def dense_engines(
     training: Training,
     base: LimeBase,
     selection: str,
-    seed: int,
+    seeds: Seeds,
     mode: str,
     around: bool,
     *,
@@ -39,22 +40,22 @@ def dense_engines(
     )
     background = training.table.matrix
     if training.stats and training.discretizer:
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(seeds.limit)
         background = law.sample(background[0], 1 + _STAND_INS, "gaussian", rng).rows[1:]
-    facts = {"engine": "lime", "bandwidth": bandwidth, "ridge": 1.0, "seed": seed}
+    facts = {"engine": "lime", "bandwidth": bandwidth, "ridge": 1.0, "seed": seeds.lime}
     if training.discretizer is None:
         facts["meaning"] = SLOPE_MEANING
     own = training.discretizer.random_state.get_state()[1][:2].tolist() if training.discretizer else []
     options = {"bins": training.bins, "target": target, "bandwidth": bandwidth}
     return {
-        "limit": LimitEngine(training, background, mode, selection, seed, options, base.verbose),
-        "lime": LimeEngine(training, law, base, selection, (seed, *own), mode, facts),
+        "limit": LimitEngine(training, background, mode, selection, seeds.limit, options, base.verbose),
+        "lime": LimeEngine(training, law, base, selection, (seeds.lime, *own), mode, facts),
     }
 
 
 def sparse_engines(
-    training: SparseTraining, base: LimeBase, selection: str, seed: int, mode: str, around: bool
+    training: SparseTraining, base: LimeBase, selection: str, seeds: Seeds, mode: str, around: bool
 ) -> dict[str, Engine]:
     """The engine of a sparse table."""
-    facts = {"engine": "lime", "ridge": 1.0, "seed": seed}
-    return {"lime": SparseEngine(training, base, selection, seed, mode, around, facts)}
+    facts = {"engine": "lime", "ridge": 1.0, "seed": seeds.lime}
+    return {"lime": SparseEngine(training, base, selection, seeds.lime, mode, around, facts)}
