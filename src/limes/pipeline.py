@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -18,6 +18,7 @@ from limes.designs.features import FeatureTable, stacked_features, taken, weight
 from limes.designs.product import ProductDesign, ProductFamily
 from limes.exceptions import NotReadableError
 from limes.expectations.choice import exact_expectation as exact_expectation  # explainers choose with it too
+from limes.expectations.combined import CombinedExpectation
 from limes.expectations.forest import ForestExpectation
 from limes.expectations.memory import Memory, Recall, afresh
 from limes.expectations.moments import Moments, Sampled, joined, stacked
@@ -173,8 +174,7 @@ class Pipeline:
 
         Hence it may remember moments from one call to the next, and does.
         """
-        known = self._expectation
-        steady = known.steady() if isinstance(known, ForestExpectation) else known
+        steady = _steady(self._expectation)
         return Pipeline(self._family, steady, penalty=self._penalty, recall=Memory())
 
     def explain(
@@ -280,6 +280,13 @@ def fitted_at(
     alone = {f.name: getattr(found, f.name)[None] for f in fields(found)}
     row = stacked([moments])
     return Fitted(Surrogate(**alone), np.asarray(at_instance)[None], row.calls, row.converged, row.sampled)
+
+
+def _steady(expectation: Any) -> Any:
+    """Forests add up in one order, alone or as parts of a combination; the others always do."""
+    if isinstance(expectation, CombinedExpectation):
+        return replace(expectation, parts=[_steady(part) for part in expectation.parts])
+    return expectation.steady() if isinstance(expectation, ForestExpectation) else expectation
 
 
 def _in_blocks(

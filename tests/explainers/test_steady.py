@@ -20,6 +20,7 @@ from sklearn.svm import SVR
 from xgboost import XGBRegressor
 
 import limes
+from limes.expectations import forest_layout
 
 FOREST = RandomForestRegressor(6, random_state=0)
 MODELS = {
@@ -85,3 +86,17 @@ def test_so_are_samples_and_the_predictions_beside_them():
 
     assert not np.array_equal(network(X)[:26], [network(X.iloc[i : i + 1])[0] for i in range(26)])
     assert_steady(limes.TabularExplainer(network, X, max_calls=64, control="none"), X.iloc[:26])
+
+
+@pytest.mark.parametrize("options", ["bins", "smooth"])
+@pytest.mark.parametrize("name", ["forest", "combination"])
+def test_trees_are_added_up_in_one_order_on_any_number_of_cores(name, options, monkeypatch):
+    X, y = load_diabetes(return_X_y=True, as_frame=True)
+    model, found = MODELS[name].fit(X, y), []
+    monkeypatch.setattr(forest_layout, "_WORTH_SHARING", 1)
+    for cores in (1, 5):
+        monkeypatch.setattr(forest_layout, "WORKERS", cores)
+        explainer = limes.TabularExplainer(model, X, **OPTIONS[options])
+        found.append((explainer.steady(X.iloc[:5]).values, explainer(X.iloc[:5]).values))
+    assert np.array_equal(found[0][0], found[1][0])
+    assert not np.array_equal(found[0][1], found[1][1])

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from threadpoolctl import threadpool_limits
 
 import limes
 from limes.exceptions import InputError
@@ -174,3 +175,20 @@ def test_what_is_wrong_with_the_frame_is_said(table, explainer):
         explain_frame(table[0].assign(error=1), explainer, keys=["error"])
     with pytest.raises(InputError, match="layout"):
         explain_frame(table[0], explainer, "tall")
+
+
+def test_sums_do_not_depend_on_the_threads_of_blas(table):
+    X = table[0].iloc[:3]
+    a, b = np.random.default_rng(0).normal(size=(2, 300_000))
+
+    def model(X):
+        return (X["age"] + X["bmi"]) * (a @ b)
+
+    with threadpool_limits(1, user_api="blas"):
+        alone = a @ b
+        expected = explain_frame(X, limes.TabularExplainer(model, X, max_calls=64, control="none"))
+    with threadpool_limits(2, user_api="blas"):
+        if a @ b == alone:
+            pytest.skip("this BLAS has one thread, or adds up in one order")
+        found = explain_frame(X, limes.TabularExplainer(model, X, max_calls=64, control="none"))
+    pd.testing.assert_frame_equal(found, expected, check_exact=True)

@@ -104,11 +104,14 @@ def explain_frame(
     >>> found["error"].notna().tolist()
     [False, False, True, False]
     """
+    from threadpoolctl import threadpool_limits
+
     schema, lines = schema_of(explainer, layout), LAYOUTS[layout].lines
     table = nw.from_native(frame, eager_only=True)
     check_columns(table.columns, explainer, keys or ())
     check_keys(keys or (), explainer, layout)
-    pieces = [*_explained(table.select(explainer.feature_names), explainer.steady)]
+    with threadpool_limits(1, user_api="blas"):  # sums in one order, however many cores there are
+        pieces = [*_explained(table.select(explainer.feature_names), explainer.steady)]
     good = [(places, found) for places, found in pieces if not isinstance(found, str)]
     bad = {int(places[0]): found for places, found in pieces if isinstance(found, str)}
     groups = [lines(Explained.of(good))] if good else []
