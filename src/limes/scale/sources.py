@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from glob import glob, has_magic
 from hashlib import file_digest
 from pathlib import Path
@@ -66,14 +66,20 @@ class Slice:
         """The rows, or why not."""
         self.stamp.check(self.file)
         try:
-            with pq.ParquetFile(self.file, page_checksum_verification=True) as file:
-                rows = file.read_row_group(self.group, columns=list(columns), use_threads=False)
+            rows = _row_group(self.file, self.stamp, self.group, tuple(columns))
         except (OSError, pa.ArrowException) as error:
             reason = f"row group {self.group} of {self.file.name} could not be read: {in_one_line(error)}"
             return Unreadable(self.num_rows, reason)
         finally:
             self.stamp.check(self.file)
-        return rows.select(list(columns)).slice(self.start, self.num_rows)
+        return rows.slice(self.start, self.num_rows)
+
+
+@lru_cache(maxsize=1)
+def _row_group(path: Path, stamp: Stamp, group: int, columns: tuple[str, ...]) -> pa.Table:  # noqa: ARG001
+    """A row group, kept for the next part, which often is of the same one; while the file bears the stamp."""
+    with pq.ParquetFile(path, page_checksum_verification=True) as file:
+        return file.read_row_group(group, columns=[*columns], use_threads=False).select(columns)
 
 
 @dataclass(frozen=True)
