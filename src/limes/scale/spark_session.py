@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -80,6 +81,7 @@ def _check_running(running: SparkSession, cluster: Cluster) -> None:
 def _started(builder: SparkSession.Builder, cluster: Cluster) -> SparkSession:
     if cluster.scheduler is None:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else the python3 that is first in PATH
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # nobody else is to talk to it
         cores = cluster.workers * cluster.threads
         builder = builder.master(f"local[{cores},{_TRIES}]").config("spark.task.cpus", cluster.threads)
         builder = builder.config(map=_HERE)
@@ -87,7 +89,10 @@ def _started(builder: SparkSession.Builder, cluster: Cluster) -> SparkSession:
         _check_answers(cluster.scheduler)
         builder = builder.master(cluster.scheduler)
     try:
-        return builder.appName("limes").config(map=_CONFIG).getOrCreate()
+        with warnings.catch_warnings():
+            # nothing goes by way of pandas
+            warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+            return builder.appName("limes").config(map=_CONFIG).getOrCreate()
     except Exception as error:  # Java's errors have no common base
         where = cluster.scheduler or "this machine"
         raise InputError(f"Spark could not be started on {where}: {str(error).splitlines()[0]}") from error
