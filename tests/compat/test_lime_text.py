@@ -26,7 +26,7 @@ from limes.compat.lime import engine, lime_text
 from limes.compat.lime.exceptions import LimeError
 from limes.compat.lime.lime_text import IndexedCharacters, IndexedString, LimeTextExplainer
 from limes.compat.lime.switched_law import distances
-from limes.compat.lime.text_law import deletions
+from limes.compat.lime.texts.law import deletions
 from limes.exceptions import InputError, ModelError, UnknownOptionError
 from oracle import EXACT
 

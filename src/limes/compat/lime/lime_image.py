@@ -12,10 +12,10 @@ import numpy as np
 from limes._arrays import Floats
 from limes.compat.lime.answers import chosen_labels
 from limes.compat.lime.engines import Seeds, engine_for, engine_of
-from limes.compat.lime.image_answers import ImageAnswers, ImageRequest, estimator_of
-from limes.compat.lime.image_explanation import ImageExplanation, coloured
-from limes.compat.lime.image_law import LimeImages, asked, switches
-from limes.compat.lime.image_limit import LimitImages
+from limes.compat.lime.images.answers import ImageAnswers, ImageRequest, estimator_of
+from limes.compat.lime.images.explanation import ImageExplanation, coloured
+from limes.compat.lime.images.law import LimeImages, asked, switches
+from limes.compat.lime.images.limit import LimitImages
 from limes.compat.lime.lime_base import SELECTIONS, LimeBase, default_kernel
 from limes.compat.lime.surrogates import Surrogates, filled
 from limes.compat.lime.switched_limit import fewest

@@ -15,12 +15,12 @@ from limes.compat.lime.engines import Seeds, engine_for, engine_of
 from limes.compat.lime.explanation import Explanation
 from limes.compat.lime.lime_base import SELECTIONS, LimeBase, default_kernel
 from limes.compat.lime.surrogates import Surrogates, filled, named
-from limes.compat.lime.table_engines import dense_engines, sparse_engines
-from limes.compat.lime.table_law import SAMPLINGS
-from limes.compat.lime.table_sequences import Asked, Sequences
-from limes.compat.lime.table_sparse import SparseTraining, is_sparse
-from limes.compat.lime.table_training import Request, Training, check_stats
-from limes.compat.lime.table_words import TableDomainMapper
+from limes.compat.lime.tables.engines import dense_engines, sparse_engines
+from limes.compat.lime.tables.law import SAMPLINGS
+from limes.compat.lime.tables.sequences import Asked, Sequences
+from limes.compat.lime.tables.sparse import SparseTraining, is_sparse
+from limes.compat.lime.tables.training import Request, Training, check_stats
+from limes.compat.lime.tables.words import TableDomainMapper
 from limes.exceptions import InputError
 from limes.expectations.sampled import least_calls
 from limes.explainers.options import check_choice, check_count, check_size, refuse_unknown

@@ -13,9 +13,9 @@ from limes.compat.lime.explanation import Explanation
 from limes.compat.lime.lime_base import SELECTIONS, LimeBase, default_kernel
 from limes.compat.lime.surrogates import Surrogates, filled, named
 from limes.compat.lime.switched_limit import fewest
-from limes.compat.lime.text_law import SCALE, LimeEngine, TextRequest
-from limes.compat.lime.text_limit import LimitEngine, pipeline_behind
-from limes.compat.lime.text_strings import (
+from limes.compat.lime.texts.law import SCALE, LimeEngine, TextRequest
+from limes.compat.lime.texts.limit import LimitEngine, pipeline_behind
+from limes.compat.lime.texts.strings import (
     IndexedCharacters,
     IndexedString,
     IndexedText,

@@ -16,7 +16,7 @@ from limes._arrays import Floats, Ints
 from limes.compat.lime.discretize import BaseDiscretizer
 from limes.compat.lime.lime_base import LimeBase, LocalFit
 from limes.compat.lime.surrogates import Surrogates, explained
-from limes.compat.lime.table_training import Request, Training
+from limes.compat.lime.tables.training import Request, Training
 from limes.exceptions import InputError
 
 __all__ = ["SAMPLINGS", "LimeEngine", "Neighbourhood", "TableLaw"]

@@ -21,7 +21,7 @@ from limes.compat.lime.lime_base import LocalFit, report
 from limes.compat.lime.parts import parts_of, same_parts
 from limes.compat.lime.selection import NormalEquations, selected
 from limes.compat.lime.surrogates import Surrogates
-from limes.compat.lime.table_training import Request, Training
+from limes.compat.lime.tables.training import Request, Training
 from limes.compat.lime.way_back import renamed
 from limes.designs import ProductDesign
 from limes.designs.features import Features, FeatureTable, taken

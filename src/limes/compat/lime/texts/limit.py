@@ -13,7 +13,7 @@ from limes.compat.lime.answers import Answers, as_said, model_behind
 from limes.compat.lime.lime_base import report
 from limes.compat.lime.surrogates import Surrogates
 from limes.compat.lime.switched_limit import Neighbourhood, fewest, limits_of
-from limes.compat.lime.text_law import TextRequest
+from limes.compat.lime.texts.law import TextRequest
 from limes.designs.exchangeable import ExchangeableDesign
 from limes.explainers.tokens import Spans
 from limes.models.text_models import TextModel

@@ -18,7 +18,7 @@ from limes.compat.lime.answers import Answers
 from limes.compat.lime.lime_base import LimeBase
 from limes.compat.lime.surrogates import Surrogates, explained
 from limes.compat.lime.switched_law import distances
-from limes.compat.lime.text_strings import IndexedText
+from limes.compat.lime.texts.strings import IndexedText
 from limes.explainers.progress import progress_of
 from limes.explainers.tokens import conditions_of, spans_of
 

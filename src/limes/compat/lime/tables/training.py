@@ -19,7 +19,7 @@ from limes.compat.lime.discretize import (
     QuartileDiscretizer,
     StatsDiscretizer,
 )
-from limes.compat.lime.table_words import TableDomainMapper
+from limes.compat.lime.tables.words import TableDomainMapper
 from limes.designs import BinStatistics
 from limes.exceptions import InputError
 from limes.explainers.options import check_choice

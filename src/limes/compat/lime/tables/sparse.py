@@ -15,9 +15,9 @@ import numpy as np
 from limes._arrays import Floats, Ints
 from limes.compat.lime.lime_base import LimeBase
 from limes.compat.lime.surrogates import Surrogates
-from limes.compat.lime.table_law import SAMPLINGS, Neighbourhood, fitted
-from limes.compat.lime.table_training import Request
-from limes.compat.lime.table_words import TableDomainMapper
+from limes.compat.lime.tables.law import SAMPLINGS, Neighbourhood, fitted
+from limes.compat.lime.tables.training import Request
+from limes.compat.lime.tables.words import TableDomainMapper
 from limes.exceptions import InputError
 
 __all__ = ["SparseEngine", "SparseTraining", "is_sparse"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from limes.compat.lime.image_answers import ImageRequest
+from limes.compat.lime.images.answers import ImageRequest
 from limes.compat.lime.lime_base import report
 from limes.compat.lime.surrogates import Surrogates
 from limes.compat.lime.switched_limit import Neighbourhood, limits_of

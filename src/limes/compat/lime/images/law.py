@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats
-from limes.compat.lime.image_answers import ImageAnswers, ImageRequest
+from limes.compat.lime.images.answers import ImageAnswers, ImageRequest
 from limes.compat.lime.lime_base import LimeBase
 from limes.compat.lime.surrogates import Surrogates, explained
 from limes.compat.lime.switched_law import distances

@@ -10,10 +10,10 @@ import numpy as np
 from limes.compat.lime.engines import Seeds
 from limes.compat.lime.lime_base import LimeBase
 from limes.compat.lime.surrogates import Surrogates
-from limes.compat.lime.table_law import LimeEngine, TableLaw
-from limes.compat.lime.table_limit import LimitEngine
-from limes.compat.lime.table_sparse import SparseEngine, SparseTraining
-from limes.compat.lime.table_training import Request, Training
+from limes.compat.lime.tables.law import LimeEngine, TableLaw
+from limes.compat.lime.tables.limit import LimitEngine
+from limes.compat.lime.tables.sparse import SparseEngine, SparseTraining
+from limes.compat.lime.tables.training import Request, Training
 from limes.explainers.tabular import SLOPE_MEANING
 
 Engine = Callable[[Request], Surrogates]

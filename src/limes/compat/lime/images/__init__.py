@@ -1,0 +1,1 @@
+"""Images: requests, results, the limit, and lime's own law."""

@@ -1,0 +1,1 @@
+"""Tables: requests, the limit, and lime's own law."""

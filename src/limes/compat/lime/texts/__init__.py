@@ -1,0 +1,1 @@
+"""Texts: strings as lime has them, the limit, and lime's own law."""
