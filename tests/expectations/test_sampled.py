@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 import limes
 import oracle
 import strategies
-from limes.designs import ProductDesign, ProductFamily
+from limes.designs import ExchangeableDesign, ProductDesign, ProductFamily
 from limes.designs.columns import binned, categorical, marginals_from_bins
 from limes.designs.weights import named_weights
 from limes.exceptions import InputError
-from limes.expectations.controls import CONTROLS
+from limes.expectations.controls import CONTROLS, none
+from limes.expectations.controls.switches import switch_kernels
 from limes.expectations.sampled import SampledExpectation
 from limes.expectations.sampling import Sampling, Tolerance
 from limes.models import forms
@@ -314,3 +315,31 @@ def test_error_bars_of_outputs_are_their_own():
         ratio = several.standard_errors[:, k] / one.standard_errors
         assert ratio == pytest.approx(ratio.mean(), rel=1e-9)
         assert 0.5 < ratio.mean() < 2
+
+
+@pytest.mark.parametrize(("control", "left", "missed"), [(none, 1e-9, 1e-9), (switch_kernels, 1e-5, 1e-3)])
+def test_what_explains_itself_has_fidelity_one_whatever_the_sample(control, left, missed):
+    """Kernels follow a line to a few digits only, and what they miss is small noise."""
+    design, coef = ExchangeableDesign.superpixel_switches(20), np.linspace(-1, 2, 20)
+    sampling = Sampling(256, controls={"only": control})
+    moments = SampledExpectation(lambda z: z @ coef + 3.0, sampling).moments(design, np.ones(20))
+    assert least_squares(design, moments).fidelity == pytest.approx(1.0, abs=left)
+    assert moments.sampled.fidelity_errors < left
+    assert moments.variance == pytest.approx(coef @ design.gamma(coef), rel=missed)
+
+
+def test_the_variance_is_right_on_average():
+    """Against all 2^d rows, in the standard error of the mean over seeds."""
+    design = ExchangeableDesign.superpixel_switches(10)
+
+    def model(z):
+        return np.tanh(z @ np.linspace(-1, 2, 10)) * z[:, 0]
+
+    z, _, probability = design.states(2**10)
+    mean = probability @ model(z)
+    exact = probability @ (model(z) - mean) ** 2
+    found = []
+    for seed in range(60):
+        sampling = Sampling(256, seed=seed, controls={"none": none})
+        found.append(SampledExpectation(model, sampling).moments(design, np.ones(10)).variance)
+    assert abs(np.mean(found) - exact) <= oracle.Z_LIMIT * np.std(found, ddof=1) / np.sqrt(len(found))

@@ -119,14 +119,18 @@ class Fit:
         found[self.variety.unknown] = np.inf
         return np.hypot(found, self.simulated[1:])
 
-    def quality(self, design: Features, coef: Floats, f: Floats) -> Quality:
-        """Var_w f, and errors of what is made of coefficients (d, k) and answers f (n, k)."""
-        spread = f - f.mean(axis=0)
-        variance = (spread**2).mean(axis=0)
+    def quality(self, design: Features, h: Floats, coef: Floats, f: Floats) -> Quality:
+        """Var_w f, and errors of what is made of coefficients (d, k), by features (n, d) and answers (n, k).
+
+        Var_w f is what the surrogate explains, βᵀΣβ, and the mean square of what it leaves: where it leaves
+        nothing, R² is 1, however the sample happens to scatter.
+        """
         there = np.concatenate([[1.0], design.departure])
         sampled = self.gain * ((there @ self.influence) ** 2 @ self.errors**2)
         blind = (self.variety.unknown & (design.departure != 0)).any()
-        shares = [self._shares(design, coef[:, k], spread[:, k], k) for k in range(f.shape[1])]
+        squares = (f - self.coef[0] - (h - design.inclusion) @ coef) ** 2
+        variance = (coef * design.gamma(coef)).sum(axis=0) + squares.mean(axis=0)
+        shares = [self._shares(design, coef[:, k], squares[:, k], k) for k in range(f.shape[1])]
         return Quality(
             variance=variance,
             surrogate_errors=np.where(blind, np.inf, np.sqrt(sampled + there**2 @ self.simulated**2)),
@@ -134,16 +138,20 @@ class Fit:
             share_errors=np.stack([single for _, single in shares], axis=1),
         )
 
-    def _shares(self, design: Features, coef: Floats, spread: Floats, k: int) -> tuple[float, Floats]:
-        """Errors of R² = Σ s_j and of the shares s_j = β_j (Σβ)_j / Var f, by their first derivatives."""
-        variance = (spread**2).mean()
+    def _shares(self, design: Features, coef: Floats, squares: Floats, k: int) -> tuple[float, Floats]:
+        """Errors of R² = Σ s_j and of the shares s_j = β_j (Σβ)_j / Var f, by their first derivatives.
+
+        ``squares`` (n,) are what the surrogate leaves of each answer.
+        """
+        gamma = design.gamma(coef)
+        variance = (coef * gamma).sum() + squares.mean()
         if variance == 0:
             return np.nan, np.full(coef.size, np.nan)
-        gamma = design.gamma(coef)
         share = coef * gamma / variance
         moved = self.influence[1:] * self.errors[:, k]
         change = gamma[:, None] * moved + coef[:, None] * design.gamma(moved)
-        change = (change - share[:, None] * (spread**2 - variance) / len(spread)) / variance
+        grown = change.sum(axis=0) + (squares - squares.mean()) / squares.size
+        change = (change - share[:, None] * grown) / variance
         simulated = (2.0 * gamma * self.simulated[1:, k] / variance) ** 2
         total = (change.sum(axis=0) ** 2).sum() + simulated.sum()
         return float(np.sqrt(total)), np.sqrt((change**2).sum(axis=1) + simulated)

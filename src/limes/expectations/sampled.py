@@ -190,7 +190,7 @@ class SampledExpectation:
         f = sample.f.reshape(len(sample.f), -1)
         wanted = self._sampling.tolerance
         excess = 0.0 if wanted is None else wanted.excess(coef, fit.coef_errors)
-        quality = fit.quality(design, coef, f)
+        quality = fit.quality(design, sample.h, coef, f)
         return Moments(
             mean=mean.reshape(shape),
             gamma=design.gamma(coef).reshape(design.size, *shape),
