@@ -62,15 +62,19 @@ def _accuracy(cases: list[dict]) -> list[str]:
         "|---" * (6 + len(LIMES_CALLS)) + "|",
     ]
     lines += [_line(case) for case in cases]
-    means = {calls: float(np.mean([_share(case, calls) for case in cases])) for calls in LIMES_CALLS if cases}
-    average = " | ".join(f"**{mean:.2f}**" for mean in means.values())
-    if cases:
-        lines.append(f"| mean | | | | {average} | | |")
+    networks = dict.fromkeys(case["network"] for case in cases)
+    lines += [_mean(name, [case for case in cases if case["network"] == name]) for name in networks]
+    lines += [_mean("all", cases)] if len(networks) > 1 else []
     return [
         f"**Error at fewer calls**: squared error of all coefficients over `lime`'s with {LIME_CALLS:,} "
         f"calls; below 1 limes is nearer to the truth, which is {RUNS} x {TRUE_CALLS} calls",
         "\n".join(lines),
     ]
+
+
+def _mean(name: str, cases: list[dict]) -> str:
+    means = (float(np.mean([_share(case, calls) for case in cases])) for calls in LIMES_CALLS)
+    return f"| mean, {name} | | | | {' | '.join(f'**{mean:.2f}**' for mean in means)} | | |"
 
 
 def _share(case: dict, calls: int) -> float:
