@@ -65,23 +65,26 @@ def _line(engine: str, mine: Runs, direct: Runs, starts: dict[str, float]) -> st
 
 
 def _growth(runs: Runs) -> Iterator[str]:
-    yield "| model | engine | rows | seconds | less start | µs a row | distinct explanations | bytes a row |"
-    yield "|---" * 8 + "|"
+    yield "| model | engine | rows | seconds | µs a further row | distinct explanations | bytes a row |"
+    yield "|---" * 7 + "|"
     for model, counts in GROWTH.items():
         for engine in (DIRECT, *ENGINES):
-            start = _start(runs, engine)
-            for rows in sorted({*counts, MANY}):
-                mine = _of(runs, model, engine, rows)
-                if mine:
-                    yield _growing(model, engine, mine, start)
+            sizes = [_of(runs, model, engine, rows) for rows in sorted({*counts, MANY})]
+            measured = [mine for mine in sizes if mine]
+            for mine, fewer in zip(measured, [[], *measured], strict=False):
+                yield _growing(mine, fewer)
 
 
-def _growing(model: str, engine: str, mine: Runs, start: float) -> str:
-    seconds, rows = _seconds(mine), mine[0]["rows"]
-    distinct, size = mine[0].get("distinct"), mine[0].get("bytes_a_row")
+def _growing(mine: Runs, fewer: Runs) -> str:
+    """A line; ``fewer`` are runs of the size before, which take the start away."""
+    first, seconds = mine[0], _seconds(mine)
+    further = None
+    if fewer:
+        further = 1e6 * (seconds - _seconds(fewer)) / (first["rows"] - fewer[0]["rows"])
     return (
-        f"| {model} | {engine} | {rows:,} | {seconds:.2f} | {seconds - start:.2f} "
-        f"| {1e6 * (seconds - start) / rows:.1f} | {_number(distinct, ',')} | {_number(size, '.0f')} |"
+        f"| {first['model']} | {first['engine']} | {first['rows']:,} | {seconds:.2f} "
+        f"| {_number(further, '.1f')} | {_number(first.get('distinct'), ',')} "
+        f"| {_number(first.get('bytes_a_row'), '.0f')} |"
     )
 
 
