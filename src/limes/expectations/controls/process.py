@@ -10,7 +10,7 @@ a product of matrices. The errors of that are known, and told.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -66,10 +66,9 @@ class _Process:
         return self.scale.back(mean + self.covariance.between(z, centers) @ coef)
 
     def known(self, design: ExchangeableDesign) -> Known:
-        z, _ = design.sample(_SIMULATED, np.random.SeedSequence(self.stream))
-        single = z.astype(np.float32)
-        blocks = [self._values(single[i : i + _BLOCK]) for i in range(0, len(single), _BLOCK)]
-        return simulated(z - design.inclusion, np.concatenate(blocks).astype(np.float64))
+        streams = np.random.SeedSequence(self.stream).spawn(_SIMULATED // _BLOCK)
+        blocks = [design.sample(_BLOCK, stream)[0].astype(np.float32) for stream in streams]
+        return simulated(blocks, [self._values(z) for z in blocks], design.inclusion)
 
 
 def gaussian_process(design: ExchangeableDesign, z: Floats, f: Floats) -> Fitted:  # noqa: ARG001 - rows say all
@@ -89,11 +88,21 @@ def gaussian_process(design: ExchangeableDesign, z: Floats, f: Floats) -> Fitted
     return _Process(covariance, centers, coef, mean, scale, fingerprint(z))
 
 
-def simulated(features: Floats, values: Floats) -> Known:
-    """Least squares of simulated values (n, k) on centred features (n, d), and its errors."""
-    regressors = np.column_stack([np.ones(len(features)), features])
-    inverse = np.linalg.pinv(regressors.T @ regressors, hermitian=True)
-    coef = inverse @ (regressors.T @ values)
-    squares = (values - regressors @ coef) ** 2
-    errors = np.sqrt((regressors @ inverse).T ** 2 @ squares)
-    return Known(coef[0], coef[1:], errors)
+def simulated(features: Sequence[Reals], values: Sequence[Reals], center: Floats) -> Known:
+    """Least squares of values (n, k) on centred features (n, d), and its errors; both come in blocks."""
+    d, outputs = features[0].shape[1], values[0].shape[1]
+    gram, gamma = np.zeros((1 + d, 1 + d)), np.zeros((1 + d, outputs))
+    for h, f in zip(features, values, strict=True):
+        x = _regressors(h, center)
+        gram += x.T @ x
+        gamma += x.T @ f
+    inverse = np.linalg.pinv(gram, hermitian=True)
+    coef, squares = inverse @ gamma, np.zeros((1 + d, outputs))
+    for h, f in zip(features, values, strict=True):
+        x = _regressors(h, center)
+        squares += ((x @ inverse) ** 2).T @ (f - x @ coef) ** 2
+    return Known(coef[0], coef[1:], np.sqrt(squares))
+
+
+def _regressors(h: Reals, center: Floats) -> Floats:
+    return np.column_stack([np.ones(len(h)), h - center])
