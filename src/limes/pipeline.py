@@ -14,7 +14,7 @@ import numpy as np
 
 from limes._arrays import Bools, Floats, Ints, distinct_rows
 from limes.designs.exchangeable import ExchangeableDesign
-from limes.designs.features import FeatureTable, stacked_features, taken, weighted_sum
+from limes.designs.features import Features, FeatureTable, stacked_features, taken, weighted_sum
 from limes.designs.product import ProductDesign, ProductFamily
 from limes.exceptions import NotReadableError
 from limes.expectations.choice import exact_expectation as exact_expectation  # explainers choose with it too
@@ -115,8 +115,12 @@ def expectation_of(
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """Surrogates of n rows, arrays (n, ...); ``at_instance`` is what they say at the rows themselves."""
+    """Surrogates of n rows, arrays (n, ...); ``at_instance`` is what they say at the rows themselves.
 
+    ``features`` has the moments of their features: of all rows, or of one design alone.
+    """
+
+    features: Features
     surrogate: Surrogate
     at_instance: Floats
     calls: Ints
@@ -247,6 +251,7 @@ class Pipeline:
         else:
             surrogate = ridge(features, moments, predictions, penalty=self._penalty)
         return Fitted(
+            features=features,
             surrogate=surrogate,
             at_instance=surrogate.intercept + weighted_sum(features.at_instance, surrogate.coef),
             calls=moments.calls,
@@ -279,7 +284,8 @@ def fitted_at(
     at_instance = found.intercept + weighted_sum(design.at_instance, found.coef)
     alone = {f.name: getattr(found, f.name)[None] for f in fields(found)}
     row = stacked([moments])
-    return Fitted(Surrogate(**alone), np.asarray(at_instance)[None], row.calls, row.converged, row.sampled)
+    here = np.asarray(at_instance)[None]
+    return Fitted(design, Surrogate(**alone), here, row.calls, row.converged, row.sampled)
 
 
 def _steady(expectation: Any) -> Any:

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from limes.compat.lime.parts import parts_of, same_parts
+from limes.compat.lime.parts import Parts, parts_of
 
 X, Y = load_iris(return_X_y=True)
 
@@ -54,9 +54,9 @@ CHANGES = {
 def test_a_change_is_seen(model, change):
     before = parts_of(model.fit(X, Y))
     model.predict(X[:1])
-    assert same_parts(before, parts_of(model))
+    assert before.same(parts_of(model))
     change(model)
-    assert not same_parts(before, parts_of(model))
+    assert not before.same(parts_of(model))
 
 
 @pytest.mark.parametrize(
@@ -72,11 +72,11 @@ def test_a_booster_that_was_trained_again(library):
     model = getattr(pytest.importorskip(home), name)(n_estimators=3, **quiet[home]).fit(X, Y)
     before = parts_of(model)
     model.predict_proba(X[:1])
-    assert same_parts(before, parts_of(model))
+    assert before.same(parts_of(model))
     again(model)
-    assert not same_parts(before, parts_of(model))
+    assert not before.same(parts_of(model))
 
 
 def test_what_has_no_parts():
-    assert parts_of(None) == parts_of(np.float64(1.0)) == ()
-    assert same_parts((), ())
+    assert parts_of(None) == parts_of(np.float64(1.0)) == Parts([], [])
+    assert parts_of(None).same(parts_of(None))

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
+from limes._arrays import Floats, Ints
 from limes.pipeline import Fitted
+
+
+class FittedRows(NamedTuple):
+    """Rows (n, d), their cells (n, d), the model's predictions (n, ...) there, and their surrogates."""
+
+    rows: Floats
+    cells: Ints
+    predictions: Floats
+    fitted: Fitted
 
 
 def found(fitted: Fitted) -> dict[str, Any]:

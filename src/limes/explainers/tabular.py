@@ -20,7 +20,7 @@ from limes.diagnostics.table_scene import TableScene
 from limes.explainers.cautions import Cautions, Silent
 from limes.explainers.conditions import cell_texts
 from limes.explainers.doubts import doubts
-from limes.explainers.found import found
+from limes.explainers.found import FittedRows, found
 from limes.explainers.laws import learnt_laws
 from limes.explainers.options import check_choice, check_count, check_size, refuse_unknown
 from limes.explainers.progress import progress_of
@@ -31,7 +31,7 @@ from limes.explainers.table import Table
 from limes.explainers.unfinished import cut_short
 from limes.explanation import Explanation
 from limes.models.calls import Retry
-from limes.pipeline import METHODS, Fitted, Method, Pipeline, Unfinished
+from limes.pipeline import METHODS, Method, Pipeline, Unfinished
 
 SLOPE_MEANING = (
     "change of the surrogate per unit of a number, or when a category holds against when it does not"
@@ -229,6 +229,10 @@ class TabularExplainer:
         Interrupted
             If the user stops it (Ctrl-C), with the same ``partial``; a KeyboardInterrupt.
         """
+        return self.told(self.fitted(X, progress=progress, workers=workers))
+
+    def fitted(self, X: Any, *, progress: bool = True, workers: int = 1) -> FittedRows:
+        """Rows' numbers alone, of which `told` makes the explanation; parameters and errors of a call."""
         rows = self._table.encode(X)
         starts = range(0, len(rows), _BATCH)
         predictions = np.concatenate([self._subject.predict(rows[i : i + _BATCH]) for i in starts])
@@ -245,11 +249,13 @@ class TabularExplainer:
             done = None
             if stop.fitted is not None:
                 at = stop.rows
-                done = self._explanation(rows[at], cells[at], predictions[at], stop.fitted)
+                done = self.told(FittedRows(rows[at], cells[at], predictions[at], stop.fitted))
             raise cut_short(stop.__cause__, done, len(rows)) from stop.__cause__
-        return self._explanation(rows, cells, predictions, fitted)
+        return FittedRows(rows, cells, predictions, fitted)
 
-    def _explanation(self, rows: Floats, cells: Ints, predictions: Floats, fitted: Fitted) -> Explanation:
+    def told(self, done: FittedRows) -> Explanation:
+        """Make the explanation of rows that were fitted: with conditions, warnings and provenance."""
+        rows, cells, predictions, fitted = done
         doubtful = doubts(
             fitted, predictions, self._table.names, self._subject.outputs, max_calls=self._max_calls
         )

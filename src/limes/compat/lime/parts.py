@@ -7,46 +7,49 @@ again: parts are compared by identity, and small arrays by their bytes.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 # Bytes of an array that is compared by its content
 _SMALL = 1 << 16
 
-__all__ = ["parts_of", "same_parts"]
+__all__ = ["Parts", "parts_of"]
 
 
-def parts_of(model: Any) -> tuple[Any, ...]:
+class Parts(NamedTuple):
     """What a model is made of, down to the models inside a Pipeline; it keeps the parts alive."""
-    found: list[Any] = []
+
+    objects: list[Any]
+    contents: list[bytes]
+
+    def same(self, other: Parts) -> bool:
+        """Whether two looks at a model saw the same."""
+        return self.contents == other.contents and [*map(id, self.objects)] == [*map(id, other.objects)]
+
+
+def parts_of(model: Any) -> Parts:
+    """Look at a model."""
+    found = Parts([], [])
     _add_parts(model, found)
-    return tuple(found)
+    return found
 
 
-def same_parts(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
-    """Whether two looks at a model saw the same."""
-    return len(first) == len(second) and all(
-        a is b or (type(a) is bytes and a == b) for a, b in zip(first, second, strict=True)
-    )
-
-
-def _add_parts(model: Any, found: list[Any]) -> None:
+def _add_parts(model: Any, found: Parts) -> None:
     for value in getattr(model, "__dict__", {}).values():
-        found.append(value)
+        found.objects.append(value)
         if isinstance(value, np.ndarray):
             if value.nbytes <= _SMALL and not value.dtype.hasobject:
-                found.append(value.tobytes())
+                found.contents.append(value.tobytes())
         elif isinstance(value, list | tuple):
-            found.extend(value)
+            found.objects.extend(value)
             # named steps are fitted where they stand; a forest's trees are made anew
-            steps = (step for one in value if isinstance(one, tuple) for step in one)
-            _add_models(steps, found)
+            _add_models((step for one in value if isinstance(one, tuple) for step in one), found)
         else:
             _add_models((value,), found)
 
 
-def _add_models(values: Iterable[Any], found: list[Any]) -> None:
+def _add_models(values: Iterable[Any], found: Parts) -> None:
     for value in values:
         if hasattr(value, "get_params") and not isinstance(value, type):
             _add_parts(value, found)

@@ -18,13 +18,13 @@ import numpy as np
 from limes._arrays import Floats
 from limes.compat.lime.answers import Answers, as_said, model_behind
 from limes.compat.lime.lime_base import LocalFit, report
-from limes.compat.lime.parts import parts_of, same_parts
+from limes.compat.lime.parts import Parts, parts_of
 from limes.compat.lime.selection import NormalEquations, selected
 from limes.compat.lime.surrogates import Surrogates
 from limes.compat.lime.tables.training import Request, Training
 from limes.compat.lime.way_back import renamed
 from limes.designs import ProductDesign
-from limes.designs.features import Features, FeatureTable, taken
+from limes.designs.features import Features, taken
 from limes.exceptions import InputError
 from limes.expectations.sampled import least_calls
 from limes.models.asking import answer_of
@@ -123,12 +123,12 @@ class _Known:
     answers: Answers
     samples: int
     model: Any
-    parts: tuple[Any, ...]
+    parts: Parts
     explainer: Any
 
     def serves(self, request: Request) -> bool:
         same = (self.answers, self.samples) == (request.answers, request.samples)
-        return same and same_parts(self.parts, parts_of(self.model))
+        return same and self.parts.same(parts_of(self.model))
 
 
 @dataclass(eq=False)
@@ -160,10 +160,10 @@ class LimitEngine:
         row = table.decode(request.row[None])
         explainer = self._explainer(request)
         with as_said():
-            found = explainer(row, progress=False)
-        said = self._said(found.predictions, request.answers)
+            done = explainer.fitted(row, progress=False)
+        said = self._said(done.predictions, request.answers)
         labels = request.labels(said)
-        limits = dict(zip(labels, self._limits(found, explainer.features(row), labels), strict=True))
+        limits = dict(zip(labels, self._limits(done.fitted, labels), strict=True))
         fits = {k: limit.fit(request.features, self.selection) for k, limit in limits.items()}
         if self.verbose:
             for k, fit in fits.items():
@@ -172,11 +172,12 @@ class LimitEngine:
             limits, fits, partial(explainer.design, row), request.answers, table.decode, self.seed
         )
         return Surrogates(
-            fits, near.scores, said, near.bounds, partial(self._in_words, found, request, labels)
+            fits, near.scores, said, near.bounds, partial(self._in_words, explainer, done, request, labels)
         )
 
-    def _in_words(self, found: Any, request: Request, labels: Sequence[int]) -> Any:
+    def _in_words(self, explainer: Any, done: Any, request: Request, labels: Sequence[int]) -> Any:
         """Give limes' explanation with lime's names of columns and bins."""
+        found = explainer.told(done)
         told = found if self.mode == "regression" else found[..., labels]
         conditions = (self.training.conditions(request.row),)
         return renamed(told, feature_names=tuple(self.training.names), conditions=conditions)
@@ -185,11 +186,11 @@ class LimitEngine:
         found = predictions.reshape(1, -1)
         return np.asarray((answers.of_regression(found) if self.mode == "regression" else found)[0])
 
-    def _limits(self, found: Any, features: FeatureTable, labels: Sequence[int]) -> list[Limit]:
-        d = len(self.training.names)
-        moments = taken(features, np.array(0))
-        values, errors = found.values.reshape(d, -1), found.standard_errors.reshape(d, -1)
-        intercepts, units = found.intercepts.reshape(-1), (self.training.unit, self.training.origin)
+    def _limits(self, fitted: Any, labels: Sequence[int]) -> list[Limit]:
+        d, surrogate = len(self.training.names), fitted.surrogate
+        moments = taken(fitted.features, np.array(0))
+        values, errors = surrogate.coef.reshape(d, -1), surrogate.standard_errors.reshape(d, -1)
+        intercepts, units = surrogate.intercept.reshape(-1), (self.training.unit, self.training.origin)
         return [Limit(values[:, k], errors[:, k], float(intercepts[k]), moments, *units) for k in labels]
 
     def _explainer(self, request: Request) -> Any:
