@@ -8,7 +8,7 @@ from typing import Any, Never, overload
 import numpy as np
 
 from limes import __version__
-from limes._arrays import Floats, Ints
+from limes._arrays import Ints
 from limes.designs.exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.designs.weights import check_bandwidth
 from limes.diagnostics.subset_scene import SubsetScene
@@ -21,7 +21,7 @@ from limes.explainers.sampling import sampling_of
 from limes.explainers.scenes import subset_scene
 from limes.explainers.several import explained_each
 from limes.explainers.switched import CONTROLS
-from limes.explainers.text_subject import TextSubject
+from limes.explainers.text_subject import FittedText, TextSubject
 from limes.explainers.tokens import conditions_of, document_of, spans_of, splitter
 from limes.explanation import Explanation
 from limes.models.calls import Retry
@@ -210,6 +210,10 @@ class TextExplainer:
 
     def explain(self, document: Document, *, progress: bool = True) -> Explanation:
         """Explain one text that :meth:`document` has taken apart; errors as when it is called."""
+        return self.told(self.fitted(document, progress=progress))
+
+    def fitted(self, document: Document, *, progress: bool = True) -> FittedText:
+        """A text's numbers alone, of which `told` makes the explanation."""
         subject = TextSubject.of(self._model, self._wanted, document)
         design = ExchangeableDesign.word_deletions(document.size, self._bandwidth)
         predictions = subject.prediction
@@ -225,12 +229,12 @@ class TextExplainer:
         except (ModelError, KeyboardInterrupt):
             self._unfinished[document.text] = expectation
             raise
-        return self._explanation(document, subject, predictions, fitted)
+        return FittedText(document, subject, fitted)
 
-    def _explanation(
-        self, document: Document, subject: TextSubject, predictions: Floats, fitted: Fitted
-    ) -> Explanation:
-        exact = fitted.sampled is None
+    def told(self, done: FittedText) -> Explanation:
+        """Make the explanation of a text that was fitted: with conditions, warnings and provenance."""
+        document, subject, fitted = done
+        exact, predictions = fitted.sampled is None, subject.prediction
         outputs = self._wanted.names(predictions.shape[1:])
         conditions = conditions_of(document)
         doubtful = doubts(fitted, predictions, document.names, outputs, max_calls=self._sampling.max_calls)

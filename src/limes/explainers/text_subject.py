@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from limes._arrays import Floats
 from limes.exceptions import InputError
@@ -20,6 +20,7 @@ from limes.models.readers.word_rows import WordRows, word_rows
 from limes.models.reductions import BlackBox, Form
 from limes.models.registry import EXACT_TOLERANCE, SINGLE_TOLERANCE
 from limes.models.text_models import TextModel, transformed
+from limes.pipeline import Fitted
 
 # A reading is compared with the model's own answers on so many deletions of the text.
 _CHECKED_ROWS = 8
@@ -114,3 +115,11 @@ def _compare(document: Document, some: Floats, known: Floats, tolerance: float, 
         return f"the text {text[:200]!r}"
 
     check_reading(known, answers(some), tolerance, where)
+
+
+class FittedText(NamedTuple):
+    """A text, the model at it, and its surrogate."""
+
+    document: Document
+    subject: TextSubject
+    fitted: Fitted

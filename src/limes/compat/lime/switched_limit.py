@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -132,12 +131,15 @@ class Neighbourhood:
         return self.limits[label].score(fit, self.said[:, label])
 
 
-def limits_of(told: Any, design: ExchangeableDesign) -> list[SwitchedLimit]:
-    """Limits of each output of an explanation of one text or image."""
-    d, k = design.size, len(told.output_names)
-    values, errors = told.values.reshape(d, k), told.standard_errors.reshape(d, k)
-    intercepts, fidelity = told.intercepts.reshape(k), told.fidelity.reshape(k)
-    return [
-        SwitchedLimit(values[:, i], errors[:, i], float(intercepts[i]), float(fidelity[i]), design)
-        for i in range(k)
-    ]
+def limits_of(
+    coef: Floats, errors: Floats, intercepts: Floats, fidelity: Floats, design: ExchangeableDesign
+) -> list[SwitchedLimit]:
+    """Limits of each output of one text or image: arrays (1, d, k) or (1, d), and (1, k) or (1,)."""
+    parts = zip(
+        coef.reshape(design.size, -1).T,
+        errors.reshape(design.size, -1).T,
+        intercepts.ravel().tolist(),
+        fidelity.ravel().tolist(),
+        strict=True,
+    )
+    return [SwitchedLimit(*numbers, design) for numbers in parts]

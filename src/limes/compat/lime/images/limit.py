@@ -39,7 +39,8 @@ class LimitImages:
         )
         told = explainer(image.shown, progress=request.progress)
         design = ExchangeableDesign.superpixel_switches(image.size, self.bandwidth)
-        limits = dict(zip(request.labels, limits_of(told, design), strict=True))
+        numbers = told.values, told.standard_errors, told.intercepts, told.fidelity
+        limits = dict(zip(request.labels, limits_of(*numbers, design), strict=True))
         fits = {k: limit.fit(request.features, self.selection) for k, limit in limits.items()}
         if self.verbose:
             for k, fit in fits.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,6 @@ from limes.compat.lime.lime_base import report
 from limes.compat.lime.surrogates import Surrogates
 from limes.compat.lime.switched_limit import Neighbourhood, fewest, limits_of
 from limes.compat.lime.texts.law import TextRequest
-from limes.designs.exchangeable import ExchangeableDesign
 from limes.explainers.tokens import Spans
 from limes.models.text_models import TextModel
 
@@ -43,20 +43,28 @@ class LimitEngine:
     def __call__(self, request: TextRequest) -> Surrogates:
         """Surrogates of a text; scores that are not known ask the model when they are asked for."""
         document = request.indexed.document
+        explainer = self._explainer(request)
         with as_said():
-            told = self._explainer(request).explain(document, progress=request.progress)
-        said = self._said(told.predictions, request.answers)
+            done = explainer.fitted(document, progress=request.progress)
+        said = self._said(done.subject.prediction, request.answers)
         labels = request.labels(said)
-        design = ExchangeableDesign.word_deletions(document.size, self.bandwidth)
-        every = limits_of(told, design)
+        surrogate, design = done.fitted.surrogate, done.fitted.features
+        numbers = surrogate.coef, surrogate.standard_errors, surrogate.intercept, surrogate.fidelity
+        every = limits_of(*numbers, design)
         limits = {k: every[k] for k in labels}
         fits = {k: limit.fit(request.features, self.selection) for k, limit in limits.items()}
         if self.verbose:
             for k, fit in fits.items():
                 report(fit, float(said[k]))
-        near = Neighbourhood(limits, fits, lambda z: _scene(told).predict(z))
-        found = told if self.mode == "regression" else told[..., labels]
-        return Surrogates(fits, near.scores, said, near.bounds, found)
+        told = cache(partial(explainer.told, done))
+        near = Neighbourhood(limits, fits, lambda z: _scene(told()).predict(z))
+        return Surrogates(
+            fits,
+            near.scores,
+            said,
+            near.bounds,
+            lambda: told() if self.mode == "regression" else told()[..., labels],
+        )
 
     def _said(self, predictions: Floats, answers: Answers) -> Floats:
         found = predictions.reshape(1, -1)
