@@ -44,8 +44,9 @@ def _add_parts(model: Any, found: Parts) -> None:
         elif isinstance(value, list | tuple):
             found.objects.extend(value)
             # named steps are fitted where they stand; a forest's trees are made anew
-            _add_models((step for one in value if isinstance(one, tuple) for step in one), found)
-        else:
+            if value and isinstance(value[0], tuple):
+                _add_models((step for named in value for step in named), found)
+        elif hasattr(value, "get_params"):
             _add_models((value,), found)
 
 
