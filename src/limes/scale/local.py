@@ -11,6 +11,7 @@ from functools import cache
 from itertools import chain
 from threading import Thread
 from time import sleep
+from weakref import WeakSet
 
 from limes._threads import use_threads
 from limes.exceptions import InputError
@@ -25,6 +26,8 @@ _DEATHS = 3
 _AHEAD = 2
 # In a worker: the work as bytes, until its first part
 _SENT: list[bytes] = []
+# Seconds, and how many times, that a part is waited for to be on its way
+_MOMENT, _MOMENTS = 0.01, 100
 # Seconds between two looks of a worker at whether its driver is still there
 _LOOK = 1.0
 
@@ -65,10 +68,12 @@ def _carried(
 
     start = (content, os.getpid(), cluster.threads)
     pool = ProcessPoolExecutor(cluster.workers, initializer=_start, initargs=start)
+    flights: WeakSet[Future[Done]] = WeakSet()
 
     def give(part: Part) -> Future[Done]:
         given[part.number] = part
         future: Future[Done] = pool.submit(_do, part)
+        flights.add(future)
         return future
 
     try:
@@ -76,7 +81,19 @@ def _carried(
             del given[done.part]
             yield done
     finally:
+        _let_take_off(flights)
         pool.shutdown(kill_workers=True)
+
+
+def _let_take_off(flights: Iterable[Future[Done]]) -> None:
+    """Wait a moment for what was given out last to be on its way to a worker.
+
+    A pool that is shut down before that prints a traceback of a thread of its own.
+    """
+    for _ in range(_MOMENTS):
+        if all(one.running() or one.done() for one in [*flights]):
+            return
+        sleep(_MOMENT)
 
 
 def _in_flight(give: Callable[[Part], Future[Done]], parts: Iterable[Part], most: int) -> Iterator[Done]:
