@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_diabetes
-from sklearn.ensemble import RandomForestRegressor
 
 import limes
 from jobs import read, same
@@ -27,25 +26,6 @@ dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
 distributed = pytest.importorskip("distributed", reason="distributed is not installed")
 
 from limes.scale import dask as engine  # noqa: E402
-
-
-@pytest.fixture(scope="module")
-def table():
-    X, y = load_diabetes(return_X_y=True, as_frame=True)
-    return X.iloc[:, :5].assign(id=[f"patient {i}" for i in range(len(X))]), y
-
-
-@pytest.fixture(scope="module")
-def explainer(table):
-    X = table[0].drop(columns="id")
-    return limes.TabularExplainer(RandomForestRegressor(8, random_state=0).fit(X, table[1]), X)
-
-
-@pytest.fixture(scope="module")
-def whole(table, explainer):
-    found = limes.scale.explain_frame(table[0], explainer)
-    found.insert(1, "id", table[0]["id"].to_numpy())
-    return found
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,6 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from sklearn.datasets import load_diabetes
-from sklearn.ensemble import RandomForestRegressor
 
 import limes
 from jobs import ROWS, members, read, resumed, same, started, wait_until
@@ -34,19 +33,6 @@ ALONE, PROCESSES, DASK = ("local", 1), ("local", 2), ("dask", 2)
 def table():
     X, y = load_diabetes(return_X_y=True, as_frame=True)
     return X.iloc[:, :5].assign(id=range(len(X))), y
-
-
-@pytest.fixture(scope="module")
-def explainer(table):
-    X = table[0].drop(columns="id")
-    return limes.TabularExplainer(RandomForestRegressor(8, random_state=0).fit(X, table[1]), X)
-
-
-@pytest.fixture(scope="module")
-def whole(table, explainer):
-    found = limes.scale.explain_frame(table[0], explainer)
-    found.insert(1, "id", table[0]["id"].to_numpy())
-    return found
 
 
 @pytest.fixture(scope="module")

@@ -15,9 +15,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from sklearn.datasets import load_diabetes
-from sklearn.ensemble import RandomForestRegressor
 
-import limes
 from limes.exceptions import InputError
 from limes.scale import explain_frame
 from limes.scale.engines import Cluster
@@ -68,12 +66,6 @@ if __name__ == "__main__":
 def table():
     X, y = load_diabetes(return_X_y=True, as_frame=True)
     return X.iloc[:, :5].assign(id=range(1000, 1000 + len(X))), y
-
-
-@pytest.fixture(scope="module")
-def explainer(table):
-    X = table[0].drop(columns="id")
-    return limes.TabularExplainer(RandomForestRegressor(8, random_state=0).fit(X, table[1]), X)
 
 
 @pytest.fixture(scope="module")

@@ -11,10 +11,7 @@ import pandas as pd
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
-from sklearn.datasets import load_diabetes
-from sklearn.ensemble import RandomForestRegressor
 
-import limes
 from jobs import read, same
 from limes.exceptions import InputError
 from limes.scale.engines import Cluster
@@ -24,29 +21,10 @@ from limes.scale.tables import explain_files
 RUN = {"model": "forest"}
 
 
-@pytest.fixture(scope="module")
-def table():
-    X, y = load_diabetes(return_X_y=True, as_frame=True)
-    return X.iloc[:, :5].assign(id=[f"patient {i}" for i in range(len(X))]), y
-
-
-@pytest.fixture(scope="module")
-def explainer(table):
-    X = table[0].drop(columns="id")
-    return limes.TabularExplainer(RandomForestRegressor(8, random_state=0).fit(X, table[1]), X)
-
-
 @pytest.fixture
 def source(tmp_path, table):
     table[0].to_parquet(tmp_path / "in.parquet", row_group_size=100, index=False)
     return Source.of(tmp_path / "in.parquet")
-
-
-@pytest.fixture(scope="module")
-def whole(table, explainer):
-    found = limes.scale.explain_frame(table[0], explainer)
-    found.insert(1, "id", table[0]["id"].to_numpy())
-    return found
 
 
 def explain(source, explainer, out, **options):

@@ -12,7 +12,7 @@ Errors come from the residuals, and from how the sequences differ (``residual.py
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -24,7 +24,7 @@ from limes.exceptions import InputError
 from limes.expectations.controls import Fitted
 from limes.expectations.moments import Moments, Sampled
 from limes.expectations.residual import Fit, Variety
-from limes.expectations.sampling import SampledDesign, Sampling
+from limes.expectations.sampling import Rows, SampledDesign, Sampling
 from limes.models.calls import Calls
 
 _SEQUENCES = 4
@@ -118,20 +118,30 @@ class SampledExpectation:
         sizes = self._sizes(design.size)
         rows = design.sampler(streams(self._sampling.seed, key, _SEQUENCES))
         steps = np.diff(sizes, prepend=0).tolist()
-        drawn: Iterable[tuple[Floats, Floats]] = (rows.draw(step) for step in steps)
-        if self._sampling.tolerance is None:
-            # all rows will be wanted, and every call of a model has a price of its own
-            drawn = [*drawn]
-            ask(np.concatenate([x for x, _ in drawn]))
         parts: list[_Sample] = []
-        for (x, h), size, step in zip(drawn, sizes, steps, strict=True):
-            answers = ask(x)
+        asked = self._asked(rows, steps, ask)
+        for (x, h, answers), size, step in zip(asked, sizes, steps, strict=True):
             if answers is None:
                 return
             fold = np.repeat(np.arange(_SEQUENCES), step)
             parts.append(_Sample(x, h, answers, fold, is_last=size == sizes[-1]))
             if _SEQUENCES * size >= min(_fewest(design.size), _SEQUENCES * sizes[-1]):
                 yield _Sample.joined(parts)
+
+    def _asked(
+        self, rows: Rows, steps: list[int], ask: Callable[[Floats], Floats | None]
+    ) -> Iterator[tuple[Floats, Floats, Floats | None]]:
+        """Rows x and h, and their answers, step by step."""
+        if self._sampling.tolerance is not None:
+            for x, h in map(rows.draw, steps):
+                yield x, h, ask(x)
+            return
+        # all rows will be wanted, and every call of a model has a price of its own
+        drawn = [rows.draw(step) for step in steps]
+        whole, first = ask(np.concatenate([x for x, _ in drawn])), 0
+        for x, h in drawn:
+            yield x, h, ask(x) if whole is None else whole[first : first + len(x)]
+            first += len(x)
 
     def _sizes(self, d: int) -> list[int]:
         """Rows of one sequence at each look: doubled from a power of two, and the budget in the end."""

@@ -156,12 +156,9 @@ class LimeImageExplainer:
         )
         explanation = ImageExplanation(coloured(switched.shown), segments)
         explanation.random_state = self.random_state
-        explanation.engine, explanation.engine_reason = self._engine(request)
-        if top_labels:
-            explanation.top_labels = request.labels
-        found = self._engines[explanation.engine](request)
-        filled(explanation, _renamed(found, np.unique(segments)))
-        return explanation
+        engine = self._engine(request)
+        found = _renamed(self._engines[engine[0]](request), np.unique(segments))
+        return filled(explanation, found, engine, top=bool(top_labels))
 
     def data_labels(
         self,

@@ -171,14 +171,11 @@ class LimeTabularExplainer:
             model_regressor,
             check_choice("sampling_method", sampling_method, tuple(SAMPLINGS)),
         )
-        name, reason = self._engine(request)
-        found = self._engines[name](request)
+        engine = self._engine(request)
+        found = self._engines[engine[0]](request)
         classes = self._classes(len(found.answers))
         explanation = Explanation(self._training.mapper(request.row), self.mode, classes, self.random_state)
-        explanation.engine, explanation.engine_reason = name, reason
-        if top_labels and self.mode == "classification":
-            explanation.top_labels = list(found.fits)
-        return filled(explanation, named(found, classes))
+        return filled(explanation, named(found, classes), engine, top=bool(top_labels))
 
     def explain_instances(
         self, data_rows: Any, predict_fn: Callable[[Any], Any], **options: Any

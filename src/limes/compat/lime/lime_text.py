@@ -145,14 +145,11 @@ class LimeTextExplainer:
             model_regressor,
             progress_bar,
         )
-        name, reason = engine_for(self.engine, self._only_lime(request))
-        found = self._engines[name](request)
+        engine = engine_for(self.engine, self._only_lime(request))
+        found = self._engines[engine[0]](request)
         classes = self._classes(len(found.answers))
         explanation = Explanation(TextDomainMapper(request.indexed), self.mode, classes, self.random_state)
-        explanation.engine, explanation.engine_reason = name, reason
-        if top_labels and self.mode == "classification":
-            explanation.top_labels = list(found.fits)
-        return filled(explanation, named(found, classes))
+        return filled(explanation, named(found, classes), engine, top=bool(top_labels))
 
     def _indexed(self, text: str) -> IndexedText:
         if self.char_level:

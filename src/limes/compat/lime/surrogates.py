@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from limes.compat.lime.way_back import renamed
 
 if TYPE_CHECKING:
     from limes.explanation import Explanation as Told
+
+AnExplanation = TypeVar("AnExplanation", bound=Explanation)
 
 __all__ = ["Surrogates", "dense", "explained", "filled", "named"]
 
@@ -67,8 +69,13 @@ def explained(
     )
 
 
-def filled(explanation: Explanation, found: Surrogates) -> Explanation:
-    """Put what was found into lime's result object."""
+def filled(
+    explanation: AnExplanation, found: Surrogates, engine: tuple[str, str], *, top: bool
+) -> AnExplanation:
+    """Put what was found into lime's result object, by which engine and why, and if of the ``top`` labels."""
+    explanation.engine, explanation.engine_reason = engine
+    if top and explanation.mode == "classification":
+        explanation.top_labels = [*found.fits]
     explanation.limes = found.limes
     for label, fit in found.fits.items():
         explanation.local_exp[label] = fit.pairs

@@ -1,0 +1,28 @@
+"""A table with keys, an explainer of it, and all of its explanations, as engines should give them."""
+
+from __future__ import annotations
+
+import pytest
+from sklearn.datasets import load_diabetes
+from sklearn.ensemble import RandomForestRegressor
+
+import limes
+
+
+@pytest.fixture(scope="module")
+def table():
+    X, y = load_diabetes(return_X_y=True, as_frame=True)
+    return X.iloc[:, :5].assign(id=[f"patient {i}" for i in range(len(X))]), y
+
+
+@pytest.fixture(scope="module")
+def explainer(table):
+    X = table[0].drop(columns="id")
+    return limes.TabularExplainer(RandomForestRegressor(8, random_state=0).fit(X, table[1]), X)
+
+
+@pytest.fixture(scope="module")
+def whole(table, explainer):
+    found = limes.scale.explain_frame(table[0], explainer)
+    found.insert(1, "id", table[0]["id"].to_numpy())
+    return found
