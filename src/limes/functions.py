@@ -20,6 +20,9 @@ import numpy as np
 from limes._arrays import Bools, Floats, Ints
 from limes.exceptions import InputError
 
+# Below every number but -inf, which behaves as this one does
+LARGEST = float(np.finfo(np.float64).max)
+
 
 class Density(Protocol):
     """A family of P (possibly signed) measures with densities, which can integrate what it is asked to."""
@@ -59,13 +62,17 @@ class Function(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Interval:
-    """1[lower < x <= upper], and ``missing`` where x is NaN; arrays (m,)."""
+    """1[lower < x <= upper], and ``missing`` where x is NaN; arrays (m,).
+
+    An interval whose lower bound is -inf holds -inf as well.
+    """
 
     lower: Floats
     upper: Floats
     missing: Bools
 
     def __call__(self, x: Floats) -> Floats:
+        x = np.maximum(x, -LARGEST)
         inside = (self.lower[:, None] < x) & (x <= self.upper[:, None])
         return np.where(np.isnan(x), self.missing[:, None], inside).astype(np.float64)
 
@@ -75,19 +82,22 @@ class Interval:
 
 @dataclass(frozen=True, eq=False)
 class Members:
-    """1[x is one of the allowed categories], and ``missing`` where x is NaN.
+    """1[x is one of the allowed categories], ``other`` at any other value, ``missing`` where x is NaN.
 
-    ``allowed`` is (m, L): a column per category code 0 .. L - 1; any other value is not allowed.
+    ``allowed`` is (m, L): a column per category code 0 .. L - 1. Codes beyond L - 1, negative ones and
+    numbers that are not whole are other values; ``missing`` and ``other`` are (m,).
     """
 
     allowed: Bools
     missing: Bools
+    other: Bools
 
     def __call__(self, x: Floats) -> Floats:
-        known = (x >= 0) & (x < self.allowed.shape[1]) & (x == np.floor(x))
-        code = np.where(known, x, 0).astype(np.int64)
-        inside = self.allowed[:, code] & known
-        return np.where(np.isnan(x), self.missing[:, None], inside).astype(np.float64)
+        codes = self.allowed.shape[1]
+        is_code = (x >= 0) & (x < codes) & (x == np.floor(x))
+        place = np.where(np.isnan(x), codes + 1, np.where(is_code, x, codes)).astype(np.int64)
+        table = np.column_stack([self.allowed, self.other, self.missing])
+        return table[:, place].astype(np.float64)
 
     def integrate(self, density: Density) -> Floats:  # noqa: ARG002 - there is nothing to integrate
         raise InputError(

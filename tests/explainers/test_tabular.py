@@ -461,10 +461,13 @@ def test_a_subclass_is_not_read(diabetes):
 def test_a_reading_that_does_not_predict_what_the_model_predicts_is_refused(diabetes):
     X, y, _ = diabetes
     model = LinearRegression().fit(X, y)
-    honest = model.predict
-    model.predict = lambda rows: honest(rows) + (np.arange(len(rows)) == 5)
+    honest = model._decision_function
+    model._decision_function = lambda rows: honest(rows) + (np.arange(len(rows)) == 5)
     with pytest.raises(ReadMismatchError, match="background row 5"):
-        limes.TabularExplainer(model, X)
+        limes.TabularExplainer(model, X, method="exact")
+    explainer = limes.TabularExplainer(model, X)
+    assert explainer.method == "sampled"
+    assert "background row 5" in explainer(X.iloc[:1]).reason
 
 
 def test_a_model_fitted_on_other_columns_says_so(diabetes):

@@ -235,8 +235,9 @@ def test_categories_that_are_numbers_of_an_array():
         rows = np.column_stack([RNG.choice([-7, -1, *range(70), 1e6, np.nan], 2000), RNG.normal(size=2000)])
         boosters.assert_same(form, model.predict(rows), rows, 1e-12)
         assert limes.TabularExplainer(model, x, categorical=[0], method="exact")(x[:2]).method == "exact"
-        with pytest.raises(InputError, match="categorical="):
-            limes.TabularExplainer(model, x)(x[:1])
+        by_model, told = limes.TabularExplainer(model, x), limes.TabularExplainer(model, x, categorical=[0])
+        np.testing.assert_array_equal(by_model(x[:2]).values, told(x[:2]).values)
+        assert by_model(x[:1]).provenance["categories of the model"] == ["x0"]
 
 
 def test_categories_that_are_no_codes_or_of_columns_that_are_not_known():

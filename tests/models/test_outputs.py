@@ -251,29 +251,30 @@ def test_a_model_that_is_not_fitted(model):
 
 
 def test_a_reading_that_does_not_predict_what_the_model_predicts():
-    """The model's own predict is replaced after the fit: row 30 is the first that differs."""
+    """What predict calls is replaced after the fit: row 30 is the first that differs."""
     x, y = load_diabetes(return_X_y=True)
     model = LinearRegression().fit(x, y)
-    right = model.predict
-    model.predict = lambda rows: right(rows) + 1e-3 * (np.arange(len(rows)) >= 30) * (len(rows) > 30)
-    with pytest.raises(limes.exceptions.ReadMismatchError, match="row 30") as caught:
-        limes.TabularExplainer(model, x)
-    assert "method='sampled'" in str(caught.value)
+    right = model._decision_function
+    model._decision_function = lambda rows: (
+        right(rows) + 1e-3 * (np.arange(len(rows)) >= 30) * (len(rows) > 30)
+    )
+    with pytest.raises(limes.exceptions.ReadMismatchError, match="row 30"):
+        limes.TabularExplainer(model, x, method="exact")
 
 
 def test_a_reading_with_another_shape():
     x, y = load_diabetes(return_X_y=True)
     model = LinearRegression().fit(x, y)
-    right = model.predict
-    model.predict = lambda rows: right(rows)[:, None]
+    right = model._decision_function
+    model._decision_function = lambda rows: right(rows)[:, None]
     with pytest.raises(limes.exceptions.ReadMismatchError, match=r"shape"):
-        limes.TabularExplainer(model, x)
+        limes.TabularExplainer(model, x, method="exact")
 
 
 def test_small_predictions_are_compared_as_closely_as_large_ones():
     x, y = load_diabetes(return_X_y=True)
     model = LinearRegression().fit(x, 1e-12 * y)
-    right = model.predict
-    model.predict = lambda rows: 2 * right(rows)
+    right = model._decision_function
+    model._decision_function = lambda rows: 2 * right(rows)
     with pytest.raises(limes.exceptions.ReadMismatchError):
-        limes.TabularExplainer(model, x)
+        limes.TabularExplainer(model, x, method="exact")

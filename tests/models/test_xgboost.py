@@ -244,8 +244,9 @@ def test_categories_that_are_numbers_of_an_array():
         assert limes.TabularExplainer(
             model.get_booster(), x, categorical=[0], method="exact"
         )(x[:2]).method == "exact"  # fmt: skip
-        with pytest.raises(InputError, match="categorical="):
-            limes.TabularExplainer(model, x)(x[:1])
+        by_model, told = limes.TabularExplainer(model, x), limes.TabularExplainer(model, x, categorical=[0])
+        np.testing.assert_array_equal(by_model(x[:2]).values, told(x[:2]).values)
+        assert by_model(x[:1]).provenance["categories of the model"] == ["x0"]
 
 
 @names_kept

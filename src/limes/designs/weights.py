@@ -29,6 +29,11 @@ def check_bandwidth(bandwidth: float) -> float:
 class Weights(Protocol):
     """A product weight, one factor a column."""
 
+    @property
+    def bandwidth(self) -> float:
+        """ν, infinity where all rows weigh alike."""
+        ...
+
     def tilt(self, marginal: Marginal, x: float, scale: float) -> tuple[Marginal, float]:
         """Tilt a column's law at the instance's value x; scale is the column's unit of distance.
 

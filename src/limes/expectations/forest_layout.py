@@ -150,4 +150,4 @@ def _category_sets(form: Forest, column: int, nodes: Ints) -> tuple[Function, In
     known = np.column_stack([allowed[nodes], missing[nodes]])
     distinct, which = np.unique(known, axis=0, return_inverse=True)
     rows = np.pad(distinct, ((1, 1), (0, 0)))
-    return Members(rows[:, :-1], rows[:, -1]), which.reshape(-1)
+    return Members(rows[:, :-2], rows[:, -1], other=rows[:, -2]), which.reshape(-1)

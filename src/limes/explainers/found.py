@@ -9,8 +9,12 @@ from limes.pipeline import Fitted
 
 
 class FittedRows(NamedTuple):
-    """Rows (n, d), their cells (n, d), the model's predictions (n, ...) there, and their surrogates."""
+    """Rows (n, d), their cells (n, d), the model's predictions (n, ...) there, and their surrogates.
 
+    ``source`` is the :class:`limes.explainers.tabular_model.TabularModel` that they come from.
+    """
+
+    source: Any
     rows: Floats
     cells: Ints
     predictions: Floats

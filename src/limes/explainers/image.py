@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Never
@@ -199,8 +199,8 @@ class ImageExplainer:
             raise error if place is None else InputError(f"image {place}: {error}") from None
 
     def _explained(self, image: SwitchedImage, *, progress: bool) -> Explanation:
-        subject = self._model.at(image)
         design = ExchangeableDesign.superpixel_switches(image.size, self._bandwidth)
+        subject = self._subject(image, design)
         predictions = subject.switched.ask(design.at_instance[None])
         key = blake2b(image.shown.tobytes() + image.labels.tobytes(), digest_size=16).digest()
         expectation = self._unfinished.pop(key, None) or self._expectation(subject, design)
@@ -222,8 +222,9 @@ class ImageExplainer:
     ) -> SubsetScene:
         """What ``limes.diagnose`` asks of an explained image."""
         make = ExchangeableDesign.superpixel_switches
-        subject = self._model.at(image)
-        expectation = self._expectation(subject, make(image.size, self._bandwidth))
+        design = make(image.size, self._bandwidth)
+        subject = self._subject(image, design)
+        expectation = self._expectation(subject, design)
         return subset_scene(
             explanation,
             expectation,
@@ -233,6 +234,12 @@ class ImageExplainer:
             output=output,
             calls=calls,
         )
+
+    def _subject(self, image: SwitchedImage, design: ExchangeableDesign) -> ImageSubject:
+        subject = self._model.at(image)
+        if self._method == "sampled":
+            return subject
+        return replace(subject, switched=subject.switched.verified(design))
 
     def _expectation(self, subject: ImageSubject, design: ExchangeableDesign) -> Expectation:
         return subject.switched.expectation(

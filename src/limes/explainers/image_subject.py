@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats
-from limes.exceptions import InputError, ModelError
+from limes.exceptions import InputError, ModelError, ReadMismatchError
 from limes.explainers.classes import Link, check_labels, chosen
-from limes.explainers.switched import Switched, check_reading
+from limes.explainers.switched import Switched
+from limes.explainers.verification import check_agreement
 from limes.models.documents import some_rows
 from limes.models.images import SwitchedImage
 from limes.models.networks import Preprocess, columns, composer_of, flat, is_network
@@ -20,7 +21,7 @@ from limes.models.reductions import BlackBox, Form
 from limes.models.switches import Switches, over_switches
 
 # A reading is compared with the model's own answers on so many perturbed images.
-_CHECKED_ROWS = 8
+_CHECKED_ROWS = 16
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,9 @@ class ImageModel:
         return columns(self.model) is not None
 
     def at(self, image: SwitchedImage) -> ImageSubject:
-        """Ask the model about an image, read it, and compare what was read with what it says.
+        """Ask the model about an image, read it, and compare what was read with its answers.
+
+        What does not answer the same is left to sampling.
 
         Raises
         ------
@@ -56,8 +59,6 @@ class ImageModel:
             If the model does not take such an image, or has no such output.
         ModelError
             If the model fails.
-        ReadMismatchError
-            If what was read does not answer what the model answers.
         """
         wanted = resolve(self.model, self.output if self.is_estimator else None)
         compose = composer_of(self.model, image, self.preprocess)
@@ -77,7 +78,12 @@ class ImageModel:
             )
         rows = some_rows(image.size, _CHECKED_ROWS)
         where = lambda row: f"the superpixels {np.flatnonzero(rows[row]).tolist()} alone"  # noqa: E731
-        check_reading(ask(rows), form.predict(rows), tolerance_of(self.model), where)
+        answers = ask(rows)
+        allowed = tolerance_of(self.model) * float(np.abs(answers).max())
+        try:
+            check_agreement(answers, form.predict(rows), allowed, where)
+        except ReadMismatchError as reason:
+            return ImageSubject(Switched(ask, BlackBox(ask, str(reason))), names, everyone)
         return ImageSubject(Switched(ask, form), names, everyone)
 
     def _chosen(self, wanted: Output, whole: Floats) -> tuple[Output, tuple[str, ...]]:

@@ -12,6 +12,7 @@ from limes.explainers.options import check_choice, check_count, check_size, seed
 
 _AUTO = "auto"
 _MARGIN = "margin"
+CONTROL_NAMES = (_AUTO, *CONTROLS, _MARGIN)
 
 
 def sampling_of(*, max_calls: Any, tolerance: Any, rng: Any, batch_size: Any, retry: Any) -> Sampling:
@@ -60,7 +61,7 @@ def controls_of(control: Any, margin: Control | None) -> Mapping[str, Control]:
     InputError
         If there is no such control, or no margin to be read.
     """
-    check_choice("control", control, (_AUTO, *CONTROLS, _MARGIN))
+    check_choice("control", control, CONTROL_NAMES)
     known = CONTROLS if margin is None else {**CONTROLS, _MARGIN: margin}
     if control == _AUTO:
         return known

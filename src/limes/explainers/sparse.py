@@ -12,15 +12,16 @@ from limes import __version__
 from limes._arrays import Floats
 from limes.certificate import Certificate
 from limes.designs.literals import Neighbourhood
-from limes.exceptions import InputError, NotReadableError
+from limes.exceptions import InputError, NotReadableError, ReadMismatchError
 from limes.explainers.literals import Literals
 from limes.explainers.options import check_choice, check_count, check_size, refuse_unknown, seed_of
 from limes.explainers.sparse_options import OneOutput, checked_confidence, checked_k, checked_scale
 from limes.explainers.sparse_rows import rows_of
 from limes.explainers.sparse_warnings import meets, warnings_of
+from limes.explainers.verification import check_agreement
 from limes.explanation import Explanation
 from limes.models.outputs import Asker, Output, resolve
-from limes.models.read import check_against, read_output, tolerance_of
+from limes.models.read import read_output, tolerance_of
 from limes.models.reductions import BlackBox
 from limes.pipeline import METHODS, Expectation, exact_expectation
 from limes.show.rule import rule_text
@@ -214,9 +215,15 @@ class SparseExplainer:
             return form.reason
         if wanted.columns is None and self._ask.column is not None:
             form = form.select(self._ask.column)
-        some = self._rows.some_rows()
-        if some is not None:
-            check_against(self._ask, form, some, tolerance=tolerance_of(model))
+        rows = self._rows.checked_rows(form.size)
+        answers = self._ask(rows)
+        allowed = tolerance_of(model) * float(np.abs(answers).max())
+        try:
+            check_agreement(answers, form.predict(rows), allowed, lambda i: f"row {rows[i]}")
+        except ReadMismatchError as error:
+            if method == "exact":
+                raise
+            return str(error)
         self._expectation = exact_expectation(form)
         return ""
 

@@ -11,10 +11,13 @@ from limes.designs.literals import LiteralFlips, Neighbourhood, checked_signs
 from limes.exceptions import InputError
 from limes.explainers.literals import Literals, opposite
 from limes.explainers.options import check_choice
+from limes.explainers.verification import shuffled
 from limes.sparse_pipeline import Ask
 
 # Background rows whose answers make the scale
 _SCALE_ROWS = 1000
+# Rows of the law on which a reading is compared with the model
+_CHECKED_ROWS = 256
 
 
 class SignRows:
@@ -69,9 +72,9 @@ class SignRows:
         """The user's own values."""
         return rows
 
-    def some_rows(self) -> Floats | None:
-        """Rows on which a reading of the model is checked."""
-        return None
+    def checked_rows(self, size: int) -> Floats:
+        """Rows on which a reading of a model of so many literals is checked."""
+        return np.random.default_rng(0).choice([-1.0, 1.0], (_CHECKED_ROWS, size))
 
     def known_answers(self, ask: Ask) -> Floats | None:  # noqa: ARG002 - nothing is known before
         """Answers that the scale has to hold, besides those around the instance."""
@@ -114,15 +117,18 @@ class TableRows:
         """The user's own values."""
         return self._literals.table.originals(rows)
 
-    def some_rows(self) -> Floats:
-        """Rows on which a reading of the model is checked."""
-        matrix = self._literals.table.matrix
-        spread = np.linspace(0, len(matrix) - 1, min(_SCALE_ROWS, len(matrix)))
-        return np.asarray(matrix[spread.astype(np.int64)])
+    def checked_rows(self, size: int) -> Floats:  # noqa: ARG002 - the table's own
+        """Rows on which a reading of a model is checked: of the background, and mixed from several of it."""
+        return np.concatenate([self._some_rows(), shuffled(self._literals.table.matrix, _CHECKED_ROWS)])
 
     def known_answers(self, ask: Ask) -> Floats:
         """Answers that the scale has to hold, besides those around the instance."""
-        return ask(self.some_rows())
+        return ask(self._some_rows())
+
+    def _some_rows(self) -> Floats:
+        matrix = self._literals.table.matrix
+        spread = np.linspace(0, len(matrix) - 1, min(_SCALE_ROWS, len(matrix)))
+        return np.asarray(matrix[spread.astype(np.int64)])
 
 
 def rows_of(literals: Literals | None, neighbourhood: str | None) -> SignRows | TableRows:

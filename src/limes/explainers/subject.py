@@ -1,4 +1,4 @@
-"""The model that is explained: what it is asked, what could be read off it, and why not."""
+"""A model bound to a background: what it answers, what could be read off it, and how it is explained."""
 
 from __future__ import annotations
 
@@ -10,22 +10,94 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats
-from limes.exceptions import InputError
+from limes.designs.product import ProductFamily
+from limes.exceptions import InputError, ModelError, NotReadableError, ReadMismatchError
+from limes.expectations.combined import ExactMoments
 from limes.expectations.controls.control import Control
 from limes.expectations.controls.margin import margin
 from limes.expectations.sampling import Sampling
 from limes.explainers.sampling import controls_of
 from limes.explainers.table import Table
+from limes.explainers.verification import (
+    TABLE_DRAWS,
+    Probe,
+    check_agreement,
+    check_atoms,
+    check_draws,
+    product_rows,
+)
+from limes.explainers.watch import Watch
 from limes.models.asking import answer_of
+from limes.models.categories import category_columns
 from limes.models.outputs import Asker, Output, resolve
-from limes.models.read import check_against, read_output, tolerance_of
-from limes.models.reductions import BlackBox
+from limes.models.read import read_output, tolerance_of
+from limes.models.reductions import BlackBox, Form
 from limes.models.registry import EXACT_TOLERANCE, SINGLE_TOLERANCE
 from limes.models.trees import Forest
 from limes.pipeline import Expectation, exact_expectation, expectation_of
 
-# A reading is compared with the model's own predictions on so many background rows.
-_CHECKED_ROWS = 1000
+ASKED_FOR = "asked for by method='sampled'"
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """A model, and what could be read off it; the background's laws are not known yet.
+
+    Attributes
+    ----------
+    model, wanted
+        The model, and which of its answers.
+    names
+        Of the outputs.
+    form
+        Of the answers, or a black box with the reason.
+    margin
+        Form of the margin behind the answers' link, and how the model is asked for it; None if there is
+        none, or it cannot be read.
+    """
+
+    model: Any
+    wanted: Output
+    names: tuple[str, ...]
+    form: Form | BlackBox
+    margin: tuple[Form, Output] | None
+
+    @classmethod
+    def of(cls, model: Any, output: Any, table: Table) -> Reading:
+        """Ask the model once, and read it.
+
+        Raises
+        ------
+        InputError, ModelError
+            As :class:`limes.TabularExplainer` says.
+        """
+        wanted = resolve(model, output)
+        # asked before it is read: a model that is not fitted, or fails on this table, says so itself
+        shape = Asker(model, wanted, table.decode)(table.matrix[:2]).shape[1:]
+        form = read_output(model, wanted, table.decode, schema=table.schema)
+        return cls(model, wanted, wanted.names(shape), form, _margin_of(model, wanted, table))
+
+    def unread(self, reason: str) -> Reading:
+        """The same model, left to sampling."""
+        return replace(self, form=BlackBox(np.asarray, reason), margin=None)
+
+    @property
+    def category_columns(self) -> frozenset[int]:
+        """Positions of the columns that the model takes for categories."""
+        behind = None if self.margin is None else self.margin[0]
+        forms = [form for form in (self.form, behind) if isinstance(form, Form)]
+        return frozenset().union(*map(category_columns, forms))
+
+
+def _margin_of(model: Any, wanted: Output, table: Table) -> tuple[Form, Output] | None:
+    if wanted.method not in ("predict", "predict_proba") or answer_of(model, "decision_function") is None:
+        return None
+    try:
+        output = resolve(model, "margin")
+    except InputError:
+        return None
+    form = read_output(model, output, table.decode, schema=table.schema)
+    return None if isinstance(form, BlackBox) else (form, output)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +119,8 @@ class Subject:
         Method of the model, "call" where it is called itself.
     reason
         Why it is sampled; "" where exact.
+    watch
+        Notices that the model is no longer the one that was read.
     """
 
     predict: Callable[[Floats], Floats]
@@ -55,62 +129,131 @@ class Subject:
     outputs: tuple[str, ...]
     answer: str
     reason: str
+    watch: Watch
 
     @classmethod
     def of(
-        cls, model: Any, output: Any, table: Table, *, method: str, sampling: Sampling, control: str
+        cls,
+        reading: Reading,
+        table: Table,
+        family: ProductFamily,
+        *,
+        method: str,
+        sampling: Sampling,
+        control: str,
+        also: Floats | None = None,
     ) -> Subject:
-        """Ask the model, read it, and compare what was read with what it says.
+        """Hold what was read against the model, and choose how it is explained.
+
+        ``also`` are further rows at which the two must agree.
 
         Raises
         ------
-        InputError, ModelError, NotReadableError, ReadMismatchError
+        ModelError, NotReadableError, ReadMismatchError
             As :class:`limes.TabularExplainer` says.
         """
-        wanted = resolve(model, output)
-        ask = Asker(model, wanted, table.decode)
-        # asked before it is read: a model that is not fitted, or fails on this table, says so itself
-        outputs = wanted.names(ask(table.matrix[:2]).shape[1:])
-        form = read_output(model, wanted, table.decode, schema=table.schema)
-        controls = controls_of(control, _margin_of(model, wanted, table))
-        expectation = expectation_of(form, ask, method=method, sampling=replace(sampling, controls=controls))
-        predict: Callable[[Floats], Floats] = ask
-        steadily: Callable[[Floats], Floats] = partial(_one_by_one, ask)
-        reason = "asked for by method='sampled'"
+        check = _Check(reading.model, table, family, also)
+        form, reason = reading.form, ASKED_FOR
         if isinstance(form, BlackBox):
             reason = form.reason
-        elif expectation.method == "exact":
-            tolerance = _tolerance(model, table)
-            check_against(ask, form, _some_rows(table.matrix), tolerance=tolerance)
-            predict, reason = form.predict if tolerance <= EXACT_TOLERANCE else ask, ""
+        elif method != "sampled":
+            try:
+                return cls._exact(reading, form, check)
+            except (NotReadableError, ReadMismatchError) as error:
+                if method == "exact":
+                    raise
+                reason = str(error)
+        ask = check.asker(reading.wanted)
+        controls = controls_of(control, _margin_control(reading, control, check))
+        sampled = replace(sampling, controls=controls)
+        return cls(
+            ask,
+            partial(_one_by_one, ask),
+            expectation_of(BlackBox(ask, reason), ask, method=method, sampling=sampled),
+            reading.names,
+            reading.wanted.method or "call",
+            reason,
+            Watch(reading.model),
+        )
+
+    @classmethod
+    def _exact(cls, reading: Reading, form: Form, check: _Check) -> Subject:
+        ask = check.asker(reading.wanted)
+        expectation, allowed = check.expectation(form, ask)
+        predict: Callable[[Floats], Floats] = form.predict if check.tolerance <= EXACT_TOLERANCE else ask
+        return cls(
+            predict,
             # trees are added up row by row, by every library
-            steadily = predict if isinstance(form, Forest) else form.predict
-        return cls(predict, steadily, expectation, outputs, wanted.method or "call", reason)
+            predict if isinstance(form, Forest) else form.predict,
+            expectation,
+            reading.names,
+            reading.wanted.method or "call",
+            "",
+            Watch(reading.model, ask=ask, predict=form.predict, allowed=allowed),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Check:
+    """Everything that a form is held against."""
+
+    model: Any
+    table: Table
+    family: ProductFamily
+    also: Floats | None
+
+    @property
+    def tolerance(self) -> float:
+        """How closely the model itself adds up, relative to its largest answer."""
+        single = any(column.dtype == np.float32 for column in self.table.columns)
+        return max(tolerance_of(self.model), SINGLE_TOLERANCE if single else 0.0)
+
+    def asker(self, wanted: Output) -> Asker:
+        """Asks the model with tables like the background."""
+        return Asker(self.model, wanted, self.table.decode)
+
+    def expectation(self, form: Form, ask: Callable[[Floats], Floats]) -> tuple[ExactMoments, float]:
+        """The exact expectation of a form that agrees with the model, and by how much the two may differ.
+
+        Raises
+        ------
+        ModelError
+            If the model fails on the background.
+        NotReadableError
+            If the background's laws have no exact expectation of the form.
+        ReadMismatchError
+            If form or expectation disagree with the model.
+        """
+        probe = Probe.of(self.table, self.family.marginals, self.also)
+        answers = probe.answers(ask)
+        allowed = self.tolerance * float(np.abs(answers).max())
+        check_agreement(answers, form.predict(probe.rows), allowed, probe.where)
+        try:
+            expectation = exact_expectation(form)
+            check_atoms(expectation, probe, answers, allowed)
+            for i in (0, len(self.table.matrix) // 2):
+                design = self.family.at(self.table.matrix[i])
+                draw = product_rows(design)
+                check_draws(expectation.moments(design), form.predict, design, draw, TABLE_DRAWS)
+        except (InputError, ModelError) as error:
+            raise NotReadableError(
+                f"the model was read, but its expectation is not exact on this background: {error}"
+            ) from error
+        return expectation, allowed
+
+
+def _margin_control(reading: Reading, control: str, check: _Check) -> Control | None:
+    """The control made of the margin behind a link; None without one, or where it is not the model's."""
+    if reading.margin is None or control not in ("auto", "margin"):
+        return None
+    form, output = reading.margin
+    try:
+        return margin(form.predict, check.expectation(form, check.asker(output))[0])
+    except (ModelError, NotReadableError, ReadMismatchError):
+        if control == "margin":
+            raise
+        return None
 
 
 def _one_by_one(ask: Callable[[Floats], Floats], rows: Floats) -> Floats:
     return np.concatenate([ask(rows[i : i + 1]) for i in range(len(rows))])
-
-
-def _margin_of(model: Any, wanted: Output, table: Table) -> Control | None:
-    """The control made of the sum behind a model's probabilities, or behind a link; None if not read."""
-    if wanted.method not in ("predict", "predict_proba") or answer_of(model, "decision_function") is None:
-        return None
-    try:
-        form = read_output(model, resolve(model, "margin"), table.decode, schema=table.schema)
-    except InputError:
-        return None
-    return None if isinstance(form, BlackBox) else margin(form.predict, exact_expectation(form))
-
-
-def _tolerance(model: Any, table: Table) -> float:
-    single = any(column.dtype == np.float32 for column in table.columns)
-    return max(tolerance_of(model), SINGLE_TOLERANCE if single else 0.0)
-
-
-def _some_rows(matrix: Floats) -> Floats:
-    """Rows to compare a reading on: up to 1000, evenly spread, and one missing value in each column."""
-    spread = np.linspace(0, len(matrix) - 1, min(_CHECKED_ROWS, len(matrix))).astype(np.int64)
-    missing = np.isnan(matrix)
-    rows = np.union1d(spread, missing.argmax(axis=0)[missing.any(axis=0)])
-    return np.asarray(matrix[rows])

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-
-import numpy as np
+from typing import Literal
 
 from limes._arrays import Floats
 from limes.designs.exchangeable import ExchangeableDesign
 from limes.exceptions import InputError, NotReadableError, ReadMismatchError
+from limes.expectations.combined import ExactMoments
 from limes.expectations.controls.control import Control, none
 from limes.expectations.controls.margin import margin
 from limes.expectations.controls.process import gaussian_process
 from limes.expectations.controls.switches import switch_kernels
+from limes.expectations.moments import Moments
 from limes.expectations.sampled import SampledExpectation
 from limes.expectations.sampling import Sampling
+from limes.explainers.verification import SUBSET_DRAWS, check_draws, kept_features
 from limes.models.reductions import BlackBox, Form
 from limes.pipeline import Expectation, exact_expectation
 
@@ -38,6 +40,8 @@ class Switched:
         The control of that name.
     usual
         Name of the control of models that can only be asked.
+    computed
+        A design, and the form's moments under it, where they were computed already.
     """
 
     ask: Callable[[Floats], Floats]
@@ -45,6 +49,18 @@ class Switched:
     margin: Form | None = None
     kernel: Control = switch_kernels
     usual: str = "kernel"
+    computed: tuple[ExchangeableDesign, Moments] | None = None
+
+    def verified(self, design: ExchangeableDesign) -> Switched:
+        """The same, as a black box if the form's exact moments disagree with the form itself."""
+        if isinstance(self.form, BlackBox):
+            return self
+        moments = exact_expectation(self.form, ExchangeableDesign).moments(design)
+        try:
+            check_draws(moments, self.form.predict, design, kept_features(design), SUBSET_DRAWS)
+        except ReadMismatchError as reason:
+            return replace(self, form=BlackBox(self.ask, str(reason)))
+        return replace(self, computed=(design, moments))
 
     def expectation(
         self, design: ExchangeableDesign, *, method: str, sampling: Sampling, control: str, features: str
@@ -59,7 +75,8 @@ class Switched:
             If ``control="margin"`` and there is none.
         """
         if method != "sampled" and not isinstance(self.form, BlackBox):
-            return exact_expectation(self.form, ExchangeableDesign)
+            exact = exact_expectation(self.form, ExchangeableDesign)
+            return exact if self.computed is None else _Computed(exact, *self.computed)
         if method == "exact" and design.states(sampling.max_calls) is None:
             raise NotReadableError(
                 f"method='exact' needs a model that can be read: {self.reason}; or a budget for all 2^d "
@@ -88,23 +105,19 @@ class Switched:
         return {control: known[control]}
 
 
-def check_reading(expected: Floats, found: Floats, tolerance: float, where: Callable[[int], str]) -> None:
-    """Refuse what was read off a model if it does not answer what the model answers.
+@dataclass(frozen=True)
+class _Computed:
+    """An exact expectation whose moments under one design were computed already."""
 
-    Raises
-    ------
-    ReadMismatchError
-        Naming the first row where they differ by more than the tolerance, relative to the largest answer.
-    """
-    if expected.shape != found.shape:
-        raise ReadMismatchError(
-            f"the model answers shape {expected.shape}, what was read off it gives {found.shape}; pass a "
-            "callable instead of the model, and please report this"
-        )
-    wrong = ~(np.abs(expected - found) <= tolerance * np.abs(expected).max())
-    if wrong.any():
-        row = int(np.argmax(wrong.reshape(len(wrong), -1).any(axis=1)))
-        raise ReadMismatchError(
-            f"for {where(row)} the model answers {expected[row]}, what was read off it gives {found[row]}; "
-            "pass a callable instead of the model, and please report this"
-        )
+    expectation: ExactMoments
+    design: ExchangeableDesign
+    known: Moments
+
+    @property
+    def method(self) -> Literal["exact"]:
+        """How moments are had."""
+        return "exact"
+
+    def moments(self, design: ExchangeableDesign, row: Floats | None = None) -> Moments:
+        """E_w f and Cov_w(h, f), exactly."""
+        return self.known if design is self.design else self.expectation.moments(design, row)

@@ -8,6 +8,7 @@ model meets the dtypes and categories that it was trained on.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -96,6 +97,13 @@ class Table:
         matrix = np.column_stack(encoded)
         matrix.setflags(write=False)
         return cls(tuple(columns), matrix, raw.form)
+
+    def with_categories(self, columns: Sequence[int]) -> Table:
+        """The same background with further columns of numbers, given by their positions, as categories."""
+        if not columns:
+            return self
+        chosen = [column.name for j, column in enumerate(self.columns) if column.categorical or j in columns]
+        return Table.fit(self.decode(self.matrix), categorical=chosen)
 
     def encode(self, X: Any) -> Floats:
         """Turn rows into a matrix (m, d).

@@ -2,40 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
-from dataclasses import replace
 from functools import cached_property
 from typing import Any, Never
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from limes import __version__
-from limes._arrays import Floats, Ints, distinct_rows
+from limes._arrays import Floats, Ints
 from limes.designs.columns import LAWS
 from limes.designs.features import FeatureTable, stacked_features
-from limes.designs.product import ProductDesign, ProductFamily
-from limes.designs.weights import named_weights
+from limes.designs.product import ProductDesign
 from limes.diagnostics.table_scene import TableScene
-from limes.explainers.cautions import Cautions, Silent
-from limes.explainers.conditions import cell_texts
 from limes.explainers.doubts import doubts
 from limes.explainers.found import FittedRows, found
-from limes.explainers.laws import learnt_laws
 from limes.explainers.options import check_choice, check_count, check_size, refuse_unknown
 from limes.explainers.progress import progress_of
-from limes.explainers.sampling import sampling_of
+from limes.explainers.sampling import CONTROL_NAMES, sampling_of
 from limes.explainers.scenes import table_scene
-from limes.explainers.subject import Subject
 from limes.explainers.table import Table
+from limes.explainers.tabular_model import TabularModel, TabularOptions, units
 from limes.explainers.unfinished import cut_short
+from limes.explainers.watch import few_rows
 from limes.explanation import Explanation
 from limes.models.calls import Retry
-from limes.pipeline import METHODS, Method, Pipeline, Unfinished
+from limes.pipeline import METHODS, Method, Unfinished
 
-SLOPE_MEANING = (
-    "change of the surrogate per unit of a number, or when a category holds against when it does not"
-)
 # Rows predicted at once, where predictions are all that is needed
 _BATCH = 10_000
 
@@ -107,7 +100,14 @@ class TabularExplainer:
     NotReadableError
         If ``method="exact"`` and the model cannot be read.
     ReadMismatchError
-        If what was read off the model does not predict what the model predicts.
+        If ``method="exact"`` and what was read off the model does not answer what the model answers, on the
+        background or on rows of its law: says where. With "auto" such a model is sampled, and the reason
+        says where.
+
+    Notes
+    -----
+    A model that is fitted again is read again at the next call. Columns of numbers that the model takes for
+    categories (by an encoder, or by itself) are categories here too.
 
     References
     ----------
@@ -150,59 +150,34 @@ class TabularExplainer:
         refuse_unknown(unknown, TabularExplainer)
         check_choice("method", method, METHODS)
         check_choice("law", law, tuple(LAWS))
-        sampling = sampling_of(
-            max_calls=max_calls, tolerance=tolerance, rng=rng, batch_size=batch_size, retry=retry
+        self._options = TabularOptions(
+            output=output,
+            bins=bins,
+            target=target,
+            law=law,
+            bandwidth=bandwidth,
+            weights=weights,
+            ridge=check_size("ridge", ridge, zero=True),
+            method=method,
+            control=check_choice("control", control, CONTROL_NAMES),
+            sampling=sampling_of(
+                max_calls=max_calls, tolerance=tolerance, rng=rng, batch_size=batch_size, retry=retry
+            ),
         )
-        self._table = Table.fit(background, categorical=categorical)
-        self._marginals = learnt_laws(self._table, bins, target, law)
-        self._texts = [
-            np.array(cell_texts(column, law), dtype=object)
-            for column, law in zip(self._table.columns, self._marginals, strict=True)
-        ]
-        slopes = self._table.numeric & (bins is None)
-        d = len(self._marginals)
-        bandwidth = 0.75 * np.sqrt(d) if bandwidth is None else bandwidth
-        smooth = "euclidean" if bins is None else weights
-        family = ProductFamily(
-            self._marginals,
-            named_weights(smooth, bandwidth),
-            slopes=slopes if slopes.any() else None,
-            scales=self._scales(),
-        )
-        self._family, self._cells = family, family.cells
-        self._subject = Subject.of(
-            model, output, self._table, method=method, sampling=sampling, control=control
-        )
-        self._max_calls = sampling.max_calls
-        alpha = check_size("ridge", ridge, zero=True)
-        # lime fits slopes on standardised columns: its penalty is per standard deviation
-        unit = np.where(slopes, self._scales(), 1.0)
-        self._pipeline = Pipeline(
-            family, self._subject.expectation, penalty=alpha * unit**2 if alpha > 0 else None
-        )
-        self._provenance = {
-            **({"meaning": SLOPE_MEANING} if bins is None else {}),
-            "limes": __version__,
-            "model": type(model).__name__,
-            "answer": self._subject.answer,
-            "background": f"{len(self._table.matrix)} rows",
-            "bins": bins if bins is None or isinstance(bins, str | int) else "given",
-            "law": law,
-            "weights": smooth,
-            "bandwidth": float(bandwidth),
-            "ridge": float(ridge),
-            "seed": sampling.seed if self.method == "sampled" else None,
-        }
+        self._explained = model
+        self._background = Table.fit(background, categorical=categorical)
+        self._arrange: Callable[[TabularModel], TabularModel] = _as_it_is
+        self._model = TabularModel.of(model, self._background, self._options)
 
     @property
     def method(self) -> Method:
         """How rows will be explained: "exact" or "sampled"."""
-        return self._pipeline.method
+        return self._model.pipeline.method
 
     @property
     def feature_names(self) -> tuple[str, ...]:
         """Names of the columns."""
-        return self._table.names
+        return self._background.names
 
     def __call__(self, X: Any, *, progress: bool = True, workers: int = 1) -> Explanation:
         """Explain one row or many.
@@ -233,12 +208,12 @@ class TabularExplainer:
 
     def fitted(self, X: Any, *, progress: bool = True, workers: int = 1) -> FittedRows:
         """Rows' numbers alone, of which `told` makes the explanation; parameters and errors of a call."""
-        rows = self._table.encode(X)
+        model, rows = self._current(X)
         starts = range(0, len(rows), _BATCH)
-        predictions = np.concatenate([self._subject.predict(rows[i : i + _BATCH]) for i in starts])
-        cells = self._cells(rows)
+        predictions = np.concatenate([model.subject.predict(rows[i : i + _BATCH]) for i in starts])
+        cells = model.family.cells(rows)
         try:
-            fitted = self._pipeline.explain(
+            fitted = model.pipeline.explain(
                 rows,
                 cells,
                 predictions,
@@ -249,29 +224,46 @@ class TabularExplainer:
             done = None
             if stop.fitted is not None:
                 at = stop.rows
-                done = self.told(FittedRows(rows[at], cells[at], predictions[at], stop.fitted))
+                done = self.told(FittedRows(model, rows[at], cells[at], predictions[at], stop.fitted))
             raise cut_short(stop.__cause__, done, len(rows)) from stop.__cause__
-        return FittedRows(rows, cells, predictions, fitted)
+        return FittedRows(model, rows, cells, predictions, fitted)
 
     def told(self, done: FittedRows) -> Explanation:
         """Make the explanation of rows that were fitted: with conditions, warnings and provenance."""
-        rows, cells, predictions, fitted = done
+        model, rows, cells, predictions, fitted = done
         doubtful = doubts(
-            fitted, predictions, self._table.names, self._subject.outputs, max_calls=self._max_calls
+            fitted,
+            predictions,
+            model.table.names,
+            model.subject.outputs,
+            max_calls=self._options.sampling.max_calls,
         )
         return Explanation(
             **found(fitted),
             predictions=predictions,
-            feature_names=self._table.names,
-            output_names=self._subject.outputs,
-            conditions=self._conditions(cells),
-            data=self._table.originals(rows),
-            method=self.method,
-            reason=self._subject.reason,
-            row_warnings=self._cautions.of_rows(rows, cells, fitted, predictions, doubtful),
-            provenance=self._provenance,
+            feature_names=model.table.names,
+            output_names=model.subject.outputs,
+            conditions=model.conditions(cells),
+            data=model.table.originals(rows),
+            method=model.pipeline.method,
+            reason=model.subject.reason,
+            row_warnings=model.cautions.of_rows(rows, cells, fitted, predictions, doubtful),
+            provenance=model.provenance,
             explainer=self,
         )
+
+    def _current(self, X: Any) -> tuple[TabularModel, Floats]:
+        """The model as it is now, read again if it was fitted again, and the rows to be explained.
+
+        Threads may read a model twice, but each explains all of its rows from one reading.
+        """
+        model = self._model
+        rows = model.table.encode(X)
+        if model.subject.watch.unchanged(rows):
+            return model, rows
+        again = TabularModel.of(self._explained, self._background, self._options, few_rows(rows))
+        self._model = model = self._arrange(again)
+        return model, model.table.encode(X)
 
     @cached_property
     def steady(self) -> TabularExplainer:
@@ -280,13 +272,8 @@ class TabularExplainer:
         Else a few rows of a forest are added up in another order than many, and a black box is asked for the
         predictions of many rows at once, which is quicker. Its explanations carry no warnings.
         """
-        subject = self._subject
         other = copy(self)
-        vars(other).update(
-            _pipeline=self._pipeline.steady(),
-            _subject=replace(subject, predict=subject.predict_steadily),
-            _cautions=Silent(),
-        )
+        vars(other).update(_arrange=TabularModel.steady, _model=self._model.steady())
         return other
 
     def design(self, row: Any) -> ProductDesign:
@@ -304,40 +291,30 @@ class TabularExplainer:
         >>> explainer.design(np.zeros(4)).inclusion.round(2)
         array([0.79, 0.79, 0.79, 0.79])
         """
-        return self._family.at(self._table.encode(row)[0])
+        model, rows = self._current(row)
+        return model.family.at(rows[0])
 
     def features(self, X: Any) -> FeatureTable:
         """Return what rows' designs say of the features alone, (n, d) each: E_w h, Var_w h, h at the row."""
-        rows = self._table.encode(X)
-        if self._family.by_cell:
-            return self._family.features(self._cells(rows))
-        return stacked_features([self._family.at(row) for row in rows])
+        model, rows = self._current(X)
+        if model.family.by_cell:
+            return model.family.features(model.family.cells(rows))
+        return stacked_features([model.family.at(row) for row in rows])
 
     def scene(self, explanation: Explanation, *, output: Ints, calls: int | None) -> TableScene:
         """What ``limes.diagnose`` and ``limes.suggest_bandwidth`` ask of explained rows."""
+        model = self._model
         return table_scene(
             explanation,
-            self._table,
-            self._family,
-            self._subject,
-            texts=self._texts,
-            units=self._scales(),
+            model.table,
+            model.family,
+            model.subject,
+            texts=model.texts,
+            units=units(model.table),
             output=output,
             calls=calls,
         )
 
-    @cached_property
-    def _cautions(self) -> Cautions:
-        return Cautions.of(self._table, self._family, self._scales())
 
-    def _scales(self) -> Floats:
-        """Standard deviation of numbers, 1 for categories and for columns that do not vary."""
-        scales = np.nanstd(self._table.matrix, axis=0)
-        return np.where(self._table.numeric & (scales > 0), scales, 1.0)
-
-    def _conditions(self, cells: Ints) -> tuple[tuple[str, ...], ...]:
-        """Texts of the rows' cells; rows with the same cells share a tuple."""
-        patterns, place = distinct_rows(cells)
-        columns = [texts[column] for texts, column in zip(self._texts, patterns.T, strict=True)]
-        texts = list(zip(*columns, strict=True))
-        return tuple(map(texts.__getitem__, place.tolist()))
+def _as_it_is(model: TabularModel) -> TabularModel:
+    return model

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Never, overload
 
 import numpy as np
@@ -190,8 +191,8 @@ class TextExplainer:
     def scene(self, explanation: Explanation, *, output: Ints, calls: int | None) -> SubsetScene:
         """What ``limes.diagnose`` asks of an explained text."""
         document = self.document(explanation.provenance.get("text", ""))
-        subject = TextSubject.of(self._model, self._wanted, document)
         design = ExchangeableDesign.word_deletions(document.size, self._bandwidth)
+        subject = self._subject(document, design)
         return subset_scene(
             explanation,
             self._expectation(subject, design),
@@ -214,8 +215,8 @@ class TextExplainer:
 
     def fitted(self, document: Document, *, progress: bool = True) -> FittedText:
         """A text's numbers alone, of which `told` makes the explanation."""
-        subject = TextSubject.of(self._model, self._wanted, document)
         design = ExchangeableDesign.word_deletions(document.size, self._bandwidth)
+        subject = self._subject(document, design)
         predictions = subject.prediction
         expectation = self._unfinished.pop(document.text, None) or self._expectation(subject, design)
         try:
@@ -256,6 +257,12 @@ class TextExplainer:
             },
             explainer=self,
         )
+
+    def _subject(self, document: Document, design: ExchangeableDesign) -> TextSubject:
+        subject = TextSubject.of(self._model, self._wanted, document)
+        if self._method == "sampled":
+            return subject
+        return replace(subject, switched=subject.switched.verified(design))
 
     def _expectation(self, subject: TextSubject, design: ExchangeableDesign) -> Expectation:
         return subject.switched.expectation(

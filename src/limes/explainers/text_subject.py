@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
+
 from limes._arrays import Floats
-from limes.exceptions import InputError
+from limes.exceptions import InputError, ReadMismatchError
 from limes.expectations.controls.switches import switch_kernels
 from limes.expectations.controls.worthwhile import worthwhile
-from limes.explainers.switched import Switched, check_reading
+from limes.explainers.switched import Switched
+from limes.explainers.verification import check_agreement
 from limes.models.documents import Document, some_rows
 from limes.models.outputs import Asker, Output, resolve
 from limes.models.read import CannotRead, tolerance_of
@@ -23,7 +26,7 @@ from limes.models.text_models import TextModel, transformed
 from limes.pipeline import Fitted
 
 # A reading is compared with the model's own answers on so many deletions of the text.
-_CHECKED_ROWS = 8
+_CHECKED_ROWS = 16
 # rows z (n, d) -> (n,) or (n, k)
 Answers: TypeAlias = Callable[[Floats], Floats]
 
@@ -41,14 +44,14 @@ class TextSubject:
 
     @classmethod
     def of(cls, model: TextModel, wanted: Output, document: Document) -> TextSubject:
-        """Read a model at a text, and compare what was read with what it says of deletions of the text.
+        """Read a model at a text, and compare what was read with its answers to deletions of the text.
+
+        What does not answer the same is left to sampling.
 
         Raises
         ------
         ModelError
             If the model fails on the text.
-        ReadMismatchError
-            If what was read does not answer what the model answers.
         """
         # texts have many words, and often a linear fit tells all that so many calls can tell
         kernel = worthwhile(switch_kernels)
@@ -67,12 +70,15 @@ class TextSubject:
         rest = model.steps[rows.steps :]
         ask: Answers = own
         if rows.grams is None:
-            ask = _agreeing(Asker(model.head, wanted, lambda z: transformed(rest, rows.rows(z))), agree)
+            ask = _quicker(Asker(model.head, wanted, lambda z: transformed(rest, rows.rows(z))), own, agree)
         form = _read(rows, rest, model.head, wanted, ask)
         if isinstance(form, BlackBox):
             behind = _margin(rows, rest, model.head, wanted, ask)
             return cls(Switched(ask, form, behind, kernel), ask, known[:1])
-        agree(form.predict)
+        try:
+            agree(form.predict)
+        except ReadMismatchError as reason:
+            return cls(Switched(own, BlackBox(own, str(reason)), kernel=kernel), own, known[:1])
         predict = form.predict if tolerance <= EXACT_TOLERANCE else ask
         return cls(Switched(ask, form, kernel=kernel), predict, known[:1])
 
@@ -96,15 +102,18 @@ def _margin(rows: WordRows, rest: tuple[Any, ...], head: Any, wanted: Output, as
     return None if isinstance(form, BlackBox) else form
 
 
-def _agreeing(answers: Answers, agree: Callable[[Answers], None]) -> Answers:
-    """The same answers, compared with the model's own before they are first used."""
-    compare = cache(lambda: agree(answers))
+def _quicker(quick: Answers, own: Answers, agree: Callable[[Answers], None]) -> Answers:
+    """Answers without strings, where they are the model's own; the two are compared before the first use."""
 
-    def ask(z: Floats) -> Floats:
-        compare()
-        return answers(z)
+    @cache
+    def chosen() -> Answers:
+        try:
+            agree(quick)
+        except ReadMismatchError:
+            return own
+        return quick
 
-    return ask
+    return lambda z: chosen()(z)
 
 
 def _compare(document: Document, some: Floats, known: Floats, tolerance: float, answers: Answers) -> None:
@@ -114,7 +123,7 @@ def _compare(document: Document, some: Floats, known: Floats, tolerance: float, 
         (text,) = document.texts(some[row : row + 1])
         return f"the text {text[:200]!r}"
 
-    check_reading(known, answers(some), tolerance, where)
+    check_agreement(known, answers(some), tolerance * float(np.abs(known).max()), where)
 
 
 class FittedText(NamedTuple):

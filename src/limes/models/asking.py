@@ -15,13 +15,9 @@ from typing import Any
 import numpy as np
 
 from limes.exceptions import ModelError
+from limes.models.identity import qualified_name
 
 Answer = Callable[[Any], Any]
-
-
-def class_name(kind: type) -> str:
-    """``library.Class``, by which readers and ways are found."""
-    return f"{kind.__module__.split('.')[0]}.{kind.__qualname__}"
 
 
 def answer_of(model: Any, method: str) -> Answer | None:
@@ -30,7 +26,7 @@ def answer_of(model: Any, method: str) -> Answer | None:
     The method "" is the model itself, where it is called.
     """
     for kind in type(model).__mro__:
-        way = _WAYS.get((class_name(kind), method))
+        way = _WAYS.get((qualified_name(kind), method))
         if way is not None:
             return way(model)
         if method in vars(kind):

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from limes.exceptions import InputError
-from limes.models.asking import ONNX_TYPES, class_name
+from limes.models.asking import ONNX_TYPES
+from limes.models.identity import qualified_name
 from limes.models.images import Compose, Composer, SwitchedImage, TensorComposer
 
 CHANNELS = ("first", "last")
@@ -257,5 +258,5 @@ _KINDS: Mapping[str, _Maker] = {
 
 def _maker(model: Any) -> _Maker | None:
     """Who composes for a network: by its class or a base of it."""
-    makers = (_KINDS.get(class_name(kind)) for kind in type(model).__mro__)
+    makers = (_KINDS.get(qualified_name(kind)) for kind in type(model).__mro__)
     return next((make for make in makers if make is not None), None)

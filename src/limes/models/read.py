@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats
-from limes.exceptions import ModelError, ReadMismatchError
+from limes.exceptions import ModelError
+from limes.models.identity import qualified_name, replaced_method
 from limes.models.outputs import Asker, Output, resolve
 from limes.models.reductions import BlackBox, Form
 from limes.models.registry import EXACT_TOLERANCE, READERS, Entry
@@ -92,9 +93,26 @@ def read_form(model: Any, method: str, schema: Schema | None) -> Form:
         With the reason.
     """
     module, function = _entry(type(model)).reader.split(":")
+    refuse_replaced_methods(model)
     _check_fitted(model)
     reader: Reader = getattr(import_module(f"limes.models.readers.{module}"), function)
     return reader(model, method, schema)
+
+
+def refuse_replaced_methods(model: Any) -> None:
+    """Leave a model to sampling whose methods are not those that its library wrote.
+
+    Raises
+    ------
+    CannotRead
+        Naming the method.
+    """
+    method = replaced_method(model)
+    if method is not None:
+        raise CannotRead(
+            f"{type(model).__qualname__}.{method} was replaced by another function, and may answer something "
+            "else than the fitted model"
+        )
 
 
 def tolerance_of(model: Any) -> float:
@@ -103,7 +121,8 @@ def tolerance_of(model: Any) -> float:
     flat = [
         part for parts_ in parts if parts_ is not None for part in np.ravel(np.array(parts_, dtype=object))
     ]
-    own = READERS[_name(type(model))].tolerance if _name(type(model)) in READERS else EXACT_TOLERANCE
+    entry = READERS.get(qualified_name(type(model)))
+    own = EXACT_TOLERANCE if entry is None else entry.tolerance
     return max([own, *(tolerance_of(part) for part in flat if part is not None)])
 
 
@@ -112,36 +131,11 @@ def _last_step(model: Any) -> Any:
     return steps[-1][1] if isinstance(steps, list) and steps else None
 
 
-def check_against(
-    ask: Callable[[Floats], Floats], form: Form, rows: Floats, *, tolerance: float = EXACT_TOLERANCE
-) -> None:
-    """Compare the form with the model's own predictions.
-
-    Raises
-    ------
-    ReadMismatchError
-        Naming the first row where they differ by more than the tolerance, relative to the largest prediction.
-    """
-    expected, found = ask(rows), form.predict(rows)
-    if expected.shape != found.shape:
-        raise ReadMismatchError(
-            f"the model predicts shape {expected.shape}, what was read off it {found.shape}"
-        )
-    scale = float(np.abs(expected).max(initial=0.0))
-    wrong = ~(np.abs(expected - found) <= tolerance * scale)
-    if wrong.any():
-        row = int(np.argmax(wrong.reshape(len(rows), -1).any(axis=1)))
-        raise ReadMismatchError(
-            f"background row {row}: the model predicts {expected[row]}, what was read off it gives "
-            f"{found[row]}; use method='sampled', and please report the model's class and version"
-        )
-
-
 def _entry(kind: type) -> Entry:
-    name = _name(kind)
-    if name not in READERS:
+    entry = READERS.get(qualified_name(kind))
+    if entry is None:
         raise CannotRead(_why_not(kind))
-    return READERS[name]
+    return entry
 
 
 def _check_fitted(model: Any) -> None:
@@ -156,14 +150,10 @@ def _check_fitted(model: Any) -> None:
         raise ModelError(f"{type(model).__name__} is not fitted: call fit first") from error
 
 
-def _name(kind: type) -> str:
-    return f"{kind.__module__.split('.')[0]}.{kind.__qualname__}"
-
-
 def _why_not(kind: type) -> str:
     if issubclass(kind, FunctionType | MethodType | BuiltinFunctionType | partial):
         return "a callable has no structure to read; if it is a fitted model's method, pass the model itself"
     for base in kind.__mro__[1:]:
-        if _name(base) in READERS:
+        if qualified_name(base) in READERS:
             return f"{kind.__qualname__} is a subclass of {base.__qualname__}, and may predict something else"
     return f"limes cannot read {kind.__qualname__} yet"

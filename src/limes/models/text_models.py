@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from limes.exceptions import InputError, ModelError
-from limes.models.asking import class_name
+from limes.models.identity import qualified_name
 
 _SEARCHES = tuple(
     f"sklearn.{name}"
@@ -47,7 +47,7 @@ class TextModel:
                 f"{vectorizer.__name__ if isinstance(vectorizer, type) else type(vectorizer).__name__}"
             )
         steps, head = _taken_apart(model)
-        if vectorizer is not None and steps and class_name(type(steps[0])) in VECTORIZERS:
+        if vectorizer is not None and steps and qualified_name(type(steps[0])) in VECTORIZERS:
             raise InputError(
                 f"the Pipeline has a {type(steps[0]).__name__} of its own: leave vectorizer= out, or pass "
                 "the Pipeline's last step with it"
@@ -92,7 +92,7 @@ def transformed(steps: Sequence[Any], found: Any) -> Any:
 
 def _advice(step: Any, found: Any) -> str:
     """To whoever gives texts to what takes none."""
-    if not isinstance(found, list) or class_name(type(step)) in VECTORIZERS:
+    if not isinstance(found, list) or qualified_name(type(step)) in VECTORIZERS:
         return ""
     return (
         "; it was given a list of texts: pass what makes numbers of them, TextExplainer(model, "
@@ -102,9 +102,9 @@ def _advice(step: Any, found: Any) -> str:
 
 def _taken_apart(model: Any) -> tuple[tuple[Any, ...], Any]:
     """Steps and last estimator of Pipelines, within each other or not, and of searches over them."""
-    if class_name(type(model)) in _SEARCHES and hasattr(model, "best_estimator_"):
+    if qualified_name(type(model)) in _SEARCHES and hasattr(model, "best_estimator_"):
         return _taken_apart(model.best_estimator_)
-    if class_name(type(model)) != "sklearn.Pipeline":
+    if qualified_name(type(model)) != "sklearn.Pipeline":
         return (), model
     before = tuple(step for _, step in model.steps[:-1] if step is not None and step != "passthrough")
     steps, head = _taken_apart(model.steps[-1][1])
@@ -112,7 +112,7 @@ def _taken_apart(model: Any) -> tuple[tuple[Any, ...], Any]:
 
 
 def _with_margin(head: Any) -> Any:
-    if class_name(type(head)) not in _BAYES:
+    if qualified_name(type(head)) not in _BAYES:
         return head
     from limes.models.readers.sklearn_bayes import LogOdds
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from limes._arrays import Bools, Floats, Ints
 from limes._threads import in_threads
 from limes.exceptions import InputError
-from limes.functions import Function, Interval, Members
+from limes.functions import LARGEST, Function, Interval, Members
 from limes.models.boxes import Boxes
 from limes.models.reductions import SumOfProducts, picked
 
@@ -75,6 +75,8 @@ class Forest:
         by_threshold = set(self.feature[(self.set_of < 0) & (self.feature >= 0)].tolist())
         if by_set & by_threshold:
             raise InputError(f"columns {sorted(by_set & by_threshold)} are split by set and by threshold")
+        # x <= -inf holds for -inf alone; an interval open below must then begin above it
+        object.__setattr__(self, "threshold", np.maximum(self.threshold, -LARGEST))
 
     @classmethod
     def joined(cls, trees: Sequence[Forest], *, intercept: Floats) -> Forest:
@@ -154,12 +156,16 @@ class Forest:
         return lower, upper, missing
 
     def reaching(self, column: int) -> tuple[Bools, Bools]:
-        """Which categories of a column reach every node, (N, L), and whether a missing value does, (N,)."""
-        allowed = np.ones((self.feature.size, self.sets.shape[1]), dtype=np.bool_)
+        """Which values of a column reach every node, (N, L + 1), and whether a missing value does, (N,).
+
+        The values are the category codes 0 .. L - 1 and, last, any other one, which is in no set.
+        """
+        sets = np.pad(self.sets, ((0, 0), (0, 1)))
+        allowed = np.ones((self.feature.size, sets.shape[1]), dtype=np.bool_)
         missing = np.ones(self.feature.size, dtype=np.bool_)
         for nodes, left, right in self._levels():
             here = (self.feature[nodes] == column)[:, None]
-            goes_left = self.sets[self.set_of[nodes]]
+            goes_left = sets[self.set_of[nodes]]
             allowed[left] = allowed[nodes] & (goes_left | ~here)
             allowed[right] = allowed[nodes] & ~(goes_left & here)
             missing[left] = missing[nodes] & (self.missing_left[nodes] | ~here[:, 0])
@@ -184,7 +190,7 @@ class Forest:
         def function(j: int) -> Function | None:
             if j in by_set:
                 allowed, _ = self.reaching(j)
-                return Members(allowed[leaf], missing[leaf, j])
+                return Members(allowed[leaf, :-1], missing[leaf, j], other=allowed[leaf, -1])
             if not (self.feature == j).any():
                 return None
             return Interval(lower[leaf, j], upper[leaf, j], missing[leaf, j])

@@ -119,7 +119,7 @@ def _lookup(function: Lookup, track: Monotone) -> Function:
 
 def _members(function: Members, track: Monotone) -> Function:
     _only_plain(track)
-    return Members(function.allowed, at_missing(function, track) > 0.5)
+    return Members(function.allowed, at_missing(function, track) > 0.5, function.other)
 
 
 def _only_plain(track: Monotone) -> None:

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from limes.models.asking import class_name
 from limes.models.documents import Document
+from limes.models.identity import qualified_name
 from limes.models.read import CannotRead
 from limes.models.text_models import VECTORIZERS
 
@@ -58,7 +58,7 @@ def _takes_nothing(pattern: str) -> bool:
 
 def same_words(steps: Sequence[Any]) -> Any:
     """What a vectorizer makes of the letters of a word, by which words are the same; None if unknown."""
-    if not steps or class_name(type(steps[0])) not in VECTORIZERS:
+    if not steps or qualified_name(type(steps[0])) not in VECTORIZERS:
         return None
     vectorizer = steps[0]
     if vectorizer.preprocessor is not None or vectorizer.analyzer not in ("word", "char", "char_wb"):

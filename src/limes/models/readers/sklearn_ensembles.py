@@ -17,7 +17,8 @@ from limes.exceptions import InputError
 from limes.models.additive import Linear
 from limes.models.algebra import combine, mapped, on_columns
 from limes.models.combination import outputs_of
-from limes.models.read import CannotRead, read_form
+from limes.models.identity import qualified_name
+from limes.models.read import CannotRead, read_form, refuse_replaced_methods
 from limes.models.reductions import Form
 from limes.models.schema import Schema
 from limes.models.trees import Forest
@@ -144,12 +145,16 @@ def targets(model: Any, method: str, schema: Schema | None) -> Form:
 def transformed_target(model: Any, method: str, schema: Schema | None) -> Form:
     """The inverse of the target's transformation, where it is affine, after what the regressor says."""
     transformer = model.transformer_
-    kind = type(transformer).__qualname__
-    if type(transformer).__module__.split(".")[0] != "sklearn" or kind not in _INVERSE:
-        raise CannotRead(f"the inverse of {kind} is not known to be affine; explain model.regressor_ instead")
+    refuse_replaced_methods(transformer)
+    inverse = _INVERSE.get(qualified_name(type(transformer)))
+    if inverse is None:
+        raise CannotRead(
+            f"the inverse of {type(transformer).__qualname__} is not known to be affine; explain "
+            "model.regressor_ instead"
+        )
     form = read_form(model.regressor_, method, schema)
     outputs = outputs_of(form)
-    scale, shift = _INVERSE[kind](transformer, outputs or (1,))
+    scale, shift = inverse(transformer, outputs or (1,))
     if outputs:
         return combine([mapped(form, np.diag(scale))], intercept=shift)
     if model._training_dim == 1:  # noqa: SLF001 - whether answers are (n,) or (n, 1)
@@ -185,11 +190,11 @@ def _identity(transformer: Any, outputs: tuple[int, ...]) -> tuple[Floats, Float
 
 # The inverses of scalers are scale · y + shift.
 _INVERSE: Mapping[str, Callable[[Any, tuple[int, ...]], tuple[Floats, Floats]]] = {
-    "FunctionTransformer": _identity,
-    "MaxAbsScaler": _max_abs,
-    "MinMaxScaler": _min_max,
-    "RobustScaler": _robust,
-    "StandardScaler": _standard,
+    "sklearn.FunctionTransformer": _identity,
+    "sklearn.MaxAbsScaler": _max_abs,
+    "sklearn.MinMaxScaler": _min_max,
+    "sklearn.RobustScaler": _robust,
+    "sklearn.StandardScaler": _standard,
 }
 
 

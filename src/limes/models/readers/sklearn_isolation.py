@@ -13,7 +13,8 @@ import numpy as np
 
 from limes._arrays import Floats, Ints
 from limes.exceptions import InputError
-from limes.models.read import CannotRead
+from limes.models.identity import qualified_name
+from limes.models.read import CannotRead, refuse_replaced_methods
 from limes.models.readers.grown import GrownTree, Naming, described_by, forest
 from limes.models.schema import Schema
 from limes.models.trees import Forest, float32_threshold
@@ -81,7 +82,8 @@ def isolation(model: Any, method: str, schema: Schema | None) -> Forest:  # noqa
 def path_lengths(model: PathLength, method: str, schema: Schema | None) -> Forest:  # noqa: ARG001 - there is one method
     """The mean over trees of depth + the mean path length of the samples left in the leaf."""
     isolating = model.forest
-    if type(isolating).__qualname__ != "IsolationForest":
+    refuse_replaced_methods(isolating)
+    if qualified_name(type(isolating)) != "sklearn.IsolationForest":
         raise CannotRead(
             f"{type(isolating).__qualname__} is no IsolationForest itself, and may score in another way"
         )

@@ -16,6 +16,7 @@ import numpy as np
 from limes._arrays import Floats, Ints
 from limes.models.additive import Linear
 from limes.models.algebra import combine, mapped
+from limes.models.identity import qualified_name
 from limes.models.kernels import GaussianKernels
 from limes.models.quadratic import Quadratic
 from limes.models.read import CannotRead
@@ -207,7 +208,7 @@ def _read_monomial(term: _Monomial, centers: Floats, alpha: Floats) -> Form:
 def _expanded(kernel: Any, d: int) -> list[_Monomial]:
     """A kernel as a sum of monomials."""
     kind = type(kernel)
-    if kind.__module__.split(".")[0] != "sklearn" or kind.__qualname__ not in _EXPAND:
+    if not qualified_name(kind) or kind.__qualname__ not in _EXPAND:
         raise CannotRead(
             f"the kernel {kind.__qualname__} is no product of one function a column; sums, products and "
             "powers of RBF, ConstantKernel, WhiteKernel and DotProduct are read exactly"

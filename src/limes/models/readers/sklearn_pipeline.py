@@ -16,8 +16,9 @@ from limes.models.additive import Linear
 from limes.models.folding.feature_maps import Codebook, Column, Finite, Monotone, itself
 from limes.models.folding.fold import fold
 from limes.models.folding.values import is_blank, is_number
+from limes.models.identity import qualified_name
 from limes.models.quadratic import from_polynomial_features
-from limes.models.read import CannotRead, read_form
+from limes.models.read import CannotRead, read_form, refuse_replaced_methods
 from limes.models.readers import sklearn_encoders as encoders
 from limes.models.readers import sklearn_transformers as transformers
 from limes.models.readers.sklearn_transformers import Columns, Fold
@@ -149,15 +150,16 @@ def _is_nothing(step: Any) -> bool:
 
 
 def _class_name(step: Any) -> str:
-    return f"{type(step).__module__.split('.')[0]}.{type(step).__qualname__}"
+    return qualified_name(type(step))
 
 
 def _fold_of(step: Any) -> Fold:
+    refuse_replaced_methods(step)
     found = _FOLDS.get(_class_name(step))
     if found is not None:
         return found
     for base in type(step).__mro__[1:]:
-        if f"{base.__module__.split('.')[0]}.{base.__qualname__}" in _FOLDS:
+        if qualified_name(base) in _FOLDS:
             raise CannotRead(f"it is a subclass of {base.__qualname__}, and may do something else")
     raise CannotRead("limes does not know what it does to a single column")
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from limes.models.additive import Linear
-from limes.models.asking import class_name
 from limes.models.boxes import Boxes
 from limes.models.combination import Combination
+from limes.models.identity import qualified_name
 from limes.models.presence import presence_of_columns
 from limes.models.read import CannotRead, read_form
 from limes.models.readers.word_rows import WordRows, is_single
@@ -39,7 +39,7 @@ def text_form(found: WordRows, rest: Sequence[Any], head: Any, method: str) -> F
     CannotRead
         With the reason.
     """
-    if class_name(type(head)).startswith("xgboost."):
+    if qualified_name(type(head)).startswith("xgboost."):
         raise CannotRead("XGBoost takes the words that a text does not have as missing, not as 0")
     return _over_words(read_form(head, method, None), found, _after(rest, found))
 
@@ -51,7 +51,7 @@ def _after(rest: Sequence[Any], found: WordRows) -> Any:
     from scipy.sparse import csr_array, csr_matrix, vstack
 
     for step in rest:
-        name = class_name(type(step)).removeprefix("sklearn.")
+        name = qualified_name(type(step)).removeprefix("sklearn.")
         if name not in _LINEAR or getattr(step, "clip", False):
             raise CannotRead(f"limes does not know whether {name}, behind the vectorizer, is linear")
     nothing = csr_array((1, found.matrix.shape[1]))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats
-from limes.models.read import CannotRead, read_form
+from limes.models.read import CannotRead, read_form, refuse_replaced_methods
 from limes.models.schema import Schema
 from limes.models.trees import Forest, float32_threshold
 
@@ -107,6 +107,7 @@ def _leaf_values(model: Any) -> Floats:
 
 
 def _structure(model: Any, values: Floats, intercept: Floats) -> Forest:
+    refuse_replaced_methods(model)
     nodes = model.tree_
     leaf = nodes.children_left < 0
     return Forest(

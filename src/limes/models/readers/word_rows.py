@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats
-from limes.models.asking import class_name
 from limes.models.documents import Document
-from limes.models.read import CannotRead
+from limes.models.identity import qualified_name
+from limes.models.read import CannotRead, refuse_replaced_methods
 from limes.models.readers.local_words import check_local
 from limes.models.readers.ngrams import Grams, Token
 from limes.models.text_models import VECTORIZERS
@@ -79,14 +79,15 @@ def word_rows(steps: Sequence[Any], document: Document) -> WordRows:
     if not steps:
         raise CannotRead("the model takes texts as they are, and can only be asked")
     vectorizer = steps[0]
-    if class_name(type(vectorizer)) not in VECTORIZERS:
+    if qualified_name(type(vectorizer)) not in VECTORIZERS:
         raise CannotRead(f"limes does not know what {type(vectorizer).__qualname__} makes of single words")
+    refuse_replaced_methods(vectorizer)
     check_local(vectorizer, document)
     found = _counted(vectorizer, document)
     if vectorizer.binary and not found.single:
         raise CannotRead("binary counts of words that share a column of the vectorizer do not add up")
-    found = _WEIGHTS[class_name(type(vectorizer))](found, vectorizer)
-    if len(steps) > 1 and class_name(type(steps[1])) == _WEIGHING:
+    found = _WEIGHTS[qualified_name(type(vectorizer))](found, vectorizer)
+    if len(steps) > 1 and qualified_name(type(steps[1])) == _WEIGHING:
         if found.norm is not None:
             raise CannotRead("TF-IDF weights on counts that are normalised already")
         found = replace(_weighted(found, steps[1]), steps=2)
@@ -100,7 +101,7 @@ def _counted(vectorizer: Any, document: Document) -> WordRows:
     """Counts, without weights and norm."""
     from scipy.sparse import csr_array
 
-    count = _COUNTERS[class_name(type(vectorizer))]
+    count = _COUNTERS[qualified_name(type(vectorizer))]
     if tuple(vectorizer.ngram_range) == (1, 1):
         if document.mask and count(vectorizer, [document.mask]).nnz:
             raise CannotRead(f"the vectorizer knows the mask {document.mask!r}")
@@ -108,7 +109,7 @@ def _counted(vectorizer: Any, document: Document) -> WordRows:
         counts = csr_array(own).astype(np.float64)
     else:
         grams = _grams(vectorizer, document)
-        own = _GRAMS[class_name(type(vectorizer))](vectorizer, grams.texts)
+        own = _GRAMS[qualified_name(type(vectorizer))](vectorizer, grams.texts)
         counts = csr_array(csr_array(own).astype(np.float64).multiply(grams.counts[:, None]))
     if vectorizer.binary:
         counts.data = np.sign(counts.data)

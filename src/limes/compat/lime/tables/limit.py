@@ -18,7 +18,6 @@ import numpy as np
 from limes._arrays import Floats
 from limes.compat.lime.answers import Answers, as_said, model_behind
 from limes.compat.lime.lime_base import LocalFit, report
-from limes.compat.lime.parts import Parts, parts_of
 from limes.compat.lime.selection import NormalEquations, selected
 from limes.compat.lime.surrogates import Surrogates
 from limes.compat.lime.tables.training import Request, Training
@@ -28,6 +27,7 @@ from limes.designs.features import Features, taken
 from limes.exceptions import InputError
 from limes.expectations.sampled import least_calls
 from limes.models.asking import answer_of
+from limes.models.state import ModelState, state_of
 
 # Share of the answers' size, below which they are all the same
 _ROUNDING = 1e-12
@@ -123,12 +123,12 @@ class _Known:
     answers: Answers
     samples: int
     model: Any
-    parts: Parts
+    state: ModelState
     explainer: Any
 
     def serves(self, request: Request) -> bool:
         same = (self.answers, self.samples) == (request.answers, request.samples)
-        return same and self.parts.same(parts_of(self.model))
+        return same and self.state.equals(state_of(self.model))
 
 
 @dataclass(eq=False)
@@ -202,7 +202,7 @@ class LimitEngine:
             read = model if behind else None
             with as_said():
                 made = self._made(model, output, request)
-            self._known = _Known(request.answers, request.samples, read, parts_of(read), made)
+            self._known = _Known(request.answers, request.samples, read, state_of(read), made)
         return self._known.explainer
 
     def _function(self, answers: Answers) -> Callable[[Any], Floats]:

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from limes.compat.lime.parts import Parts, parts_of
+from limes.models.state import state_of
 
 X, Y = load_iris(return_X_y=True)
 
@@ -52,11 +52,11 @@ CHANGES = {
 
 @pytest.mark.parametrize(("model", "change"), CHANGES.values(), ids=CHANGES)
 def test_a_change_is_seen(model, change):
-    before = parts_of(model.fit(X, Y))
+    before = state_of(model.fit(X, Y))
     model.predict(X[:1])
-    assert before.same(parts_of(model))
+    assert before.equals(state_of(model))
     change(model)
-    assert not before.same(parts_of(model))
+    assert not before.equals(state_of(model))
 
 
 @pytest.mark.parametrize(
@@ -70,13 +70,21 @@ def test_a_booster_that_was_trained_again(library):
         "catboost": {"verbose": 0, "allow_writing_files": False},
     }
     model = getattr(pytest.importorskip(home), name)(n_estimators=3, **quiet[home]).fit(X, Y)
-    before = parts_of(model)
+    before = state_of(model)
     model.predict_proba(X[:1])
-    assert before.same(parts_of(model))
+    assert before.equals(state_of(model))
     again(model)
-    assert not before.same(parts_of(model))
+    assert not before.equals(state_of(model))
 
 
-def test_what_has_no_parts():
-    assert parts_of(None) == parts_of(np.float64(1.0)) == Parts([], [])
-    assert parts_of(None).same(parts_of(None))
+def test_what_has_no_attributes_never_changes():
+    assert state_of(None).objects == state_of(np.float64(1.0)).objects == []
+    assert state_of(None).equals(state_of(None))
+
+
+def test_only_scikit_learn_shows_all_of_a_fit():
+    assert state_of(RandomForestClassifier(3).fit(X, Y)).complete
+    assert state_of(make_pipeline(StandardScaler(), DecisionTreeClassifier()).fit(X, Y)).complete
+    booster = pytest.importorskip("lightgbm").LGBMClassifier(n_estimators=3, verbose=-1, n_jobs=1)
+    assert not state_of(booster.fit(X, Y)).complete
+    assert not state_of(make_pipeline(StandardScaler(), booster).fit(X, Y)).complete

@@ -1,0 +1,236 @@
+r"""Hold what was read off a model against the model itself, where its explanations will come from.
+
+A form that agrees with the model on the background may still be wrong: explanations average over rows that
+the background does not hold, and they come from an expectation, not from the form's own ``predict``. So
+
+1. the model is asked about background rows and about rows of the background's law, and the form must
+   answer the same;
+2. the expectation, under a design with one atom a column, must give the model's answer at that row;
+3. the expectation's E_w f and Cov_w(h, f) must agree with draws of w, within the error of the draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from limes._arrays import Floats
+from limes.designs.columns import categorical
+from limes.designs.exchangeable import ExchangeableDesign
+from limes.designs.marginals import Marginal
+from limes.designs.product import ProductDesign, ProductFamily
+from limes.designs.weights import BinWeights
+from limes.exceptions import ModelError, ReadMismatchError
+from limes.expectations.moments import Moments
+from limes.explainers.progress import progress_of
+from limes.explainers.table import Table
+from limes.pipeline import Expectation, Pipeline
+
+# Rows that the model is asked about: of the background, and of its law in each of two ways
+_BACKGROUND, _LAW = 744, 128
+# Rows whose own answer the expectation must give: more than a forest explains one at a time
+_ATOMS = 10
+# Their bandwidth: other rows' atoms keep no weight
+_NARROW = 1e-3
+# Draws of a first look at an expectation, and of the second one that decides
+TABLE_DRAWS = (512, 1 << 14)
+SUBSET_DRAWS = (128, 1 << 12)
+# Standard errors that an expectation may be off, and values that n draws may have missed, about
+_ERRORS, _UNSEEN = 6.0, 3.0
+# Rounding of means, in units of the largest value
+_ROUNDING = 1e-8
+# Columns of a row that messages show
+_SHOWN = 8
+
+Predict: TypeAlias = Callable[[Floats], Floats]
+# Number of draws -> rows x and features h
+Draw: TypeAlias = Callable[[int], tuple[Floats, Floats]]
+
+
+@dataclass(frozen=True, eq=False)
+class Probe:
+    """Rows (n, d) at which a reading is compared with the model; ``origins`` say what kind of row each is."""
+
+    rows: Floats
+    origins: Sequence[str]
+    names: Sequence[str]
+
+    @classmethod
+    def of(cls, table: Table, marginals: Sequence[Marginal], also: Floats | None = None) -> Probe:
+        """Background rows, rows whose columns come from different background rows, and rows of the law.
+
+        ``also`` are further rows (m, d), those to be explained.
+        """
+        background = _spread_rows(table.matrix)
+        law = np.concatenate([shuffled(table.matrix, _LAW), _drawn(table.matrix[0], marginals)])
+        for j, column in enumerate(table.columns):
+            if column.dtype.kind == "f" and column.dtype.itemsize < 8:
+                law[:, j] = law[:, j].astype(column.dtype)  # as the model will be given it
+        explained = np.zeros((0, law.shape[1])) if also is None else also
+        origins = (
+            *(f"background row {i}" for i in background),
+            *["a row of the background's law"] * len(law),
+            *["an explained row"] * len(explained),
+        )
+        return cls(np.concatenate([table.matrix[background], law, explained]), origins, table.names)
+
+    def answers(self, ask: Predict) -> Floats:
+        """The model's answers at all rows.
+
+        Raises
+        ------
+        ModelError
+            If it fails on background rows.
+        ReadMismatchError
+            If it fails on other rows only.
+        """
+        try:
+            return ask(self.rows)
+        except ModelError as error:
+            ask(self.rows[: len(self.rows) - self._others])
+            raise ReadMismatchError(
+                f"the model does not answer on rows of the background's law, where its form does: {error}"
+            ) from error
+
+    @property
+    def _others(self) -> int:
+        return sum(not origin.startswith("background") for origin in self.origins)
+
+    def where(self, i: int) -> str:
+        """Row i in words: its kind, and its first columns."""
+        cells = [f"{name}={value:.6g}" for name, value in zip(self.names, self.rows[i], strict=True)]
+        more = ", ..." if len(cells) > _SHOWN else ""
+        return f"{self.origins[i]} ({', '.join(cells[:_SHOWN])}{more})"
+
+
+def check_agreement(expected: Floats, computed: Floats, allowed: float, where: Callable[[int], str]) -> None:
+    """Compare numbers (n, ...) made of a form with the model's own answers.
+
+    Raises
+    ------
+    ReadMismatchError
+        Naming the first row where they differ by more than is allowed.
+    """
+    if expected.shape != computed.shape:
+        raise ReadMismatchError(
+            f"the model answers shape {expected.shape}, what was read off it gives {computed.shape}"
+        )
+    wrong = ~(np.abs(expected - computed) <= allowed)
+    if wrong.any():
+        i = int(np.argmax(wrong.reshape(len(wrong), -1).any(axis=1)))
+        raise ReadMismatchError(
+            f"at {where(i)} the model answers {expected[i]}, what was read off it gives {computed[i]}"
+        )
+
+
+def check_atoms(expectation: Expectation, probe: Probe, answers: Floats, allowed: float) -> None:
+    """Explain some rows under designs of one atom a column: E_w f must be the model's answer there.
+
+    Raises
+    ------
+    ReadMismatchError
+        Naming the first row where it is not.
+    """
+    places = np.linspace(0, len(probe.rows) - 1, min(_ATOMS, len(probe.rows))).astype(np.int64)
+    rows = probe.rows[places]
+    family = ProductFamily(tuple(categorical(column) for column in rows.T), BinWeights(_NARROW))
+    pipeline = Pipeline(family, expectation, penalty=None)
+    fitted = pipeline.explain(rows, family.cells(rows), answers[places], progress=progress_of(shown=False))
+    check_agreement(
+        answers[places],
+        fitted.at_instance,
+        allowed,
+        lambda i: f"{probe.where(places[i])}, as a law of this row alone,",
+    )
+
+
+def check_draws(moments: Moments, predict: Predict, design: Any, draw: Draw, draws: Sequence[int]) -> None:
+    """Compare E_w f and Cov_w(h, f) with draws of w, on which the form itself is evaluated.
+
+    ``draw`` makes rows x and their features h under the design, both (n, ...). A look at few draws may be
+    fooled by rare values; the last and largest of ``draws`` decides.
+
+    Raises
+    ------
+    ReadMismatchError
+        If they disagree by more than the error of the draws.
+    """
+    if not any(_agrees_with_draws(moments, predict, design, *draw(count)) for count in draws):
+        raise ReadMismatchError(
+            f"the expectation of what was read off the model disagrees with {draws[-1]:,} draws"
+        )
+
+
+def product_rows(design: ProductDesign) -> Draw:
+    """Independent rows of a product design."""
+
+    def draw(count: int) -> tuple[Floats, Floats]:
+        levels = np.random.default_rng(0).random((count, design.size))
+        return design.draw(np.clip(levels, 2.0**-54, 1.0 - 2.0**-53))
+
+    return draw
+
+
+def kept_features(design: ExchangeableDesign) -> Draw:
+    """Independent sets of kept words or superpixels."""
+
+    def draw(count: int) -> tuple[Floats, Floats]:
+        rng = np.random.default_rng(0)
+        law = design.counts.law
+        removed = rng.choice(law.size, size=count, p=law / law.sum())
+        places = rng.permuted(np.tile(np.arange(design.size), (count, 1)), axis=1)
+        z = (places >= removed[:, None]).astype(np.float64)
+        return z, z
+
+    return draw
+
+
+def _agrees_with_draws(moments: Moments, predict: Predict, design: Any, x: Floats, h: Floats) -> bool:
+    """Whether moments lie within the errors of means over draws, all in units of their own ranges."""
+    count = len(x)
+    f = predict(x).reshape(count, -1)
+    h_unit, f_unit = _unit(np.abs(h - design.inclusion)), _unit(np.abs(f))
+    # a feature that the draws have not seen vary may vary all the same, as far as the instance
+    h_unit = np.maximum(h_unit, np.abs(design.at_instance - design.inclusion))
+    h, f = (h - design.inclusion) / h_unit, f / f_unit
+    mean, rest = f.mean(axis=0), f - f.mean(axis=0)
+    gamma = h.T @ rest / count
+    variances = np.maximum((h**2).T @ rest**2 / count - gamma**2, 0.0)
+    estimates = np.concatenate([mean[None], gamma])
+    errors = np.sqrt(np.concatenate([f.var(axis=0)[None], variances]) / count)
+    exact = np.concatenate(
+        [
+            moments.mean.reshape(1, -1) / f_unit,
+            moments.gamma.reshape(design.size, -1) / (h_unit[:, None] * f_unit),
+        ]
+    )
+    allowed = _ERRORS * errors + _UNSEEN * np.ptp(f, axis=0) / count + _ROUNDING
+    return bool((np.abs(exact - estimates) <= allowed).all())
+
+
+def _unit(sizes: Floats) -> Floats:
+    largest = sizes.max(axis=0)
+    return np.where(largest > 0, largest, 1.0)
+
+
+def _spread_rows(matrix: Floats) -> Any:
+    """Places of rows, evenly spread, and of one missing value in each column."""
+    spread = np.linspace(0, len(matrix) - 1, min(_BACKGROUND, len(matrix))).astype(np.int64)
+    missing = np.isnan(matrix)
+    return np.union1d(spread, missing.argmax(axis=0)[missing.any(axis=0)])
+
+
+def shuffled(matrix: Floats, count: int) -> Floats:
+    """Rows (count, d) whose columns come from different rows of a matrix (n, d)."""
+    places = np.random.default_rng(0).integers(len(matrix), size=(count, matrix.shape[1]))
+    return np.take_along_axis(matrix, places, axis=0)
+
+
+def _drawn(row: Floats, marginals: Sequence[Marginal]) -> Floats:
+    """Rows of the law that no weight has tilted."""
+    design = ProductFamily(tuple(marginals), BinWeights(np.inf)).at(row)
+    levels = np.random.default_rng(1).random((_LAW, row.size))
+    return design.draw(levels)[0]

@@ -1,0 +1,86 @@
+"""Notices that a model is no longer the one that was read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from limes._arrays import Floats
+from limes.exceptions import ReadMismatchError
+from limes.explainers.verification import check_agreement
+from limes.models.identity import qualified_name
+from limes.models.registry import READERS
+from limes.models.state import ModelState, state_of
+
+# Explained rows at which a model is asked whose state does not show a new fit
+_ASKED = 64
+
+
+# Of an answer, where float32 adds up
+_ROUNDING = 1e-5
+
+
+def few_rows(rows: Floats) -> Floats:
+    """At most 64 of the rows, evenly spread."""
+    return rows[:: -(-len(rows) // _ASKED)]
+
+
+class Watch:
+    """Remembers the state of a model, and how what was read off it answers.
+
+    Only models of a known class are watched: any other object may change at each call without being fitted.
+
+    Parameters
+    ----------
+    model
+        Of which something was read.
+    ask, predict
+        The model's own answers, and those of what was read; None if nothing was.
+    allowed
+        By how much the two may differ, among answers as large as the background's.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        *,
+        ask: Callable[[Floats], Floats] | None = None,
+        predict: Callable[[Floats], Floats] | None = None,
+        allowed: float = 0.0,
+    ) -> None:
+        self._model = model
+        self._ask = ask
+        self._predict = predict
+        self._allowed = allowed
+        self._state = self._present()
+
+    def unchanged(self, rows: Floats) -> bool:
+        """Whether the model is the one that was read, as far as it shows at rows (n, d) to be explained."""
+        present = self._present()
+        if self._state is None:  # the copy of a model has a state of its own
+            self._state = present
+        if self._state is None or present is None:
+            return True
+        if not self._state.equals(present):
+            return False
+        return present.complete or self._agrees(few_rows(rows))
+
+    def _agrees(self, rows: Floats) -> bool:
+        if self._ask is None or self._predict is None:
+            return True
+        answers, computed = self._ask(rows), self._predict(rows)
+        # rows far out may have answers that are larger than all of the background's
+        allowed = self._allowed + _ROUNDING * float(np.abs(answers).max())
+        try:
+            check_agreement(answers, computed, allowed, str)
+        except ReadMismatchError:
+            return False
+        return True
+
+    def _present(self) -> ModelState | None:
+        return state_of(self._model) if qualified_name(type(self._model)) in READERS else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_state": None}

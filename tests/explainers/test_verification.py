@@ -1,0 +1,318 @@
+"""What is called exact is held against the model where explanations come from: each case was wrong once."""
+
+from __future__ import annotations
+
+import types
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
+from sklearn.linear_model import LinearRegression, LogisticRegression, SGDRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import limes
+from limes.designs import ProductDesign
+from limes.exceptions import ReadMismatchError
+from limes.expectations.moments import Moments
+from limes.explainers.verification import TABLE_DRAWS, check_draws, product_rows
+from limes.models import forms
+
+RNG = np.random.default_rng(0)
+ROWS = RNG.normal(size=(300, 3))
+
+
+def codes(model):
+    """A column of the categories 0, 1, 2, of which only 0 matters: f = 60 there and 50 elsewhere."""
+    x = np.column_stack([np.arange(600) % 3, np.random.default_rng(0).normal(size=600)]).astype(float)
+    return model(x, 10.0 * (x[:, 0] == 0) + 50), x
+
+
+def lightgbm_codes(x, y):
+    library = pytest.importorskip("lightgbm")
+    model = library.LGBMRegressor(n_estimators=1, learning_rate=1, verbose=-1)
+    return model.fit(x, y, categorical_feature=[0])
+
+
+def xgboost_codes(x, y):
+    library = pytest.importorskip("xgboost")
+    model = library.XGBRegressor(
+        n_estimators=1, learning_rate=1, reg_lambda=0, feature_types=["c", "q"], enable_categorical=True
+    )
+    return model.fit(x, y)
+
+
+def histogram_codes(x, y):
+    seen = x[:, 0] < 2
+    model = HistGradientBoostingRegressor(max_iter=1, learning_rate=1, categorical_features=[0])
+    return model.fit(x[seen], y[seen])
+
+
+@pytest.mark.parametrize("fitted", [lightgbm_codes, xgboost_codes, histogram_codes])
+def test_categories_wider_than_every_set_of_a_split(fitted):
+    """The coefficient of column 0 was 60 (7.3 for the third model), as code 2 reached no leaf."""
+    model, x = codes(fitted)
+    explanation = limes.TabularExplainer(model, x, categorical=[0])([[0.0, 0.0]])
+    assert explanation.method == "exact"
+    grid = np.column_stack([np.arange(3.0), np.zeros(3)])
+    own = model.predict(grid).astype(np.float64)
+    np.testing.assert_allclose(explanation.values[0, 0], own[0] - own[1:].mean(), rtol=1e-6)
+    form = limes.models.read(model)
+    hostile = np.column_stack([[-1.0, 7.0, 0.5, np.nan, -np.inf, 2.0**60], np.zeros(6)])
+    np.testing.assert_array_equal(form.reduce().predict(hostile), form.predict(hostile))
+
+
+def test_a_negative_code_for_missing():
+    """The first coefficient was -100.06; enumeration over the ten codes and -1 gives the oracle."""
+    library = pytest.importorskip("lightgbm")
+    rng = np.random.default_rng(0)
+    code = np.where(rng.random(2000) < 0.2, -1, rng.integers(0, 10, 2000))
+    x = np.column_stack([code, rng.normal(size=(2000, 2))]).astype(float)
+    y = 3.0 * (code == -1) + x[:, 1] + 100 + rng.normal(size=2000) * 0.1
+    model = library.LGBMRegressor(n_estimators=50, verbose=-1).fit(x, y, categorical_feature=[0])
+    explainer = limes.TabularExplainer(model, x, categorical=[0], law="empirical")
+    explanation = explainer(x[code == -1][:1])
+    assert explanation.method == "exact"
+    levels = RNG.random((1 << 16, 3))
+    rows, h = explainer.design(x[code == -1][0]).draw(levels)
+    f = model.predict(rows)
+    own, other = f[h[:, 0] == 1], f[h[:, 0] == 0]
+    error = np.hypot(own.std() / np.sqrt(own.size), other.std() / np.sqrt(other.size))
+    assert abs(explanation.values[0, 0] - (own.mean() - other.mean())) < 5 * error
+
+
+def test_the_margin_control_knows_every_category():
+    """It gave -0.1768 ± 0.00009, converged, where the coefficient is -0.0095."""
+    library = pytest.importorskip("lightgbm")
+    rng = np.random.default_rng(0)
+    code = np.where(rng.random(2000) < 0.2, -1, rng.integers(0, 10, 2000))
+    x = np.column_stack([code, rng.normal(size=(2000, 2))]).astype(float)
+    chance = np.where(code == -1, 0.75, 0.8 + 0.05 * x[:, 1].clip(-2, 2))
+    model = library.LGBMClassifier(n_estimators=30, learning_rate=0.03, verbose=-1)
+    model.fit(x, (rng.random(2000) < chance).astype(int), categorical_feature=[0])
+    row = x[code == -1][:1]
+    options = {"categorical": [0], "output": 1}
+    chosen = limes.TabularExplainer(model, x, control="margin", **options)(row)
+    plain = limes.TabularExplainer(model, x, control="none", max_calls=1 << 14, **options)(row)
+    error = np.hypot(chosen.standard_errors, plain.standard_errors)
+    assert (np.abs(chosen.values - plain.values) < 4 * error).all()
+
+
+def test_a_predict_put_on_the_instance_is_not_read():
+    """A clip that no background row meets was read past: 8.87 and -8.93 for 0.99 and -1.01."""
+    rng = np.random.RandomState(0)
+    first = rng.randn(300, 4)[:, 0]
+    x = np.column_stack([first, first + 0.05 * rng.randn(300)])
+    model = LinearRegression().fit(x, 5 * (x[:, 0] - x[:, 1]))
+    model.predict = types.MethodType(lambda self, t: np.clip(LinearRegression.predict(self, t), -1, 1), model)
+    explanation = limes.TabularExplainer(model, x)(x[[3]])
+    assert explanation.method == "sampled"
+    assert "was replaced" in explanation.reason
+    np.testing.assert_allclose(explanation.values[0], [0.99, -1.01], atol=0.05)
+
+
+def test_what_predict_calls_is_held_against_rows_of_the_law():
+    """The same clip below the public methods: only rows that the background does not hold show it."""
+    first = RNG.normal(size=300)
+    x = np.column_stack([first, first + 0.05 * RNG.normal(size=300)])
+    model = LinearRegression().fit(x, 5 * (x[:, 0] - x[:, 1]))
+    raw = model._decision_function
+    model._decision_function = lambda t: np.clip(raw(t), -1, 1)
+    explanation = limes.TabularExplainer(model, x)(x[[3]])
+    assert explanation.method == "sampled"
+    assert "a row of the background's law (x0=" in explanation.reason
+    with pytest.raises(ReadMismatchError, match="a row of the background's law"):
+        limes.TabularExplainer(model, x, method="exact")
+
+
+def test_a_borrowed_class_name_is_not_read():
+    namespace = {"predict": lambda self, t: np.zeros(len(t)), "__module__": "sklearn.evil"}
+    model = type("LinearRegression", (LinearRegression,), namespace)().fit(ROWS, ROWS[:, 0])
+    assert limes.TabularExplainer(model, ROWS).method == "sampled"
+
+
+def test_a_method_put_on_the_class_is_not_read(monkeypatch):
+    model = LinearRegression().fit(ROWS, ROWS[:, 0])
+    monkeypatch.setattr(LinearRegression, "predict", lambda self, t: np.zeros(len(t)))
+    explainer = limes.TabularExplainer(model, ROWS)
+    assert explainer.method == "sampled"
+    assert "was replaced" in explainer(ROWS[:1]).reason
+
+
+def test_a_step_with_another_transform_is_not_read():
+    model = make_pipeline(StandardScaler(), LinearRegression()).fit(ROWS, ROWS[:, 0])
+    model[0].transform = lambda t: np.zeros_like(t)
+    explainer = limes.TabularExplainer(model, ROWS)
+    assert explainer.method == "sampled"
+    assert "standardscaler" in explainer(ROWS[:1]).reason
+
+
+def test_a_tree_of_a_forest_with_another_predict_is_not_read():
+    model = RandomForestRegressor(5, random_state=0).fit(ROWS, ROWS[:, 0])
+    model.estimators_[3].predict = lambda t, check_input=True: np.zeros(len(t))
+    assert limes.TabularExplainer(model, ROWS).method == "sampled"
+
+
+def refit(model):
+    model.fit(ROWS, -ROWS.sum(axis=1))
+
+
+def boosters():
+    for home, name, quiet in (
+        ("xgboost", "XGBRegressor", {}),
+        ("lightgbm", "LGBMRegressor", {"verbose": -1}),
+        ("catboost", "CatBoostRegressor", {"verbose": 0, "allow_writing_files": False}),
+    ):
+        yield lambda home=home, name=name, quiet=quiet: getattr(pytest.importorskip(home), name)(
+            n_estimators=5, **quiet
+        )
+
+
+MODELS = [
+    LinearRegression,
+    lambda: SGDRegressor(random_state=0),
+    lambda: RandomForestRegressor(5, random_state=0),
+    lambda: HistGradientBoostingRegressor(max_iter=5),
+    lambda: make_pipeline(StandardScaler(), RandomForestRegressor(5, random_state=0)),
+    *boosters(),
+]
+
+
+@pytest.mark.parametrize("made", MODELS)
+def test_a_model_that_was_fitted_again_is_read_again(made):
+    """It went on with the first fit, and showed its predictions."""
+    model = made().fit(ROWS, ROWS.sum(axis=1))
+    explainer = limes.TabularExplainer(model, ROWS)
+    before = explainer(ROWS[:2])
+    explainer.steady(ROWS[:2])
+    refit(model)
+    again, steady = explainer(ROWS[:2]), explainer.steady(ROWS[:2])
+    fresh = limes.TabularExplainer(model, ROWS)(ROWS[:2])
+    assert before.method == again.method == "exact"
+    np.testing.assert_array_equal(again.values, fresh.values)
+    np.testing.assert_allclose(steady.values, fresh.values, rtol=1e-9)
+    np.testing.assert_allclose(again.predictions, model.predict(ROWS[:2]), rtol=1e-5)
+    assert np.abs(again.values - before.values).max() > 0.1
+
+
+def test_a_booster_that_grew_in_place_is_read_again():
+    library = pytest.importorskip("lightgbm")
+    data = library.Dataset(ROWS, ROWS.sum(axis=1), free_raw_data=False)
+    model = library.train({"verbose": -1}, data, 3, keep_training_booster=True)
+    explainer = limes.TabularExplainer(model, ROWS)
+    explainer(ROWS[:1])
+    for _ in range(10):
+        model.update()
+    explanation = explainer(ROWS[:1])
+    np.testing.assert_allclose(explanation.predictions, model.predict(ROWS[:1]), rtol=1e-9)
+    np.testing.assert_array_equal(explanation.values, limes.TabularExplainer(model, ROWS)(ROWS[:1]).values)
+
+
+@pytest.mark.parametrize("made", MODELS)
+def test_asking_a_model_does_not_look_like_a_fit(made):
+    model = made().fit(ROWS, ROWS.sum(axis=1))
+    explainer = limes.TabularExplainer(model, ROWS)
+    bound = explainer._model
+    explainer(ROWS[:3])
+    model.predict(ROWS)
+    explainer(ROWS[3:5])
+    assert explainer._model is bound
+
+
+def test_whole_numbers_that_an_encoder_takes_for_categories():
+    """They raised InputError, under "sampled" too, and the message named no column."""
+    from sklearn.compose import ColumnTransformer
+    from sklearn.ensemble import GradientBoostingClassifier
+    from sklearn.preprocessing import OneHotEncoder
+
+    rng = np.random.RandomState(0)
+    data = pd.DataFrame({"a": rng.rand(300), "zone": rng.randint(1, 6, 300)})
+    target = ((data.a + (data.zone == 3)) > 0.7).astype(int)
+    for unknown in ("ignore", "error"):
+        encoded = ColumnTransformer(
+            [("c", OneHotEncoder(handle_unknown=unknown), ["zone"])], remainder="passthrough"
+        )
+        for head in (GradientBoostingClassifier(n_estimators=5), LogisticRegression()):
+            model = make_pipeline(encoded, head).fit(data, target)
+            for options in ({}, {"method": "sampled"}, {"output": "margin"}, {"bins": None}):
+                explanation = limes.TabularExplainer(model, data, **options)(data.iloc[[0]])
+                assert explanation.provenance["categories of the model"] == ["zone"]
+                assert explanation.conditions[0][1] == f"zone = {data.zone[0]}"
+                assert (explanation.method == "exact") == ("output" in options)
+                told = limes.TabularExplainer(model, data, categorical=["zone"], **options)(data.iloc[[0]])
+                np.testing.assert_array_equal(explanation.values, told.values)
+
+
+def test_bins_given_to_a_column_that_the_model_takes_for_categories():
+    model, x = codes(lightgbm_codes)
+    bins = [[-1, 0.5, 3], None]
+    explanation = limes.TabularExplainer(model, x, bins=bins)(x[:1])
+    assert explanation.method == "sampled"
+    assert "takes column 'x0' for categories" in explanation.reason
+    with pytest.raises(limes.exceptions.NotReadableError, match="give None in its place"):
+        limes.TabularExplainer(model, x, bins=bins, method="exact")
+
+
+def test_an_expectation_that_disagrees_with_the_form_is_not_used(monkeypatch):
+    """The form predicts what the model predicts, and its expectation is wrong: this was never looked at."""
+    from limes.expectations.forest import ForestExpectation
+
+    right = ForestExpectation._moments
+
+    def shifted(self, mean, contrast, variance):
+        return right(self, mean + 1e-3, contrast, variance)
+
+    monkeypatch.setattr(ForestExpectation, "_moments", shifted)
+    model = RandomForestRegressor(5, random_state=0).fit(ROWS, ROWS.sum(axis=1))
+    with pytest.raises(ReadMismatchError, match="as a law of this row alone"):
+        limes.TabularExplainer(model, ROWS, method="exact")
+    assert limes.TabularExplainer(model, ROWS).method == "sampled"
+
+
+def a_design():
+    edges, means, stds = [[-1.0, 0.0, 1.0]] * 2, [[-0.5, 0.5]] * 2, [[0.3, 0.3]] * 2
+    return ProductDesign.from_bins(edges, means, stds, instance=[0.2, -0.4], bandwidth=1.0)
+
+
+@pytest.mark.parametrize("change", [0.0, 0.3])
+@pytest.mark.parametrize("part", ["mean", "gamma"])
+def test_moments_are_held_against_draws(part, change):
+    design, form = a_design(), forms.Boxes([[0.0, -np.inf]], [[np.inf, np.inf]], [1.0])
+    surrogate = limes.limit(design, form)
+    mean = surrogate.intercept + design.inclusion @ surrogate.coef
+    moments = Moments.exact(
+        mean + change * (part == "mean"),
+        design.variance * (surrogate.coef + change * (part == "gamma")),
+    )
+    if change:
+        with pytest.raises(ReadMismatchError, match="16,384 draws"):
+            check_draws(moments, form.predict, design, product_rows(design), TABLE_DRAWS)
+    else:
+        check_draws(moments, form.predict, design, product_rows(design), TABLE_DRAWS)
+
+
+def test_rare_values_are_no_disagreement():
+    """A box with one part in ten thousand of the law, which few draws do not meet."""
+    design = a_design()
+    form = forms.Boxes([[0.9999, -np.inf]], [[np.inf, np.inf]], [1000.0])
+    surrogate = limes.limit(design, form)
+    moments = Moments.exact(
+        surrogate.intercept + design.inclusion @ surrogate.coef, design.variance * surrogate.coef
+    )
+    check_draws(moments, form.predict, design, product_rows(design), TABLE_DRAWS)
+
+
+def test_leaves_add_up_to_one_at_every_value():
+    """Unknown, negative, fractional, missing and infinite values reach one leaf of each tree."""
+    pytest.importorskip("lightgbm")
+    model, _ = codes(lightgbm_codes)
+    form = limes.models.read(model)
+    terms = form.reduce()
+    hostile = np.array([-np.inf, -1.0, -0.0, 0.0, 0.5, 1.0, 2.0, 3.0, 1e9, np.inf, np.nan])
+    grid = np.stack(np.meshgrid(hostile, hostile), axis=-1).reshape(-1, 2)
+    product = np.ones((len(terms.coef), len(grid)))
+    for j, function in enumerate(terms.functions):
+        if function is not None:
+            product *= function(grid[:, j])
+    np.testing.assert_array_equal(product.sum(axis=0), form.roots.size)
