@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
 import pandas as pd
 
 import limes
 import oracle
-from limes.designs import ProductDesign
+from limes.designs import ProductDesign, ProductFamily
+from limes.designs.columns import categorical
+from limes.designs.weights import BinWeights
 from limes.models.outputs import Asker, resolve
 from limes.models.read import read_output
+from limes.pipeline import Pipeline, exact_expectation
 
 EXTREMES = np.array([0.0, -0.0, 1e-35, -1e-35, 1e-40, 1e30, -1e30])
 
@@ -60,7 +65,34 @@ def assert_reads(model, x, *, output=None, tolerance=1e-12, **rows):
     assert not isinstance(form, limes.models.forms.BlackBox), form.reason
     x = np.concatenate([x, edge_rows(form, x, **rows)])
     assert_same(form, Asker(model, resolve(model, output), np.asarray)(x), x, tolerance)
+    if isinstance(form, limes.models.forms.Forest):
+        assert_paths_agree(form, x)
     return form
+
+
+# Values that a column of numbers or categories may hold where nobody expects them
+HOSTILE = np.array([-np.inf, -1.0, 0.5, 2.0**31, 1e300, np.inf, np.nan])
+
+
+def assert_paths_agree(form, x, count=24, seed=2):
+    """``predict``, ``reduce`` and the expectation answer the same at rows with hostile values.
+
+    Explanations come from the expectation: under a design of one atom a column it must give f(row).
+    """
+    rng = np.random.default_rng(seed)
+    rows = x[rng.integers(len(x), size=count)].copy()
+    hostile = rng.random(rows.shape) < 0.3
+    rows[hostile] = rng.choice(HOSTILE, hostile.sum())
+    expected = form.predict(rows)
+    allowed = 1e-12 * max(1.0, np.abs(expected).max()) * max(1, form.roots.size) ** 0.5
+    np.testing.assert_allclose(form.reduce().predict(rows), expected, rtol=0, atol=allowed)
+    family = ProductFamily(tuple(categorical(column) for column in rows.T), BinWeights(1e-3))
+    for few in (rows, rows[:5]):  # many rows and few go different ways
+        pipeline = Pipeline(family, exact_expectation(form), penalty=None)
+        fitted = pipeline.explain(
+            few, family.cells(few), form.predict(few), progress=lambda _: nullcontext(id)
+        )
+        np.testing.assert_allclose(fitted.at_instance, own, rtol=0, atol=allowed)
 
 
 def reason(model, output=None):
