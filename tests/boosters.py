@@ -88,10 +88,8 @@ def assert_paths_agree(form, x, count=24, seed=2):
     np.testing.assert_allclose(form.reduce().predict(rows), expected, rtol=0, atol=allowed)
     family = ProductFamily(tuple(categorical(column) for column in rows.T), BinWeights(1e-3))
     for few in (rows, rows[:5]):  # many rows and few go different ways
-        pipeline = Pipeline(family, exact_expectation(form), penalty=None)
-        fitted = pipeline.explain(
-            few, family.cells(few), form.predict(few), progress=lambda _: nullcontext(id)
-        )
+        own, pipeline = form.predict(few), Pipeline(family, exact_expectation(form), penalty=None)
+        fitted = pipeline.explain(few, family.cells(few), own, progress=lambda _: nullcontext(id))
         np.testing.assert_allclose(fitted.at_instance, own, rtol=0, atol=allowed)
 
 
