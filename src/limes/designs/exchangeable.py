@@ -101,6 +101,15 @@ class ExchangeableDesign:
         return self.counts.size
 
     @cached_property
+    def units(self) -> Floats:
+        """Ones (d,), as features are 0 or 1; see :class:`ProductDesign`."""
+        return np.ones(self.size)
+
+    def in_units(self) -> ExchangeableDesign:
+        """The design itself."""
+        return self
+
+    @cached_property
     def inclusion(self) -> Floats:
         """α_j = E_w z_j, (d,): all alike."""
         return np.full(self.size, self.counts.inclusion)

@@ -10,7 +10,7 @@ cases:
 Anchor and slope are kept instead of a mean because they survive every extreme. A narrow bandwidth far from
 a bin puts the mean of the product thousands of standard deviations away, where Φ(b) - Φ(a) is 0 - 0; at the
 anchor, the point of the interval where the density is largest, everything is of order one. The scale is about
-the length over which the density changes, so that columns of p-values (1e-300) and of 1e300 are as good as any:
+the length over which the density changes, so that columns of 1e-300 and of 1e300 are as good as any others:
 no square of a raw value is ever taken. It is a power of two, and dividing by it rounds nothing.
 """
 
@@ -24,7 +24,8 @@ from types import EllipsisType
 import numpy as np
 
 from limes._arrays import Floats, Ints, power_of_two
-from limes.designs.gaussian_integrals import gaussian_area, gaussian_moment
+from limes.designs.centred import CentredPieces
+from limes.designs.gaussian_integrals import gaussian_area
 from limes.designs.quadrature import integral
 from limes.functions import Function
 
@@ -134,7 +135,7 @@ class GaussianPieces:
 
     def interval(self, lower: Floats, upper: Floats) -> Floats:
         """Mass of (lower, upper], (m, P)."""
-        return self._partly(lower, upper, self.weight, _interval_mass)
+        return self.partly(lower, upper, self.weight, _interval_mass)
 
     def bump(self, center: Floats, precision: float) -> Floats:
         """∫ exp(-precision (x - center)²/2), (m, P)."""
@@ -236,7 +237,7 @@ class GaussianPieces:
 
     # -- plumbing --------------------------------------------------------------------------------------
 
-    def _partly(
+    def partly(
         self,
         lower: Floats,
         upper: Floats,
@@ -255,71 +256,6 @@ class GaussianPieces:
         end = np.minimum(upper[row, 0], self.upper[piece])
         found[row, piece] = part(self, piece, start, end)
         return found
-
-
-@dataclass(frozen=True, eq=False)
-class CentredPieces:
-    """The signed measures (x - origin) / unit · d(piece): what a slope, Cov(x, f) / Var(x), integrates against."""
-
-    pieces: GaussianPieces
-    origin: Floats
-    unit: float
-
-    @property
-    def _mean(self) -> Floats:
-        return self._centred_mean(self.pieces)
-
-    def _centred_mean(self, pieces: GaussianPieces) -> Floats:
-        """E(x - origin) / unit."""
-        return pieces.mean_step * (pieces.scale / self.unit) + (pieces.anchor - self.origin) / self.unit
-
-    def expect(self, function: Function) -> Floats:
-        """∫ (x - origin) / unit · function d(piece), (m, P)."""
-        return function.integrate(self)
-
-    def interval(self, lower: Floats, upper: Floats) -> Floats:
-        """∫ (x - origin) / unit · 1[lower < x <= upper], (m, P)."""
-        whole = self.pieces.weight * self._mean
-        return self.pieces._partly(lower, upper, whole, self._interval_moment)  # noqa: SLF001
-
-    def _interval_moment(self, pieces: GaussianPieces, piece: Ints, start: Floats, end: Floats) -> Floats:
-        area, moment = gaussian_moment(
-            pieces.steps(start, piece),
-            pieces.steps(end, piece),
-            pieces.slope[piece],
-            pieces.precision[piece],
-        )
-        shift = (pieces.anchor[piece] - self.origin[piece]) / self.unit
-        centred = moment * (pieces.scale[piece] / self.unit) + shift * area
-        return np.asarray(pieces.weight[piece] * centred / pieces.area[piece])
-
-    def bump(self, center: Floats, precision: float) -> Floats:
-        """∫ (x - origin) / unit · exp(-precision (x - center)²/2), (m, P)."""
-        product, log_mass = self.pieces.times(center[:, None], precision)
-        return np.asarray(product.weight * np.exp(log_mass) * self._centred_mean(product))
-
-    def identity(self) -> Floats:
-        """∫ (x - origin) / unit · x, (1, P)."""
-        pieces = self.pieces
-        second = pieces.central(2, self.unit) + self._mean * pieces.mean
-        return (pieces.weight * second)[None, :]
-
-    def square(self) -> Floats:
-        """∫ (x - origin) / unit · x², (1, P)."""
-        pieces, mean = self.pieces, self.pieces.mean
-        third = pieces.central(3, self.unit) + 2.0 * mean * pieces.central(2, self.unit)
-        third = third + self._mean * (pieces.variance + mean**2)
-        return (pieces.weight * third)[None, :]
-
-    def quadrature(self, shape: Callable[[Floats], Floats], breaks: Sequence[float]) -> Floats:
-        """∫ (x - origin) / unit · shape(x), (1, P)."""
-        pieces, origin = self.pieces, self.origin
-        return np.array(
-            [
-                integral(pieces, shape, breaks, p, (float(origin[p]), self.unit))
-                for p in range(pieces.anchor.size)
-            ]
-        )[None, :]
 
 
 def _interval_mass(pieces: GaussianPieces, piece: Ints, start: Floats, end: Floats) -> Floats:

@@ -52,7 +52,8 @@ def _from_edge(width: Floats, slope: Floats, precision: Floats) -> Floats:
     found[narrow] = 0.5 * w * (np.exp(-t * (a[:, None] + 0.5 * p[:, None] * t)) @ _NODE_WEIGHTS)
     w, a, p = width[~narrow], slope[~narrow], precision[~narrow]
     root = np.sqrt(0.5 * p)
-    drop = np.exp(-w * (a + 0.5 * p * w))
+    with np.errstate(over="ignore"):
+        drop = np.exp(-w * (a + 0.5 * p * w))
     near, far = a / (2.0 * root), a / (2.0 * root) + w * root
     found[~narrow] = (erfcx(near) - drop * erfcx(far)) * np.sqrt(np.pi) / (2.0 * root)
     return found

@@ -22,7 +22,8 @@ from scipy.special import logsumexp
 
 from limes._arrays import Floats, Ints, power_of_two
 from limes.designs.atoms import Atoms
-from limes.designs.gaussian import CentredPieces, GaussianPieces
+from limes.designs.centred import CentredPieces
+from limes.designs.gaussian import GaussianPieces
 from limes.exceptions import InputError
 from limes.functions import Function, Identity, Interval
 

@@ -199,7 +199,8 @@ class SampledExpectation:
         shape = sample.f.shape[1:]
         f = sample.f.reshape(len(sample.f), -1)
         wanted = self._sampling.tolerance
-        excess = 0.0 if wanted is None else wanted.excess(coef, fit.coef_errors)
+        units = design.units[:, None]  # a tolerance is one of coefficients per x itself
+        excess = 0.0 if wanted is None else wanted.excess(coef / units, fit.coef_errors / units)
         quality = fit.quality(design, sample.h, coef, f)
         return Moments(
             mean=mean.reshape(shape),

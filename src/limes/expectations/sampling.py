@@ -78,6 +78,11 @@ class SampledDesign(Features, Protocol):
         """Number of features d."""
         ...
 
+    @property
+    def units(self) -> Floats:
+        """What coefficients are divided by in the end, (d,): 1 but for slopes."""
+        ...
+
     def sampler(self, streams: Sequence[np.random.SeedSequence]) -> Rows:
         """Rows of w, all of the same weight, a sequence a stream."""
         ...

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from limes import __version__
-from limes._arrays import Floats, Ints, distinct_rows
+from limes._arrays import Floats, Ints, column_stds, distinct_rows
 from limes.designs.columns import LAWS
 from limes.designs.features import FeatureTable, stacked_features
 from limes.designs.product import ProductDesign, ProductFamily
@@ -175,10 +175,13 @@ class TabularExplainer:
         )
         self._max_calls = sampling.max_calls
         alpha = check_size("ridge", ridge, zero=True)
-        # lime fits slopes on standardised columns: its penalty is per standard deviation
-        unit = np.where(slopes, self._scales(), 1.0)
         self._pipeline = Pipeline(
-            family, self._subject.expectation, penalty=alpha * unit**2 if alpha > 0 else None
+            family,
+            self._subject.expectation,
+            penalty=alpha if alpha > 0 else None,
+            # lime fits slopes on standardised columns: its penalty is per standard deviation
+            scales=np.where(slopes, self._scales(), 1.0),
+            names=self._table.names,
         )
         self._provenance = {
             **({"meaning": SLOPE_MEANING} if bins is None else {}),
@@ -332,7 +335,7 @@ class TabularExplainer:
 
     def _scales(self) -> Floats:
         """Standard deviation of numbers, 1 for categories and for columns that do not vary."""
-        scales = np.nanstd(self._table.matrix, axis=0)
+        scales = column_stds(self._table.matrix)
         return np.where(self._table.numeric & (scales > 0), scales, 1.0)
 
     def _conditions(self, cells: Ints) -> tuple[tuple[str, ...], ...]:

@@ -225,6 +225,7 @@ class TextExplainer:
                 predictions,
                 penalty=self._ridge or None,
                 progress=progress_of(shown=progress),
+                names=document.names,
             )
         except (ModelError, KeyboardInterrupt):
             self._unfinished[document.text] = expectation
