@@ -92,8 +92,9 @@ def limit(design: ProductDesign | ExchangeableDesign, form: Form) -> Surrogate:
     """
     if isinstance(form, BlackBox):
         raise NotReadableError(f"a black box has no exact limit: {form.reason}")
+    expectation = exact_expectation(form, type(design))
     inner = design.in_units()
-    found = least_squares(inner, exact_expectation(form, type(design)).moments(inner)).per(design.units)
+    found = least_squares(inner, expectation.moments(inner)).per(design.units)
     check_finite(found, axis=0)
     return found
 

@@ -235,13 +235,15 @@ class _Sample:
         return cls(x, h, f, fold, parts[-1].is_last)
 
 
-def _enumerated(design: SampledDesign, x: Floats, h: Floats, probability: Floats, calls: Calls) -> Moments:
+def _enumerated(
+    design: SampledDesign, x: Floats, probability: Floats, weights: Floats, calls: Calls
+) -> Moments:
     """Moments from all rows there are: exact for any model."""
     answers = calls(x)
     f = answers.reshape(len(x), -1)
     mean = probability @ f
     spread = f - mean
-    gamma = ((h - design.inclusion) * probability[:, None]).T @ spread
+    gamma = design.gamma(weights @ spread)
     shape = answers.shape[1:]
     exact = Moments.exact(mean.reshape(shape), gamma.reshape(design.size, *shape))
     variance = (probability @ spread**2).reshape(shape)

@@ -88,5 +88,8 @@ class SampledDesign(Features, Protocol):
         ...
 
     def states(self, most: int) -> tuple[Floats, Floats, Floats] | None:
-        """All rows x and h there are, and their probabilities under w; None if more than ``most``."""
+        """All m rows x there are, their probabilities under w, and W (d, m) with β = W f.
+
+        None if they are more than ``most``.
+        """
         ...
