@@ -13,13 +13,14 @@ import strategies
 from limes.designs import ExchangeableDesign, ProductDesign, ProductFamily
 from limes.designs.columns import binned, categorical, marginals_from_bins
 from limes.designs.weights import named_weights
-from limes.exceptions import InputError
+from limes.exceptions import InputError, ModelError
 from limes.expectations.controls import CONTROLS, none
 from limes.expectations.controls.switches import switch_kernels
 from limes.expectations.sampled import SampledExpectation
 from limes.expectations.sampling import Sampling, Tolerance
 from limes.models import forms
 from limes.surrogates import least_squares
+from oracle import EXACT
 
 BUDGET = 1024
 # of ±1.96 standard errors, as promised: 95 % and a little slack
@@ -352,8 +353,12 @@ def test_every_subset_at_narrow_bandwidths(make, bandwidth):
     form = forms.PresenceProducts([([0, 1], [2], 1.3), ([0], [], 0.5), ([], [1, 2], -2.0)], 1.0, size=3)
     design = make(3, bandwidth)
     found = least_squares(design, SampledExpectation(form.predict, Sampling(64)).moments(design, np.ones(3)))
-    # as ν → 0: of a text one word is deleted, and the plane goes through those three; of an image none or one is
-    z = 1.0 - np.eye(3) if make == ExchangeableDesign.word_deletions else np.vstack([np.ones(3), 1.0 - np.eye(3)])
+    # as ν → 0 of a text one word is deleted, of an image none or one: a plane through those rows
+    z = (
+        1.0 - np.eye(3)
+        if make == ExchangeableDesign.word_deletions
+        else np.vstack([np.ones(3), 1.0 - np.eye(3)])
+    )
     if bandwidth < 0.05:
         least = np.linalg.lstsq(np.column_stack([np.ones(len(z)), z]), form.predict(z), rcond=None)[0]
         if len(z) == 4:
@@ -362,3 +367,17 @@ def test_every_subset_at_narrow_bandwidths(make, bandwidth):
             assert oracle.error(np.diff(found.coef), np.diff(least[1:])) < EXACT
     assert oracle.error(found.coef, limes.limit(design, form).coef) < EXACT
     assert oracle.error(found.intercept, limes.limit(design, form).intercept) < EXACT
+
+
+@pytest.mark.parametrize("size", [1e160, 1e300, 1.7e308])
+def test_answers_whose_squares_overflow_are_refused(size):
+    """They gave infinite errors, and the advice to raise max_calls."""
+    design, row = quartiles(3, 1.0)
+    sampled = SampledExpectation(lambda x: np.tanh(x[:, 0]) * size, Sampling(BUDGET))
+    with pytest.raises(ModelError, match="squares are beyond"):
+        sampled.moments(design, row)
+    words = ExchangeableDesign.word_deletions(3)
+    every = SampledExpectation(lambda z: z[:, 0] * size, Sampling(BUDGET)).moments(words, np.ones(3))
+    fit = least_squares(words, every)
+    assert oracle.error(fit.coef / size, [1.0, 0.0, 0.0]) < EXACT
+    assert np.isnan(fit.fidelity)
