@@ -17,7 +17,7 @@ from limes.designs.columns import binned, unbinned
 from limes.designs.gaussian import GaussianPieces
 from limes.designs.product import ProductFamily
 from limes.designs.weights import named_weights
-from limes.exceptions import ModelError
+from limes.exceptions import InputError, ModelError
 from limes.models import forms
 from oracle import EXACT
 
@@ -242,3 +242,16 @@ def test_what_no_float64_can_hold_is_an_error_that_names_the_column():
     design = ProductFamily((unbinned(X[:, 0]),), named_weights("bins", 1.0)).at(X[0, :1])
     with pytest.raises(ModelError, match="no finite number"):
         limes.limit(design, forms.Linear([1.7e308], 1.7e308))
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS.keys())
+def test_subnormal_columns_and_the_very_largest(options):
+    """1e-310 has 13 digits left, and they all count; a slope of 1e310 and values near 1.8e308 are refused."""
+    if options.get("bins", 4) is None and "bandwidth" not in options:
+        with pytest.raises(ModelError, match="'x0'"):
+            explained(tree, 1e-312, options)
+    elif "bins" not in options:
+        expected, found = explained(tree, 1.0, options), explained(tree, 1e-310, options)
+        assert oracle.error(found, expected) < EXACT
+    with pytest.raises(InputError, match=r"column 'x0' holds .* divide the column"):
+        limes.TabularExplainer(lambda rows: rows[:, 1], X * [4e307, 1.0, 1.0], **options)
