@@ -40,3 +40,28 @@ def times(x: Floats, coef: Floats) -> Floats:
     rows = np.ascontiguousarray(x)
     columns = [(rows * column).sum(axis=1) for column in coef.reshape(len(coef), prod(coef.shape[1:])).T]
     return np.column_stack(columns).reshape(len(rows), *coef.shape[1:])
+
+
+def power_of_two(x: Floats) -> Floats:
+    """The largest power of two that is no larger than x > 0, elementwise; 1 where x is 0 or infinite."""
+    x = np.asarray(x, dtype=np.float64)
+    regular = (x > 0) & np.isfinite(x)
+    return np.ldexp(1.0, np.where(regular, np.frexp(x)[1] - 1, 0))
+
+
+def mean_and_std(x: Floats) -> tuple[float, float]:
+    """Mean and standard deviation of finite numbers (n,) of any size, without over- or underflow.
+
+    Of ordinary numbers they are what ``x.mean()`` and ``x.std()`` are, to the last bit.
+    """
+    size = power_of_two(np.abs(x).max())
+    mean = float((x / size).mean() * size)
+    away = x - mean
+    unit = power_of_two(np.abs(away).max())
+    return mean, float(np.sqrt(((away / unit) ** 2).mean()) * unit)
+
+
+def column_stds(x: Floats) -> Floats:
+    """Standard deviation of the finite numbers of each column, (n, d) -> (d,); 0 where there are none."""
+    finite = [column[np.isfinite(column)] for column in x.T]
+    return np.array([mean_and_std(column)[1] if column.size else 0.0 for column in finite])

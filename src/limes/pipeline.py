@@ -5,7 +5,7 @@ The design knows Σ and the weighted law w, the expectation gives Γ, the surrog
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, Protocol
@@ -28,7 +28,7 @@ from limes.expectations.sampling import Sampling
 from limes.models.reductions import BlackBox, Form
 from limes.surrogates.least_squares import least_squares
 from limes.surrogates.ridge import ridge
-from limes.surrogates.surrogate import Surrogate
+from limes.surrogates.surrogate import Surrogate, check_finite
 
 METHODS = ("auto", "exact", "sampled")
 Method = Literal["exact", "sampled"]
@@ -74,6 +74,8 @@ def limit(design: ProductDesign | ExchangeableDesign, form: Form) -> Surrogate:
         If the form is a black box.
     InputError
         If design and form have different numbers of columns, or do not go together.
+    ModelError
+        If the intercept or a coefficient is larger than a float64 can be.
 
     References
     ----------
@@ -90,7 +92,11 @@ def limit(design: ProductDesign | ExchangeableDesign, form: Form) -> Surrogate:
     """
     if isinstance(form, BlackBox):
         raise NotReadableError(f"a black box has no exact limit: {form.reason}")
-    return least_squares(design, exact_expectation(form, type(design)).moments(design))
+    expectation = exact_expectation(form, type(design))
+    inner = design.in_units()
+    found = least_squares(inner, expectation.moments(inner)).per(design.units)
+    check_finite(found, axis=0)
+    return found
 
 
 def expectation_of(
@@ -150,7 +156,9 @@ class Pipeline:
     expectation
         Of the model that is explained.
     penalty
-        None for least squares, else the ridge penalty of each column in ``lime``'s finite sample.
+        None for least squares, else the ridge penalty in ``lime``'s finite sample, per ``scales`` (d,).
+    names
+        Of the columns, for messages.
     recall
         Where the moments of rows with the same cells come from, if not computed.
     """
@@ -160,12 +168,16 @@ class Pipeline:
         family: ProductFamily,
         expectation: Expectation,
         *,
-        penalty: Floats | None,
+        penalty: float | Floats | None = None,
+        scales: Floats | None = None,
+        names: Sequence[str] = (),
         recall: Recall = afresh,
     ) -> None:
         self._family = family
         self._expectation = expectation
         self._penalty = penalty
+        self._scales = np.ones(len(family.marginals)) if scales is None else scales
+        self._names = names
         self._recall = recall
 
     @property
@@ -179,7 +191,14 @@ class Pipeline:
         Hence it may remember moments from one call to the next, and does.
         """
         steady = _steady(self._expectation)
-        return Pipeline(self._family, steady, penalty=self._penalty, recall=Memory())
+        return Pipeline(
+            self._family,
+            steady,
+            penalty=self._penalty,
+            scales=self._scales,
+            names=self._names,
+            recall=Memory(),
+        )
 
     def explain(
         self, rows: Floats, cells: Ints, predictions: Floats, *, progress: Progress, workers: int = 1
@@ -200,8 +219,7 @@ class Pipeline:
             return self._by_cell(rows, cells, predictions, progress)
         with progress(len(rows)) as done:
             found = [self._at(row, done) for row in rows]
-        features, moments = stacked_features([d for d, _ in found]), stacked([m for _, m in found])
-        return self._fitted(features, moments, predictions)
+        return self._of_designs([d for d, _ in found], stacked([m for _, m in found]), predictions)
 
     def _by_cell(self, rows: Floats, cells: Ints, predictions: Floats, progress: Progress) -> Fitted:
         patterns, place = distinct_rows(cells)
@@ -215,12 +233,13 @@ class Pipeline:
                 first = _first_of_each(place, len(patterns))[new]
                 return stacked([self._at(rows[i], done)[1] for i in first])
 
-        moments = self._recall(patterns, compute)
-        return self._fitted(taken(features, place), moments.taken(place), predictions)
+        moments = self._recall(patterns, compute).taken(place)
+        features = taken(features, place)
+        return self._fitted(features, features, self._ones, moments, predictions)
 
     def _at(self, row: Floats, done: Callable[[int], object]) -> tuple[ProductDesign, Moments]:
         design = self._family.at(row)
-        moments = self._expectation.moments(design, row)
+        moments = self._expectation.moments(design.in_units(), row)
         done(1)
         return design, moments
 
@@ -234,30 +253,46 @@ class Pipeline:
     ) -> Fitted:
         designs = [self._family.at(row) for row in rows]
         with progress(len(rows) * expectation.max_calls) as heard:
-            found, error = sampled_rows(expectation, designs, rows, heard=heard, workers=workers)
+            inner = [design.in_units() for design in designs]
+            found, error = sampled_rows(expectation, inner, rows, heard=heard, workers=workers)
         known = np.array([i for i, moments in enumerate(found) if moments is not None], dtype=np.int64)
         fitted = None
         if known.size:
-            features = stacked_features([designs[i] for i in known])
-            fitted = self._fitted(features, stacked([found[i] for i in known]), predictions[known])
+            moments = stacked([found[i] for i in known])
+            fitted = self._of_designs([designs[i] for i in known], moments, predictions[known])
         if error is not None:
             raise Unfinished(known, fitted) from error
         assert fitted is not None  # noqa: S101 - without an error all rows are known, and there is one
         return fitted
 
-    def _fitted(self, features: FeatureTable, moments: Moments, predictions: Floats) -> Fitted:
+    def _of_designs(self, designs: Sequence[ProductDesign], moments: Moments, predictions: Floats) -> Fitted:
+        """Fit rows of a design each, given moments of the features in units."""
+        inner = stacked_features([design.in_units() for design in designs])
+        units = np.stack([design.units for design in designs])
+        return self._fitted(stacked_features(designs), inner, units, moments, predictions)
+
+    def _fitted(
+        self,
+        features: FeatureTable,
+        inner: FeatureTable,
+        units: Floats,
+        moments: Moments,
+        predictions: Floats,
+    ) -> Fitted:
+        """Fit the features in units, ``inner``, and give coefficients of the features themselves."""
         if self._penalty is None:
-            surrogate = least_squares(features, moments)
+            surrogate = least_squares(inner, moments)
         else:
-            surrogate = ridge(features, moments, predictions, penalty=self._penalty)
-        return Fitted(
-            features=features,
-            surrogate=surrogate,
-            at_instance=surrogate.intercept + weighted_sum(features.at_instance, surrogate.coef),
-            calls=moments.calls,
-            converged=moments.converged,
-            sampled=moments.sampled,
-        )
+            penalty = self._penalty * (self._scales / units) ** 2
+            surrogate = ridge(inner, moments, predictions, penalty=penalty)
+        at_instance = surrogate.intercept + weighted_sum(inner.at_instance, surrogate.coef)
+        own = surrogate.per(units)
+        check_finite(own, axis=1, names=self._names)
+        return Fitted(features, own, at_instance, moments.calls, moments.converged, moments.sampled)
+
+    @property
+    def _ones(self) -> Floats:
+        return np.ones((1, len(self._family.marginals)))
 
 
 def fitted_at(
@@ -267,10 +302,17 @@ def fitted_at(
     *,
     penalty: float | None,
     progress: Progress,
+    names: Sequence[str] = (),
 ) -> Fitted:
     """The surrogate of one text or image, given the model's prediction (1, ...): arrays (1, ...).
 
-    ``penalty`` is None for least squares, else that of the ridge in ``lime``'s finite sample.
+    ``penalty`` is None for least squares, else that of the ridge in ``lime``'s finite sample; ``names`` are
+    those of the features, for messages.
+
+    Raises
+    ------
+    ModelError
+        If a coefficient is larger than a float64 can be.
     """
     if isinstance(expectation, SampledExpectation):
         with progress(expectation.max_calls) as heard:
@@ -281,6 +323,7 @@ def fitted_at(
         found = least_squares(design, moments)
     else:
         found = ridge(design, moments, predictions[0], penalty=penalty)
+    check_finite(found, axis=0, names=names)
     at_instance = found.intercept + weighted_sum(design.at_instance, found.coef)
     alone = {f.name: getattr(found, f.name)[None] for f in fields(found)}
     row = stacked([moments])

@@ -490,12 +490,23 @@ def test_any_script(chosen, text):
 
 
 @ENGINES
-def test_a_text_of_one_word(chosen):
-    found = explained(asked, "good", options={"engine": chosen}, num_samples=200)
-    assert [word for word, _ in found.as_list()] == ["good"]
-    assert np.isfinite(in_order(found)).all()
+@pytest.mark.parametrize("selection", ["auto", "none", "highest_weights", "forward_selection", "lasso_path"])
+@pytest.mark.parametrize("text", ["good", "Good! Good"])
+def test_a_text_of_one_word(chosen, text, selection):
+    """The limit said 0, lime 0.02 of 0.05: with its ridge, and f(1) - f(0) without."""
+    options = {"engine": chosen, "feature_selection": selection}
+    found = explained(asked, text, options=options, num_samples=200)
+    nothing = asked([text.lower().replace("good", "")])[0, 1]
+    change = asked([text])[0, 1] - nothing
+    # lime's fit: 199 rows without the word, of weight exp(-8) each, the text itself, and a ridge penalty of 1
+    gone = 199 * np.exp(-8.0)
+    gram = gone / (1.0 + gone)
+    expected = change if chosen == "limit" else change * gram / (gram + 1.0)
+    assert [word.lower() for word, _ in found.as_list()] == ["good"]
+    assert in_order(found)[0] == pytest.approx(expected, rel=EXACT)
     if chosen == "limit":
-        assert "removed in every row" in found.limes.warnings[0]
+        assert found.intercept[1] == pytest.approx(nothing, rel=EXACT)
+        assert "one word" in found.limes.warnings[0]
 
 
 # -- errors --------------------------------------------------------------------------------------------------

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import truncnorm
 
 import oracle
 import strategies
 from limes.designs.gaussian import GaussianPieces
-from limes.designs.gaussian_integrals import gaussian_area, gaussian_moment
+from limes.designs.gaussian_integrals import gaussian_area, gaussian_moment, normal_quantile
 from oracle import EXACT
 
 # mean, std, lower, upper: a bin far out in both tails, a sliver, half a line, a flat law, an ordinary one
@@ -232,3 +233,15 @@ def test_area_and_moment_of_one_sided_pieces(rng):
     # 1 - slope · area cancels where the slope is steep
     slack = 512 * np.finfo(float).eps * (1 + slope**2 / precision)
     assert oracle.relative_errors(moment[0], (mass * t).sum()) < max(EXACT, slack)
+
+
+@pytest.mark.parametrize("lower", [-np.inf, -40.0, -3.0, -1e-9, 0.5, 30.0])
+@pytest.mark.parametrize("width", [1e-9, 0.1, 3.0, np.inf])
+def test_quantiles_of_a_truncated_normal(lower, width):
+    """As scipy's truncnorm has them."""
+    upper = 4.0 if lower == -np.inf else lower + width
+    level = np.array([1e-9, 0.1, 0.5, 0.9, 1.0 - 1e-6])
+    found = normal_quantile(level, np.full(5, lower), np.full(5, upper))
+    # narrow pieces: a place has as many digits as the numbers around it
+    np.testing.assert_allclose(found, truncnorm.ppf(level, lower, upper), rtol=1e-9, atol=1e-15)
+    assert (np.diff(found) >= 0).all()

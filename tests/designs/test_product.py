@@ -11,7 +11,7 @@ from scipy import stats
 import limes
 import oracle
 import strategies
-from limes.designs import ProductDesign, ProductFamily
+from limes.designs import ProductDesign, ProductFamily, sobol
 from limes.designs.columns import categorical, marginals_from_bins
 from limes.designs.weights import BinWeights, EuclideanWeights, named_weights
 from limes.exceptions import InputError
@@ -211,3 +211,34 @@ def test_a_design_without_columns_is_refused():
 @given(st.sampled_from([0.5, np.float32(0.5), np.int64(2), 3, np.inf]))
 def test_any_number_is_a_bandwidth(bandwidth):
     assert named_weights("bins", bandwidth).bandwidth == bandwidth
+
+
+@pytest.mark.parametrize("slopes", [[True, False], [True, True]])
+def test_a_slope_has_no_bins_to_weigh_by(slopes):
+    """A single one among columns with bins is refused too."""
+    line = np.array([-np.inf, np.inf])
+    laws = (*marginals_from_bins([line], [[0.0]], [[1.0]]), *marginals_from_bins(EDGES, MEANS, STDS))
+    with pytest.raises(InputError, match="a slope has no bins"):
+        ProductFamily(laws, BinWeights(1.0), slopes=np.array(slopes))
+    ProductFamily(laws, BinWeights(1.0), slopes=np.zeros(2, dtype=bool))
+
+
+def test_rows_are_finite_at_the_very_ends_of_the_unit_cube(monkeypatch):
+    """Sobol' points may be 0, where an inverse distribution function on the whole line is infinite."""
+
+    class Ends:
+        def __init__(self, d, rng):
+            self._d = d
+
+        def random(self, n):
+            return np.resize([0.0, 1.0], (n, self._d))
+
+    monkeypatch.setattr(sobol, "_Sobol", Ends)
+    line = np.array([-np.inf, np.inf])
+    laws = marginals_from_bins([line, line], [[0.0], [3.0]], [[1.0], [2.0]])
+    family = ProductFamily(laws, EuclideanWeights(1.0), slopes=np.ones(2, dtype=bool))
+    x = sobol.SobolRows(family.at(np.zeros(2)), [np.random.SeedSequence(0)]).draw(4)[0]
+    assert np.isfinite(x).all()
+    # 2**-54 and 2**-53 are as far out as a normal's distribution function goes
+    assert np.abs(stats.norm.ppf(2.0**-54)) < 9
+    assert (np.abs(x) < 12).all()

@@ -13,13 +13,14 @@ import strategies
 from limes.designs import ExchangeableDesign, ProductDesign, ProductFamily
 from limes.designs.columns import binned, categorical, marginals_from_bins
 from limes.designs.weights import named_weights
-from limes.exceptions import InputError
+from limes.exceptions import InputError, ModelError
 from limes.expectations.controls import CONTROLS, none
 from limes.expectations.controls.switches import switch_kernels
 from limes.expectations.sampled import SampledExpectation
 from limes.expectations.sampling import Sampling, Tolerance
 from limes.models import forms
 from limes.surrogates import least_squares
+from oracle import EXACT
 
 BUDGET = 1024
 # of ±1.96 standard errors, as promised: 95 % and a little slack
@@ -335,7 +336,7 @@ def test_the_variance_is_right_on_average():
     def model(z):
         return np.tanh(z @ np.linspace(-1, 2, 10)) * z[:, 0]
 
-    z, _, probability = design.states(2**10)
+    z, probability, _ = design.states(2**10)
     mean = probability @ model(z)
     exact = probability @ (model(z) - mean) ** 2
     found = []
@@ -343,3 +344,40 @@ def test_the_variance_is_right_on_average():
         sampling = Sampling(256, seed=seed, controls={"none": none})
         found.append(SampledExpectation(model, sampling).moments(design, np.ones(10)).variance)
     assert abs(np.mean(found) - exact) <= oracle.Z_LIMIT * np.std(found, ddof=1) / np.sqrt(len(found))
+
+
+@pytest.mark.parametrize("make", [ExchangeableDesign.word_deletions, ExchangeableDesign.superpixel_switches])
+@pytest.mark.parametrize("bandwidth", [0.25, 0.05, 0.01, 1e-3])
+def test_every_subset_at_narrow_bandwidths(make, bandwidth):
+    """Three words at 0.05 gave 0.77, 0.27, -1.03 for 2.03, 1.53, 0.23, and called it exact."""
+    form = forms.PresenceProducts([([0, 1], [2], 1.3), ([0], [], 0.5), ([], [1, 2], -2.0)], 1.0, size=3)
+    design = make(3, bandwidth)
+    found = least_squares(design, SampledExpectation(form.predict, Sampling(64)).moments(design, np.ones(3)))
+    # as ν → 0 of a text one word is deleted, of an image none or one: a plane through those rows
+    z = (
+        1.0 - np.eye(3)
+        if make == ExchangeableDesign.word_deletions
+        else np.vstack([np.ones(3), 1.0 - np.eye(3)])
+    )
+    if bandwidth < 0.05:
+        least = np.linalg.lstsq(np.column_stack([np.ones(len(z)), z]), form.predict(z), rcond=None)[0]
+        if len(z) == 4:
+            assert oracle.error(found.coef, least[1:]) < EXACT
+        else:
+            assert oracle.error(np.diff(found.coef), np.diff(least[1:])) < EXACT
+    assert oracle.error(found.coef, limes.limit(design, form).coef) < EXACT
+    assert oracle.error(found.intercept, limes.limit(design, form).intercept) < EXACT
+
+
+@pytest.mark.parametrize("size", [1e160, 1e300, 1.7e308])
+def test_answers_whose_squares_overflow_are_refused(size):
+    """They gave infinite errors, and the advice to raise max_calls."""
+    design, row = quartiles(3, 1.0)
+    sampled = SampledExpectation(lambda x: np.tanh(x[:, 0]) * size, Sampling(BUDGET))
+    with pytest.raises(ModelError, match="squares are beyond"):
+        sampled.moments(design, row)
+    words = ExchangeableDesign.word_deletions(3)
+    every = SampledExpectation(lambda z: z[:, 0] * size, Sampling(BUDGET)).moments(words, np.ones(3))
+    fit = least_squares(words, every)
+    assert oracle.error(fit.coef / size, [1.0, 0.0, 0.0]) < EXACT
+    assert np.isnan(fit.fidelity)

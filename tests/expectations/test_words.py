@@ -97,9 +97,12 @@ def test_additive_functions_count_at_one_and_zero():
 
 
 def test_a_single_word_and_a_single_superpixel():
+    """f(1) - f(0): it was 0 for a word; lime, which keeps the original, gives 3 for any number of rows."""
     form = forms.PresenceProducts([([0], [], 3.0)], 1.0)
-    text = limes.limit(ExchangeableDesign.word_deletions(1), form)
-    assert (float(text.coef[0]), float(text.intercept)) == (0.0, 1.0)
+    for bandwidth in (1e-3, 0.05, 0.25, np.inf):
+        text = limes.limit(ExchangeableDesign.word_deletions(1, bandwidth), form)
+        assert text.coef[0] == pytest.approx(3.0, rel=EXACT)
+        assert text.intercept == pytest.approx(1.0, rel=EXACT)
     image = limes.limit(ExchangeableDesign.superpixel_switches(1), form)
     assert image.coef[0] == pytest.approx(3.0)
     assert image.intercept == pytest.approx(1.0)

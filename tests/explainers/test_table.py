@@ -519,3 +519,24 @@ def test_backgrounds_that_cannot_be_used(background, words):
 )
 def test_unknown_categorical_columns(chosen, words):
     assert holds(message(lambda: Table.fit(people(), categorical=chosen)), words)
+
+
+def test_sparse_columns_of_pandas_are_numbers_like_others():
+    """They were of "dtype Unknown". The model is given ordinary columns of the same numbers."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "zeros": rng.integers(0, 2, 60).astype(float),
+            "counts": rng.integers(0, 5, 60),
+            "flags": rng.integers(0, 2, 60) > 0,
+            "gaps": np.where(rng.random(60) < 0.5, np.nan, 1.5),
+            "dense": rng.normal(size=60),
+        }
+    )
+    thin = frame.astype({name: pd.SparseDtype(frame[name].dtype) for name in frame.columns[:4]})
+    table, plain = Table.fit(thin), Table.fit(frame)
+    np.testing.assert_array_equal(table.matrix, plain.matrix)
+    pd.testing.assert_frame_equal(table.decode(table.matrix), frame)
+    np.testing.assert_array_equal(table.encode(thin.iloc[:3]), plain.matrix[:3])
+    np.testing.assert_array_equal(plain.encode(thin.iloc[:3]), plain.matrix[:3])
+    assert isinstance(thin.dtypes.iloc[0], pd.SparseDtype)

@@ -424,10 +424,79 @@ def test_any_script(exact, model, text):
     explanation = exact(text)
     assert explanation.values.shape == (1, len(explanation.feature_names))
     if len(explanation.feature_names) == 1:
-        np.testing.assert_array_equal(explanation.values, 0.0)
+        whole, nothing = model.decision_function([text, ""])
+        assert explanation.values[0, 0] == pytest.approx(whole - nothing, abs=1e-12)
+        assert explanation.intercepts[0] == pytest.approx(nothing, rel=1e-9)
         assert "one word" in explanation.warnings[0]
     else:
         assert_exact(explanation, model.decision_function, text=text)
+
+
+def as_lime_fits(ask, d, bandwidth, rows=400):
+    """Weighted least squares of lime's own rows: the original text, and others with some words deleted."""
+    rng = np.random.default_rng(0)
+    z = np.ones((rows, d))
+    for row in z[1:]:
+        row[rng.choice(d, rng.integers(1, d + 1), replace=False)] = 0.0
+    distance = 1.0 - np.sqrt(z.mean(axis=1))
+    root = np.exp(-((distance / bandwidth) ** 2) / 4.0)
+    found, *_ = np.linalg.lstsq(
+        np.column_stack([np.ones(rows), z]) * root[:, None], ask(z) * root, rcond=None
+    )
+    return found
+
+
+@pytest.mark.parametrize("text", ["good", "Good! Good"])
+@pytest.mark.parametrize("bandwidth", [0.1, 0.25, np.inf])
+@pytest.mark.parametrize("kind", ["read", "probability", "callable", "masked", "sampled"])
+def test_a_text_of_one_word_is_explained_by_its_absence(model, text, bandwidth, kind):
+    """0 was called exact, though the prediction changes; lime finds f(1) - f(0) with any number of rows."""
+    options = {"mask": "food"} if kind == "masked" else {}
+    if kind == "sampled":
+        options["method"] = "sampled"
+    margin = {"output": "margin"} if kind == "read" else {"output": 1}
+    ask = model.decision_function if kind == "read" else lambda texts: model.predict_proba(texts)[:, 1]
+    explainer = (
+        TextExplainer(ask, bandwidth=bandwidth)
+        if kind == "callable"
+        else TextExplainer(model, bandwidth=bandwidth, **margin, **options)
+    )
+    found = explainer(text)
+    left = re.sub("(?i)good", options.get("mask", ""), text)
+    expected = as_lime_fits(lambda z: np.where(z[:, 0] == 1, *ask([text, left])), 1, bandwidth)
+    assert found.method == "exact"
+    assert found.values[0, 0] == pytest.approx(expected[1], rel=1e-9)
+    assert found.intercepts[0] == pytest.approx(expected[0], rel=1e-9)
+    whole, nothing = ask([text, left])
+    assert found.values[0, 0] == pytest.approx(whole - nothing, rel=1e-9)
+    assert any("one word" in warning for warning in found.warnings)
+
+
+def test_the_ridge_of_one_word_is_lime_s(model):
+    """5000 rows: one with the word, the others without it, and a penalty of 1."""
+    found = TextExplainer(model, ridge=1.0, output="margin")("good")
+    whole, nothing = model.decision_function(["good", ""])
+    gone = 4999 * np.exp(-8.0)
+    gram = gone / (1.0 + gone)
+    assert found.values[0, 0] == pytest.approx((whole - nothing) * gram / (gram + 1.0), rel=1e-9)
+
+
+def test_one_word_has_one_coefficient_at_all_bandwidths(model):
+    """Diagnosed, it changed its sign at narrow ones: what weighs 1e-44 was rounded away."""
+    explainer = TextExplainer(lambda texts: model.predict_proba(texts)[:, 1])
+    diagnosis = limes.diagnose(explainer("good"))
+    assert all(finding.kind != "bandwidth" for finding in diagnosis.findings)
+
+
+def test_scripts_without_spaces(exact):
+    """A sentence is one word for the default split: the user is told of split=."""
+    text = "我喜欢吃苹果但是太贵了"
+    assert any("split=" in warning for warning in exact(text).warnings)
+    split = TextExplainer(
+        lambda texts: [len(t) for t in texts], split=lambda t: [(i, i + 1) for i in range(len(t))]
+    )
+    assert not any("split=" in warning for warning in split(text).warnings)
+    assert not any("split=" in warning for warning in exact("good food").warnings)
 
 
 # fmt: off

@@ -21,14 +21,14 @@ class Atoms:
         """∫ function d(atom), (m, P)."""
         return function(self.value) * self.weight
 
-    def centred(self, origin: Floats) -> Atoms:
-        """The signed measures (x - origin) d(atom)."""
-        return Atoms(self.value, self.weight * (self.value - origin))
+    def centred(self, origin: Floats, unit: float = 1.0) -> Atoms:
+        """The signed measures (x - origin) / unit · d(atom)."""
+        return Atoms(self.value, self.weight * ((self.value - origin) / unit))
 
     def quantile(self, piece: Ints, level: Floats) -> Floats:  # noqa: ARG002 - an atom has one place
         """The place of each given piece."""
         return np.asarray(self.value[piece])
 
-    def times(self, center: float, precision: float) -> tuple[Atoms, Floats]:
-        """Multiply by exp(-precision (x - center)²/2): the atoms, and the log factor of each."""
-        return self, -0.5 * precision * (self.value - center) ** 2
+    def times(self, center: float, precision: float, unit: float = 1.0) -> tuple[Atoms, Floats]:
+        """Multiply by exp(-precision ((x - center) / unit)²/2): the atoms, and the log factor of each."""
+        return self, -0.5 * precision * ((self.value - center) / unit) ** 2

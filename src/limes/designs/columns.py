@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from limes._arrays import Floats, Ints
+from limes._arrays import Floats, Ints, mean_and_std
 from limes.designs.atoms import Atoms
 from limes.designs.gaussian import GaussianPieces
 from limes.designs.marginals import Bins, Levels, Marginal, marginal
@@ -111,7 +111,7 @@ def unbinned(x: Floats, *, law: str = "truncnorm") -> Marginal:
     """
     if np.isnan(x).any():
         raise InputError("has missing values, and a slope (bins=None) needs numbers: impute, or use bins")
-    mean, std = np.array([x.mean()]), np.array([x.std()])
+    mean, std = np.array(mean_and_std(x))[:, None]
     ends = np.array([-np.inf, np.inf])
     if x.min() == x.max():
         return marginal(Bins(ends), np.ones(1), [_atoms(x[:1], 0)])
@@ -178,8 +178,7 @@ def _atoms(values: Floats, cell: int) -> Part:
 
 
 def _truncated_normal(x: Floats, owner: Ints, bins: Ints, edges: Floats) -> Part:
-    mean = np.array([x[owner == b].mean() for b in bins])
-    std = np.array([x[owner == b].std() for b in bins])
+    mean, std = np.array([mean_and_std(x[owner == b]) for b in bins]).T
     pieces = GaussianPieces.truncated_normal(
         mean, std, edges[bins], edges[bins + 1], weight=np.ones(bins.size)
     )
@@ -196,7 +195,7 @@ def _uniform(x: Floats, owner: Ints, bins: Ints, edges: Floats) -> Part:
 
 
 def _flat(bins: Ints, lower: Floats, upper: Floats) -> Part:
-    middle, flat = 0.5 * (lower + upper), np.full(bins.size, np.inf)
+    middle, flat = 0.5 * lower + 0.5 * upper, np.full(bins.size, np.inf)
     return GaussianPieces.truncated_normal(middle, flat, lower, upper, weight=np.ones(bins.size)), bins
 
 

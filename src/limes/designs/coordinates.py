@@ -13,7 +13,7 @@ forms with (1 - α) below a fraction are 0/0 for narrow bandwidths.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -31,7 +31,10 @@ _SMALLEST_MASS = 1e-100
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """E[g | cell] of m functions, (m, p), and E[(x - mean) g | cell] where the feature is x itself."""
+    """E[g | cell] of m functions, (m, p), and E[(x - mean) / unit · g | cell] where the feature is x itself.
+
+    The unit is that of the column's law.
+    """
 
     values: Floats
     moments: Floats | None = None
@@ -43,6 +46,15 @@ class Coordinate(Protocol):
     @property
     def marginal(self) -> Marginal:
         """The tilted law. Rows that share it (same object) share the tables made from it."""
+        ...
+
+    @property
+    def unit(self) -> float:
+        """About how far h spreads, a power of two; 1 for indicators."""
+        ...
+
+    def in_units(self) -> Coordinate:
+        """The same column with the feature h / unit, whose variance is of order one."""
         ...
 
     @property
@@ -122,6 +134,13 @@ class IndicatorCoordinate:
         )
 
     @property
+    def unit(self) -> float:
+        return 1.0
+
+    def in_units(self) -> IndicatorCoordinate:
+        return self
+
+    @property
     def center(self) -> float:
         return self.inclusion
 
@@ -150,14 +169,18 @@ class IndicatorCoordinate:
 
 @dataclass(frozen=True, eq=False)
 class SlopeCoordinate:
-    """h = x: the surrogate's coefficient is a slope in the column's own units."""
+    """h = x / divisor; with divisor 1 the surrogate's coefficient is a slope in the column's own units.
+
+    ``scatter`` is Var_w(x / unit), with the unit of the law: Var_w x itself may be beyond float64.
+    """
 
     marginal: Marginal
-    at_instance: float
+    instance: float
     probability: Floats
-    center: float
-    variance: float
+    mean: float
+    scatter: float
     log_weight: float
+    divisor: float = 1.0
 
     @classmethod
     def tilted(cls, marginal: Marginal, x: float, *, scale: float, weights: Weights) -> SlopeCoordinate:
@@ -165,10 +188,31 @@ class SlopeCoordinate:
         law, _ = weights.tilt(marginal, x, scale)
         total = float(logsumexp(law.log_mass))
         probability = _normalised(law.log_mass, total)
-        center = float(probability @ law.means)
+        mean = float(probability @ law.means)
         table = Table(*_slope_table(law, _IDENTITY))
-        variance = float(_covariance(table, law, probability, center)[0])
-        return cls(law, x, probability, center, variance, total)
+        scatter = float(_covariance(table, law, probability, mean)[0]) / law.unit
+        return cls(law, x, probability, mean, scatter, total)
+
+    @property
+    def unit(self) -> float:
+        return self.marginal.unit
+
+    def in_units(self) -> SlopeCoordinate:
+        return replace(self, divisor=self.unit)
+
+    @property
+    def center(self) -> float:
+        return self.mean / self.divisor
+
+    @property
+    def at_instance(self) -> float:
+        return self.instance / self.divisor
+
+    @property
+    def variance(self) -> float:
+        ratio = np.float64(self.unit / self.divisor)
+        with np.errstate(over="ignore"):
+            return float(self.scatter * ratio * ratio)
 
     def tabulate(self, function: Function) -> Table:
         return Table(*_slope_table(self.marginal, function))
@@ -180,13 +224,17 @@ class SlopeCoordinate:
     def basis(self, table: Table) -> Floats:
         """Mean and contrast themselves."""
         mean = table.values @ self.probability
-        covariance = _covariance(table, self.marginal, self.probability, self.center)
-        return np.stack([mean, covariance / self.variance if self.variance > 0 else 0.0 * mean], axis=1)
+        if self.scatter <= 0:
+            return np.stack([mean, 0.0 * mean], axis=1)
+        covariance = _covariance(table, self.marginal, self.probability, self.mean)
+        with np.errstate(over="ignore"):
+            contrast = covariance / self.scatter / (self.unit / self.divisor)
+        return np.stack([mean, contrast], axis=1)
 
     def draw(self, level: Floats) -> tuple[Floats, Floats]:
         cell, inside = _split_level(level, self.probability)
         x = self.marginal.quantile(cell, inside)
-        return x, x
+        return x, x / self.divisor
 
 
 _IDENTITY = Identity()
@@ -203,11 +251,12 @@ def _slope_table(law: Marginal, function: Function) -> tuple[Floats, Floats]:
 
 
 def _covariance(table: Table, law: Marginal, probability: Floats, center: float) -> Floats:
-    """Cov(x, g) = Σ_b q_b (E[(x - m_b) g | b] + (m_b - m) E[g | b])."""
+    """Cov(x / unit, g) = Σ_b q_b (E[(x - m_b) g | b] + (m_b - m) E[g | b]) / unit."""
     assert table.moments is not None  # noqa: S101 - a slope's tables always have them
-    within = table.moments @ probability + table.values @ (probability * (law.means - center))
+    away = (law.means - center) / law.unit
+    within = table.moments @ probability + table.values @ (probability * away)
     # means are rounded, so that x less its mean has itself a mean: it must not be taken for a covariance
-    drift = probability @ (law.drifts + (law.means - center))
+    drift = probability @ (law.drifts + away)
     return np.asarray(within - drift * (table.values @ probability))
 
 

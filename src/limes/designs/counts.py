@@ -98,7 +98,7 @@ class Counts:
 
     @property
     def between(self) -> Floats:
-        """Weights (d + 1,) of the slope of F_s on the number kept; 0 if s is fixed, as for one word."""
+        """Weights (d + 1,) of the slope of F_s on the number kept; 0 if s is fixed."""
         return self._spread[0]
 
     @property

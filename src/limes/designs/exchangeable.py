@@ -33,6 +33,8 @@ LARGEST_ENUMERATION = 20
 # the digits of β. It is kept at this share of what lies across, and divided by as much again.
 _LEAST_SHARE = 1e-5
 _LEAST_VARIANCE = 1e-100
+# Log probability, before weighting, that a text of one word is left as it is: one row among endlessly many
+_SHARE_OF_THE_ORIGINAL = float(np.log(1e-30))
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +43,7 @@ class ExchangeableDesign:
 
     ``limes.limit(design, form)`` explains a form over z. For narrow bandwidths β tends to a limit, and is
     that limit where the law of s no longer varies in float64: a linear model explains itself at any ν. For
-    one word β = 0, as it is deleted in every row.
+    d = 1 feature β = f(1) - f(0) and the intercept is f(0), for texts as for images.
 
     Parameters
     ----------
@@ -64,6 +66,10 @@ class ExchangeableDesign:
     def word_deletions(cls, d: int, bandwidth: float = BANDWIDTH) -> ExchangeableDesign:
         """LIME's design for a text of d distinct words: s uniform on 1..d.
 
+        For d = 1 the word would be deleted in every row. ``lime`` always keeps the original text as one of
+        its N rows, and for any N its least squares give β = f(1) - f(0). The limit does so too: s = 0 has a
+        vanishing share of the law, 1e-30.
+
         Parameters
         ----------
         d
@@ -82,7 +88,7 @@ class ExchangeableDesign:
         """
         _check_size(d)
         prior = np.zeros(d + 1)
-        prior[0] = -np.inf
+        prior[0] = _SHARE_OF_THE_ORIGINAL if d == 1 else -np.inf
         return cls(Counts.tilted(prior, check_bandwidth(bandwidth)))
 
     @classmethod
@@ -99,6 +105,15 @@ class ExchangeableDesign:
     def size(self) -> int:
         """Number of features d."""
         return self.counts.size
+
+    @cached_property
+    def units(self) -> Floats:
+        """Ones (d,), as features are 0 or 1; see :class:`ProductDesign`."""
+        return np.ones(self.size)
+
+    def in_units(self) -> ExchangeableDesign:
+        """The design itself."""
+        return self
 
     @cached_property
     def inclusion(self) -> Floats:
@@ -190,11 +205,20 @@ class ExchangeableDesign:
         return SubsetRows(self, streams)
 
     def states(self, most: int) -> tuple[Floats, Floats, Floats] | None:
-        """Every z twice, as x and as h, (2^d, d), and its probability; None if more than ``most``."""
+        """Every z (2^d, d), its probability (2^d,), and W (d, 2^d) with β = W f; None if more than ``most``.
+
+        With r = d - s features kept, W_jz = (between_s + within_s (z_j - r/d)) / C(d, s): probabilities of
+        narrow laws underflow, these weights do not.
+        """
         if self.size > min(LARGEST_ENUMERATION, np.log2(most)):
             return None
         z, log_probability = self.enumerate()
-        return z, z, np.exp(log_probability)
+        kept = z.sum(axis=1)
+        removed = self.size - kept.astype(np.int64)
+        alike = np.exp(-log_binomial(np.full(len(z), float(self.size)), kept))
+        within = self.counts.within[removed] * alike
+        between = self.counts.between[removed] * alike
+        return z, np.exp(log_probability), between + within * (z.T - kept / self.size)
 
     def enumerate(self) -> tuple[Floats, Floats]:
         """Every z (2^d, d), and the log of its probability under w (2^d,).

@@ -1,15 +1,17 @@
 r"""Pieces of Gaussians on intervals: the only density that tabular LIME needs.
 
-One piece has the density ∝ exp(-slope (x - anchor) - precision (x - anchor)² / 2) on [lower, upper]. Its
+One piece has the density ∝ exp(-slope t - precision t² / 2), t = (x - anchor) / scale, on [lower, upper]. Its
 cases:
 
-- a truncated normal: precision = 1/σ², the anchor is the mean moved into the interval;
+- a truncated normal: precision = (scale / σ)², the anchor is the mean moved into the interval;
 - a uniform law: precision = 0;
 - either of them multiplied by a smooth weight or by an RBF kernel: again a piece (``times``).
 
 Anchor and slope are kept instead of a mean because they survive every extreme. A narrow bandwidth far from
 a bin puts the mean of the product thousands of standard deviations away, where Φ(b) - Φ(a) is 0 - 0; at the
-anchor, the point of the interval where the density is largest, everything is of order one.
+anchor, the point of the interval where the density is largest, everything is of order one. The scale is about
+the length over which the density changes, so that columns of 1e-300 and of 1e300 are as good as any others:
+no square of a raw value is ever taken. It is a power of two, and dividing by it rounds nothing.
 """
 
 from __future__ import annotations
@@ -17,16 +19,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import EllipsisType
 
 import numpy as np
 
-from limes._arrays import Floats, Ints
-from limes.designs.gaussian_integrals import gaussian_area, gaussian_moment
+from limes._arrays import Floats, Ints, power_of_two
+from limes.designs.centred import CentredPieces
+from limes.designs.gaussian_integrals import gaussian_area, normal_quantile
 from limes.designs.quadrature import integral
 from limes.functions import Function
 
 # exp(-45) = 3e-20: beyond it a density cannot change a float64 sum.
 _NEGLIGIBLE_EXPONENT = 45.0
+# A kernel so many of its own widths away is 0, and its exponent is still finite.
+_FARTHEST = 1e150
 _PANEL_NODES, _PANEL_WEIGHTS = np.polynomial.legendre.leggauss(64)
 
 
@@ -36,9 +42,10 @@ class GaussianPieces:
 
     Attributes
     ----------
-    anchor, slope, precision, lower, upper, weight
+    anchor, slope, precision, lower, upper, weight, scale
         As above. ``anchor`` maximises the density on [lower, upper], so slope is 0 inside the interval,
         >= 0 at its lower end and <= 0 at its upper end. Bounds may be infinite where precision > 0.
+        Slope and precision are in units of the scale; the other lengths are the column's own.
     """
 
     anchor: Floats
@@ -47,42 +54,78 @@ class GaussianPieces:
     lower: Floats
     upper: Floats
     weight: Floats
+    scale: Floats
 
     @classmethod
     def truncated_normal(
         cls, mean: Floats, std: Floats, lower: Floats, upper: Floats, *, weight: Floats
     ) -> GaussianPieces:
         """Normal(mean, std) cut to [lower, upper]; std = inf makes it uniform."""
-        precision = 1.0 / std**2
         anchor = np.clip(mean, lower, upper)
-        return cls(anchor, precision * (anchor - mean), precision, lower, upper, weight)
+        with np.errstate(over="ignore"):
+            scale = power_of_two(np.minimum(std, upper - lower))
+        share = scale / std
+        return cls(anchor, share * ((anchor - mean) / std), share**2, lower, upper, weight, scale)
 
     @cached_property
     def area(self) -> Floats:
-        """∫ exp(-slope (x - anchor) - precision (x - anchor)²/2) dx over [lower, upper]."""
-        return gaussian_area(self.lower - self.anchor, self.upper - self.anchor, self.slope, self.precision)
+        """∫ exp(-slope t - precision t²/2) dt over [lower, upper]."""
+        start, end = self.steps(self.lower), self.steps(self.upper)
+        return gaussian_area(start, end, self.slope, self.precision)
 
-    def times(self, center: Floats | float, precision: float) -> tuple[GaussianPieces, Floats]:
-        """Multiply by exp(-precision (x - center)²/2): the normalised product, and the log of its mass.
+    def steps(self, x: Floats, piece: Ints | EllipsisType = ...) -> Floats:
+        """T = (x - anchor) / scale, of all pieces or of the given ones."""
+        with np.errstate(over="ignore"):
+            return np.asarray((x - self.anchor[piece]) / self.scale[piece])
+
+    def times(
+        self, center: Floats | float, precision: float, unit: float = 1.0
+    ) -> tuple[GaussianPieces, Floats]:
+        """Multiply by exp(-precision ((x - center) / unit)²/2): the normalised product, the log of its mass.
 
         ``center`` broadcasts against the pieces: (m, 1) gives m products of each.
         """
-        total = self.precision + precision
-        pull = self.slope + precision * (self.anchor - center)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            peak = np.where(total > 0, self.anchor - pull / total, self.anchor)
+        with np.errstate(divide="ignore", over="ignore"):
+            width = unit / np.sqrt(np.float64(precision))
+            scale = power_of_two(np.minimum(self.scale, width))
+        own, other = scale / self.scale, scale / width
+        flatness, drift = self.precision * own**2, self.slope * own
+        total = flatness + other**2
+        away = _widths(self.anchor - center, width)
+        peak = self._peak(center, flatness, drift, total, other, away, scale)
         anchor = np.clip(peak, self.lower, self.upper)
-        step = anchor - self.anchor
-        at_anchor = self.slope + self.precision * step + precision * (anchor - center)
-        slope = np.where(anchor == peak, 0.0, at_anchor)
-        lower, upper, total, weight = np.broadcast_arrays(self.lower, self.upper, total, self.weight, anchor)[
-            :4
-        ]
-        product = GaussianPieces(anchor, slope, total, lower, upper, weight)
-        exponent = (
-            -0.5 * precision * (anchor - center) ** 2 - self.slope * step - 0.5 * self.precision * step**2
-        )
-        return product, exponent + np.log(product.area) - np.log(self.area)
+        with np.errstate(over="ignore"):
+            step = (anchor - self.anchor) / scale
+        left = _widths(anchor - center, width)
+        slope = np.where(anchor == peak, 0.0, drift + flatness * step + other * left)
+        arrays = np.broadcast_arrays(anchor, slope, total, self.lower, self.upper, self.weight, scale)
+        product = GaussianPieces(*arrays)
+        exponent = -0.5 * left**2 - step * (drift + 0.5 * flatness * step)
+        return product, exponent + np.log(product.area) - np.log(self.area) + np.log(own)
+
+    def _peak(
+        self,
+        center: Floats | float,
+        flatness: Floats,
+        drift: Floats,
+        total: Floats,
+        other: Floats,
+        away: Floats,
+        scale: Floats,
+    ) -> Floats:
+        """Where a product would be largest without bounds: a step from the anchor, or from the center.
+
+        The shorter step is taken: a sum of two long ones of opposite signs would lose the digits of the peak.
+        """
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            from_anchor = -(drift + other * away) / total
+            from_center = (flatness * (away / other) - drift) / total
+            near = np.where(
+                np.abs(from_center) < np.abs(from_anchor),
+                center + scale * from_center,
+                self.anchor + scale * from_anchor,
+            )
+        return np.where(total > 0, near, self.anchor)
 
     # -- what a one-dimensional function may ask of a density ------------------------------------------
 
@@ -92,7 +135,7 @@ class GaussianPieces:
 
     def interval(self, lower: Floats, upper: Floats) -> Floats:
         """Mass of (lower, upper], (m, P)."""
-        return self._partly(lower, upper, self.weight, _interval_mass)
+        return self.partly(lower, upper, self.weight, _interval_mass)
 
     def bump(self, center: Floats, precision: float) -> Floats:
         """∫ exp(-precision (x - center)²/2), (m, P)."""
@@ -111,31 +154,30 @@ class GaussianPieces:
         """∫ shape(x), (1, P)."""
         return np.array([integral(self, shape, breaks, p) for p in range(self.anchor.size)])[None, :]
 
-    def centred(self, origin: Floats) -> CentredPieces:
-        """The signed measures (x - origin) d(piece)."""
-        return CentredPieces(self, origin)
+    def centred(self, origin: Floats, unit: float = 1.0) -> CentredPieces:
+        """The signed measures (x - origin) / unit · d(piece)."""
+        return CentredPieces(self, origin, unit)
 
     def quantile(self, piece: Ints, level: Floats) -> Floats:
         """Inverse distribution function of the given pieces at the given levels, both (n,)."""
-        from scipy.stats import truncnorm
-
         found = np.empty(level.shape)
         flat = self.precision[piece] == 0
         at = piece[flat]
         found[flat] = self.lower[at] + level[flat] * (self.upper[at] - self.lower[at])
         at = piece[~flat]
-        scale = 1.0 / np.sqrt(self.precision[at])
-        shift = self.slope[at] * scale
-        lower = (self.lower[at] - self.anchor[at]) / scale + shift
-        upper = (self.upper[at] - self.anchor[at]) / scale + shift
-        found[~flat] = self.anchor[at] + scale * (truncnorm.ppf(level[~flat], lower, upper) - shift)
+        width = 1.0 / np.sqrt(self.precision[at])
+        shift = self.slope[at] * width
+        lower = self.steps(self.lower[at], at) / width + shift
+        upper = self.steps(self.upper[at], at) / width + shift
+        step = width * (normal_quantile(level[~flat], lower, upper) - shift)
+        found[~flat] = self.anchor[at] + self.scale[at] * step
         return np.asarray(np.clip(found, self.lower[piece], self.upper[piece]))
 
     # -- moments ---------------------------------------------------------------------------------------
 
     @cached_property
     def _rule(self) -> tuple[Floats, Floats]:
-        """Offsets from the anchor and normalised weights of a quadrature rule for each piece, (..., 128)."""
+        """Steps t and normalised weights of a quadrature rule for each piece, (..., 128)."""
         left, right = self.reach
         offset, weight = [], []
         for start, end in ((left, np.zeros_like(left)), (np.zeros_like(right), right)):
@@ -149,7 +191,7 @@ class GaussianPieces:
 
     @cached_property
     def reach(self) -> tuple[Floats, Floats]:
-        """How far to both sides of the anchor the density matters: offsets <= 0 and >= 0."""
+        """How far to both sides of the anchor the density matters: steps t <= 0 and >= 0."""
 
         def distance(slope: Floats) -> Floats:
             # the positive root of slope t + precision t²/2 = 45, written so that either term may vanish
@@ -157,35 +199,43 @@ class GaussianPieces:
                 discriminant = np.sqrt(slope**2 + 2.0 * self.precision * _NEGLIGIBLE_EXPONENT)
                 return 2.0 * _NEGLIGIBLE_EXPONENT / (slope + discriminant)
 
-        left = np.maximum(self.lower - self.anchor, -distance(np.maximum(-self.slope, 0.0)))
-        right = np.minimum(self.upper - self.anchor, distance(np.maximum(self.slope, 0.0)))
+        left = np.maximum(self.steps(self.lower), -distance(np.maximum(-self.slope, 0.0)))
+        right = np.minimum(self.steps(self.upper), distance(np.maximum(self.slope, 0.0)))
         return left, right
 
     @cached_property
-    def offset(self) -> Floats:
-        """Mean of each piece less its anchor, (P,): keeps the digits that the mean itself rounds off."""
+    def mean_step(self) -> Floats:
+        """Mean of t, (P,)."""
         t, w = self._rule
         return np.asarray((w * t).sum(axis=-1))
+
+    @property
+    def offset(self) -> Floats:
+        """Mean of each piece less its anchor, (P,): keeps the digits that the mean itself rounds off."""
+        return self.scale * self.mean_step
 
     @property
     def mean(self) -> Floats:
         """Mean of each piece, (P,)."""
         return self.anchor + self.offset
 
-    @cached_property
+    @property
     def variance(self) -> Floats:
         """Variance of each piece, (P,)."""
         return self.central(2)
 
-    def central(self, power: int) -> Floats:
-        """E(x - mean) ** power of each piece, (P,)."""
+    def central(self, power: int, unit: Floats | float = 1.0) -> Floats:
+        """E(x - mean) ** power / unit of each piece, (P,); infinite only where that is."""
         t, w = self._rule
-        centred = t - self.offset[..., None]
-        return np.asarray((w * centred**power).sum(axis=-1))
+        centred = t - self.mean_step[..., None]
+        found = (w * centred**power).sum(axis=-1) * (self.scale / unit)
+        for _ in range(power - 1):
+            found = found * self.scale
+        return np.asarray(found)
 
     # -- plumbing --------------------------------------------------------------------------------------
 
-    def _partly(
+    def partly(
         self,
         lower: Floats,
         upper: Floats,
@@ -206,61 +256,14 @@ class GaussianPieces:
         return found
 
 
-@dataclass(frozen=True, eq=False)
-class CentredPieces:
-    """The signed measures (x - origin) d(piece): what a slope, Cov(x, f) / Var(x), integrates against."""
-
-    pieces: GaussianPieces
-    origin: Floats
-
-    @property
-    def _mean(self) -> Floats:
-        return self.pieces.offset + (self.pieces.anchor - self.origin)
-
-    def expect(self, function: Function) -> Floats:
-        """∫ (x - origin) function d(piece), (m, P)."""
-        return function.integrate(self)
-
-    def interval(self, lower: Floats, upper: Floats) -> Floats:
-        """∫ (x - origin) 1[lower < x <= upper], (m, P)."""
-        whole = self.pieces.weight * self._mean
-        return self.pieces._partly(lower, upper, whole, self._interval_moment)  # noqa: SLF001
-
-    def _interval_moment(self, pieces: GaussianPieces, piece: Ints, start: Floats, end: Floats) -> Floats:
-        anchor = pieces.anchor[piece]
-        area, moment = gaussian_moment(
-            start - anchor, end - anchor, pieces.slope[piece], pieces.precision[piece]
-        )
-        centred = moment + (anchor - self.origin[piece]) * area
-        return np.asarray(pieces.weight[piece] * centred / pieces.area[piece])
-
-    def bump(self, center: Floats, precision: float) -> Floats:
-        """∫ (x - origin) exp(-precision (x - center)²/2), (m, P)."""
-        product, log_mass = self.pieces.times(center[:, None], precision)
-        centred_mean = product.offset + (product.anchor - self.origin)
-        return np.asarray(product.weight * np.exp(log_mass) * centred_mean)
-
-    def identity(self) -> Floats:
-        """∫ (x - origin) x, (1, P)."""
-        pieces = self.pieces
-        second = pieces.variance + self._mean * pieces.mean
-        return (pieces.weight * second)[None, :]
-
-    def square(self) -> Floats:
-        """∫ (x - origin) x², (1, P)."""
-        pieces, mean, variance = self.pieces, self.pieces.mean, self.pieces.variance
-        third = pieces.central(3) + 2.0 * mean * variance + (mean - self.origin) * (variance + mean**2)
-        return (pieces.weight * third)[None, :]
-
-    def quadrature(self, shape: Callable[[Floats], Floats], breaks: Sequence[float]) -> Floats:
-        """∫ (x - origin) shape(x), (1, P)."""
-        pieces, origin = self.pieces, self.origin
-        return np.array(
-            [integral(pieces, shape, breaks, p, float(origin[p])) for p in range(pieces.anchor.size)]
-        )[None, :]
-
-
 def _interval_mass(pieces: GaussianPieces, piece: Ints, start: Floats, end: Floats) -> Floats:
-    anchor = pieces.anchor[piece]
-    area = gaussian_area(start - anchor, end - anchor, pieces.slope[piece], pieces.precision[piece])
+    area = gaussian_area(
+        pieces.steps(start, piece), pieces.steps(end, piece), pieces.slope[piece], pieces.precision[piece]
+    )
     return np.asarray(pieces.weight[piece] * area / pieces.area[piece])
+
+
+def _widths(distance: Floats, width: Floats | float) -> Floats:
+    """A distance in widths of a kernel."""
+    with np.errstate(over="ignore"):
+        return np.asarray(np.clip(distance / width, -_FARTHEST, _FARTHEST))

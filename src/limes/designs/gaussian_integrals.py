@@ -8,7 +8,7 @@ Gauss-Legendre.
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import erfcx
+from scipy.special import erfcx, log_ndtr, ndtri_exp
 
 from limes._arrays import Floats
 
@@ -35,6 +35,21 @@ def gaussian_moment(start: Floats, end: Floats, slope: Floats, precision: Floats
     return right[0] + left[0], right[1] - left[1]
 
 
+def normal_quantile(level: Floats, lower: Floats, upper: Floats) -> Floats:
+    """Quantiles of the standard normal law cut to [lower, upper], all (n,).
+
+    Φ(x) = (1 - level) Φ(lower) + level Φ(upper), in logarithms, and mirrored where the interval lies more to
+    the right: probabilities of left tails keep their digits.
+    """
+    mirrored = -lower < upper
+    start, end = np.where(mirrored, -upper, lower), np.where(mirrored, -lower, upper)
+    share = np.where(mirrored, 1.0 - level, level)
+    with np.errstate(divide="ignore"):
+        log_p = np.logaddexp(log_ndtr(start) + np.log1p(-share), log_ndtr(end) + np.log(share))
+    found = ndtri_exp(np.minimum(log_p, 0.0))
+    return np.asarray(np.where(mirrored, -found, found))
+
+
 def _one_sided(start: Floats, end: Floats, slope: Floats, precision: Floats) -> Floats:
     """The area over [start, end] with 0 <= start <= end."""
     with np.errstate(over="ignore", under="ignore"):
@@ -52,7 +67,8 @@ def _from_edge(width: Floats, slope: Floats, precision: Floats) -> Floats:
     found[narrow] = 0.5 * w * (np.exp(-t * (a[:, None] + 0.5 * p[:, None] * t)) @ _NODE_WEIGHTS)
     w, a, p = width[~narrow], slope[~narrow], precision[~narrow]
     root = np.sqrt(0.5 * p)
-    drop = np.exp(-w * (a + 0.5 * p * w))
+    with np.errstate(over="ignore"):
+        drop = np.exp(-w * (a + 0.5 * p * w))
     near, far = a / (2.0 * root), a / (2.0 * root) + w * root
     found[~narrow] = (erfcx(near) - drop * erfcx(far)) * np.sqrt(np.pi) / (2.0 * root)
     return found

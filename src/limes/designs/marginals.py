@@ -20,9 +20,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
-from limes._arrays import Floats, Ints
+from limes._arrays import Floats, Ints, power_of_two
 from limes.designs.atoms import Atoms
-from limes.designs.gaussian import CentredPieces, GaussianPieces
+from limes.designs.centred import CentredPieces
+from limes.designs.gaussian import GaussianPieces
 from limes.exceptions import InputError
 from limes.functions import Function, Identity, Interval
 
@@ -94,10 +95,17 @@ class Marginal:
         return self._by_cell(self.measures, function)
 
     def expect_centred(self, function: Function) -> Floats:
-        """E[(x - mean of the cell) function | cell], (m, p)."""
+        """E[(x - mean of the cell) / unit · function | cell], (m, p)."""
         origins = self._split(self.means[self.owners])
-        centred = [m.centred(o) for m, o in zip(self.measures, origins, strict=True)]
+        centred = [m.centred(o, self.unit) for m, o in zip(self.measures, origins, strict=True)]
         return self._by_cell(centred, function)
+
+    @cached_property
+    def unit(self) -> float:
+        """About how far the column's values spread: a power of two, in which squares are finite."""
+        ends = np.concatenate([_ends(measure) for measure in self.measures])
+        ends = ends[np.isfinite(ends)]
+        return float(power_of_two(0.5 * ends.max() - 0.5 * ends.min())) if ends.size else 1.0
 
     @cached_property
     def means(self) -> Floats:
@@ -106,7 +114,7 @@ class Marginal:
 
     @cached_property
     def drifts(self) -> Floats:
-        """E[x - rounded mean of the cell | cell], (p,)."""
+        """E[(x - rounded mean of the cell) / unit | cell], (p,)."""
         return np.asarray(self.expect_centred(_EVERYWHERE)[0])
 
     @property
@@ -197,6 +205,13 @@ def marginal(
 
 
 _EVERYWHERE = Interval(np.array([-np.inf]), np.array([np.inf]), np.array([True]))
+
+
+def _ends(measure: GaussianPieces | Atoms) -> Floats:
+    """Between which points a measure has its mass."""
+    if isinstance(measure, Atoms):
+        return measure.value
+    return np.concatenate([measure.anchor + measure.scale * side for side in measure.reach])
 
 
 def _log(x: Floats) -> Floats:

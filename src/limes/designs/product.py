@@ -13,7 +13,7 @@ diagonal and every column can be dealt with alone (``coordinates.py``).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -107,6 +107,20 @@ class ProductDesign(Uncorrelated):
     def size(self) -> int:
         """Number of columns d."""
         return len(self.coordinates)
+
+    @cached_property
+    def units(self) -> Floats:
+        """Powers of two that slopes' features are of the order of, (d,); 1 for indicators."""
+        return np.array([c.unit for c in self.coordinates])
+
+    def in_units(self) -> ProductDesign:
+        """The same design with features h_j / units_j: slopes of all columns are of one order then.
+
+        A coefficient under it, divided by its unit, is the one under this design.
+        """
+        if (self.units == 1.0).all():
+            return self
+        return replace(self, coordinates=tuple(c.in_units() for c in self.coordinates))
 
     @cached_property
     def inclusion(self) -> Floats:

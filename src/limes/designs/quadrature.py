@@ -28,6 +28,8 @@ class Pieces(Protocol):
     @property
     def area(self) -> Floats: ...
     @property
+    def scale(self) -> Floats: ...
+    @property
     def reach(self) -> tuple[Floats, Floats]: ...
 
 
@@ -36,19 +38,24 @@ def integral(
     shape: Callable[[Floats], Floats],
     breaks: Sequence[float],
     piece: int,
-    origin: float | None = None,
+    centred: tuple[float, float] | None = None,
 ) -> float:
-    """∫ shape(x) [x - origin] d(piece), by adaptive Gauss-Kronrod."""
+    """∫ shape(x) [(x - origin) / unit] d(piece), by adaptive Gauss-Kronrod; ``centred`` is (origin, unit)."""
     from scipy.integrate import quad_vec
 
     anchor, slope, precision = pieces.anchor[piece], pieces.slope[piece], pieces.precision[piece]
     start, end = (side[piece] for side in pieces.reach)
-    shift = None if origin is None else anchor - origin
+    scale = float(pieces.scale[piece])
+    shift, length = 0.0, scale
+    if centred is not None:
+        origin, unit = centred
+        shift, length = (anchor - origin) / unit, scale / unit
 
-    # in t = x - anchor, which keeps the digits of x - origin where x hardly varies
+    # in t = (x - anchor) / scale, which keeps the digits of x - origin where x hardly varies
     def integrand(t: Floats) -> Floats:
-        value = np.asarray(shape(anchor + t), dtype=np.float64) * np.exp(-t * (slope + 0.5 * precision * t))
-        return np.asarray(value if shift is None else value * (t + shift))
+        density = np.exp(-t * (slope + 0.5 * precision * t))
+        value = np.asarray(shape(anchor + scale * t), dtype=np.float64) * density
+        return np.asarray(value if centred is None else value * (t * length + shift))
 
     # quad_vec asks for one point at a time; a grid first gives the size against which errors are judged
     size = float(np.abs(integrand(np.linspace(start, end, 33))).max()) * (end - start)
@@ -59,10 +66,10 @@ def integral(
         # not 0, which no error is smaller than, where the function vanishes
         epsabs=max(_QUADRATURE_ASKED * size, 1e-300),
         epsrel=_QUADRATURE_ASKED,
-        points=[t for t in sorted({0.0, *(b - anchor for b in breaks)}) if start < t < end],
+        points=[t for t in sorted({0.0, *((b - anchor) / scale for b in breaks)}) if start < t < end],
         limit=2000,
     )
-    where = f"on [{anchor + start:.6g}, {anchor + end:.6g}]"
+    where = f"on [{anchor + scale * start:.6g}, {anchor + scale * end:.6g}]"
     if not np.isfinite(found):
         raise InputError(f"a one-dimensional function is not finite somewhere {where}")
     if error > _QUADRATURE_DEMANDED * max(abs(found), size):

@@ -66,11 +66,11 @@ class EuclideanWeights:
         if not isinstance(marginal.cells, Bins) or np.isnan(x):
             return marginal, _penalty(self.bandwidth)
         with np.errstate(over="ignore", divide="ignore"):
-            # narrower than 1e-50 is as narrow: the weight is 0 beyond the nearest float64
-            precision = float(min((1.0 / (np.float64(self.bandwidth) * scale)) ** 2, 1e100))
+            # narrower than 1e-50 units is as narrow: the weight is 0 beyond the nearest float64
+            precision = float(min((1.0 / np.float64(self.bandwidth)) ** 2, 1e100))
         factors = []
         for measure in marginal.measures:
-            product, log_factor = measure.times(x, precision)
+            product, log_factor = measure.times(x, precision, scale)
             if not isinstance(measure, GaussianPieces):
                 missing = np.isnan(measure.value)
                 log_factor = np.where(missing, -_penalty(self.bandwidth), log_factor)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from limes._arrays import Bools, Floats
+from limes._arrays import Bools, Floats, power_of_two
 
 # A coefficient is told where this many rows with and without its feature count.
 _FEWEST = 24.0
@@ -91,16 +91,21 @@ class Sample:
         center = weights @ features
         blind = self._blind(weights, features)
         used = ~blind
-        regressors = np.column_stack([np.ones(len(self.f)), features[:, used] - center[used]])
+        # a pseudoinverse takes columns that weigh far less than others, rare or of other units, for 0
+        away = features[:, used] - center[used]
+        unit = power_of_two(np.abs(away).max(axis=0, initial=0.0))
+        unit = unit * power_of_two(np.sqrt(weights @ (away / unit) ** 2))
+        regressors = np.column_stack([np.ones(len(self.f)), away / unit])
         weighted = regressors * weights[:, None]
         inverse = np.linalg.pinv(weighted.T @ regressors, hermitian=True)
         influence = inverse @ weighted.T
-        solution = influence @ self.f
+        f = self.f - weights @ self.f
+        solution = influence @ f
         leverage = np.clip((regressors * influence.T).sum(axis=1), 0.0, 0.9)
-        rest = (self.f - regressors @ solution) / np.sqrt(1.0 - leverage)
+        rest = (f - regressors @ solution) / np.sqrt(1.0 - leverage)
         value, error = np.full(features.shape[1], np.nan), np.full(features.shape[1], np.inf)
-        value[used] = solution[1:]
-        error[used] = self.noise * np.sqrt(influence[1:] ** 2 @ rest**2)
+        value[used] = solution[1:] / unit
+        error[used] = self.noise * np.sqrt(influence[1:] ** 2 @ rest**2) / unit
         return Estimate(value, error)
 
     def _blind(self, weights: Floats, features: Floats) -> Bools:

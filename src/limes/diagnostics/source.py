@@ -106,11 +106,12 @@ class FromForm:
             coef = least_squares(features, found).coef
             return found.mean.reshape(m, -1), coef.reshape(*cells.shape, -1)
         each = [
-            (design, expectation.moments(design, row))
+            (design.in_units(), expectation.moments(design.in_units(), row))
             for design, row in zip(designs, np.broadcast_to(rows, (m, rows.shape[-1])), strict=True)
         ]
         mean = np.stack([moments.mean for _, moments in each])
-        coef = np.stack([least_squares(design, moments).coef for design, moments in each])
+        fits = [least_squares(inner, moments) for inner, moments in each]
+        coef = np.stack([fit.per(design.units).coef for fit, design in zip(fits, designs, strict=True)])
         return mean.reshape(m, -1), coef.reshape(*coef.shape[:2], -1)
 
 

@@ -43,7 +43,7 @@ class SubsetScene(Scene):
         known = self.here[i].states(self.calls)
         if known is None:
             return None
-        z, _, probability = known
+        z, probability, _ = known
         kept = probability > 0
         z, squared = z[kept], self.squared(i, z[kept])
         # the law of the subsets before it was tilted, as the density of a mixture of all of them

@@ -61,9 +61,11 @@ class ExactExpectation:
             if function is not None:
                 coordinate = design.coordinates[j]
                 found[j] = functionals(coordinate, self._table(j, coordinate, function))
-        mean, contrast = _COMBINE[type(self._reduced)](self._reduced, found)
-        variance = design.variance.reshape(-1, *(1,) * mean.ndim)
-        return Moments.exact(mean, contrast * variance)
+        # what becomes infinite is refused where the surrogate is made
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean, contrast = _COMBINE[type(self._reduced)](self._reduced, found)
+            variance = design.variance.reshape(-1, *(1,) * mean.ndim)
+            return Moments.exact(mean, contrast * variance)
 
     def _table(self, j: int, coordinate: Coordinate, function: Function) -> Table:
         known = self._tables.get(j)

@@ -20,7 +20,7 @@ import numpy as np
 
 from limes._arrays import Floats, Ints
 from limes._streams import fingerprint, streams
-from limes.exceptions import InputError
+from limes.exceptions import InputError, ModelError
 from limes.expectations.controls import Fitted
 from limes.expectations.moments import Moments, Sampled
 from limes.expectations.residual import Fit, Variety
@@ -33,6 +33,8 @@ _FIRST_LOOK = 256
 _SMALLEST = 64
 # A later, more laborious control must lower the residual variance by so much to be preferred.
 _WORTH = 0.95
+# Answers larger than this have sums of squares that are no finite numbers.
+_LARGEST = 1e150
 
 
 def least_calls(d: int) -> int:
@@ -157,6 +159,7 @@ class SampledExpectation:
 
     def _estimate(self, design: SampledDesign, sample: _Sample, calls: Calls) -> Moments:
         f = sample.f.reshape(len(sample.f), -1)
+        check_squares(f)
         name, fitted = self._chosen(design, sample, f)
         known = [control.known(design) for control in fitted]
         variety = Variety.of(sample.h, design.variance == 0)
@@ -199,7 +202,8 @@ class SampledExpectation:
         shape = sample.f.shape[1:]
         f = sample.f.reshape(len(sample.f), -1)
         wanted = self._sampling.tolerance
-        excess = 0.0 if wanted is None else wanted.excess(coef, fit.coef_errors)
+        units = design.units[:, None]  # a tolerance is one of coefficients per x itself
+        excess = 0.0 if wanted is None else wanted.excess(coef / units, fit.coef_errors / units)
         quality = fit.quality(design, sample.h, coef, f)
         return Moments(
             mean=mean.reshape(shape),
@@ -234,17 +238,37 @@ class _Sample:
         return cls(x, h, f, fold, parts[-1].is_last)
 
 
-def _enumerated(design: SampledDesign, x: Floats, h: Floats, probability: Floats, calls: Calls) -> Moments:
+def _enumerated(
+    design: SampledDesign, x: Floats, probability: Floats, weights: Floats, calls: Calls
+) -> Moments:
     """Moments from all rows there are: exact for any model."""
     answers = calls(x)
     f = answers.reshape(len(x), -1)
     mean = probability @ f
     spread = f - mean
-    gamma = ((h - design.inclusion) * probability[:, None]).T @ spread
+    gamma = design.gamma(weights @ spread)
     shape = answers.shape[1:]
     exact = Moments.exact(mean.reshape(shape), gamma.reshape(design.size, *shape))
-    variance = (probability @ spread**2).reshape(shape)
-    return replace(exact, variance=variance, calls=np.array(len(calls)))
+    with np.errstate(over="ignore", invalid="ignore"):
+        variance = (probability @ spread**2).reshape(shape)
+    known = np.where(np.isfinite(variance), variance, np.nan)
+    return replace(exact, variance=known, calls=np.array(len(calls)))
+
+
+def check_squares(f: Floats) -> None:
+    """Refuse answers whose squares, which standard errors are made of, no float64 can hold.
+
+    Raises
+    ------
+    ModelError
+        Naming the largest answer.
+    """
+    largest = np.abs(f).max(initial=0.0)
+    if largest > _LARGEST:
+        raise ModelError(
+            f"the model's answers reach {largest:.3g}: their squares are beyond a float64, so that "
+            "no standard errors can be given; explain the answers divided by a constant, or their logarithm"
+        )
 
 
 def _share_left(control: Fitted, x: Floats, f: Floats) -> float:

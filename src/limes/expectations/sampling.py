@@ -78,10 +78,18 @@ class SampledDesign(Features, Protocol):
         """Number of features d."""
         ...
 
+    @property
+    def units(self) -> Floats:
+        """What coefficients are divided by in the end, (d,): 1 but for slopes."""
+        ...
+
     def sampler(self, streams: Sequence[np.random.SeedSequence]) -> Rows:
         """Rows of w, all of the same weight, a sequence a stream."""
         ...
 
     def states(self, most: int) -> tuple[Floats, Floats, Floats] | None:
-        """All rows x and h there are, and their probabilities under w; None if more than ``most``."""
+        """All m rows x there are, their probabilities under w, and W (d, m) with β = W f.
+
+        None if they are more than ``most``.
+        """
         ...

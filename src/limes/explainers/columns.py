@@ -20,7 +20,10 @@ NUMBERS = (numbers.Real, np.bool_)
 EXACT = 2.0**53  # beyond it float64 cannot tell neighbouring whole numbers apart
 SHOWN = 10  # how many names or levels a message lists
 
-INFINITE = "is not finite: replace it, or drop the row"
+INFINITE = (
+    "is not finite, and has no place in a column's law: replace it by a number beyond all others (trees send "
+    "both the same way), by NaN if it means missing, or drop the row"
+)
 NO_NUMBER = "is no number, as this column of the background holds: convert it"
 TOO_LARGE = "is beyond 2**53, where numbers lose their last digits: drop the column, or rescale it"
 NEWLY_MISSING = (

@@ -140,10 +140,27 @@ def open_table(X: Any) -> Raw:
 
 
 def _from_frame(table: nw.DataFrame[Any]) -> Raw:
+    if table.implementation.is_pandas_like():
+        table = _densified(table)
     series = list(table.iter_columns())
     labels = table.to_native().columns if table.implementation.is_pandas_like() else None
     keys: list[Hashable] = list(table.columns if labels is None else labels)
     return Raw(keys, [_cells(one) for one in series], series, FrameDoor(table.implementation, labels))
+
+
+def _densified(table: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
+    """A pandas frame whose sparse columns are ordinary ones of the same numbers.
+
+    The model is given such frames too: most rows that it is asked about are not sparse.
+    """
+    frame = table.to_native()
+    sparse = [j for j, dtype in enumerate(frame.dtypes) if type(dtype).__name__ == "SparseDtype"]
+    if not sparse:
+        return table
+    frame = frame.copy(deep=False)
+    for j in sparse:
+        frame.isetitem(j, frame.iloc[:, j].sparse.to_dense())
+    return nw.from_native(frame, eager_only=True)
 
 
 def _from_mapping(row: Mapping[Hashable, Any]) -> Raw:

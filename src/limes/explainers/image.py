@@ -211,6 +211,7 @@ class ImageExplainer:
                 predictions,
                 penalty=self._ridge or None,
                 progress=progress_of(shown=progress),
+                names=image_facts.names(image.size),
             )
         except (ModelError, KeyboardInterrupt):
             self._unfinished[key] = expectation

@@ -15,6 +15,9 @@ from limes.exceptions import InputError
 from limes.explainers.columns import Column
 from limes.explainers.table import Table
 
+# The tails of a normal law with values up to here end before the largest float64.
+_LARGEST = 1e307
+
 
 def learnt_laws(table: Table, bins: Any, target: ArrayLike | None, law: str) -> tuple[Marginal, ...]:
     """One law a column; ``bins`` None for numbers without bins.
@@ -24,6 +27,7 @@ def learnt_laws(table: Table, bins: Any, target: ArrayLike | None, law: str) -> 
     InputError
         If a column cannot be learnt: says which.
     """
+    _check_sizes(table)
     stated = _stated(bins)
     edges: list[Floats | None] = [None] * table.matrix.shape[1]
     if bins is not None:
@@ -32,6 +36,17 @@ def learnt_laws(table: Table, bins: Any, target: ArrayLike | None, law: str) -> 
         edges = bin_edges(table.matrix, learnt, bins=cut, target=target, names=table.names)
     columns = zip(table.columns, table.matrix.T, [stated.get(j, e) for j, e in enumerate(edges)], strict=True)
     return tuple(_law(column, x, known, law) for column, x, known in columns)
+
+
+def _check_sizes(table: Table) -> None:
+    """Refuse columns whose values are so large that their differences are no finite numbers."""
+    for column, x in zip(table.columns, table.matrix.T, strict=True):
+        largest = np.nanmax(np.abs(x)) if not column.categorical else 0.0
+        if largest > _LARGEST:
+            raise InputError(
+                f"column {column.name!r} holds {largest:.3g}: sums of values beyond {_LARGEST:g} are not "
+                "finite; divide the column by a constant"
+            )
 
 
 def _stated(bins: Any) -> dict[int, BinStatistics]:

@@ -232,7 +232,7 @@ class _Check:
             expectation = exact_expectation(form)
             check_atoms(expectation, probe, answers, allowed)
             for i in (0, len(self.table.matrix) // 2):
-                design = self.family.at(self.table.matrix[i])
+                design = self.family.at(self.table.matrix[i]).in_units()
                 draw = product_rows(design)
                 check_draws(expectation.moments(design), form.predict, design, draw, TABLE_DRAWS)
         except (InputError, ModelError) as error:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from limes import __version__
-from limes._arrays import Floats, Ints, Objects, distinct_rows
+from limes._arrays import Floats, Ints, Objects, column_stds, distinct_rows
 from limes.designs.marginals import Marginal
 from limes.designs.product import ProductFamily
 from limes.designs.weights import named_weights
@@ -111,11 +111,15 @@ class TabularModel:
             control=options.control,
             also=also,
         )
-        # lime fits slopes on standardised columns: its penalty is per standard deviation
-        unit = (
-            np.ones(len(marginals)) if family.slopes is None else np.where(family.slopes, units(table), 1.0)
+        slopes = np.zeros(len(marginals), dtype=np.bool_) if family.slopes is None else family.slopes
+        pipeline = Pipeline(
+            family,
+            subject.expectation,
+            penalty=options.ridge or None,
+            # lime fits slopes on standardised columns: its penalty is per standard deviation
+            scales=np.where(slopes, units(table), 1.0),
+            names=table.names,
         )
-        penalty = options.ridge * unit**2 if options.ridge > 0 else None
         return cls(
             table,
             family,
@@ -124,7 +128,7 @@ class TabularModel:
                 for column, law in zip(table.columns, marginals, strict=True)
             ],
             subject,
-            Pipeline(family, subject.expectation, penalty=penalty),
+            pipeline,
             Cautions.of(table, family, units(table)),
             _provenance(model, table, family, subject, options, by_model),
         )
@@ -144,7 +148,7 @@ class TabularModel:
 
 def units(table: Table) -> Floats:
     """Standard deviation of numbers, 1 for categories and for columns that do not vary."""
-    scales = np.nanstd(table.matrix, axis=0)
+    scales = column_stds(table.matrix)
     return np.where(table.numeric & (scales > 0), scales, 1.0)
 
 

@@ -23,6 +23,7 @@ from limes.explainers.scenes import subset_scene
 from limes.explainers.several import explained_each
 from limes.explainers.switched import CONTROLS
 from limes.explainers.text_subject import FittedText, TextSubject
+from limes.explainers.text_warnings import text_warnings
 from limes.explainers.tokens import conditions_of, document_of, spans_of, splitter
 from limes.explanation import Explanation
 from limes.models.calls import Retry
@@ -226,6 +227,7 @@ class TextExplainer:
                 predictions,
                 penalty=self._ridge or None,
                 progress=progress_of(shown=progress),
+                names=document.names,
             )
         except (ModelError, KeyboardInterrupt):
             self._unfinished[document.text] = expectation
@@ -248,7 +250,7 @@ class TextExplainer:
             data=document.counts[None].astype(object),
             method="exact" if exact else "sampled",
             reason=_how(fitted) if exact else subject.switched.reason,
-            row_warnings=(doubtful.get(0, ()) + _alone(document),),
+            row_warnings=(doubtful.get(0, ()) + text_warnings(document),),
             provenance={
                 **self._provenance,
                 "seed": None if exact else self._sampling.seed,
@@ -268,12 +270,6 @@ class TextExplainer:
         return subject.switched.expectation(
             design, method=self._method, sampling=self._sampling, control=self._control, features="words"
         )
-
-
-def _alone(document: Document) -> tuple[str, ...]:
-    if document.size > 1:
-        return ()
-    return ("the text has one word, which is removed in every row: its coefficient is 0",)
 
 
 def _how(fitted: Fitted) -> str:

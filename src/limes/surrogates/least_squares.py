@@ -41,5 +41,5 @@ def least_squares(design: Features, moments: Moments) -> Surrogate:
 def _shares(coef: Floats, moments: Moments, *, axis: int) -> Floats:
     """β_j Γ_j / Var_w f, which add up to R²; NaN where the variance is not known or zero."""
     variance = np.expand_dims(moments.variance, axis)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         return np.where(variance > 0, coef * moments.gamma / variance, np.nan)

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from limes._arrays import Floats
+from limes.designs.features import aligned
+from limes.exceptions import ModelError
+
+# Features that a message lists
+_NAMED = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,3 +38,35 @@ class Surrogate:
     standard_errors: Floats
     fidelity: Floats
     shares: Floats
+
+    def per(self, units: Floats) -> Surrogate:
+        """The surrogate of features in units (d,) as one of the features themselves: coefficients divided."""
+        with np.errstate(over="ignore"):
+            return replace(
+                self,
+                coef=self.coef / aligned(units, self.coef),
+                standard_errors=self.standard_errors / aligned(units, self.standard_errors),
+            )
+
+
+def check_finite(surrogate: Surrogate, *, axis: int, names: Sequence[str] = ()) -> None:
+    """Refuse coefficients and intercepts that are infinite or NaN.
+
+    ``axis`` is that of the features among the axes of the coefficients: 0 for one design, 1 for several.
+
+    Raises
+    ------
+    ModelError
+        Naming the features: by ``names``, or by their places.
+    """
+    finite = np.isfinite(surrogate.coef)
+    if finite.all() and np.isfinite(surrogate.intercept).all():
+        return
+    others = tuple(i for i in range(finite.ndim) if i != axis)
+    places = np.flatnonzero(~finite.all(axis=others)).tolist()
+    told = ", ".join(repr(names[j]) if names else str(j) for j in places[:_NAMED])
+    what = f"the coefficient of feature {told} is" if places else "the surrogate's intercept is"
+    raise ModelError(
+        f"{what} no finite number: the model's answers, or their change per unit of the feature, are beyond "
+        "what a float64 can hold (1.8e308); rescale the column, or the model's output"
+    )

@@ -67,7 +67,8 @@ class SwitchedLimit:
 
     def fit(self, count: int, selection: str) -> LocalFit:
         """Keep the ``count`` features that ``selection`` takes; the score is NaN where R² is not known."""
-        used = selected(self.equations, count, selection)
+        alone = self.design.size == 1  # there is nothing to select
+        used = np.zeros(1, dtype=np.int64) if alone else selected(self.equations, count, selection)
         coef = self._coef(used)
         order = np.argsort(-np.abs(coef), kind="stable")
         mean = self.intercept + float(self.design.inclusion @ self.coef)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from limes._arrays import Floats
+from limes._arrays import Floats, column_stds
 from limes.compat.lime.answers import Answers
 from limes.compat.lime.discretize import (
     BaseDiscretizer,
@@ -141,7 +141,7 @@ class Training:
     @cached_property
     def scale(self) -> Floats:
         """Standard deviations (d,), 1 for categories and columns that do not vary."""
-        scale = np.nanstd(self.table.matrix, axis=0)
+        scale = column_stds(self.table.matrix)
         return np.where(self.table.numeric & (scale > 0), scale, 1.0)
 
     @cached_property

@@ -1,0 +1,26 @@
+"""Kernel ridge regression against refits without each row in turn."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import oracle
+from limes.expectations.controls.kernel_ridge import PENALTIES, left_out
+from oracle import EXACT
+
+
+def test_leave_one_out_errors_are_those_of_refits():
+    rng = np.random.default_rng(0)
+    x, f = rng.normal(size=(12, 2)), rng.normal(size=(12, 3))
+    gram = np.exp(-0.5 * ((x[:, None] - x) ** 2).sum(axis=2))
+    expected = []
+    for penalty in PENALTIES:
+        errors = []
+        for i in range(len(x)):
+            others = np.arange(len(x)) != i
+            own = gram[np.ix_(others, others)] + penalty * np.eye(len(x) - 1)
+            errors.append(f[i] - gram[i, others] @ np.linalg.solve(own, f[others]))
+        expected.append((np.array(errors) ** 2).mean())
+    found = left_out(gram, f)
+    assert oracle.relative_errors(found, np.array(expected)).max() < EXACT * 1e3  # of a gram matrix near 1e-5
+    assert int(np.argmin(found)) == int(np.argmin(expected))
