@@ -92,7 +92,7 @@ def test_rows_survive_the_way_through_the_explanation():
     X = pd.DataFrame({"city": cities, "n": [1, 2, 3, 4] * 50, "x": numbers})
     explainer = limes.TabularExplainer(lambda t: t["n"].to_numpy() * 1.0, X, max_calls=256)
     scene = explainer.scene(explainer(X.iloc[:4]), output=np.zeros(4, dtype=int), calls=None)
-    np.testing.assert_array_equal(scene.rows, explainer._table.encode(X.iloc[:4]))
+    np.testing.assert_array_equal(scene.rows, explainer._model.table.encode(X.iloc[:4]))
 
 
 # -- how it is shown --------------------------------------------------------------------------------------

@@ -47,8 +47,6 @@ class Reading:
     ----------
     model, wanted
         The model, and which of its answers.
-    names
-        Of the outputs.
     form
         Of the answers, or a black box with the reason.
     margin
@@ -58,13 +56,12 @@ class Reading:
 
     model: Any
     wanted: Output
-    names: tuple[str, ...]
     form: Form | BlackBox
     margin: tuple[Form, Output] | None
 
     @classmethod
     def of(cls, model: Any, output: Any, table: Table) -> Reading:
-        """Ask the model once, and read it.
+        """Read a model.
 
         Raises
         ------
@@ -72,10 +69,10 @@ class Reading:
             As :class:`limes.TabularExplainer` says.
         """
         wanted = resolve(model, output)
-        # asked before it is read: a model that is not fitted, or fails on this table, says so itself
-        shape = Asker(model, wanted, table.decode)(table.matrix[:2]).shape[1:]
         form = read_output(model, wanted, table.decode, schema=table.schema)
-        return cls(model, wanted, wanted.names(shape), form, _margin_of(model, wanted, table))
+        if isinstance(form, BlackBox):
+            form.predict(table.matrix[:2])  # a model that fails on this table says so before anything else
+        return cls(model, wanted, form, _margin_of(model, wanted, table))
 
     def unread(self, reason: str) -> Reading:
         """The same model, left to sampling."""
@@ -170,7 +167,7 @@ class Subject:
             ask,
             partial(_one_by_one, ask),
             expectation_of(BlackBox(ask, reason), ask, method=method, sampling=sampled),
-            reading.names,
+            reading.wanted.names(ask(table.matrix[:2]).shape[1:]),
             reading.wanted.method or "call",
             reason,
             Watch(reading.model),
@@ -179,14 +176,14 @@ class Subject:
     @classmethod
     def _exact(cls, reading: Reading, form: Form, check: _Check) -> Subject:
         ask = check.asker(reading.wanted)
-        expectation, allowed = check.expectation(form, ask)
+        expectation, answers, allowed = check.expectation(form, ask)
         predict: Callable[[Floats], Floats] = form.predict if check.tolerance <= EXACT_TOLERANCE else ask
         return cls(
             predict,
             # trees are added up row by row, by every library
             predict if isinstance(form, Forest) else form.predict,
             expectation,
-            reading.names,
+            reading.wanted.names(answers.shape[1:]),
             reading.wanted.method or "call",
             "",
             Watch(reading.model, ask=ask, predict=form.predict, allowed=allowed),
@@ -212,8 +209,10 @@ class _Check:
         """Asks the model with tables like the background."""
         return Asker(self.model, wanted, self.table.decode)
 
-    def expectation(self, form: Form, ask: Callable[[Floats], Floats]) -> tuple[ExactMoments, float]:
-        """The exact expectation of a form that agrees with the model, and by how much the two may differ.
+    def expectation(self, form: Form, ask: Callable[[Floats], Floats]) -> tuple[ExactMoments, Floats, float]:
+        """The exact expectation of a form that agrees with the model.
+
+        With it go the model's answers on which they were compared, and by how much the two may differ.
 
         Raises
         ------
@@ -231,15 +230,14 @@ class _Check:
         try:
             expectation = exact_expectation(form)
             check_atoms(expectation, probe, answers, allowed)
-            for i in (0, len(self.table.matrix) // 2):
-                design = self.family.at(self.table.matrix[i]).in_units()
-                draw = product_rows(design)
-                check_draws(expectation.moments(design), form.predict, design, draw, TABLE_DRAWS)
+            design = self.family.at(self.table.matrix[len(self.table.matrix) // 2]).in_units()
+            draw = product_rows(design)
+            check_draws(expectation.moments(design), form.predict, design, draw, TABLE_DRAWS)
         except (InputError, ModelError) as error:
             raise NotReadableError(
                 f"the model was read, but its expectation is not exact on this background: {error}"
             ) from error
-        return expectation, allowed
+        return expectation, answers, allowed
 
 
 def _margin_control(reading: Reading, control: str, check: _Check) -> Control | None:

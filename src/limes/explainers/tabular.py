@@ -22,7 +22,7 @@ from limes.explainers.progress import progress_of
 from limes.explainers.sampling import CONTROL_NAMES, sampling_of
 from limes.explainers.scenes import table_scene
 from limes.explainers.table import Table
-from limes.explainers.tabular_model import TabularModel, TabularOptions, units
+from limes.explainers.tabular_model import TabularModel, TabularOptions
 from limes.explainers.unfinished import cut_short
 from limes.explainers.watch import few_rows
 from limes.explanation import Explanation
@@ -310,7 +310,7 @@ class TabularExplainer:
             model.family,
             model.subject,
             texts=model.texts,
-            units=units(model.table),
+            units=model.units,
             output=output,
             calls=calls,
         )

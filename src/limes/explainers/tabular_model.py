@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -63,10 +64,12 @@ class TabularModel:
         The model, read and checked.
     pipeline
         Family, expectation and surrogate.
-    cautions
-        Warnings that cost next to nothing.
+    units
+        (d,) standard deviation of numbers, 1 for categories and for columns that do not vary.
     provenance
         How explanations came about.
+    warns
+        Whether explanations carry the warnings that cost next to nothing.
     """
 
     table: Table
@@ -74,8 +77,9 @@ class TabularModel:
     texts: Sequence[Objects]
     subject: Subject
     pipeline: Pipeline
-    cautions: Cautions | Silent
+    units: Floats
     provenance: dict[str, Any]
+    warns: bool = True
 
     @classmethod
     def of(
@@ -91,7 +95,7 @@ class TabularModel:
             As :class:`limes.TabularExplainer` says.
         """
         reading = Reading.of(model, options.output, table)
-        numbers = [j for j in sorted(reading.category_columns) if table.numeric[j]]
+        numbers = [j for j in np.flatnonzero(table.numeric).tolist() if j in reading.category_columns]
         by_model = [j for j in numbers if not _has_bins(options.bins, j)]
         if len(by_model) < len(numbers):
             (name, *_) = (table.names[j] for j in numbers if j not in by_model)
@@ -101,7 +105,8 @@ class TabularModel:
             )
         table = table.with_categories(by_model)
         marginals = learnt_laws(table, options.bins, options.target, options.law)
-        family = _family(table, marginals, options)
+        units = _units(table)
+        family = _family(table, marginals, units, options)
         subject = Subject.of(
             reading,
             table,
@@ -117,7 +122,7 @@ class TabularModel:
             subject.expectation,
             penalty=options.ridge or None,
             # lime fits slopes on standardised columns: its penalty is per standard deviation
-            scales=np.where(slopes, units(table), 1.0),
+            scales=np.where(slopes, units, 1.0),
             names=table.names,
         )
         return cls(
@@ -129,14 +134,19 @@ class TabularModel:
             ],
             subject,
             pipeline,
-            Cautions.of(table, family, units(table)),
+            units,
             _provenance(model, table, family, subject, options, by_model),
         )
 
     def steady(self) -> TabularModel:
         """The same, with results that are the same to the last bit however a table is cut; no warnings."""
         subject = replace(self.subject, predict=self.subject.predict_steadily)
-        return replace(self, subject=subject, pipeline=self.pipeline.steady(), cautions=Silent())
+        return replace(self, subject=subject, pipeline=self.pipeline.steady(), warns=False)
+
+    @cached_property
+    def cautions(self) -> Cautions | Silent:
+        """Warnings that cost next to nothing."""
+        return Cautions.of(self.table, self.family, self.units) if self.warns else Silent()
 
     def conditions(self, cells: Ints) -> tuple[tuple[str, ...], ...]:
         """Texts of the rows' cells (n, d); rows with the same cells share a tuple."""
@@ -146,8 +156,7 @@ class TabularModel:
         return tuple(map(texts.__getitem__, place.tolist()))
 
 
-def units(table: Table) -> Floats:
-    """Standard deviation of numbers, 1 for categories and for columns that do not vary."""
+def _units(table: Table) -> Floats:
     scales = column_stds(table.matrix)
     return np.where(table.numeric & (scales > 0), scales, 1.0)
 
@@ -157,14 +166,16 @@ def _has_bins(bins: Any, j: int) -> bool:
     return isinstance(bins, list | tuple) and j < len(bins) and bins[j] is not None
 
 
-def _family(table: Table, marginals: tuple[Marginal, ...], options: TabularOptions) -> ProductFamily:
+def _family(
+    table: Table, marginals: tuple[Marginal, ...], units: Floats, options: TabularOptions
+) -> ProductFamily:
     slopes = table.numeric & (options.bins is None)
     bandwidth = 0.75 * np.sqrt(len(marginals)) if options.bandwidth is None else options.bandwidth
     return ProductFamily(
         marginals,
         named_weights(options.weights_name, bandwidth),
         slopes=slopes if slopes.any() else None,
-        scales=units(table),
+        scales=units,
     )
 
 

@@ -31,8 +31,9 @@ from limes.pipeline import Expectation, Pipeline
 
 # Rows that the model is asked about: of the background, and of its law in each of two ways
 _BACKGROUND, _LAW = 744, 128
-# Rows whose own answer the expectation must give: more than a forest explains one at a time
-_ATOMS = 10
+# Rows whose own answer the expectation must give, more than a forest explains one at a time; they are mixed
+# from few, as tables have a place for each value of a column
+_ATOMS, _MIXED = 12, 4
 # Their bandwidth: other rows' atoms keep no weight
 _NARROW = 1e-3
 # Draws of a first look at an expectation, and of the second one that decides
@@ -52,9 +53,14 @@ Draw: TypeAlias = Callable[[int], tuple[Floats, Floats]]
 
 @dataclass(frozen=True, eq=False)
 class Probe:
-    """Rows (n, d) at which a reading is compared with the model; ``origins`` say what kind of row each is."""
+    """Rows (n, d) at which a reading is compared with the model.
+
+    The first ``background`` of them are the background's, then follow some that are mixed from a few of it,
+    and others; ``origins`` say what kind of row each is, ``names`` are those of the columns.
+    """
 
     rows: Floats
+    background: int
     origins: Sequence[str]
     names: Sequence[str]
 
@@ -65,7 +71,10 @@ class Probe:
         ``also`` are further rows (m, d), those to be explained.
         """
         background = _spread_rows(table.matrix)
-        law = np.concatenate([shuffled(table.matrix, _LAW), _drawn(table.matrix[0], marginals)])
+        few = table.matrix[np.linspace(0, len(table.matrix) - 1, _MIXED).astype(np.int64)]
+        law = np.concatenate(
+            [shuffled(few, _ATOMS), shuffled(table.matrix, _LAW), _drawn(table.matrix[0], marginals)]
+        )
         for j, column in enumerate(table.columns):
             if column.dtype.kind == "f" and column.dtype.itemsize < 8:
                 law[:, j] = law[:, j].astype(column.dtype)  # as the model will be given it
@@ -75,7 +84,8 @@ class Probe:
             *["a row of the background's law"] * len(law),
             *["an explained row"] * len(explained),
         )
-        return cls(np.concatenate([table.matrix[background], law, explained]), origins, table.names)
+        rows = np.concatenate([table.matrix[background], law, explained])
+        return cls(rows, len(background), origins, table.names)
 
     def answers(self, ask: Predict) -> Floats:
         """The model's answers at all rows.
@@ -90,14 +100,10 @@ class Probe:
         try:
             return ask(self.rows)
         except ModelError as error:
-            ask(self.rows[: len(self.rows) - self._others])
+            ask(self.rows[: self.background])
             raise ReadMismatchError(
                 f"the model does not answer on rows of the background's law, where its form does: {error}"
             ) from error
-
-    @property
-    def _others(self) -> int:
-        return sum(not origin.startswith("background") for origin in self.origins)
 
     def where(self, i: int) -> str:
         """Row i in words: its kind, and its first columns."""
@@ -134,7 +140,7 @@ def check_atoms(expectation: Expectation, probe: Probe, answers: Floats, allowed
     ReadMismatchError
         Naming the first row where it is not.
     """
-    places = np.linspace(0, len(probe.rows) - 1, min(_ATOMS, len(probe.rows))).astype(np.int64)
+    places = probe.background + np.arange(_ATOMS)
     rows = probe.rows[places]
     family = ProductFamily(tuple(categorical(column) for column in rows.T), BinWeights(_NARROW))
     pipeline = Pipeline(family, expectation, penalty=None)
