@@ -58,15 +58,15 @@ class CentredPieces:
         product, log_mass = self.pieces.times(center[:, None], precision)
         return np.asarray(product.weight * np.exp(log_mass) * self._centred_mean(product))
 
-    def identity(self) -> Floats:
-        """∫ (x - origin) / unit · x, (1, P)."""
+    def identity(self, center: float = 0.0) -> Floats:
+        """∫ (x - origin) / unit · (x - center), (1, P)."""
         pieces = self.pieces
-        second = pieces.central(2, self.unit) + self._mean * pieces.mean
+        second = pieces.central(2, self.unit) + self._mean * pieces.mean_from(center)
         return (pieces.weight * second)[None, :]
 
-    def square(self) -> Floats:
-        """∫ (x - origin) / unit · x², (1, P)."""
-        pieces, mean = self.pieces, self.pieces.mean
+    def square(self, center: float = 0.0) -> Floats:
+        """∫ (x - origin) / unit · (x - center)², (1, P)."""
+        pieces, mean = self.pieces, self.pieces.mean_from(center)
         third = pieces.central(3, self.unit) + 2.0 * mean * pieces.central(2, self.unit)
         third = third + self._mean * (pieces.variance + mean**2)
         return (pieces.weight * third)[None, :]

@@ -142,13 +142,17 @@ class GaussianPieces:
         product, log_mass = self.times(center[:, None], precision)
         return np.asarray(product.weight * np.exp(log_mass))
 
-    def identity(self) -> Floats:
-        """∫ x, (1, P)."""
-        return (self.weight * self.mean)[None, :]
+    def identity(self, center: float = 0.0) -> Floats:
+        """∫ (x - center), (1, P)."""
+        return (self.weight * self.mean_from(center))[None, :]
 
-    def square(self) -> Floats:
-        """∫ x², (1, P)."""
-        return (self.weight * (self.variance + self.mean**2))[None, :]
+    def square(self, center: float = 0.0) -> Floats:
+        """∫ (x - center)², (1, P)."""
+        return (self.weight * (self.variance + self.mean_from(center) ** 2))[None, :]
+
+    def mean_from(self, center: float) -> Floats:
+        """Mean of each piece less a center, (P,), without the rounding of the mean itself."""
+        return self.offset + (self.anchor - center)
 
     def quadrature(self, shape: Callable[[Floats], Floats], breaks: Sequence[float]) -> Floats:
         """∫ shape(x), (1, P)."""
