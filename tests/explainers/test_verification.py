@@ -292,6 +292,15 @@ def test_moments_are_held_against_draws(part, change):
         check_draws(moments, form.predict, design, product_rows(design), TABLE_DRAWS)
 
 
+@pytest.mark.parametrize("weights", ["bins", "euclidean"])
+@pytest.mark.parametrize("bandwidth", [1e-200, 0.01, 0.2, np.inf])
+@pytest.mark.parametrize("bins", ["quartile", None])
+def test_exact_at_any_bandwidth(bandwidth, weights, bins):
+    """Where no draw leaves the instance's cells there is nothing to disagree with."""
+    model = RandomForestRegressor(5, random_state=0).fit(ROWS, ROWS.sum(axis=1))
+    limes.TabularExplainer(model, ROWS, bandwidth=bandwidth, weights=weights, bins=bins, method="exact")
+
+
 def test_rare_values_are_no_disagreement():
     """A box with one part in ten thousand of the law, which few draws do not meet."""
     design = a_design()

@@ -25,6 +25,7 @@ from limes.explainers.verification import (
     check_atoms,
     check_draws,
     product_rows,
+    revealing,
 )
 from limes.explainers.watch import Watch
 from limes.models.asking import answer_of
@@ -230,7 +231,8 @@ class _Check:
         try:
             expectation = exact_expectation(form)
             check_atoms(expectation, probe, answers, allowed)
-            design = self.family.at(self.table.matrix[len(self.table.matrix) // 2]).in_units()
+            row = self.table.matrix[len(self.table.matrix) // 2]
+            design = revealing(self.family).at(row).in_units()
             draw = product_rows(design)
             check_draws(expectation.moments(design), form.predict, design, draw, TABLE_DRAWS)
         except (InputError, ModelError) as error:

@@ -12,13 +12,14 @@ the background does not hold, and they come from an expectation, not from the fo
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from limes._arrays import Floats
+from limes._arrays import Bools, Floats
 from limes.designs.columns import categorical
+from limes.designs.coordinates import IndicatorCoordinate
 from limes.designs.exchangeable import ExchangeableDesign
 from limes.designs.marginals import Marginal
 from limes.designs.product import ProductDesign, ProductFamily
@@ -170,6 +171,14 @@ def check_draws(moments: Moments, predict: Predict, design: Any, draw: Draw, dra
         )
 
 
+def revealing(family: ProductFamily) -> ProductFamily:
+    """The family, or with a wider bandwidth where nearly all draws would lie in the instance's own cells."""
+    usual = 0.75 * np.sqrt(len(family.marginals))
+    if family.weights.bandwidth >= usual:
+        return family
+    return replace(family, weights=type(family.weights)(usual))
+
+
 def product_rows(design: ProductDesign) -> Draw:
     """Independent rows of a product design."""
 
@@ -198,9 +207,9 @@ def _agrees_with_draws(moments: Moments, predict: Predict, design: Any, x: Float
     """Whether moments lie within the errors of means over draws, all in units of their own ranges."""
     count = len(x)
     f = predict(x).reshape(count, -1)
-    h_unit, f_unit = _unit(np.abs(h - design.inclusion)), _unit(np.abs(f))
-    # a feature that the draws have not seen vary may vary all the same, as far as the instance
-    h_unit = np.maximum(h_unit, np.abs(design.at_instance - design.inclusion))
+    # an indicator that the draws have not seen vary may vary all the same
+    h_unit = np.where(_indicators(design), 1.0, _unit(np.abs(h - design.inclusion)))
+    f_unit = _unit(np.abs(f))
     h, f = (h - design.inclusion) / h_unit, f / f_unit
     mean, rest = f.mean(axis=0), f - f.mean(axis=0)
     gamma = h.T @ rest / count
@@ -215,6 +224,13 @@ def _agrees_with_draws(moments: Moments, predict: Predict, design: Any, x: Float
     )
     allowed = _ERRORS * errors + _UNSEEN * np.ptp(f, axis=0) / count + _ROUNDING
     return bool((np.abs(exact - estimates) <= allowed).all())
+
+
+def _indicators(design: Any) -> Bools:
+    """Which features are 0 or 1; the others are slopes."""
+    if isinstance(design, ExchangeableDesign):
+        return np.ones(design.size, dtype=np.bool_)
+    return np.array([isinstance(column, IndicatorCoordinate) for column in design.coordinates])
 
 
 def _unit(sizes: Floats) -> Floats:
