@@ -32,12 +32,12 @@ class Density(Protocol):
         """∫ exp(-precision (x - center)² / 2), centers (m,) -> (m, P)."""
         ...
 
-    def identity(self) -> Floats:
-        """∫ x, (1, P)."""
+    def identity(self, center: float = 0.0) -> Floats:
+        """∫ (x - center), (1, P)."""
         ...
 
-    def square(self) -> Floats:
-        """∫ x², (1, P)."""
+    def square(self, center: float = 0.0) -> Floats:
+        """∫ (x - center)², (1, P)."""
         ...
 
     def quadrature(self, shape: Callable[[Floats], Floats], breaks: Sequence[float]) -> Floats:
@@ -225,11 +225,12 @@ class Polynomial:
         return np.where(np.isnan(x), self.missing[:, None], found)
 
     def integrate(self, density: Density) -> Floats:
-        line, c = np.array([np.inf]), self.center
-        mass, first = density.interval(-line, line), density.identity()
-        found = self.coefficients[:, :1] * mass + self.coefficients[:, 1:2] * (first - c * mass)
+        line = np.array([np.inf])
+        # moments about the center: those about 0 would cancel the digits of columns far from 0
+        mass, first = density.interval(-line, line), density.identity(self.center)
+        found = self.coefficients[:, :1] * mass + self.coefficients[:, 1:2] * first
         if self.coefficients[:, 2].any():
-            found = found + self.coefficients[:, 2:] * (density.square() - 2 * c * first + c * c * mass)
+            found = found + self.coefficients[:, 2:] * density.square(self.center)
         return found
 
 

@@ -99,13 +99,17 @@ class GaussianPieces:
         product, log_mass = self.times(center[:, None], precision)
         return np.asarray(product.weight * np.exp(log_mass))
 
-    def identity(self) -> Floats:
-        """∫ x, (1, P)."""
-        return (self.weight * self.mean)[None, :]
+    def identity(self, center: float = 0.0) -> Floats:
+        """∫ (x - center), (1, P)."""
+        return (self.weight * self._mean_from(center))[None, :]
 
-    def square(self) -> Floats:
-        """∫ x², (1, P)."""
-        return (self.weight * (self.variance + self.mean**2))[None, :]
+    def square(self, center: float = 0.0) -> Floats:
+        """∫ (x - center)², (1, P)."""
+        return (self.weight * (self.variance + self._mean_from(center) ** 2))[None, :]
+
+    def _mean_from(self, center: float) -> Floats:
+        """Mean of each piece less a center, (P,), without the rounding of the mean itself."""
+        return self.offset + (self.anchor - center)
 
     def quadrature(self, shape: Callable[[Floats], Floats], breaks: Sequence[float]) -> Floats:
         """∫ shape(x), (1, P)."""
@@ -240,16 +244,17 @@ class CentredPieces:
         centred_mean = product.offset + (product.anchor - self.origin)
         return np.asarray(product.weight * np.exp(log_mass) * centred_mean)
 
-    def identity(self) -> Floats:
-        """∫ (x - origin) x, (1, P)."""
+    def identity(self, center: float = 0.0) -> Floats:
+        """∫ (x - origin) (x - center), (1, P)."""
         pieces = self.pieces
-        second = pieces.variance + self._mean * pieces.mean
+        second = pieces.variance + self._mean * pieces._mean_from(center)  # noqa: SLF001
         return (pieces.weight * second)[None, :]
 
-    def square(self) -> Floats:
-        """∫ (x - origin) x², (1, P)."""
-        pieces, mean, variance = self.pieces, self.pieces.mean, self.pieces.variance
-        third = pieces.central(3) + 2.0 * mean * variance + (mean - self.origin) * (variance + mean**2)
+    def square(self, center: float = 0.0) -> Floats:
+        """∫ (x - origin) (x - center)², (1, P)."""
+        pieces, variance = self.pieces, self.pieces.variance
+        mean = pieces._mean_from(center)  # noqa: SLF001
+        third = pieces.central(3) + 2.0 * mean * variance + self._mean * (variance + mean**2)
         return (pieces.weight * third)[None, :]
 
     def quadrature(self, shape: Callable[[Floats], Floats], breaks: Sequence[float]) -> Floats:
