@@ -6,18 +6,21 @@ import warnings
 
 import lightgbm
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import boosters
 import limes
+import oracle
 from limes.exceptions import InputError, ModelError, NotReadableError
+from limes.explainers.table import Table
 from limes.models.outputs import resolve
 from limes.models.read import CannotRead
 from limes.models.readers import lightgbm as reader
-from limes.models.readers import lightgbm_zeros
-from limes.models.readers.lightgbm_zeros import ZERO
+from limes.models.readers import missing_numbers
+from limes.models.readers.lightgbm import ZERO
 
 X, Y = boosters.numbers()
 RNG = np.random.default_rng(0)
@@ -244,8 +247,10 @@ def test_categories_that_are_no_codes_or_of_columns_that_are_not_known():
     other = frame.assign(code=frame["code"].cat.rename_categories([-3, 10, 30]))
     assert "-3" in boosters.read_frame(make(**FEW).fit(other, y), other)[0].reason
     numbers = frame.assign(size=frame["size"].cat.rename_categories([1, 2, 3]))
+    # ordered categories are numbers for LightGBM, and listed nowhere
     reason = boosters.read_frame(make(**FEW).fit(numbers, y), numbers)[0].reason
-    assert "does not say in which columns" in reason
+    assert "3 pandas columns of categories, and it does not say which" in reason
+    assert "categorical_feature=" in reason
     assert "'blue'" in boosters.reason_of(make(**FEW).fit(frame[["color"]], y), frame[["color"]])
 
 
@@ -276,9 +281,31 @@ def test_a_subclass():
     assert "subclass of LGBMRegressor" in boosters.reason(Mine(n_estimators=1, verbose=-1).fit(X, Y))
 
 
+@pytest.mark.parametrize("levels", [[1, 2, 3], [30, 7, 2], [0, 500, 20]], ids=str)
+@pytest.mark.parametrize("bare", [False, True])
+def test_pandas_categories_that_are_whole_numbers(levels, bare):
+    """A constant column of categories has no list of its own: the parameters of training name it."""
+    frame, y = boosters.mixed()
+    sizes = frame["size"].cat.as_unordered().cat.rename_categories(levels)
+    frame = frame.assign(size=sizes, one=pd.Categorical([4] * len(frame)))
+    model = make(**FEW).fit(frame, y)
+    if bare:
+        model = lightgbm.Booster(model_str=model.booster_.model_to_string())
+    form, table = boosters.read_frame(model, frame)
+    assert not isinstance(form, limes.models.forms.BlackBox), form.reason
+    x = np.column_stack([RNG.choice(column, 1500) for column in table.matrix.T])
+    boosters.assert_same(form, model.predict(table.decode(x)), x, 1e-12)
+    found = limes.TabularExplainer(model, frame[:40], method="exact", law="empirical")(frame[:2])
+    small = Table.fit(frame[:40])
+    codes = small.matrix
+    for i in range(2):
+        truth = boosters.enumerated(codes, codes[i], lambda x: model.predict(small.decode(x)), (1, 2, 3, 4))
+        assert oracle.error(found.values[i], truth.coef, truth.size) < oracle.EXACT
+
+
 def test_zeros_that_are_missing_in_too_many_columns(monkeypatch):
     model = make(zero_as_missing=True, num_leaves=40).fit(X, Y)
-    monkeypatch.setattr(lightgbm_zeros, "_GROWTH", 1)
+    monkeypatch.setattr(missing_numbers, "_GROWTH", 1)
     assert "zero_as_missing=True" in boosters.reason(model)
     assert "too many parts" in boosters.reason(model)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 import xgboost
 from sklearn.pipeline import make_pipeline
@@ -17,6 +18,7 @@ from limes.exceptions import InputError, ModelError, NotReadableError
 from limes.models import forms
 from limes.models.outputs import resolve
 from limes.models.read import CannotRead
+from limes.models.readers import missing_numbers
 from limes.models.readers import xgboost as reader
 
 X, Y = boosters.numbers()
@@ -145,6 +147,62 @@ def test_splits_at_the_ends_of_float32():
     boosters.assert_reads(model, x, tolerance=SINGLE, extremes=np.array([*beside, *(-b for b in beside)]))
 
 
+MARKERS = [-999.0, 0, 0.5, -999.9, 1e30, 1e-45, float("inf")]
+
+
+def marked(marker, x=X):
+    """The table with a number for what is missing, and numbers beside it."""
+    return np.nan_to_num(x, nan=float(np.clip(marker, -1e38, 1e38)))
+
+
+@pytest.mark.parametrize("marker", MARKERS, ids=str)
+@pytest.mark.parametrize("options", [{}, {"booster": "dart", "rate_drop": 0.5}, {"max_depth": 8}], ids=str)
+def test_numbers_that_count_as_missing(marker, options):
+    x = marked(marker)
+    model = make(missing=marker, **options).fit(x, Y)
+    single = np.float32(marker)
+    with np.errstate(over="ignore", invalid="ignore"):
+        around = [np.nextafter(single, np.float32(s)) for s in (-np.inf, np.inf)]
+    ends = np.array([float(marker), float(single), *map(float, around)])
+    beside = np.concatenate(
+        [ends, 0.5 * (ends + float(single)), np.nextafter(ends, 1e308), np.nextafter(ends, -1e308)]
+    )
+    beside = np.concatenate([beside[np.isfinite(beside)], boosters.EXTREMES])
+    boosters.assert_reads(model, x, tolerance=SINGLE, extremes=beside)
+
+
+def test_numbers_that_count_as_missing_in_frames_and_classes():
+    x = marked(-999.0)
+    frame = pd.DataFrame(x, columns=["a", "b", "c"])
+    model = make("XGBClassifier", missing=-999.0).fit(frame, np.digitize(Y, [-1, 1]))
+    form = limes.models.read(model, "margin")
+    rows = boosters.edge_rows(form, x, extremes=np.array([-999.0, 0.0, -998.0, -1000.0]))
+    expected = model.predict(pd.DataFrame(rows, columns=["a", "b", "c"]), output_margin=True)
+    boosters.assert_same(form, expected, rows, SINGLE)
+
+
+@pytest.mark.parametrize("marker", [-999.0, 0.0])
+def test_coefficients_where_a_number_counts_as_missing(marker):
+    x = marked(marker)[:40]
+    model = make(missing=marker).fit(marked(marker), Y)
+    boosters.assert_coefficients(model, x, tolerance=1e-5)
+    # the whole table has the marker where the model alone would send NaN
+    clean = make().fit(X, Y)
+    if marker == -999.0:
+        assert np.allclose(limes.models.read(model).predict(marked(marker)), clean.predict(X), atol=1e-4)
+
+
+def test_what_is_not_read_where_a_number_counts_as_missing(monkeypatch):
+    x = marked(-999.0)
+    linear = make(booster="gblinear", missing=-999.0).fit(x, Y)
+    assert "missing=-999.0" in boosters.reason(linear)
+    x = np.column_stack([RNG.integers(0, 20, 300), x[:, 1]])
+    split = make(missing=-999.0, feature_types=["c", "q"], enable_categorical=True).fit(x, Y + (x[:, 0] % 3))
+    assert "splits by categories" in boosters.reason(split)
+    monkeypatch.setattr(missing_numbers, "_GROWTH", 1)
+    assert "missing=0" in boosters.reason(make(missing=0, max_depth=8).fit(X, Y))
+
+
 # -- coefficients -----------------------------------------------------------------------------------------
 
 
@@ -249,6 +307,23 @@ def test_categories_that_are_numbers_of_an_array():
 
 
 @names_kept
+@pytest.mark.parametrize(
+    "levels", [["é0", "é1", "ü2", "a"], ["é0", "é", "a", "b"], ["blau", "grün", "rot", "z"]], ids=str
+)
+def test_names_that_xgboost_stores_cut_short(levels):
+    frame, y = boosters.mixed(missing=False)
+    frame = frame.assign(color=frame["color"].cat.rename_categories(levels))
+    model = fitted(frame, y)
+    form = boosters.read_frame(model, frame)[0]
+    if isinstance(form, limes.models.forms.BlackBox):
+        assert "column 'color' has categories with letters beyond ASCII" in form.reason
+        assert "cut short" in form.reason
+        assert limes.TabularExplainer(model, frame, max_calls=64)(frame[:1]).method == "sampled"
+    else:  # a version that stores all bytes
+        boosters.assert_same(form, model.predict(frame), boosters.as_codes(frame), SINGLE)
+
+
+@names_kept
 def test_texts_behind_a_model_that_keeps_no_names():
     frame, y = boosters.mixed()
     model = fitted(frame, y)
@@ -295,12 +370,6 @@ def test_classes_and_probabilities():
     assert "predict_proba of XGBClassifier" in boosters.reason(model)
     with pytest.raises(CannotRead, match="predict of XGBClassifier is not a sum"):
         reader.booster(model, "predict", None)
-
-
-def test_a_number_that_stands_for_missing():
-    model = make(missing=-999.0).fit(np.nan_to_num(X, nan=-999.0), Y)
-    assert "-999" in boosters.reason(model)
-    assert "NaN" in boosters.reason(model)
 
 
 @names_kept

@@ -6,6 +6,7 @@ zeros (and NaN). Categories of a node's set go left, all else right.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 from limes._arrays import Floats
 from limes.models.read import CannotRead
 from limes.models.readers.grown import GrownTree, Naming, codes_of, described_by, forest, refuse_classes
-from limes.models.readers.lightgbm_zeros import ZERO, without_zeros
+from limes.models.readers.missing_numbers import Window, without_missing_numbers
 from limes.models.schema import Schema
 from limes.models.trees import Forest
 
@@ -23,6 +24,9 @@ _IDENTITY = frozenset(
     ("regression", "regression_l1", "huber", "fair", "quantile", "mape", "lambdarank", "rank_xendcg")
 ) | {"", "custom", "none"}
 _VERSIONS = ("v3", "v4")
+# |x| up to this is zero for LightGBM: 1e-35 as float32
+ZERO = float(np.float32(1e-35))
+_ZEROS = Window(float(np.nextafter(-ZERO, -np.inf)), ZERO, "zero_as_missing=True")
 # bits of a node's decision type
 _CATEGORICAL, _DEFAULT_LEFT = 1, 2
 _MISSING_ZERO, _MISSING_NAN = 1, 2
@@ -37,7 +41,8 @@ def booster(model: Any, method: str, schema: Schema | None) -> Forest:
     with described_by("LightGBM"):
         inner = getattr(model, "booster_", model)
         _refuse_early_stops(model)
-        head, *stored = _sections(inner.model_to_string())
+        text = inner.model_to_string()
+        head, *stored = _sections(text)
         _refuse_links(head, name, method)
         outputs = int(head["num_tree_per_iteration"])
         # a random forest's own raw scores are sums, and its predictions means
@@ -45,7 +50,7 @@ def booster(model: Any, method: str, schema: Schema | None) -> Forest:
         share = outputs / len(stored) if averages else 1.0
         trees = [_tree(fields, i % outputs, outputs, share) for i, fields in enumerate(stored)]
         size = int(head["max_feature_idx"]) + 1
-        codes = _codes(head, inner.pandas_categorical, schema)
+        codes = _codes(head, _declared(text), inner.pandas_categorical, schema)
         start = np.zeros(()) if outputs == 1 else np.zeros(outputs)
         return forest(trees, Naming(schema, codes), intercept=start, size=size)
 
@@ -105,19 +110,13 @@ def _tree(fields: Fields, group: int, outputs: int, share: float) -> GrownTree:
         value=value,
         members=_members(fields, by_category),
     )
-    contrary = (missing == _MISSING_ZERO) & ~by_category & ~_agrees(threshold, missing_left)
-    return without_zeros(tree, (missing == _MISSING_ZERO) & ~by_category) if contrary.any() else tree
+    return without_missing_numbers(tree, (missing == _MISSING_ZERO) & ~by_category, _ZEROS)
 
 
 def _around_zero(threshold: Floats) -> Floats:
     """LightGBM takes every |x| <= 1e-35 for 0 when it predicts: no threshold lies among these."""
     beside = np.where(threshold >= 0, ZERO, np.nextafter(-ZERO, -np.inf))
     return np.where(np.abs(threshold) <= ZERO, beside, threshold)
-
-
-def _agrees(threshold: Floats, missing_left: Any) -> Any:
-    """Whether zeros go where the threshold alone would send them."""
-    return np.where(missing_left, threshold >= ZERO, threshold < -ZERO)
 
 
 def _numbers(fields: Fields, key: str) -> Floats:
@@ -143,21 +142,29 @@ def _members(fields: Fields, by_category: Any) -> dict[int, Any]:
     }
 
 
-def _codes(head: Fields, known: Any, schema: Schema | None) -> dict[int, Floats]:
+def _declared(text: str) -> set[int]:
+    """The columns that the parameters of training list as categories."""
+    listed = re.search(r"^\[categorical_feature: ([\d,]+)\]$", text, flags=re.MULTILINE)
+    return set() if listed is None else {int(j) for j in listed[1].split(",")}
+
+
+def _codes(head: Fields, declared: set[int], known: Any, schema: Schema | None) -> dict[int, Floats]:
     """Codes of the pandas columns that had categories when the model was fitted, in their order.
 
-    The text does not say which columns these are. Texts can be nothing else, and what the model splits by
-    category has a list of categories for its range.
+    Which columns these are is to be inferred. Texts can be nothing else. The parameters list the columns
+    that training took for categories; where they are not stored, what the model splits by category has a
+    list of categories for its range.
     """
     if not known:
         return {}
     infos = head["feature_infos"].split(" ")
     texts = [j for j in range(len(infos)) if schema is not None and schema.levels[j]]
     listed = {j for j, info in enumerate(infos) if not info.startswith("[") and info != "none"}
-    for columns in (texts, sorted(listed.union(texts))):
+    for columns in (texts, sorted(declared.union(texts)), sorted(listed.union(texts))):
         if len(columns) == len(known):
             return {j: codes_of(list(names), schema, j) for j, names in zip(columns, known, strict=True)}
     raise CannotRead(
-        "the model was fitted on pandas categories, and it does not say in which columns: store categories "
-        "as texts, or use whole numbers and categorical_feature="
+        f"the model was fitted on {len(known)} pandas columns of categories, and it does not say which: "
+        "store these categories as texts, or as plain whole numbers named in categorical_feature=, and fit "
+        "again"
     )

@@ -1,6 +1,7 @@
 """XGBoost: trees, dart and linear boosters, read off the model's own JSON.
 
-A test is float32(x) < threshold, and categories of the set go right. Leaves and their sums are float32.
+A test is float32(x) < threshold, and categories of the set go right. Leaves and their sums are float32. A
+model of scikit-learn's kind with ``missing=-999`` takes every x with float32(x) = -999 for NaN.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from limes.models.readers.grown import (
     forest,
     refuse_classes,
 )
+from limes.models.readers.missing_numbers import Window, without_missing_numbers
 from limes.models.schema import Schema
 from limes.models.trees import Forest, float32_threshold
 
@@ -71,12 +73,11 @@ def booster(model: Any, method: str, schema: Schema | None) -> Forest | Linear:
         inner = model.get_booster() if hasattr(model, "get_booster") else model
         learner = json.loads(bytes(inner.save_raw("json")))["learner"]
         start = _base_margin(learner, name, method)
-        _refuse_marked_missing(model)
         family = learner["gradient_booster"]["name"]
         if family not in _FAMILIES:
             raise CannotRead(f"limes cannot read the booster {family!r} of XGBoost yet")
         rounds = None if inner is model else _best_round(learner)
-        return _FAMILIES[family](learner, start, rounds, schema)
+        return _FAMILIES[family](learner, start, rounds, schema, _missing_numbers(model))
 
 
 def _base_margin(learner: Description, name: str, method: str) -> Floats:
@@ -98,13 +99,14 @@ def _base_margin(learner: Description, name: str, method: str) -> Floats:
     return start if outputs > 1 else start[0]
 
 
-def _refuse_marked_missing(model: Any) -> None:
+def _missing_numbers(model: Any) -> Window | None:
+    """The numbers that the model takes for missing besides NaN: all that float32 rounds to ``missing``."""
     marker = getattr(model, "missing", np.nan)
-    if marker is not None and not np.isnan(marker):
-        raise CannotRead(
-            f"the model takes {marker} for a missing value (missing={marker}): replace it by NaN in the "
-            "table, and fit with missing=numpy.nan"
-        )
+    if marker is None or np.isnan(marker):
+        return None
+    single = np.float32(marker)
+    ends = float32_threshold(np.array([np.nextafter(single, np.float32(-np.inf)), single]))
+    return Window(float(ends[0]), float(ends[1]), f"missing={marker}")
 
 
 def _best_round(learner: Description) -> int | None:
@@ -118,6 +120,7 @@ def _trees(
     start: Floats,
     rounds: int | None,
     schema: Schema | None,
+    window: Window | None,
     *,
     model: Description | None = None,
     weights: Sequence[float] | None = None,
@@ -128,7 +131,7 @@ def _trees(
     size = int(learner["learner_model_param"]["num_feature"])
     weights = [1.0] * count if weights is None else weights
     trees = [
-        _tree(stored, group, start.size, weight)
+        _tree(stored, group, start.size, weight, window)
         for stored, group, weight, _ in zip(
             model["trees"], model["tree_info"], weights, range(count), strict=False
         )
@@ -137,13 +140,27 @@ def _trees(
     return forest(trees, naming, intercept=start, size=size)
 
 
-def _dart(learner: Description, start: Floats, rounds: int | None, schema: Schema | None) -> Forest:
+def _dart(
+    learner: Description, start: Floats, rounds: int | None, schema: Schema | None, window: Window | None
+) -> Forest:
     dart = learner["gradient_booster"]
-    return _trees(learner, start, rounds, schema, model=dart["gbtree"]["model"], weights=dart["weight_drop"])
+    model, weights = dart["gbtree"]["model"], dart["weight_drop"]
+    return _trees(learner, start, rounds, schema, window, model=model, weights=weights)
 
 
-def _linear(learner: Description, start: Floats, rounds: int | None, schema: Schema | None) -> Linear:  # noqa: ARG001
+def _linear(
+    learner: Description,
+    start: Floats,
+    rounds: int | None,  # noqa: ARG001
+    schema: Schema | None,
+    window: Window | None,
+) -> Linear:
     """All rounds are in the same weights; a missing value counts as 0, which a linear form cannot say."""
+    if window is not None:
+        raise CannotRead(
+            f"a linear booster of XGBoost takes a number for missing ({window.name}): replace it by NaN in "
+            "the table, and fit with missing=numpy.nan"
+        )
     if np.ptp(start) > 0:
         raise CannotRead(
             "a linear booster of XGBoost whose outputs start from different base scores, which versions of "
@@ -165,7 +182,7 @@ _FAMILIES: Mapping[str, Callable[..., Forest | Linear]] = {
 }
 
 
-def _tree(stored: Description, group: int, outputs: int, weight: float) -> GrownTree:
+def _tree(stored: Description, group: int, outputs: int, weight: float, window: Window | None) -> GrownTree:
     left = np.array(stored["left_children"], dtype=np.int64)
     leaf = left < 0
     right = np.where(leaf, -1, np.array(stored["right_children"], dtype=np.int64))
@@ -174,7 +191,7 @@ def _tree(stored: Description, group: int, outputs: int, weight: float) -> Grown
     members = _members(stored)
     swapped = np.zeros(leaf.size, dtype=np.bool_)
     swapped[list(members)] = True  # categories of the set go right
-    return GrownTree(
+    tree = GrownTree(
         feature=np.where(leaf, -1, np.array(stored["split_indices"], dtype=np.int64)),
         threshold=float32_threshold(np.nextafter(condition, np.float32(-np.inf))),
         left=np.where(swapped, right, left),
@@ -183,6 +200,14 @@ def _tree(stored: Description, group: int, outputs: int, weight: float) -> Grown
         value=_values(stored, leaf, condition, group, outputs) * float(np.float32(weight)),
         members=members,
     )
+    if window is None:
+        return tree
+    if members:
+        raise CannotRead(
+            f"the model splits by categories, and takes a number for missing ({window.name}): replace it by "
+            "NaN in the table, and fit with missing=numpy.nan"
+        )
+    return without_missing_numbers(tree, ~leaf, window)
 
 
 def _values(stored: Description, leaf: Any, condition: Any, group: int, outputs: int) -> Floats:
@@ -209,7 +234,8 @@ def _members(stored: Description) -> dict[int, Ints]:
 
 def _codes(learner: Description, model: Description, schema: Schema | None) -> dict[int, Floats]:
     """Categories that the model knows by name; XGBoost before 3.1 keeps none."""
-    stored = [_names(column) for column in model.get("cats", {}).get("enc", [])]
+    columns = model.get("cats", {}).get("enc", [])
+    stored = [_names(column, column_name(schema, j)) for j, column in enumerate(columns)]
     found = {j: codes_of(names, schema, j) for j, names in enumerate(stored) if names}
     if schema is None:
         return found
@@ -221,6 +247,8 @@ def _codes(learner: Description, model: Description, schema: Schema | None) -> d
             )
     for j, codes in found.items():
         unseen = [level for level, code in zip(schema.levels[j], codes, strict=False) if np.isnan(code)]
+        if unseen and not all(str(name).isascii() for name in stored[j]):
+            raise CannotRead(_cut_short(column_name(schema, j)))
         if unseen:
             raise CannotRead(
                 f"{column_name(schema, j)} of the background has the category {unseen[0]!r}, which training "
@@ -229,10 +257,21 @@ def _codes(learner: Description, model: Description, schema: Schema | None) -> d
     return found
 
 
-def _names(column: Description) -> list[Any]:
+def _names(column: Description, called: str) -> list[Any]:
     """The categories of one column in the order of their numbers."""
     values = column["values"]
     if "offsets" not in column:
         return list(values)
     text, ends = bytes(value % 256 for value in values), column["offsets"]
-    return [text[a:b].decode() for a, b in pairwise(ends)]
+    try:
+        return [text[a:b].decode() for a, b in pairwise(ends)]
+    except UnicodeDecodeError:
+        raise CannotRead(_cut_short(called)) from None
+
+
+def _cut_short(called: str) -> str:
+    """XGBoost 3.2 counts letters where it stores bytes."""
+    return (
+        f"{called} has categories with letters beyond ASCII, whose names XGBoost itself stores cut short: "
+        "rename these categories with ASCII letters, and fit again"
+    )

@@ -1,14 +1,16 @@
-"""LightGBM's zeros that count as missing, as ordinary splits.
+"""Numbers that count as missing, as ordinary splits.
 
-A node that takes zeros for missing sends them (|x| <= 1e-35) and NaN one way, whatever its threshold says. A
-number is then below zero, zero, or above it, and in each of the three cases the node is an ordinary test, or
-none. So the first such node of a column on a path becomes two tests that find out which case it is, with a
-copy of what follows under each; nodes below it know the case.
+LightGBM with ``zero_as_missing`` takes |x| <= 1e-35 for missing, XGBoost with ``missing=-999`` whatever
+float32 rounds to -999. A node sends these numbers and NaN one way, whatever its threshold says. x is then
+below the window of such numbers, in it, or above it, and in each of the three cases the node is an ordinary
+test, or none. So the first such node of a column on a path becomes two tests that find out which case it is,
+with a copy of what follows under each; nodes below it know the case.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,31 +18,47 @@ from limes._arrays import Bools
 from limes.models.read import CannotRead
 from limes.models.readers.grown import GrownTree
 
-# |x| up to this is zero for LightGBM: 1e-35 as float32
-ZERO = float(np.float32(1e-35))
 # copies may make a tree so many times larger
 _GROWTH = 32
 
-_BELOW, _ZERO, _ABOVE = -1, 0, 1
+_BELOW, _MISSING, _ABOVE = -1, 0, 1
 
 
-def without_zeros(tree: GrownTree, zero_missing: Bools) -> GrownTree:
-    """The same tree, in which only NaN is missing; ``zero_missing`` says of inner nodes what they were.
+class Window(NamedTuple):
+    """The numbers that count as missing: lower < x <= upper; ``name`` is the option that says so."""
+
+    lower: float
+    upper: float
+    name: str
+
+
+def without_missing_numbers(tree: GrownTree, concerned: Bools, window: Window) -> GrownTree:
+    """The same tree, in which only NaN is missing.
+
+    ``concerned`` says which inner nodes send the numbers of the window where they send NaN.
 
     Raises
     ------
     CannotRead
         If the tree becomes too large.
     """
-    return _Copy(tree, zero_missing).tree()
+    copy = _Copy(tree, concerned, window)
+    return copy.tree() if copy.contrary.any() else tree
 
 
 class _Copy:
     """A tree that is written node by node."""
 
-    def __init__(self, tree: GrownTree, zero_missing: Bools) -> None:
+    def __init__(self, tree: GrownTree, concerned: Bools, window: Window) -> None:
         self._tree = tree
-        self._zero_missing = zero_missing
+        self._window = window
+        # nodes where the threshold alone would send the window, or part of it, elsewhere than NaN
+        inner = np.zeros(tree.feature.size, dtype=np.bool_)
+        inner[: concerned.size] = concerned
+        threshold, left = tree.threshold, tree.missing_left
+        agrees = np.where(left, threshold >= window.upper, threshold <= window.lower)
+        self._concerned = inner
+        self.contrary = inner & ~agrees
         self._source: list[int] = []
         self._threshold: list[float] = []
         self._missing_left: list[bool] = []
@@ -59,7 +77,7 @@ class _Copy:
     def _decided(self, node: int, known: Mapping[int, int]) -> tuple[int, Mapping[int, int]]:
         """Go down while the cases that are known decide."""
         tree = self._tree
-        while tree.feature[node] >= 0 and self._zero_missing[node]:
+        while tree.feature[node] >= 0 and self._concerned[node]:
             case = known.get(int(tree.feature[node]))
             goes = self._goes_left(node, case)
             if goes is None:
@@ -70,11 +88,11 @@ class _Copy:
     def _goes_left(self, node: int, case: int | None) -> bool | None:
         """Whether a case goes left as a whole; None where x must be looked at."""
         threshold = float(self._tree.threshold[node])
-        if case == _ZERO:
+        if case == _MISSING:
             return bool(self._tree.missing_left[node])
-        if case == _BELOW and threshold >= -ZERO:
+        if case == _BELOW and threshold >= self._window.lower:
             return True
-        return False if case == _ABOVE and threshold <= ZERO else None
+        return False if case == _ABOVE and threshold <= self._window.upper else None
 
     def _write(
         self, node: int, known: Mapping[int, int]
@@ -83,30 +101,25 @@ class _Copy:
         tree, here = self._tree, len(self._source)
         if here > _GROWTH * tree.feature.size:
             raise CannotRead(
-                "zeros that count as missing (zero_as_missing=True) split one tree into too many parts: use "
-                "NaN for what is missing, and fit without zero_as_missing"
+                f"numbers that count as missing ({self._window.name}) split one tree into too many parts: "
+                f"use NaN for what is missing, and fit without {self._window.name}"
             )
         column, threshold = int(tree.feature[node]), float(tree.threshold[node])
         if column < 0:
             self._add(node, 0.0, missing_left=False)
             return []
-        if not self._zero_missing[node] or column in known or self._plain(node):
+        if column in known or not self.contrary[node]:
             self._add(node, threshold, missing_left=bool(tree.missing_left[node]))
             sides = (int(tree.left[node]), int(tree.right[node]))
             return [(child, known, (here, side)) for side, child in enumerate(sides)]
-        # x < zero | not, which is zero | above zero
-        self._add(node, float(np.nextafter(-ZERO, -np.inf)), missing_left=False)
-        self._add(node, ZERO, missing_left=True)
+        # below the window | not, which is in it | above it
+        self._add(node, self._window.lower, missing_left=False)
+        self._add(node, self._window.upper, missing_left=True)
         return [
             (node, {**known, column: _BELOW}, (here, 0)),
-            (node, {**known, column: _ZERO}, (here + 1, 0)),
+            (node, {**known, column: _MISSING}, (here + 1, 0)),
             (node, {**known, column: _ABOVE}, (here + 1, 1)),
         ]
-
-    def _plain(self, node: int) -> bool:
-        """Whether zeros go where the threshold alone would send them."""
-        threshold = self._tree.threshold[node]
-        return bool(threshold >= ZERO if self._tree.missing_left[node] else threshold < -ZERO)
 
     def _add(self, node: int, threshold: float, *, missing_left: bool) -> None:
         self._source.append(node)
