@@ -286,11 +286,13 @@ def test_monotone_constraints():
     assert_same(limes.models.read(model), model.predict_proba(x), x)
 
 
-def test_a_classifier_of_several_targets_is_refused_with_advice():
+@pytest.mark.parametrize("name", ["DecisionTreeClassifier", "RandomForestClassifier", "ExtraTreesClassifier"])
+def test_classifiers_of_several_targets(name):
+    """Targets with different numbers of classes, their shares side by side."""
     X, y = load_iris(return_X_y=True)
-    model = tree.DecisionTreeClassifier().fit(X, np.column_stack([y, y % 2]))
-    with pytest.raises(limes.exceptions.InputError, match="several targets"):
-        limes.models.read(model)
+    model = make(name, {"max_depth": 4}).fit(X, np.column_stack([y, y % 2, y == 1]))
+    x = edge_rows(model, X)
+    assert_same(limes.models.read(model), np.concatenate(model.predict_proba(x), axis=1), x)
 
 
 def test_every_tree_class_is_tested():

@@ -151,6 +151,49 @@ def _pipeline_margin(model: Any) -> Answer | None:
     return None if last is None else lambda table: last(model[:-1].transform(table))
 
 
+def _frozen_margin(model: Any) -> Answer | None:
+    return answer_of(model.estimator, "decision_function")
+
+
+def _search_margin(model: Any) -> Answer | None:
+    best = getattr(model, "best_estimator_", None)
+    return None if best is None else answer_of(best, "decision_function")
+
+
+def _log_of_prediction(model: Any) -> Answer:
+    """The sum behind a log link. Where the prediction is 0 in float64 the answer is -inf."""
+
+    def answer(table: Any) -> Any:
+        with np.errstate(divide="ignore"):
+            return np.log(model.predict(table))
+
+    return answer
+
+
+def has_identity_link(model: Any) -> bool:
+    """Whether a generalised linear model of scikit-learn predicts its margin itself."""
+    link = getattr(model, "link", "log")  # TweedieRegressor alone has the choice
+    return bool(link == "identity" or (link == "auto" and model.power <= 0))
+
+
+def _generalized_margin(model: Any) -> Answer:
+    return model.predict if has_identity_link(model) else _log_of_prediction(model)
+
+
+def _histogram_margin(model: Any) -> Answer:
+    return _log_of_prediction(model) if model.loss in ("poisson", "gamma") else model.predict
+
+
+def _joint_log_likelihood(model: Any) -> Answer:
+    """The log odds (n,) of two classes; the joint log-likelihoods (n, k) of several."""
+
+    def answer(table: Any) -> Any:
+        joint = np.asarray(model.predict_joint_log_proba(table))
+        return joint[:, 1] - joint[:, 0] if joint.shape[1] == 2 else joint
+
+    return answer
+
+
 _WAYS: Mapping[tuple[str, str], Callable[[Any], Answer | None]] = {
     ("xgboost.XGBModel", "decision_function"): _xgboost_margin,
     ("xgboost.Booster", "predict"): _xgboost_booster,
@@ -159,6 +202,16 @@ _WAYS: Mapping[tuple[str, str], Callable[[Any], Answer | None]] = {
     ("lightgbm.Booster", "decision_function"): _lightgbm_margin,
     ("catboost.CatBoost", "decision_function"): _catboost_margin,
     ("sklearn.Pipeline", "decision_function"): _pipeline_margin,
+    ("sklearn.FrozenEstimator", "decision_function"): _frozen_margin,
+    ("sklearn.BaseSearchCV", "decision_function"): _search_margin,
+    ("sklearn.GammaRegressor", "decision_function"): _generalized_margin,
+    ("sklearn.PoissonRegressor", "decision_function"): _generalized_margin,
+    ("sklearn.TweedieRegressor", "decision_function"): _generalized_margin,
+    ("sklearn.HistGradientBoostingRegressor", "decision_function"): _histogram_margin,
+    ("sklearn.BernoulliNB", "decision_function"): _joint_log_likelihood,
+    ("sklearn.ComplementNB", "decision_function"): _joint_log_likelihood,
+    ("sklearn.GaussianNB", "decision_function"): _joint_log_likelihood,
+    ("sklearn.MultinomialNB", "decision_function"): _joint_log_likelihood,
     ("torch.Module", ""): _torch_module,
     ("onnxruntime.InferenceSession", ""): _onnx_session,
 }

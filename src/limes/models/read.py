@@ -99,6 +99,8 @@ def read_form(model: Any, method: str, schema: Schema | None) -> Form:
 
 def tolerance_of(model: Any) -> float:
     """How closely a model adds up, relative to its largest prediction: as its least exact part does."""
+    if _name(type(model)) == "sklearn.FrozenEstimator":
+        return tolerance_of(model.estimator)
     parts = [_last_step(model), *(getattr(model, name, None) for name in _PART_NAMES)]
     flat = [
         part for parts_ in parts if parts_ is not None for part in np.ravel(np.array(parts_, dtype=object))

@@ -32,16 +32,24 @@ READERS: Mapping[str, Entry] = {
         "sklearn",
         "sklearn_linear:regressor",
         "LinearRegression Ridge RidgeCV Lasso LassoCV LassoLars LassoLarsCV LassoLarsIC Lars "
-        "LarsCV ElasticNet ElasticNetCV MultiTaskLasso MultiTaskElasticNet "
-        "OrthogonalMatchingPursuit BayesianRidge ARDRegression HuberRegressor "
-        "TheilSenRegressor QuantileRegressor SGDRegressor LinearSVR",
+        "LarsCV ElasticNet ElasticNetCV MultiTaskLasso MultiTaskLassoCV MultiTaskElasticNet "
+        "MultiTaskElasticNetCV OrthogonalMatchingPursuit OrthogonalMatchingPursuitCV BayesianRidge "
+        "ARDRegression HuberRegressor TheilSenRegressor QuantileRegressor SGDRegressor "
+        "PassiveAggressiveRegressor LinearSVR",
     ),
+    **_entries("sklearn", "sklearn_linear:generalized", "GammaRegressor PoissonRegressor TweedieRegressor"),
+    **_entries("sklearn", "sklearn_linear:partial_least_squares", "CCA PLSCanonical PLSRegression"),
+    **_entries("sklearn", "sklearn_linear:one_class", "SGDOneClassSVM"),
     **_entries(
         "sklearn",
         "sklearn_linear:classifier",
         "LogisticRegression LogisticRegressionCV RidgeClassifier RidgeClassifierCV "
-        "SGDClassifier Perceptron LinearSVC LinearDiscriminantAnalysis",
+        "SGDClassifier PassiveAggressiveClassifier Perceptron LinearSVC LinearDiscriminantAnalysis",
     ),
+    **_entries("sklearn", "sklearn_discriminant:quadratic", "QuadraticDiscriminantAnalysis"),
+    **_entries("sklearn", "sklearn_bayes:counts", "MultinomialNB ComplementNB"),
+    **_entries("sklearn", "sklearn_bayes:binary", "BernoulliNB"),
+    **_entries("sklearn", "sklearn_bayes:normal", "GaussianNB"),
     **_entries(
         "sklearn",
         "sklearn_trees:tree",
@@ -76,9 +84,15 @@ READERS: Mapping[str, Entry] = {
     **_entries(
         "sklearn",
         "sklearn_ensembles:refused",
-        "AdaBoostRegressor CalibratedClassifierCV ClassifierChain FixedThresholdClassifier RegressorChain "
-        "TunedThresholdClassifierCV",
+        "AdaBoostRegressor CalibratedClassifierCV ClassifierChain FixedThresholdClassifier "
+        "OneVsOneClassifier OutputCodeClassifier RegressorChain TunedThresholdClassifierCV",
     ),
+    **_entries("sklearn", "sklearn_wrappers:frozen", "FrozenEstimator"),
+    **_entries("sklearn", "sklearn_wrappers:inliers", "RANSACRegressor"),
+    **_entries("sklearn", "sklearn_wrappers:one_vs_rest", "OneVsRestClassifier"),
+    **_entries("sklearn", "sklearn_wrappers:class_targets", "MultiOutputClassifier"),
+    **_entries("sklearn", "sklearn_wrappers:dummy_regressor", "DummyRegressor"),
+    **_entries("sklearn", "sklearn_wrappers:dummy_classifier", "DummyClassifier"),
     **_entries(
         "interpret",
         "interpret:machine",
@@ -101,6 +115,5 @@ READERS: Mapping[str, Entry] = {
     ),
     **_entries("sklearn", "sklearn_isolation:isolation", "IsolationForest"),
     **_entries("limes", "sklearn_isolation:path_lengths", "PathLength"),
-    **_entries("limes", "sklearn_bayes:log_odds", "LogOdds"),
     **_entries("sklearn", "sklearn_pipeline:pipeline", "Pipeline"),
 }

@@ -14,7 +14,6 @@ _SEARCHES = tuple(
     for name in ("GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV")
 )
 VECTORIZERS = ("sklearn.CountVectorizer", "sklearn.TfidfVectorizer", "sklearn.HashingVectorizer")
-_BAYES = ("sklearn.MultinomialNB", "sklearn.ComplementNB")
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +57,7 @@ class TextModel:
                 f"{type(head).__name__} takes {head.n_features_in_} numbers, not texts: pass what makes "
                 "numbers of texts, TextExplainer(model, vectorizer=vectorizer), or a Pipeline of both"
             )
-        return cls(steps, _with_margin(head))
+        return cls(steps, head)
 
     def encode(self, texts: Sequence[str]) -> Any:
         """What the head is given for texts.
@@ -101,19 +100,13 @@ def _advice(step: Any, found: Any) -> str:
 
 
 def _taken_apart(model: Any) -> tuple[tuple[Any, ...], Any]:
-    """Steps and last estimator of Pipelines, within each other or not, and of searches over them."""
+    """Steps and last estimator of Pipelines, within each other or not, searched over or frozen."""
     if class_name(type(model)) in _SEARCHES and hasattr(model, "best_estimator_"):
         return _taken_apart(model.best_estimator_)
+    if class_name(type(model)) == "sklearn.FrozenEstimator":
+        return _taken_apart(model.estimator)
     if class_name(type(model)) != "sklearn.Pipeline":
         return (), model
     before = tuple(step for _, step in model.steps[:-1] if step is not None and step != "passthrough")
     steps, head = _taken_apart(model.steps[-1][1])
     return (*before, *steps), head
-
-
-def _with_margin(head: Any) -> Any:
-    if class_name(type(head)) not in _BAYES:
-        return head
-    from limes.models.readers.sklearn_bayes import LogOdds
-
-    return LogOdds(head)

@@ -43,7 +43,7 @@ def _refuse_links(model: Any, method: str) -> None:
     if method == "predict" and link != "IdentityLink":
         raise CannotRead(
             f"{type(model).__name__}(loss={model.loss!r}) predicts through {link}: it is no sum of trees; "
-            "fit the logarithm of the target with loss='squared_error', or use method='sampled'"
+            "the sum, which is the logarithm of the prediction, is read exactly with output='margin'"
         )
 
 

@@ -6,7 +6,7 @@ votes, wrappers hand on what they wrap. What counts, calibrates or takes medians
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Never
 
@@ -136,9 +136,15 @@ def _votes(part: Any, classes: Any, margins: Floats, schema: Schema | None) -> F
 
 def targets(model: Any, method: str, schema: Schema | None) -> Form:
     """MultiOutputRegressor: one model a target."""
-    unit = np.eye(len(model.estimators_))
-    parts = [read_form(part, method, schema) for part in model.estimators_]
-    return combine([mapped(part, row) for part, row in zip(parts, unit, strict=True)])
+    return side_by_side([read_form(part, method, schema) for part in model.estimators_])
+
+
+def side_by_side(parts: Sequence[Form]) -> Form:
+    """The form that has the outputs of all parts, one part's after the other's."""
+    ends = np.cumsum([int(np.prod(outputs_of(part))) for part in parts])
+    unit = np.split(np.eye(ends[-1]), ends[:-1])
+    pairs = zip(parts, unit, strict=True)
+    return combine([mapped(part, rows if outputs_of(part) else rows[0]) for part, rows in pairs])
 
 
 def transformed_target(model: Any, method: str, schema: Schema | None) -> Form:
@@ -211,6 +217,10 @@ _REFUSED: Mapping[str, str] = {
     "of model.calibrated_classifiers_[0].estimator instead",
     "ClassifierChain": _CHAIN,
     "FixedThresholdClassifier": _THRESHOLD,
+    "OneVsOneClassifier": "OneVsOneClassifier counts the votes of pairs of classes, which is not a sum; "
+    "fit a OneVsRestClassifier, or explain the margin of one pair, model.estimators_[0]",
+    "OutputCodeClassifier": "OutputCodeClassifier answers the class whose code is nearest, which is not a "
+    "sum; fit a OneVsRestClassifier, or explain one of model.estimators_",
     "RegressorChain": _CHAIN,
     "TunedThresholdClassifierCV": _THRESHOLD,
 }

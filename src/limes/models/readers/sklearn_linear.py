@@ -1,4 +1,4 @@
-"""Linear models of scikit-learn: predictions of regressors, margins of classifiers."""
+"""Linear models of scikit-learn: predictions of regressors, margins of classifiers and behind log links."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from limes._arrays import Floats
 from limes.models.additive import Linear
+from limes.models.asking import has_identity_link
 from limes.models.read import CannotRead
 from limes.models.schema import Schema
 
@@ -15,6 +16,8 @@ from limes.models.schema import Schema
 def regressor(model: Any, method: str, schema: Schema | None) -> Linear:  # noqa: ARG001
     """coef_ (d,) or (k, d), intercept_ a number or (k,)."""
     coef, intercept = _coefficients(model)
+    if hasattr(model.coef_, "toarray"):
+        coef = coef.reshape(-1)  # models that have sparsify() predict one target
     if coef.ndim == 1 and intercept.ndim == 1:
         intercept = intercept[0]  # SGDRegressor and LinearSVR keep one number in an array
     return Linear(coef.T, intercept)
@@ -33,6 +36,40 @@ def classifier(model: Any, method: str, schema: Schema | None) -> Linear:  # noq
     return Linear(coef.T, intercept)
 
 
+def generalized(model: Any, method: str, schema: Schema | None) -> Linear:
+    """The sum coef · x + intercept: the prediction with the identity link, its logarithm with log."""
+    if method == "predict" and not has_identity_link(model):
+        raise CannotRead(
+            f"{type(model).__name__} predicts exp(coef · x + intercept), which is not a sum of effects; the "
+            "logarithm of the prediction is read exactly with output='margin'"
+        )
+    return regressor(model, method, schema)
+
+
+def partial_least_squares(model: Any, method: str, schema: Schema | None) -> Linear:  # noqa: ARG001
+    """The sum coef · (x - mean) + intercept; coef_ (k, d) is in the units of the columns already."""
+    coef, intercept = _coefficients(model)
+    mean = np.asarray(model._x_mean, dtype=np.float64)  # noqa: SLF001 - kept nowhere else
+    intercept = intercept - coef @ mean
+    one_answer = model._predict_1d  # noqa: SLF001 - whether answers are (n,) or (n, 1)
+    return Linear(coef[0], intercept[0]) if one_answer else Linear(coef.T, intercept)
+
+
+def one_class(model: Any, method: str, schema: Schema | None) -> Linear:  # noqa: ARG001
+    """The sum coef · x - offset."""
+    if method != "decision_function":
+        raise CannotRead(
+            f"{method} of SGDOneClassSVM is the sign of its margin, which is not a sum of effects; the "
+            "margin is read exactly with output='margin'"
+        )
+    coef = np.asarray(_dense(model.coef_), dtype=np.float64).reshape(-1)
+    return Linear(coef, -np.asarray(model.offset_, dtype=np.float64).reshape(-1)[0])
+
+
 def _coefficients(model: Any) -> tuple[Floats, Floats]:
-    coef = model.coef_.toarray() if hasattr(model.coef_, "toarray") else model.coef_  # after sparsify()
-    return np.asarray(coef, dtype=np.float64), np.asarray(model.intercept_, dtype=np.float64)
+    coef = np.asarray(_dense(model.coef_), dtype=np.float64)
+    return coef, np.asarray(model.intercept_, dtype=np.float64)
+
+
+def _dense(coef: Any) -> Any:
+    return coef.toarray() if hasattr(coef, "toarray") else coef  # after sparsify()

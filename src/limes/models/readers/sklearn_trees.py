@@ -56,7 +56,7 @@ def _start(model: Any, schema: Schema | None) -> Forest:
     if isinstance(init, str) or name == "DummyRegressor" or _is_constant_classifier(init):
         # scikit-learn's own computation, on a row without names
         value = model._raw_predict_init(np.zeros((1, model.n_features_in_)))[0]  # noqa: SLF001
-        return _constant(value[0] if value.size == 1 else value, model.n_features_in_)
+        return constant(value[0] if value.size == 1 else value, model.n_features_in_)
     if hasattr(model, "classes_"):
         raise CannotRead(f"gradient boosting that starts from probabilities of {name} is no sum of trees")
     form = read_form(init, "predict", schema)
@@ -73,7 +73,7 @@ def _is_constant_classifier(init: Any) -> bool:
     return type(init).__name__ == "DummyClassifier" and init.strategy != "stratified"
 
 
-def _constant(value: Floats, size: int) -> Forest:
+def constant(value: Floats, size: int) -> Forest:
     """A forest of one leaf."""
     return Forest(
         feature=np.full(1, -1),
@@ -96,14 +96,13 @@ def _refuse_labels(model: Any, method: str) -> None:
 
 
 def _leaf_values(model: Any) -> Floats:
-    """(nodes,) for one target, (nodes, k) for k targets or class shares."""
+    """(nodes,) for one target, (nodes, k) for k targets or class shares, one target's after the other's."""
     stored = np.asarray(model.tree_.value, dtype=np.float64)  # (nodes, targets, classes)
     if not hasattr(model, "classes_"):
         return stored[:, 0, 0] if stored.shape[1] == 1 else stored[:, :, 0]
-    if stored.shape[1] > 1:
-        raise CannotRead("a classifier of several targets at once")
-    shares = stored[:, 0, :]
-    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+    counts = np.atleast_1d(model.n_classes_)  # targets with fewer classes are filled up with zeros
+    shares = [stored[:, target, :count] for target, count in enumerate(counts)]
+    return np.concatenate([share / share.sum(axis=1, keepdims=True) for share in shares], axis=1)
 
 
 def _structure(model: Any, values: Floats, intercept: Floats) -> Forest:
