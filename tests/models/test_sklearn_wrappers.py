@@ -197,6 +197,8 @@ def test_labels_of_targets_are_found_by_value_or_text():
     assert resolve(model, (0, 5)) == resolve(model, (0, "5"))
     assert resolve(model, (0, 5)).columns == 1
     assert resolve(model, (1, 1)).labels == ("1: 1",)
+    assert resolve(model, "0: 5") == resolve(model, (0, 5))
+    assert resolve(model, ["0: 5", (1, 0)]).columns == [1, 3]
 
 
 @pytest.mark.parametrize(

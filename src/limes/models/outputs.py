@@ -13,6 +13,7 @@ import numpy as np
 from limes._arrays import Floats
 from limes.exceptions import InputError, ModelError
 from limes.models.asking import answer_of
+from limes.models.several_targets import chosen_columns, side_by_side
 
 
 @dataclass(frozen=True)
@@ -46,8 +47,8 @@ def resolve(model: Any, output: Any = None) -> Output:
     None: ``predict`` of regressors, ``predict_proba`` of classifiers (``decision_function`` where there are
     no probabilities), the call itself of a callable. "margin", "probability": as named. A class label, or a
     list of labels: its probability. For callables and regressors with several outputs: a position or a list
-    of positions. For classifiers of several targets: a pair (target, label), or a list of such pairs, where
-    targets are counted from 0.
+    of positions. For classifiers of several targets: a pair (target, label), where targets are counted from
+    0, or its name "target: label", or a list of these.
 
     "margin" is the ``decision_function``. Models of scikit-learn that lack one have a margin too where a sum
     stands behind a known link: the logarithm of the prediction with a log link, log odds (of two classes) or
@@ -93,7 +94,7 @@ def _is_position(candidate: Any) -> bool:
 
 def _classifier(model: Any, classes: Any, output: Any) -> Output:
     if isinstance(classes, list):
-        return _several_targets(model, classes, output)
+        return Output("predict_proba", *chosen_columns(model, classes, output))
     names = tuple(str(c) for c in classes) if classes is not None else None
     whole = {
         None: _default_method(model),
@@ -119,37 +120,6 @@ def _lacks(model: Any, method: str, output: Any) -> str:
         else "pass a callable, for instance lambda X: model.predict(X) == label, which is sampled"
     )
     return f"{name} answers labels only, it has neither probabilities nor margins: {advice}"
-
-
-def _several_targets(model: Any, classes: list[Any], output: Any) -> Output:
-    """One output a target and class, named "target: class"; the targets' answers lie side by side."""
-    if not hasattr(model, "predict_proba"):
-        raise InputError(
-            f"{type(model).__name__} predicts several targets, and has no probabilities: explain the "
-            "classifier of one target, or pass a callable"
-        )
-    pairs = [(target, label) for target, labels in enumerate(classes) for label in labels]
-    names = [f"{target}: {label}" for target, label in pairs]
-    if output is None or (isinstance(output, str) and output == "probability"):
-        return Output("predict_proba", None, tuple(names))
-    wanted = output if isinstance(output, list) else [output]
-    places = [_place(pair, pairs, names) for pair in wanted]
-    if not places:
-        raise InputError("output=[] asks for no class at all")
-    columns = places if isinstance(output, list) else places[0]
-    return Output("predict_proba", columns, tuple(names[place] for place in places))
-
-
-def _place(wanted: Any, pairs: Sequence[tuple[int, Any]], names: Sequence[str]) -> int:
-    """Where the probability of a pair (target, label) stands among those of all."""
-    if isinstance(wanted, tuple) and len(wanted) == 2 and _is_position(wanted[0]):
-        for place, (target, label) in enumerate(pairs):
-            if target == wanted[0] and (label == wanted[1] or str(label) == str(wanted[1])):
-                return place
-    raise InputError(
-        f"output={wanted!r}: the model predicts several targets at once, so output may be a pair (target, "
-        f"label), such as {(pairs[-1][0], str(pairs[-1][1]))!r}, or a list of pairs. Known: {list(names)}"
-    )
 
 
 def _margin_names(model: Any, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
@@ -244,7 +214,14 @@ class Asker:
         return f"{owner}.{self.output.method}" if self.output.method else f"{owner}()"
 
     def _checked(self, raw: Any, rows: int) -> Floats:
-        answer = self._numbers(self._side_by_side(raw))
+        targets = getattr(self.model, "classes_", None)
+        if isinstance(targets, list) and self.output.method == "predict_proba":
+            raw = side_by_side(raw, targets, self._name)
+        elif isinstance(raw, list) and raw and np.ndim(raw[0]) == 2:
+            raise ModelError(
+                f"{self._name} returned a list of {len(raw)} arrays; pass a callable that returns one of them"
+            )
+        answer = self._numbers(raw)
         if answer.ndim not in (1, 2) or len(answer) != rows or 0 in answer.shape[1:]:
             raise ModelError(
                 f"{self._name} was given {rows} rows and returned shape {answer.shape}; "
@@ -263,24 +240,6 @@ class Asker:
                 "every answer must be finite"
             )
         return answer
-
-    def _side_by_side(self, raw: Any) -> Any:
-        """One array of the arrays, one a target, that a classifier of several targets returns."""
-        arrays = isinstance(raw, list) and bool(raw) and np.ndim(raw[0]) == 2
-        targets = getattr(self.model, "classes_", None)
-        if not isinstance(targets, list) or self.output.method != "predict_proba":
-            if arrays:
-                raise ModelError(
-                    f"{self._name} returned a list of {len(raw)} arrays; pass a callable that returns one of "
-                    "them"
-                )
-            return raw
-        if not arrays or [np.shape(one)[1] for one in raw] != [len(labels) for labels in targets]:
-            raise ModelError(
-                f"{self._name} did not return one array a target, with a column a class; pass a callable "
-                "that returns the probabilities of one target"
-            )
-        return np.concatenate(raw, axis=1)
 
     def _numbers(self, raw: Any) -> Floats:
         """What was answered as floats; torch's tensors with gradients say themselves what to do."""
