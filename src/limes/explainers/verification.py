@@ -176,7 +176,7 @@ def revealing(family: ProductFamily) -> ProductFamily:
     usual = 0.75 * np.sqrt(len(family.marginals))
     if family.weights.bandwidth >= usual:
         return family
-    return replace(family, weights=type(family.weights)(usual))
+    return replace(family, weights=replace(family.weights, bandwidth=usual))  # type: ignore[type-var]
 
 
 def product_rows(design: ProductDesign) -> Draw:
