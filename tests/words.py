@@ -17,11 +17,11 @@ KINDS = ("words", "superpixels")
 
 
 def weights(kind, d, bandwidth):
-    """ρ_s ψ(s/d) for s = 0..d, as decimals."""
+    """ρ_s ψ(s/d) for s = 0..d, as decimals; a text of one word is left as it is once in 10^30 rows."""
     with localcontext() as context:
         context.prec = DIGITS
         if kind == "words":
-            prior = [Decimal(0)] + [Decimal(1) / d] * d
+            prior = [Decimal(0)] + [Decimal(1) / d] * d if d > 1 else [Decimal("1e-30"), Decimal(1)]
         else:
             prior = [Decimal(c) / 2**d for c in _binomials(d)]
         nu = Decimal(bandwidth)

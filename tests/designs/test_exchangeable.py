@@ -203,11 +203,14 @@ def test_solve_is_the_inverse_of_a_dense_matrix(d, bandwidth, kind):
     assert oracle.error(found.gamma(gamma), dense @ gamma) < EXACT
 
 
-def test_a_single_word_is_always_deleted_and_has_no_coefficient():
+def test_a_single_word_is_next_to_always_deleted_and_has_a_coefficient():
+    """Its Σ is tiny and no zero, so that Σ⁻¹Γ is f(1) - f(0), whatever the bandwidth."""
+    for bandwidth in (1e-3, 0.05, 0.25, np.inf):
+        found = design("words", 1, bandwidth)
+        assert found.solve(found.gamma(np.array([0.7])))[0] == pytest.approx(0.7, rel=EXACT)
     found = design("words", 1, 0.25)
-    assert found.inclusion == found.variance == 0.0
-    assert found.departure == 1.0
-    assert found.solve(np.array([3.0])) == 0.0
+    assert found.inclusion[0] < 1e-26
+    assert found.solve(found.inclusion * found.departure * 0.7)[0] == pytest.approx(0.7, rel=EXACT)
     assert not found.sample(9, np.random.SeedSequence(0))[0].any()
     image = design("superpixels", 1, np.inf)
     assert image.variance == pytest.approx(0.25)
