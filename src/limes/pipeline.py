@@ -234,7 +234,7 @@ class Pipeline:
     ) -> Fitted:
         designs = [self._family.at(row) for row in rows]
         with progress(len(rows) * expectation.max_calls) as heard:
-            found, error = sampled_rows(expectation, designs, rows, heard=heard, workers=workers)
+            found, error = sampled_rows(expectation, designs, rows, predictions, heard=heard, workers=workers)
         known = np.array([i for i, moments in enumerate(found) if moments is not None], dtype=np.int64)
         fitted = None
         if known.size:
@@ -274,7 +274,7 @@ def fitted_at(
     """
     if isinstance(expectation, SampledExpectation):
         with progress(expectation.max_calls) as heard:
-            moments = expectation.moments(design, design.at_instance, heard=heard)
+            moments = expectation.moments(design, design.at_instance, heard=heard, prediction=predictions[0])
     else:
         moments = expectation.moments(design, design.at_instance)
     if penalty is None:
