@@ -254,7 +254,7 @@ class Pipeline:
         designs = [self._family.at(row) for row in rows]
         with progress(len(rows) * expectation.max_calls) as heard:
             inner = [design.in_units() for design in designs]
-            found, error = sampled_rows(expectation, inner, rows, heard=heard, workers=workers)
+            found, error = sampled_rows(expectation, inner, rows, predictions, heard=heard, workers=workers)
         known = np.array([i for i, moments in enumerate(found) if moments is not None], dtype=np.int64)
         fitted = None
         if known.size:
@@ -316,7 +316,7 @@ def fitted_at(
     """
     if isinstance(expectation, SampledExpectation):
         with progress(expectation.max_calls) as heard:
-            moments = expectation.moments(design, design.at_instance, heard=heard)
+            moments = expectation.moments(design, design.at_instance, heard=heard, prediction=predictions[0])
     else:
         moments = expectation.moments(design, design.at_instance)
     if penalty is None:

@@ -251,7 +251,9 @@ def test_ties_are_named():
     surrogate = Surrogate(np.zeros(1), coef, errors, np.ones(1), coef)
 
     class Fitted:
-        sampled = type("S", (), {"excess": np.zeros(1)})
+        sampled = type(
+            "S", (), {"excess": np.zeros(1), "unlike": np.array([64]), "carriers": np.array([64.0])}
+        )
         calls, converged = np.array([64]), np.array([True])
 
     Fitted.surrogate = surrogate

@@ -325,23 +325,6 @@ def test_names_that_xgboost_stores_cut_short(levels):
 
 
 @names_kept
-@pytest.mark.parametrize(
-    "levels", [["é0", "é1", "ü2", "a"], ["é0", "é", "a", "b"], ["blau", "grün", "rot", "z"]], ids=str
-)
-def test_names_that_xgboost_stores_cut_short(levels):
-    frame, y = boosters.mixed(missing=False)
-    frame = frame.assign(color=frame["color"].cat.rename_categories(levels))
-    model = fitted(frame, y)
-    form = boosters.read_frame(model, frame)[0]
-    if isinstance(form, limes.models.forms.BlackBox):
-        assert "column 'color' has categories with letters beyond ASCII" in form.reason
-        assert "cut short" in form.reason
-        assert limes.TabularExplainer(model, frame, max_calls=64)(frame[:1]).method == "sampled"
-    else:  # a version that stores all bytes
-        boosters.assert_same(form, model.predict(frame), boosters.as_codes(frame), SINGLE)
-
-
-@names_kept
 def test_texts_behind_a_model_that_keeps_no_names():
     frame, y = boosters.mixed()
     model = fitted(frame, y)

@@ -19,7 +19,7 @@ from functools import cached_property
 
 import numpy as np
 
-from limes._arrays import Floats
+from limes._arrays import Floats, Ints
 from limes._checks import is_count
 from limes.designs.counts import Counts, log_binomial
 from limes.designs.subsets import every_subset, low_variance_subsets
@@ -197,8 +197,15 @@ class ExchangeableDesign:
 
         Each row has the law w exactly; together they are spread more evenly than independent rows.
         """
-        z = low_variance_subsets(self.counts.law, points, np.random.default_rng(stream))
+        z, _ = self.subsets(points, stream)
         return z, z
+
+    def subsets(self, points: int, stream: np.random.SeedSequence) -> tuple[Floats, Ints]:
+        """One replicate of z (points, d), and the number of the group of rows that each belongs to.
+
+        Rows of a group share an order of the features, and depend on each other.
+        """
+        return low_variance_subsets(self.counts.law, points, np.random.default_rng(stream))
 
     def sampler(self, streams: Sequence[np.random.SeedSequence]) -> SubsetRows:
         """Rows of w, all of the same weight, as independent sequences of replicates, one a stream."""
@@ -246,10 +253,15 @@ class SubsetRows:
         self._design = design
         self._streams = streams
 
-    def draw(self, rows: int) -> tuple[Floats, Floats]:
-        """Take the next rows of every sequence: (sequences · rows, d) twice, sequence by sequence."""
-        z = np.concatenate([self._design.sample(rows, stream.spawn(1)[0])[0] for stream in self._streams])
-        return z, z
+    def draw(self, rows: int) -> tuple[Floats, Floats, Ints]:
+        """Take the next rows of every sequence: (sequences · rows, d) twice, sequence by sequence.
+
+        The third value is the number of each row's group.
+        """
+        drawn = [self._design.subsets(rows, stream.spawn(1)[0]) for stream in self._streams]
+        z = np.concatenate([subsets for subsets, _ in drawn])
+        # no sequence has more groups than rows
+        return z, z, np.concatenate([i * rows + group for i, (_, group) in enumerate(drawn)])
 
 
 def _spread(values: Floats, across: float, along: float) -> Floats:

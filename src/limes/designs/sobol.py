@@ -14,7 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
-from limes._arrays import Floats
+from limes._arrays import Floats, Ints
 
 # Direction numbers are known for so many dimensions; beyond, columns are independent numbers.
 _DIMENSIONS = 21_201
@@ -44,11 +44,15 @@ class SobolRows:
         make = _Independent if design.size > _DIMENSIONS else _Sobol
         self._sequences = [make(design.size, np.random.default_rng(stream)) for stream in streams]
 
-    def draw(self, rows: int) -> tuple[Floats, Floats]:
-        """Take the next rows of every sequence: x and h, (sequences · rows, d) each, sequence by sequence."""
+    def draw(self, rows: int) -> tuple[Floats, Floats, Ints]:
+        """Take the next rows of every sequence: x and h, (sequences · rows, d) each, sequence by sequence.
+
+        The third value is the number of each row's group: every row is one of its own.
+        """
         levels = np.concatenate([sequence.random(rows) for sequence in self._sequences])
         # an inverse distribution function has no value at 0
-        return self._design.draw(np.clip(levels, 2.0**-54, 1.0 - 2.0**-53))
+        x, h = self._design.draw(np.clip(levels, 2.0**-54, 1.0 - 2.0**-53))
+        return x, h, np.arange(len(x))
 
 
 class _Sobol:

@@ -16,8 +16,11 @@ from limes._arrays import Floats, Ints
 _MOST_ROWS_OF_AN_ORDER = 4
 
 
-def low_variance_subsets(law: Floats, points: int, rng: np.random.Generator) -> Floats:
-    """Kept sets z (points, d) of 0 and 1, for the law (d + 1,) of the number of removed features."""
+def low_variance_subsets(law: Floats, points: int, rng: np.random.Generator) -> tuple[Floats, Ints]:
+    """Kept sets z (points, d) of 0 and 1, for the law (d + 1,) of the number of removed features.
+
+    The second value (points,) is the number of the order that each row shares.
+    """
     d = law.size - 1
     removed = stratified_counts(law, points, rng)
     orders = -(-points // _rows_of_an_order(law))
@@ -30,7 +33,7 @@ def low_variance_subsets(law: Floats, points: int, rng: np.random.Generator) -> 
     # the stretch from start, and what of it goes round the end of the circle
     end = start + removed
     gone = ((place >= start) & (place < end)) | (place < end - d)
-    return (~gone).astype(np.float64)
+    return (~gone).astype(np.float64), order
 
 
 def stratified_counts(law: Floats, points: int, rng: np.random.Generator) -> Ints:

@@ -25,6 +25,7 @@ from typing import Literal
 import numpy as np
 
 from limes._arrays import Floats, Ints, Places
+from limes._recent import Recent
 from limes._threads import in_threads
 from limes.designs.coordinates import Coordinate, Table
 from limes.designs.product import ProductDesign, ProductFamily
@@ -40,6 +41,8 @@ _BLOCK = 128
 _FEW = 8
 # Tables of splits × cells beyond this size are not made; rows then get a table each.
 _LARGEST_TABLE = 2 << 30
+# Tables that are kept, of so many bytes together: a diagnosis looks at several bandwidths
+_TABLES = 4
 
 
 class ForestExpectation:
@@ -57,7 +60,7 @@ class ForestExpectation:
         self._layout = Layout.of(form)
         self._outputs = form.value.shape[1:]
         self._intercept = form.intercept
-        self._known: tuple[ProductFamily, Floats] | None = None
+        self._tables: Recent[ProductFamily, Floats] = Recent(_TABLES, _LARGEST_TABLE)
         self._few = _FEW
 
     def steady(self) -> ForestExpectation:
@@ -117,9 +120,7 @@ class ForestExpectation:
         in_threads(block, range(0, len(cells), _BLOCK))
 
     def _shared(self, family: ProductFamily) -> Floats:
-        if self._known is None or self._known[0] is not family:
-            self._known = family, self._table(family.variants)
-        return self._known[1]
+        return self._tables.get(family, lambda: self._table(family.variants), lambda table: table.nbytes)
 
     def _table(self, variants: Sequence[Sequence[Coordinate]]) -> Floats:
         """What the edges below every split do, for each variant of its column: (S, V, 4)."""

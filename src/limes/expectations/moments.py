@@ -45,6 +45,11 @@ class Sampled(_Rows):
         The largest error of a coefficient in units of what was allowed; 0 where nothing was asked for.
     control
         Name of the control variate.
+    unlike
+        Rows whose answer differs from the most frequent one, () or (k,).
+    carriers
+        Effective number of independent rows that a coefficient's error rests on, the median over features,
+        () or (k,); infinite where nothing is left to be sampled.
     """
 
     surrogate_errors: Floats
@@ -52,6 +57,8 @@ class Sampled(_Rows):
     share_errors: Floats
     excess: Floats
     control: Objects
+    unlike: Ints
+    carriers: Floats
 
 
 @dataclass(frozen=True, eq=False)

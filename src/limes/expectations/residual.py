@@ -1,9 +1,8 @@
 r"""Least squares of what a control leaves, and how sure of it one is.
 
 With rows of w itself, β of the residual r = f - h is the ordinary least squares of r on the features. Row i
-contributes W_i e_i to the error, W the rows of (AᵀA)⁻¹Aᵀ and e_i its residual over √(1 - leverage). Summed
-squares of contributions are the errors that independent rows would have. Scrambled sequences do better;
-by how much is seen in the sums of contributions over a sequence, pooled over all coefficients. Controls whose
+contributes W_i e_i to the error, W the rows of (AᵀA)⁻¹Aᵀ and e_i its residual over √(1 - leverage).
+``contributions.py`` says how sure their sum is, and ``rule_of_three.py`` what it may not know. Controls whose
 expectation is simulated add the errors of that, which are their own.
 """
 
@@ -16,13 +15,11 @@ import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
 from limes.designs.features import Features
+from limes.expectations.contributions import Contributions, Together
+from limes.expectations.rule_of_three import Rarity
 
 # A coefficient is known from the rows where its feature differs from its usual value: so many at least.
 FEWEST = 16
-# Pooled gains of sequences are not believed in full: single coefficients may gain less than the average one
-_CAUTION = 1.5
-# Chance that the few sums of a small design make the gain look larger than it is
-_DOUBT = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,8 +60,10 @@ class Fit:
         W, (1 + d, n).
     errors
         e, (n, k).
-    fold
-        (n,) sequence of each row.
+    rows
+        Which of them belong together.
+    rarity
+        Which of them have an answer of their own.
     simulated
         Standard errors of what is known of the controls, intercept first, (1 + d, k).
     variety
@@ -74,15 +73,25 @@ class Fit:
     coef: Floats
     influence: Floats
     errors: Floats
-    fold: Ints
+    rows: Together
+    rarity: Rarity
     simulated: Floats
     variety: Variety
 
     @classmethod
     def of(
-        cls, h: Floats, center: Floats, r: Floats, fold: Ints, *, variety: Variety, simulated: Floats
+        cls,
+        h: Floats,
+        center: Floats,
+        r: Floats,
+        rows: Together,
+        *,
+        answers: Floats,
+        prediction: Floats | None,
+        variety: Variety,
+        simulated: Floats,
     ) -> Fit:
-        """Fit; ``center`` is E_w h, so that the intercept is E_w r."""
+        """Fit; ``center`` is E_w h, so that the intercept is E_w r. ``answers`` (n, k) are the model's."""
         used = variety.used
         regressors = np.column_stack([np.ones(len(h)), h[:, used] - center[used]])
         inverse = np.linalg.pinv(regressors.T @ regressors, hermitian=True)
@@ -93,31 +102,39 @@ class Fit:
         place = np.concatenate([[True], used])
         coef, influence = np.zeros((place.size, r.shape[1])), np.zeros((place.size, len(h)))
         coef[place], influence[place] = solution, weights
-        return cls(coef, influence, errors, fold, simulated, variety)
+        rarity = Rarity.of(answers, errors, prediction)
+        return cls(coef, influence, errors, rows, rarity, simulated, variety)
 
     @cached_property
-    def gain(self) -> float:
-        """By what factor sequences have lowered variances, at most 1."""
-        from scipy.stats import chi2
+    def contributions(self) -> Contributions:
+        """Of rows to the intercept and the coefficients."""
+        return Contributions.of(self.influence, self.errors, self.rows)
 
-        folds = np.unique(self.fold)
-        plain = self.influence**2 @ self.errors**2
-        sums = np.stack([self.influence[:, self.fold == k] @ self.errors[self.fold == k] for k in folds])
-        between = ((sums - sums.mean(axis=0)) ** 2).sum(axis=0) * folds.size / (folds.size - 1)
-        live = plain > 0
-        if not live.any():
-            return 1.0
-        freedom = (folds.size - 1) * live.any(axis=1).sum()
-        caution = max(_CAUTION, float(freedom / chi2.ppf(_DOUBT, freedom)))
-        return min(1.0, caution * float((between[live] / plain[live]).mean()))
+    def _variances(self, influence: Floats) -> Floats:
+        """Variances of sums of residuals with influences (m, n), (m, k)."""
+        contributions = Contributions.of(influence, self.errors, self.rows)
+        return contributions.variances(self.contributions.gain, self.rarity.variances(influence))
 
     @cached_property
     def coef_errors(self) -> Floats:
         """Standard errors of the coefficients, (d, k), such that ±1.96 of them is a 95 % interval."""
-        found = np.sqrt(self.gain * (self.influence[1:] ** 2 @ self.errors**2))
+        found = np.sqrt(self._variances(self.influence)[1:])
         found *= _student(np.maximum(self.variety.rarest, FEWEST) - 1)[:, None]
         found[self.variety.unknown] = np.inf
         return np.hypot(found, self.simulated[1:])
+
+    @cached_property
+    def answers_differ(self) -> bool:
+        """Whether anything was seen that coefficients could be made of, in every output."""
+        return bool((self.rarity.answers > 0).all() or not (self.variety.used | self.variety.unknown).any())
+
+    @cached_property
+    def carriers(self) -> Floats:
+        """Effective number of rows behind a coefficient's error, (k,): the median over features."""
+        effective = self.contributions.effective[1:][self.variety.used]
+        if not effective.size:
+            return np.full(self.coef.shape[1], np.inf)
+        return np.asarray(np.sort(effective, axis=0)[len(effective) // 2])
 
     def quality(self, design: Features, h: Floats, coef: Floats, f: Floats) -> Quality:
         """Var_w f, and errors of what is made of coefficients (d, k), by features (n, d) and answers (n, k).
@@ -126,7 +143,7 @@ class Fit:
         nothing, R² is 1, however the sample happens to scatter.
         """
         there = np.concatenate([[1.0], design.departure])
-        sampled = self.gain * ((there @ self.influence) ** 2 @ self.errors**2)
+        sampled = self._variances((there @ self.influence)[None])[0]
         blind = (self.variety.unknown & (design.departure != 0)).any()
         squares = (f - self.coef[0] - (h - design.inclusion) @ coef) ** 2
         variance = (coef * design.gamma(coef)).sum(axis=0) + squares.mean(axis=0)
@@ -153,8 +170,9 @@ class Fit:
         grown = change.sum(axis=0) + (squares - squares.mean()) / squares.size
         change = (change - share[:, None] * grown) / variance
         simulated = (2.0 * gamma * self.simulated[1:, k] / variance) ** 2
-        total = (change.sum(axis=0) ** 2).sum() + simulated.sum()
-        return float(np.sqrt(total)), np.sqrt((change**2).sum(axis=1) + simulated)
+        together = self.rows.sums(np.vstack([change.sum(axis=0), change]))
+        squares = (together**2).sum(axis=1)
+        return float(np.sqrt(squares[0] + simulated.sum())), np.sqrt(squares[1:] + simulated)
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,8 @@ Errors come from the residuals, and from how the sequences differ (``residual.py
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -21,10 +22,12 @@ import numpy as np
 from limes._arrays import Floats, Ints
 from limes._streams import fingerprint, streams
 from limes.exceptions import InputError, ModelError
+from limes.expectations.contributions import Together
 from limes.expectations.controls import Fitted
 from limes.expectations.moments import Moments, Sampled
 from limes.expectations.residual import Fit, Variety
 from limes.expectations.sampling import Rows, SampledDesign, Sampling
+from limes.expectations.unfinished import SampledRow, Unfinished
 from limes.models.calls import Calls
 
 _SEQUENCES = 4
@@ -58,9 +61,7 @@ class SampledExpectation:
     def __init__(self, predict: Callable[[Floats], Floats], sampling: Sampling) -> None:
         self._predict = predict
         self._sampling = sampling
-        # by fingerprint: what unfinished rows have been answered, and what is known of finished ones
-        self._open: dict[int, Calls] = {}
-        self._finished: dict[int, Moments] = {}
+        self._unfinished = Unfinished()
 
     @property
     def max_calls(self) -> int:
@@ -68,44 +69,64 @@ class SampledExpectation:
         return self._sampling.max_calls
 
     def moments(
-        self, design: SampledDesign, row: Floats, *, heard: Callable[[int], object] | None = None
+        self,
+        design: SampledDesign,
+        row: Floats,
+        *,
+        heard: Callable[[int], object] | None = None,
+        prediction: Floats | None = None,
     ) -> Moments:
-        """E_w f and Cov_w(h, f), estimated, with standard errors; ``heard`` is told of model calls."""
-        key = fingerprint(row)
-        if key not in self._finished:
-            calls = self._open.setdefault(key, self._calls())
-            if heard is not None:
-                calls.heard = heard
-            self._finished[key] = self._until_converged(design, key, calls)
-            self._open.pop(key, None)
-        return self._finished[key]
+        """E_w f and Cov_w(h, f), estimated, with standard errors.
 
-    def so_far(self, design: SampledDesign, row: Floats) -> Moments | None:
-        """What the calls made for an unfinished row tell; None where they are too few.
-
-        They are kept: ``moments`` goes on from them.
+        ``heard`` is called with the number of rows of every batch, ``prediction`` is the model's answer at
+        the row itself, () or (k,), if it is known. If this is cut short, the answers so far are kept, and the
+        same row goes on from them.
         """
         key = fingerprint(row)
-        if key in self._finished or key not in self._open:
-            return self._finished.get(key)
-        calls = self._open[key]
-        samples = list(self._samples(design, key, calls.recall))
+        with self.rows([key]) as rows:
+            return self.finished(design, key, rows[key], heard=heard, prediction=prediction)
+
+    def rows(self, keys: Sequence[int]) -> AbstractContextManager[dict[int, SampledRow]]:
+        """Rows of one call, by fingerprint, with what earlier calls that were cut short left of them."""
+        return self._unfinished.rows(keys, self._calls)
+
+    def finished(
+        self,
+        design: SampledDesign,
+        key: int,
+        row: SampledRow,
+        *,
+        heard: Callable[[int], object] | None = None,
+        prediction: Floats | None = None,
+    ) -> Moments:
+        """Moments of one row of a call; see ``moments``."""
+        if row.moments is None:
+            if heard is not None:
+                row.calls.heard = heard
+            row.moments = self._until_converged(design, key, row.calls, prediction)
+        return row.moments
+
+    def so_far(
+        self, design: SampledDesign, key: int, row: SampledRow, *, prediction: Floats | None = None
+    ) -> Moments | None:
+        """What the calls made for a row allow to say; None where they are too few."""
+        if row.moments is not None:
+            return row.moments
+        samples = list(self._samples(design, key, row.calls.recall))
         if not samples:
             return None
-        return replace(self._estimate(design, samples[-1], calls), converged=np.array(False))
+        estimate = self._estimate(design, samples[-1], row.calls, prediction)
+        return replace(estimate, converged=np.array(False))
 
-    def forget(self) -> None:
-        """Let go of what is known of rows: they have all been explained."""
-        self._open.clear()
-        self._finished.clear()
-
-    def _until_converged(self, design: SampledDesign, key: int, calls: Calls) -> Moments:
+    def _until_converged(
+        self, design: SampledDesign, key: int, calls: Calls, prediction: Floats | None
+    ) -> Moments:
         every = design.states(self._sampling.max_calls)
         if every is not None:
             return _enumerated(design, *every, calls)
         for sample in self._samples(design, key, calls):
             if sample.is_last or self._sampling.tolerance is not None:
-                found = self._estimate(design, sample, calls)
+                found = self._estimate(design, sample, calls, prediction)
                 if found.converged:
                     break
         return found
@@ -122,27 +143,31 @@ class SampledExpectation:
         steps = np.diff(sizes, prepend=0).tolist()
         parts: list[_Sample] = []
         asked = self._asked(rows, steps, ask)
-        for (x, h, answers), size, step in zip(asked, sizes, steps, strict=True):
+        for (drawn, answers), size, step in zip(asked, sizes, steps, strict=True):
             if answers is None:
                 return
+            x, h, group = drawn
             fold = np.repeat(np.arange(_SEQUENCES), step)
-            parts.append(_Sample(x, h, answers, fold, is_last=size == sizes[-1]))
+            # groups of another step have other numbers: there are no more of them than rows
+            first = sum(len(part.x) for part in parts)
+            parts.append(_Sample(x, h, answers, first + group, fold, is_last=size == sizes[-1]))
             if _SEQUENCES * size >= min(_fewest(design.size), _SEQUENCES * sizes[-1]):
                 yield _Sample.joined(parts)
 
     def _asked(
         self, rows: Rows, steps: list[int], ask: Callable[[Floats], Floats | None]
-    ) -> Iterator[tuple[Floats, Floats, Floats | None]]:
-        """Rows x and h, and their answers, step by step."""
+    ) -> Iterator[tuple[tuple[Floats, Floats, Ints], Floats | None]]:
+        """What was drawn, and the answers, step by step."""
         if self._sampling.tolerance is not None:
-            for x, h in map(rows.draw, steps):
-                yield x, h, ask(x)
+            for drawn in map(rows.draw, steps):
+                yield drawn, ask(drawn[0])
             return
         # all rows will be wanted, and every call of a model has a price of its own
-        drawn = [rows.draw(step) for step in steps]
-        whole, first = ask(np.concatenate([x for x, _ in drawn])), 0
-        for x, h in drawn:
-            yield x, h, ask(x) if whole is None else whole[first : first + len(x)]
+        every = [rows.draw(step) for step in steps]
+        whole, first = ask(np.concatenate([x for x, _, _ in every])), 0
+        for drawn in every:
+            x = drawn[0]
+            yield drawn, ask(x) if whole is None else whole[first : first + len(x)]
             first += len(x)
 
     def _sizes(self, d: int) -> list[int]:
@@ -157,7 +182,9 @@ class SampledExpectation:
         doubled = first * 2 ** np.arange(int(np.log2(most / first)) + 1)
         return sorted({*doubled.tolist(), most})
 
-    def _estimate(self, design: SampledDesign, sample: _Sample, calls: Calls) -> Moments:
+    def _estimate(
+        self, design: SampledDesign, sample: _Sample, calls: Calls, prediction: Floats | None
+    ) -> Moments:
         f = sample.f.reshape(len(sample.f), -1)
         check_squares(f)
         name, fitted = self._chosen(design, sample, f)
@@ -169,7 +196,16 @@ class SampledExpectation:
             rest[mine] -= control.predict(sample.x[mine]) - its.linear(design, sample.h[mine], variety.used)
         # the controls' simulations are independent, and each counts for its own sequence
         simulated = np.sqrt(np.sum([its.errors**2 for its in known], axis=0)) / len(known)
-        fit = Fit.of(sample.h, design.inclusion, rest, sample.fold, variety=variety, simulated=simulated)
+        fit = Fit.of(
+            sample.h,
+            design.inclusion,
+            rest,
+            Together(sample.group, sample.fold),
+            answers=f,
+            prediction=None if prediction is None else prediction.reshape(-1),
+            variety=variety,
+            simulated=simulated,
+        )
         coef = fit.coef[1:].copy()
         coef[variety.unknown] = np.mean([its.coef[variety.unknown] for its in known], axis=0)
         return self._moments(design, sample, fit, name, fit.coef[0], coef, len(calls))
@@ -211,31 +247,35 @@ class SampledExpectation:
             coef_errors=fit.coef_errors.reshape(design.size, *shape),
             variance=quality.variance.reshape(shape),
             calls=np.array(calls),
-            converged=np.array(excess <= 1.0),
+            converged=np.array(excess <= 1.0 and fit.answers_differ),
             sampled=Sampled(
                 surrogate_errors=quality.surrogate_errors.reshape(shape),
                 fidelity_errors=quality.fidelity_errors.reshape(shape),
                 share_errors=quality.share_errors.reshape(design.size, *shape),
                 excess=np.array(excess),
                 control=np.array(name, dtype="U16"),
+                unlike=fit.rarity.answers.reshape(shape),
+                carriers=fit.carriers.reshape(shape),
             ),
         )
 
 
 @dataclass(frozen=True, eq=False)
 class _Sample:
-    """Rows x and features h (n, d), answers f (n, ...), and the sequence of each row."""
+    """Rows x and features h (n, d), answers f (n, ...), and the group and the sequence of each row."""
 
     x: Floats
     h: Floats
     f: Floats
+    group: Ints
     fold: Ints
     is_last: bool
 
     @classmethod
     def joined(cls, parts: list[_Sample]) -> _Sample:
-        x, h, f, fold = (np.concatenate([getattr(p, n) for p in parts]) for n in ("x", "h", "f", "fold"))
-        return cls(x, h, f, fold, parts[-1].is_last)
+        names = ("x", "h", "f", "group", "fold")
+        x, h, f, group, fold = (np.concatenate([getattr(part, name) for part in parts]) for name in names)
+        return cls(x, h, f, group, fold, parts[-1].is_last)
 
 
 def _enumerated(

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from limes._arrays import Floats
+from limes._arrays import Floats, Ints
 from limes.designs.features import Features
 from limes.expectations.controls import CONTROLS, Control
 from limes.models.calls import Retry
@@ -65,8 +65,12 @@ class Sampling:
 class Rows(Protocol):
     """Several independent sequences of rows of w."""
 
-    def draw(self, rows: int) -> tuple[Floats, Floats]:
-        """Take the next rows of every sequence: x and h, sequence by sequence."""
+    def draw(self, rows: int) -> tuple[Floats, Floats, Ints]:
+        """Take the next rows of every sequence: x and h, sequence by sequence.
+
+        The third value is the number of each row's group: rows of one group depend on each other, rows of
+        different groups do not, but for what evens out a sequence as a whole.
+        """
         ...
 
 

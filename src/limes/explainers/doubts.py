@@ -15,6 +15,14 @@ _LOOKED_AT = 5
 _CONFIDENCE = 1.96
 # Rounding that a sum of probabilities is allowed
 _PROBABILITY = 1e-3
+# Rows that differ from the most frequent answer: fewer say little of how large errors are
+_ENOUGH_ANSWERS = 16
+# Effective rows that an error rests on: fewer, and the sample may well have missed the ones that matter
+_ENOUGH_CARRIERS = 12.0
+# Squares of larger answers overflow
+_LARGEST = 1e150
+# What every warning says whose standard errors are not to be believed
+RARE = "standard errors are not to be trusted"
 
 
 def doubts(
@@ -27,7 +35,8 @@ def doubts(
     for i in range(len(predictions)):
         own = (
             *_shortfall(fitted, i, max_calls),
-            *_unseen(fitted, i, names),
+            *_rare(fitted, i, outputs),
+            *_unseen(fitted, i, predictions, names),
             *_ties(fitted, i, names, outputs),
         )
         if own:
@@ -53,8 +62,51 @@ def _shortfall(fitted: Fitted, i: int, max_calls: int) -> tuple[str, ...]:
     )
 
 
-def _unseen(fitted: Fitted, i: int, names: Sequence[str]) -> tuple[str, ...]:
-    blind = np.isinf(fitted.surrogate.standard_errors[i].reshape(len(names), -1)).any(axis=1)
+def _rare(fitted: Fitted, i: int, outputs: Sequence[str]) -> tuple[str, ...]:
+    """Outputs of which too few rows tell anything; those with the same words share a sentence."""
+    assert fitted.sampled is not None  # noqa: S101 - asked by the caller
+    calls = int(fitted.calls[i])
+    having: dict[str, list[str]] = {}
+    numbers = zip(fitted.sampled.unlike[i].ravel(), fitted.sampled.carriers[i].ravel(), outputs, strict=True)
+    for unlike, carriers, output in numbers:
+        words = _few(int(unlike), float(carriers), calls)
+        if words:
+            having.setdefault(words, []).append(output)
+    return tuple(
+        f"{words} (output {', '.join(owners)})" if len(outputs) > 1 else words
+        for words, owners in having.items()
+    )
+
+
+def _few(unlike: int, carriers: float, calls: int) -> str:
+    if unlike == 0:
+        return (
+            f"the model answered the same in all {calls:,} perturbed rows: rarer answers were not seen, and "
+            f"{RARE} beyond a rule of three; raise max_calls or the bandwidth"
+        )
+    if unlike < _ENOUGH_ANSWERS:
+        return (
+            f"the model answered the same in all but {unlike} of {calls:,} perturbed rows: {RARE}; "
+            "raise max_calls"
+        )
+    if carriers < _ENOUGH_CARRIERS:
+        return (
+            f"a few of {calls:,} perturbed rows decide the coefficients, about {carriers:.0f} of them: "
+            f"{RARE}; raise max_calls"
+        )
+    return ""
+
+
+def _unseen(fitted: Fitted, i: int, predictions: Floats, names: Sequence[str]) -> tuple[str, ...]:
+    """Features of which the sample tells nothing, unless all is infinite for a reason of its own."""
+    assert fitted.sampled is not None  # noqa: S101 - asked by the caller
+    if np.abs(predictions[i]).max() > _LARGEST:
+        return (
+            f"the model answers {np.abs(predictions[i]).max():.3g}, too much for variances to be computed in "
+            "float64: standard errors are infinite; explain its logarithm or rescale it",
+        )
+    seen = fitted.sampled.unlike[i].reshape(-1) > 0
+    blind = np.isinf(fitted.surrogate.standard_errors[i].reshape(len(names), -1))[:, seen].any(axis=1)
     if not blind.any():
         return ()
     whom = ", ".join(names[j] for j in np.flatnonzero(blind).tolist())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Never
 
@@ -12,6 +11,7 @@ import numpy as np
 
 from limes import __version__
 from limes._arrays import Floats, Ints
+from limes._recent import Recent
 from limes.designs.exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.designs.weights import check_bandwidth
 from limes.diagnostics.subset_scene import SubsetScene
@@ -30,6 +30,7 @@ from limes.explainers.scenes import subset_scene
 from limes.explainers.several import explained_each
 from limes.explainers.superpixels import segmenter, superpixels
 from limes.explainers.switched import CONTROLS
+from limes.explainers.unfinished import UNFINISHED
 from limes.explanation import Explanation
 from limes.models.calls import Retry
 from limes.models.images import SwitchedImage
@@ -146,7 +147,7 @@ class ImageExplainer:
             model, preprocess, link_of(link), output, check_count("top", top), labels_of(labels)
         )
         # answers that images have got before a model failed; the same call goes on from them
-        self._unfinished: dict[bytes, Expectation] = {}
+        self._unfinished: Recent[tuple[int, ...], Expectation] = Recent(UNFINISHED)
         self._provenance = {
             "meaning": image_facts.MEANING,
             "limes": __version__,
@@ -202,8 +203,8 @@ class ImageExplainer:
         design = ExchangeableDesign.superpixel_switches(image.size, self._bandwidth)
         subject = self._subject(image, design)
         predictions = subject.switched.ask(design.at_instance[None])
-        key = blake2b(image.shown.tobytes() + image.labels.tobytes(), digest_size=16).digest()
-        expectation = self._unfinished.pop(key, None) or self._expectation(subject, design)
+        key = image_facts.fingerprint(image)
+        expectation = self._unfinished.take(key) or self._expectation(subject, design)
         try:
             fitted = fitted_at(
                 design,
@@ -214,7 +215,7 @@ class ImageExplainer:
                 names=image_facts.names(image.size),
             )
         except (ModelError, KeyboardInterrupt):
-            self._unfinished[key] = expectation
+            self._unfinished.put(key, expectation)
             raise
         return self._explanation(image, subject, predictions, fitted)
 

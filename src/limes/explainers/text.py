@@ -10,6 +10,7 @@ import numpy as np
 
 from limes import __version__
 from limes._arrays import Ints
+from limes._recent import Recent
 from limes.designs.exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.designs.weights import check_bandwidth
 from limes.diagnostics.subset_scene import SubsetScene
@@ -25,6 +26,7 @@ from limes.explainers.switched import CONTROLS
 from limes.explainers.text_subject import FittedText, TextSubject
 from limes.explainers.text_warnings import text_warnings
 from limes.explainers.tokens import conditions_of, document_of, spans_of, splitter
+from limes.explainers.unfinished import UNFINISHED
 from limes.explanation import Explanation
 from limes.models.calls import Retry
 from limes.models.documents import Document
@@ -130,7 +132,7 @@ class TextExplainer:
         self._model = TextModel.of(model, vectorizer)
         self._wanted = resolve(self._model.head, output)
         # answers that texts have got before a model failed; the same call goes on from them
-        self._unfinished: dict[str, Expectation] = {}
+        self._unfinished: Recent[str, Expectation] = Recent(UNFINISHED)
         self._key = same_words(self._model.steps) if bag is True else None
         self._provenance = {
             "meaning": _MEANING,
@@ -219,7 +221,7 @@ class TextExplainer:
         design = ExchangeableDesign.word_deletions(document.size, self._bandwidth)
         subject = self._subject(document, design)
         predictions = subject.prediction
-        expectation = self._unfinished.pop(document.text, None) or self._expectation(subject, design)
+        expectation = self._unfinished.take(document.text) or self._expectation(subject, design)
         try:
             fitted = fitted_at(
                 design,
@@ -230,7 +232,7 @@ class TextExplainer:
                 names=document.names,
             )
         except (ModelError, KeyboardInterrupt):
-            self._unfinished[document.text] = expectation
+            self._unfinished.put(document.text, expectation)
             raise
         return FittedText(document, subject, fitted)
 

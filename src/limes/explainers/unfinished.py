@@ -5,6 +5,9 @@ from __future__ import annotations
 from limes.exceptions import Interrupted, ModelError
 from limes.explanation import Explanation
 
+# Texts or images that were cut short, of which answers are kept
+UNFINISHED = 16
+
 _GO_ON = "calls made so far are kept: the same call goes on from them"
 
 

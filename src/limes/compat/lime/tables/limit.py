@@ -195,15 +195,16 @@ class LimitEngine:
 
     def _explainer(self, request: Request) -> Any:
         """The known explainer, as long as it is of the same function, and its model was not fitted again."""
-        if self._known is None or not self._known.serves(request):
+        known = self._known  # read once: another thread may replace it
+        if known is None or not known.serves(request):
             behind = model_behind(request.answers.predict_fn, self.mode)
             model, output = behind or (self._function(request.answers), None)
             # what is only asked tells nothing that could grow old
             read = model if behind else None
             with as_said():
                 made = self._made(model, output, request)
-            self._known = _Known(request.answers, request.samples, read, state_of(read), made)
-        return self._known.explainer
+            known = self._known = _Known(request.answers, request.samples, read, state_of(read), made)
+        return known.explainer
 
     def _function(self, answers: Answers) -> Callable[[Any], Floats]:
         return answers.flat if self.mode == "regression" else answers

@@ -1,0 +1,1 @@
+"""Whether 95 % intervals of sampled coefficients hold the truth, on functions chosen to break them."""

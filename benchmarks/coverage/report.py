@@ -1,0 +1,51 @@
+"""Write what was measured: JSON, and a table in README.md."""
+
+from __future__ import annotations
+
+import json
+
+from benchmarks import readme
+from benchmarks.coverage.store import finish
+
+GOAL = 0.93
+_HEAD = "| case | control | calls | covered | error / standard error | warned | infinite | at least 93 % |"
+
+
+def write(result: dict) -> None:
+    """Both."""
+    readme.RESULTS.mkdir(exist_ok=True)
+    (readme.RESULTS / "coverage.json").write_text(json.dumps(result, indent=1) + "\n")
+    readme.replace("coverage", text(result))
+    finish()
+
+
+def text(result: dict) -> str:
+    """Markdown."""
+    lines = [_HEAD, "|---" * 8 + "|", *(_line(line) for line in result["lines"])]
+    return "\n\n".join([f"Machine: {result['machine']}.", "\n".join(lines)])
+
+
+def _line(line: dict) -> str:
+    return (
+        f"| {line['case']} | {line['control']}, {line['seeds']} seeds | {line['calls']:,} | {_covered(line)} "
+        f"| {_number(line['error / standard error'])} | {line['warned']:.0%} | {line['infinite']:.0%} "
+        f"| {_verdict(line)} |"
+    )
+
+
+def _covered(line: dict) -> str:
+    if line["coverage"] is None:
+        return "refused"
+    noise = "" if line["noise"] is None else f" ± {line['noise']:.3f}"
+    return f"{line['coverage']:.3f}{noise}"
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
+
+
+def _verdict(line: dict) -> str:
+    """Less than the goal by more than twice the noise is a failure."""
+    if line["coverage"] is None or line["coverage"] >= GOAL:
+        return "yes"
+    return "within noise" if line["coverage"] + 2 * (line["noise"] or 0.0) >= GOAL else "**no**"

@@ -1,0 +1,167 @@
+"""Explainers that are shared by threads answer as they do alone, bit for bit."""
+
+from __future__ import annotations
+
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from limes.compat.lime.parts import parts_of
+from sklearn.ensemble import RandomForestRegressor
+
+import limes
+from limes._recent import Recent
+from limes.compat.lime.lime_tabular import LimeTabularExplainer
+from limes.compat.lime.tables import limit
+from limes.exceptions import ModelError
+
+THREADS = 4
+
+
+@pytest.fixture
+def hurried():
+    """Threads take turns after every few instructions, so that races are seen."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.fixture(scope="module")
+def background():
+    return np.random.default_rng(0).normal(size=(200, 3))
+
+
+def bent(X):
+    return np.tanh(X[:, 0] + X[:, 1] * X[:, 2])
+
+
+def in_threads(work, count=THREADS):
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(work, range(count)))
+
+
+@pytest.mark.usefixtures("hurried")
+def test_sampled_rows_are_those_of_one_thread(background):
+    """Rows of one call were cleared by another that ended: IndexError in three calls of four."""
+    explainer = limes.TabularExplainer(bent, background, max_calls=64, control="none")
+    alone = explainer(background[:24], progress=False)
+
+    def explained(i):
+        # the same rows in all threads, in orders of their own
+        order = np.roll(np.arange(24), 6 * i)
+        return order, explainer(background[order], progress=False)
+
+    for order, together in in_threads(explained):
+        assert np.array_equal(together.values, alone.values[order])
+        assert np.array_equal(together.standard_errors, alone.standard_errors[order])
+
+
+@pytest.mark.usefixtures("hurried")
+def test_single_sampled_rows_are_those_of_one_thread(background):
+    explainer = limes.TabularExplainer(bent, background, max_calls=64, control="none")
+    alone = explainer(background[:8], progress=False).values
+    found = in_threads(lambda _: [explainer(row, progress=False).values[0] for row in background[:8]])
+    assert all(np.array_equal(one, alone) for one in found)
+
+
+def test_a_call_that_fails_beside_others_goes_on_where_it_was(background):
+    """Another thread's success does not forget what this one was answered."""
+    failing, asked = [True], []
+
+    def model(X):
+        asked.append(len(X))
+        # the second row is the one near 5
+        if failing[0] and len(X) > 2 and np.median(X[:, 0]) > 0.6:
+            raise ConnectionError("gone")
+        return bent(X)
+
+    rows = np.vstack([background[0], [2.0, 0.0, 0.0]])
+    explainer = limes.TabularExplainer(model, background, max_calls=64, control="none", bandwidth=0.5)
+    with pytest.raises(ModelError, match="gone"):
+        explainer(rows, progress=False)
+    explainer(background[1:2], progress=False)
+    failing[0] = False
+    asked.clear()
+    found = explainer(rows, progress=False)
+    # the rows themselves, and the second one's 64 perturbed rows: the first one is kept
+    assert sum(asked) <= 2 + 64
+    clean = limes.TabularExplainer(bent, background, max_calls=64, control="none", bandwidth=0.5)(rows)
+    assert np.array_equal(found.values, clean.values)
+    asked.clear()
+    explainer(rows[:1], progress=False)
+    assert sum(asked) > 2, "rows that are finished are not kept for ever"
+
+
+def test_equal_rows_of_a_call_are_sampled_once(background):
+    asked = []
+
+    def model(X):
+        asked.append(len(X))
+        return bent(X)
+
+    explainer = limes.TabularExplainer(model, background, max_calls=64, control="none")
+    asked.clear()
+    found = explainer(background[[3, 3, 3]], progress=False, workers=2)
+    assert sum(asked) <= 3 + 64
+    assert np.array_equal(found.values[0], found.values[2])
+
+
+@pytest.mark.usefixtures("hurried")
+def test_two_models_on_one_drop_in_explainer_never_mix(background, monkeypatch):
+    """30 of 13,562 answers were the other model's; more where a look at the model takes a moment."""
+
+    def slow(model):
+        time.sleep(1e-3)
+        return parts_of(model)
+
+    monkeypatch.setattr(limit, "parts_of", slow)
+    X = background
+    positive = RandomForestRegressor(2, max_depth=3, random_state=0).fit(X, X[:, 0])
+    negative = RandomForestRegressor(2, max_depth=3, random_state=0).fit(X, -5 * X[:, 0])
+    explainer = LimeTabularExplainer(X, mode="regression", random_state=0)
+
+    def explained(model):
+        return dict(explainer.explain_instance(X[0], model.predict).as_map()[1])
+
+    expected = [explained(model) for model in (positive, negative)]
+    assert expected[0] != expected[1]
+
+    def work(i):
+        model = (positive, negative)[i % 2]
+        return [explained(model) == expected[i % 2] for _ in range(30)]
+
+    assert all(all(same) for same in in_threads(work))
+
+
+def test_a_diagnosis_leaves_the_explainers_table(background):
+    """Each bandwidth of a diagnosis evicted the table, so that the next explanation made it again."""
+    X = background
+    model = RandomForestRegressor(3, max_depth=3, random_state=0).fit(X, X[:, 0])
+    explainer = limes.TabularExplainer(model, X)
+    expectation = explainer._subject.expectation
+    explainer(X[:2], progress=False)
+    made, make = [], expectation._table
+    expectation._table = lambda variants: made.append(1) or make(variants)
+    for bandwidth in (0.5, 1.0):
+        other = limes.TabularExplainer(model, X, bandwidth=bandwidth)
+        expectation.many(other._family, other._cells(X[:2]), np.ones((2, 3)))
+    assert len(made) == 2
+    explainer(X[2:4], progress=False)
+    assert len(made) == 2
+
+
+def test_recent_keeps_what_was_used_last_and_no_more_than_it_may():
+    recent = Recent(2, largest=100)
+    assert recent.get("a", lambda: 1, lambda _: 10) == 1
+    assert recent.get("b", lambda: 2, lambda _: 10) == 2
+    assert recent.get("a", lambda: 3) == 1
+    recent.put("c", 4, 10)
+    assert recent.take("b") is None
+    recent.put("d", 5, 95)
+    assert len(recent) == 1
+    assert recent.take("d") == 5
+    recent.put("e", 6, 1000)
+    assert recent.take("e") == 6
