@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.installed
 # Numerical libraries start a thread a core; pytest-xdist already starts a process a core.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test-coverage test test-spark lint bench papers test-browser clean
+.PHONY: demo test-coverage test test-spark lint bench fuzz papers test-browser clean
 
 demo: $(INSTALLED)
 	$(BIN)/limes demo
@@ -38,6 +38,9 @@ lint: $(INSTALLED)
 
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks
+
+fuzz: $(INSTALLED)
+	$(BIN)/python -m fuzz --workers 2 --report
 
 papers: $(INSTALLED)
 	$(BIN)/python papers/koriche-2025/run.py

@@ -8,8 +8,8 @@ HOME = Path(__file__).parent
 RESULTS = HOME / "results"
 
 
-def replace(part: str, text: str) -> None:
-    """Put ``text`` in the place of what an earlier run of this part wrote."""
-    begin, end = f"<!-- {part}: written by python -m benchmarks -->", f"<!-- end of {part} -->"
+def replace(part: str, text: str, *, by: str = "benchmarks") -> None:
+    """Put ``text`` in the place of what an earlier run of this part, ``by`` a package, wrote."""
+    begin, end = f"<!-- {part}: written by python -m {by} -->", f"<!-- end of {part} -->"
     before, rest = (HOME / "README.md").read_text().split(begin)
     (HOME / "README.md").write_text(f"{before}{begin}\n\n{text}\n\n{end}{rest.split(end)[1]}")

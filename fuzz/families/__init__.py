@@ -1,0 +1,50 @@
+"""What is drawn: a family is a function (generator, seed) -> case; the registry says how often each is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from fuzz.families import boosted, images, kernels, linear, pipelines, texts, trees
+
+Generator: TypeAlias = Callable[[Any, int], Any]
+
+# A family's generators, each with its share
+FAMILIES: Mapping[str, tuple[tuple[Generator, float], ...]] = {
+    "trees": (
+        (trees.plain, 2.0),
+        (trees.boosting, 2.0),
+        (trees.histogram, 2.0),
+        (trees.composed, 2.0),
+        (trees.targets, 0.7),
+        (trees.isolation, 0.5),
+        (trees.wide, 0.2),
+        (boosted.xgboost, 3.0),
+        (boosted.lightgbm, 3.5),
+        (boosted.catboost, 2.0),
+        (boosted.frames, 1.5),
+    ),
+    "tables": (
+        (linear.plain, 2.0),
+        (linear.wide, 0.2),
+        (linear.polynomial, 1.0),
+        (kernels.plain, 1.5),
+        (pipelines.scaled, 2.5),
+        (pipelines.stepwise, 1.0),
+        (pipelines.encoded, 2.5),
+        (pipelines.columns, 2.0),
+        (pipelines.additive, 1.0),
+        (pipelines.margins, 1.0),
+    ),
+    "texts": ((texts.text, 1.0),),
+    "images": ((images.image, 1.0),),
+}
+
+
+def draw(family: str, rng: Any, seed: int) -> Any:
+    """A case of a family."""
+    generators = FAMILIES[family]
+    shares = [share for _, share in generators]
+    total = sum(shares)
+    place = rng.choice(len(generators), p=[share / total for share in shares])
+    return generators[place][0](rng, seed)

@@ -1,0 +1,197 @@
+"""One case of images: all 2^d pictures, put together by hand and given to the model as rows of pixels."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.ndimage import gaussian_filter
+
+import limes
+from fuzz.answers import answers_of
+from fuzz.script import Setup
+from fuzz.switched import coefficients, subsets
+from fuzz.verdict import AGREES, CRASH, REFUSED, REJECTED, SAMPLED, SKIPPED, Verdict, compare
+
+Array = Any
+_LARGEST = 8
+
+
+@dataclass(frozen=True)
+class ImageOptions:
+    """Options of ``ImageExplainer``: labels of pixels, and what is shown where a superpixel is off."""
+
+    segments: Any
+    fill: Any = "mean"
+    bandwidth: float = 0.25
+    output: Any = None
+
+    def given(self, names: Any = None) -> dict[str, Any]:  # noqa: ARG002
+        """Keyword arguments that differ from the library's defaults."""
+        found = {"segments": self.segments}
+        for key in ("fill", "bandwidth", "output"):
+            value = getattr(self, key)
+            if not isinstance(value, str | float | int | type(None)) or value != getattr(ImageOptions, key):
+                found[key] = value
+        return found
+
+
+@dataclass(frozen=True)
+class ImageCase:
+    """A model fitted on rows of pixels; ``shape`` (H, W) or (H, W, C) and type of the images."""
+
+    reader: str
+    setup: Setup
+    outputs: tuple[Any, ...]
+    shape: tuple[int, ...]
+    dtype: str
+
+    def run(self) -> ImageTrial:
+        """Run the case's script."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ImageTrial(self, self.setup.run()["model"])
+
+    def options(self, rng: Any, trial: ImageTrial) -> ImageOptions:  # noqa: ARG002
+        """A set of options."""
+        colour: Any = 7 if len(self.shape) == 2 else [10, 0, 200][: self.shape[2]]
+        fill = ["mean", "mean", "blur", "inpaint", colour, 0][rng.integers(6)]
+        return ImageOptions(
+            segments=_labels(rng, self.shape[:2]).tolist(),
+            fill=fill,
+            bandwidth=[0.25, 0.25, 0.05, 0.1, 0.5, 1.0, np.inf][rng.integers(7)],
+            output=self.outputs[rng.integers(len(self.outputs))],
+        )
+
+    def rows(self, rng: Any, trial: ImageTrial, count: int) -> list[Array]:  # noqa: ARG002
+        """Images."""
+        found = []
+        for _ in range(count):
+            image = rng.integers(0, 256, self.shape)
+            if rng.random() < 0.2:
+                image = image // 100 * 100
+            found.append(image.astype(self.dtype) if self.dtype == "uint8" else image / 255.0)
+        return found
+
+
+def _labels(rng: Any, shape: tuple[int, ...]) -> Array:
+    """Whole numbers, one a pixel: rectangles, or any; at times one alone, or with gaps between them."""
+    kind = int(rng.integers(4))
+    height, width = shape
+    if kind == 0:
+        return np.zeros(shape, dtype=int)
+    if kind == 1:
+        rows, columns = int(rng.integers(1, 4)), int(rng.integers(1, 4))
+        return (np.arange(height) * rows // height)[:, None] * columns + np.arange(width) * columns // width
+    found = rng.integers(0, int(rng.integers(2, _LARGEST + 1)), shape)
+    return 3 * found - 2 if kind == 2 else found
+
+
+@dataclass
+class ImageTrial:
+    """A case that was run."""
+
+    case: ImageCase
+    model: Any
+    known: dict[Any, Array] = field(default_factory=dict)
+
+    def check(self, options: ImageOptions, rows: list[Array]) -> Verdict:
+        """Explain images and compare."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return self._checked(options, rows)
+
+    def _checked(self, options: ImageOptions, rows: list[Array]) -> Verdict:
+        try:
+            explanations = self.explainer(options)(rows, progress=False)
+        except limes.exceptions.LimesError as error:
+            return self._after(error, options, rows)
+        except Exception as error:  # noqa: BLE001 - any other error is a fault of the library
+            return Verdict(CRASH, len(rows), f"{type(error).__name__}: {error}", 0)
+        done = 0
+        for i, (image, explanation) in enumerate(zip(rows, explanations, strict=True)):
+            if explanation.method == "sampled":
+                continue
+            verdict = self._one(image, explanation, options)
+            if verdict.kind == SKIPPED:
+                continue
+            done += 1
+            if verdict.kind != AGREES:
+                return Verdict(verdict.kind, done, verdict.detail, i, verdict.found, verdict.expected)
+        return Verdict(AGREES, done) if done else Verdict(SAMPLED)
+
+    def explainer(self, options: ImageOptions, **more: Any) -> Any:
+        """What is under test."""
+        given = options.given()
+        return limes.ImageExplainer(self.model, **{**given, "segments": np.array(given["segments"])}, **more)
+
+    def _after(self, error: Exception, options: ImageOptions, rows: list[Array]) -> Verdict:
+        text = f"{type(error).__name__}: {error}"
+        try:
+            self.explainer(options, method="sampled", control="none", max_calls=64)(rows[0], progress=False)
+        except limes.exceptions.LimesError:
+            return Verdict(REJECTED, detail=text)
+        return Verdict(REFUSED, detail=text)
+
+    def _one(self, image: Array, explanation: Any, options: ImageOptions) -> Verdict:
+        labels = np.unique(np.array(options.segments), return_inverse=True)[1].reshape(image.shape[:2])
+        d = int(labels.max()) + 1
+        if d > _LARGEST + 1:
+            return Verdict(SKIPPED)
+        off = _unrounded(image, labels, options.fill)
+        if image.dtype.kind != "f":
+            if (np.abs(off - np.floor(off) - 0.5) < 1e-9).any():
+                return Verdict(SKIPPED)  # a tie: which neighbour it is rounded to is nobody's fault
+            off = np.clip(np.rint(off), 0, 255).astype(image.dtype)
+        kept = subsets(d)[:, labels]
+        if image.ndim == 3:
+            kept = kept[..., None]
+        pictures = np.where(kept, image, off).reshape(len(kept), -1)
+        answers = answers_of(self.model, options.output, pictures)
+        f = answers.ask(pictures)
+        beta, start = coefficients(f, d, options.bandwidth, "images")
+        return compare(
+            explanation.values, explanation.intercepts, beta[None], start[None], float(np.abs(f).max()),
+            slope=answers.slope, level=answers.level,
+        )  # fmt: skip
+
+
+def _unrounded(image: Array, labels: Array, fill: Any) -> Array:
+    """What is shown where superpixels are off, before it is rounded to what the image's type has."""
+    planes = image.astype(float).reshape(*labels.shape, -1)
+    if not isinstance(fill, str):
+        off = np.broadcast_to(np.asarray(fill, dtype=float), planes.shape).copy()
+    elif fill == "mean":
+        off = np.empty(planes.shape)
+        for label in np.unique(labels):
+            off[labels == label] = planes[labels == label].mean(axis=0)
+    elif fill == "blur":
+        sigma = 0.05 * max(labels.shape)
+        off = gaussian_filter(planes, (sigma, sigma, 0), mode="nearest")
+    else:
+        off = _inpainted(planes, labels)
+    return off.reshape(image.shape)
+
+
+def _inpainted(planes: Array, labels: Array) -> Array:
+    """Each superpixel by Laplace's equation: a pixel is the mean of those beside it."""
+    if labels.max() == 0:
+        return np.broadcast_to(planes.mean(axis=(0, 1)), planes.shape).copy()
+    off = np.empty(planes.shape)
+    for label in np.unique(labels):
+        inside = np.argwhere(labels == label)
+        place = {tuple(p): i for i, p in enumerate(inside.tolist())}
+        matrix, right = np.zeros((len(inside), len(inside))), np.zeros((len(inside), planes.shape[2]))
+        for (y, x), i in place.items():
+            for other in ((y - 1, x), (y + 1, x), (y, x - 1), (y, x + 1)):
+                if not (0 <= other[0] < labels.shape[0] and 0 <= other[1] < labels.shape[1]):
+                    continue
+                matrix[i, i] += 1
+                if other in place:
+                    matrix[i, place[other]] -= 1
+                else:
+                    right[i] += planes[other]
+        off[labels == label] = np.linalg.solve(matrix, right)
+    return off

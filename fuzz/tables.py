@@ -1,0 +1,262 @@
+"""One case of a table: run it, explain it, and compare with the oracle that goes with it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+import limes
+from fuzz import draws
+from fuzz.answers import Answers, answers_of
+from fuzz.background import Background, background_of
+from fuzz.cuts import NoCutsError, cuts_of
+from fuzz.grid import Part, part_of, step_parts, summed
+from fuzz.laws import Law, categories, numbers
+from fuzz.nodes import Asked, asked, quadrature
+from fuzz.options import Menu, Options, draw_options, draw_rows
+from fuzz.script import Setup
+from fuzz.verdict import AGREES, CRASH, MISMATCH, REFUSED, REJECTED, SAMPLED, SKIPPED, Verdict, compare
+
+Array = Any
+
+# Rows of a grid that the model is asked at once, and the largest grid
+_BATCH, _LARGEST = 60_000, 400_000
+# Smooth models at smooth weights have a grid of their own for each row
+_OWN_GRIDS = 4
+
+
+@dataclass(frozen=True)
+class TableCase:
+    """A case, and how it is compared.
+
+    ``shape`` is "steps" (the model is constant between cuts that are read off it), "atoms" (the background
+    has few values, and laws are made of them), "smooth" (quadrature between kinks, panels no wider than
+    ``width`` standard deviations), or "draws".
+    """
+
+    reader: str
+    setup: Setup
+    menu: Menu
+    shape: str = "steps"
+    width: float = 1.0
+    kinks: Callable[[Any], list[Array]] | None = None
+
+    def run(self) -> Trial:
+        """Run the case's script."""
+        return Trial.of(self)
+
+    def options(self, rng: Any, trial: Trial) -> Options:
+        """A set of options."""
+        return draw_options(rng, self.menu, trial.background)
+
+    def rows(self, rng: Any, trial: Trial, count: int) -> Array:
+        """Rows to explain."""
+        return draw_rows(rng, trial.background, trial.cuts, count, inside=self.shape == "atoms")
+
+
+@dataclass
+class Trial:
+    """A case that was run: its model, its background, and answers that were already given."""
+
+    case: TableCase
+    model: Any
+    background: Background
+    cuts: list[Array]
+    known: dict[Any, Array] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, case: TableCase) -> Trial:
+        """Run the case's script.
+
+        Raises
+        ------
+        Exception
+            Whatever the model's library raises, for data or parameters that it does not take.
+        """
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            made = case.setup.run()
+            background = background_of(made["X"], case.menu.categorical)
+            d = background.matrix.shape[1]
+            if case.shape == "steps":
+                cuts = cuts_of(made["model"], d)
+            elif case.kinks is not None:
+                cuts = case.kinks(made["model"])
+            else:
+                cuts = [np.zeros(0)] * d
+        return cls(case, made["model"], background, cuts)
+
+    def check(self, options: Options, rows: Array) -> Verdict:
+        """Explain rows and compare; a second, finer oracle is asked before a mismatch is called."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                return self._checked(options, rows)
+            except TooLargeError as error:
+                return Verdict(SKIPPED, detail=str(error))
+
+    def _checked(self, options: Options, rows: Array) -> Verdict:
+        tables = self.background.table(rows)
+        try:
+            explainer = self.explainer(options)
+            if explainer.method == "sampled":
+                return Verdict(SAMPLED)
+            explanation = explainer(tables, progress=False)
+        except limes.exceptions.LimesError as error:
+            return self._after(error, options, tables)
+        except Exception as error:  # noqa: BLE001 - any other error is a fault of the library
+            return Verdict(CRASH, len(rows), f"{type(error).__name__}: {error}", 0)
+        answers = answers_of(self.model, options.output, self.background.table(self.background.matrix[:200]))
+        if self.case.shape == "draws":
+            return draws.compare_drawn(
+                explanation, answers, self.background, self.laws(options), options, rows
+            )
+        verdict = self._against(explanation, answers, options, rows, self.case.width)
+        if verdict.kind == MISMATCH and self.case.shape == "smooth":
+            verdict = self._against(explanation, answers, options, rows, self.case.width / 2.5)
+        return verdict
+
+    def _against(
+        self, explanation: Any, answers: Answers, options: Options, rows: Array, width: float
+    ) -> Verdict:
+        if self.case.shape == "smooth" and options.kind == "euclidean":
+            rows = rows[:_OWN_GRIDS]
+        beta, start, size = self.oracle(answers, options, rows, width)
+        n = len(rows)
+        return compare(
+            explanation.values[:n],
+            explanation.intercepts[:n],
+            beta,
+            start,
+            size,
+            slope=max(answers.slope, _rounding(self.laws(options), self.background.matrix)),
+            level=max(answers.slope, answers.level, _rounding(self.laws(options), self.background.matrix)),
+        )
+
+    def explainer(self, options: Options, **more: Any) -> Any:
+        """What is under test."""
+        names = None if isinstance(self.background.like, np.ndarray) else list(self.background.like.columns)
+        return limes.TabularExplainer(self.model, self.background.like, **options.given(names), **more)
+
+    def _after(self, error: Exception, options: Options, tables: Any) -> Verdict:
+        """Whether sampling would have worked where "auto" raised."""
+        text = f"{type(error).__name__}: {error}"
+        try:
+            sampler = self.explainer(options, method="sampled", control="none", max_calls=64)
+            sampler(tables[:1], progress=False)
+        except limes.exceptions.LimesError:
+            return Verdict(REJECTED, detail=text)
+        except Exception as other:  # noqa: BLE001 - as above
+            return Verdict(CRASH, 1, f"{type(other).__name__}: {other}", 0)
+        return Verdict(REFUSED, detail=text)
+
+    def laws(self, options: Options) -> list[Law]:
+        """Each column's law under the options."""
+        found = []
+        for j, categorical in enumerate(self.background.categorical):
+            x = self.background.matrix[:, j]
+            if categorical or j in options.categorical:
+                found.append(categories(x))
+                continue
+            bins = options.bins[j] if isinstance(options.bins, list) else options.bins
+            found.append(
+                numbers(
+                    x, "quartile" if isinstance(options.bins, list) and bins is None else bins, options.law
+                )
+            )
+        return found
+
+    def oracle(
+        self, answers: Answers, options: Options, rows: Array, width: float
+    ) -> tuple[Array, Array, float]:
+        """Coefficients (n, d, k), intercepts (n, k), and the size of the answers."""
+        laws = self.laws(options)
+        nu, kind = options.nu(rows.shape[1]), options.kind
+        if self.case.shape == "smooth":
+            return self._smooth(answers, options, rows, laws, width)
+        points = [self._points(j, law) for j, law in enumerate(laws)]
+        grid = self._grid(answers, options, [at.values for at in points])
+        parts = [
+            [
+                self._part(law, at, float(x), kind, nu, j)
+                for j, (law, at, x) in enumerate(zip(laws, points, row, strict=True))
+            ]
+            for row in rows
+        ]
+        beta, start = summed(grid, parts)
+        return beta, start, float(np.abs(grid).max())
+
+    def _points(self, j: int, law: Law) -> Asked:
+        values = np.unique(self.background.matrix[:, j])
+        if self.case.shape == "atoms" or law.inner is None:
+            return Asked(values, values.size, np.zeros(0))
+        return asked(law, self.cuts[j], extra=values)
+
+    def _part(self, law: Law, at: Asked, x: float, kind: str, nu: float, j: int) -> Part:
+        key = ("part", id(law), None if kind == "bins" and not law.slope else x, law.locate(x), j)
+        cache = self.known.setdefault("parts", {})
+        if cache.get("law", {}).get(j) is not law:
+            cache.setdefault("law", {})[j] = law
+            cache[j] = {}
+        if key not in cache[j]:
+            cache[j][key] = step_parts(law, at, x, kind, nu)
+        return cache[j][key]
+
+    def _smooth(self, answers: Answers, options: Options, rows: Array, laws: list[Law], width: float) -> Any:
+        nu, kind = options.nu(rows.shape[1]), options.kind
+        groups = [rows] if kind == "bins" else [row[None] for row in rows]
+        found = []
+        for group in groups:
+            made = []
+            for j, law in enumerate(laws):
+                tilted = law if kind == "bins" else law.weighted(float(group[0, j]), kind, nu)
+                made.append(quadrature(tilted, self.cuts[j], width * law.scale))
+            grid = self._grid(answers, options, [values for values, _ in made])
+            parts = [
+                [
+                    part_of(law.weighted(float(x), kind, nu), float(x), p, values)
+                    for law, x, (values, p) in zip(laws, row, made, strict=True)
+                ]
+                for row in group
+            ]
+            found.append((*summed(grid, parts), float(np.abs(grid).max())))
+        beta, start, size = zip(*found, strict=True)
+        return np.concatenate(beta), np.concatenate(start), max(size)
+
+    def _grid(self, answers: Answers, options: Options, values: list[Array]) -> Array:
+        """Answers at every combination of the columns' values, (n_1, ..., n_d, k)."""
+        shape = tuple(v.size for v in values)
+        if np.prod(shape, dtype=float) > _LARGEST:
+            raise TooLargeError(f"a grid of {shape}")
+        key = (repr(options.output), *(v.tobytes() for v in values))
+        if key not in self.known:
+            rows = np.stack(np.meshgrid(*values, indexing="ij"), axis=-1).reshape(-1, len(values))
+            parts = [
+                answers.ask(self.background.table(rows[i : i + _BATCH])) for i in range(0, len(rows), _BATCH)
+            ]
+            found = np.concatenate(parts)
+            self.known[key] = found.reshape(*shape, found.shape[1])
+        return self.known[key]
+
+
+def _rounding(laws: list[Law], matrix: Array) -> float:
+    """How far the rounding of a bin's mean to float64 moves its law, in its own standard deviations."""
+    found = 0.0
+    for j, law in enumerate(laws):
+        spread = law.std[(law.std > 0) & np.isfinite(law.std)]
+        if spread.size:
+            found = max(
+                found, 8 * np.finfo(float).eps * float(np.nanmax(np.abs(matrix[:, j])) / spread.min())
+            )
+    return found
+
+
+class TooLargeError(Exception):
+    """The grid would be too large to ask."""
+
+
+__all__ = ["AGREES", "NoCutsError", "TableCase", "TooLargeError", "Trial", "replace"]

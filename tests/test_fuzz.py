@@ -1,0 +1,193 @@
+"""A slice of the fuzzer, and that its oracles can fail."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import limes
+from fuzz.attempt import attempt
+from fuzz.families import FAMILIES
+from fuzz.families.columns import target
+from fuzz.journal import Entry, Journal
+from fuzz.laws import numbers
+from fuzz.nodes import asked, probabilities, quadrature
+from fuzz.options import Menu, Options
+from fuzz.results import summary, text
+from fuzz.script import Setup, call, source_of
+from fuzz.shrink import script_of, shrink
+from fuzz.switched import coefficients, log_law, subsets
+from fuzz.tables import TableCase
+from fuzz.verdict import AGREES, CRASH, FAULTS, MISMATCH, NOT_FINITE
+
+FOREST = "sklearn.ensemble.RandomForestRegressor"
+
+
+def forest(seed=3, d=2):
+    """A small forest on numbers."""
+    columns = ("r.normal(size=n)", "np.round(r.normal(size=n), 1)", "r.lognormal(size=n)")[:d]
+    model = call(FOREST, n_estimators=3, max_depth=3, random_state=0)
+    return TableCase("forest", Setup(seed, 60, columns, target(np.random.default_rng(0)), model), Menu())
+
+
+def trial_rows(case, count=6):
+    """A case that was run, and rows of it."""
+    trial = case.run()
+    return trial, case.rows(np.random.default_rng(1), trial, count)
+
+
+# Seeds that agree, and seeds of faults that are known; the mark goes when the fault does
+SEEDS = [("trees", (1, 4, 5)), ("tables", (10, 11, 16, 26, 29)), ("images", (1, 2, 3))]
+CATEGORIES = pytest.param(
+    "trees", (15,), marks=pytest.mark.xfail(strict=True, reason="a category that is in no split's set")
+)
+ONE_WORD = pytest.param("texts", (8, 18), marks=pytest.mark.xfail(strict=True, reason="texts of one word"))
+
+
+@pytest.mark.parametrize(("family", "seeds"), [*SEEDS, CATEGORIES, ONE_WORD])
+def test_slice(family, seeds):
+    """Fixed seeds of every family: no fault, and something was compared."""
+    entries = [attempt(family, seed, shrinking=0.0) for seed in seeds]
+    faults = [fault["script"] for entry in entries for fault in entry.faults]
+    assert not faults, "\n".join(faults)
+    assert sum(entry.triples for entry in entries) >= 60
+
+
+def test_every_family_has_a_slice():
+    assert {family for family, _ in SEEDS} | {"texts"} == set(FAMILIES)
+
+
+class Tampered:
+    """An explainer whose coefficients are changed on their way out."""
+
+    def __init__(self, change):
+        self._change = change
+        self._real = limes.TabularExplainer
+
+    def __call__(self, model, X, **options):
+        explainer, change = self._real(model, X, **options), self._change
+
+        class Outer:
+            method = explainer.method
+
+            def __call__(self, rows, *, progress):
+                return change(explainer(rows, progress=progress))
+
+        return Outer()
+
+
+def changed(**fields):
+    return lambda explanation: replace(
+        explanation, **{name: change(np.array(getattr(explanation, name))) for name, change in fields.items()}
+    )
+
+
+@pytest.mark.parametrize("field", ["values", "intercepts"])
+def test_a_number_off_by_a_hundred_millionth_is_reported_and_shrunk(monkeypatch, field):
+    monkeypatch.setattr(limes, "TabularExplainer", Tampered(changed(**{field: lambda x: x * (1 + 1e-8)})))
+    case = forest()
+    trial, rows = trial_rows(case)
+    options = Options(bins="decile", law="uniform", bandwidth=1.0)
+    verdict = trial.check(options, rows)
+    assert verdict.kind == MISMATCH
+    small = shrink(case, options, rows, verdict, seconds=20)
+    assert len(small.case.setup.columns) == 1
+    assert small.options == Options()
+    script = script_of(small)
+    assert len([line for line in script.splitlines() if not line.startswith("#")]) <= 12
+    monkeypatch.undo()
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(script, {})  # noqa: S102 - the fuzzer wrote it
+    method, _, numbers_ = out.getvalue().partition(" ")
+    assert method == "exact"
+    true = f"{small.verdict.expected[0][0]:.8g}"
+    assert f"{float(numbers_.split(']')[0].strip('[')):.8g}" == true
+
+
+def test_nan_and_errors_are_faults(monkeypatch):
+    trial, rows = trial_rows(forest())
+    monkeypatch.setattr(limes, "TabularExplainer", Tampered(changed(values=lambda x: x * np.nan)))
+    assert trial.check(Options(), rows).kind == NOT_FINITE
+    monkeypatch.setattr(limes, "TabularExplainer", Tampered(lambda explanation: explanation.nothing))
+    assert trial.check(Options(), rows).kind == CRASH
+
+
+def test_a_model_of_another_kind_is_told_from_its_answers():
+    """The oracle asks the model: what was explained before it was fitted again is a mismatch."""
+    case = forest()
+    trial, rows = trial_rows(case)
+    assert trial.check(Options(), rows).kind == AGREES
+    explainer = limes.TabularExplainer(trial.model, trial.background.like)
+    trial.explainer = lambda options: explainer
+    trial.known.clear()
+    X = trial.background.matrix
+    trial.model.fit(X, -X[:, 0])
+    assert trial.check(Options(), rows).kind in FAULTS
+
+
+def test_draws_find_what_the_grid_finds(monkeypatch):
+    case = replace(forest(d=3), shape="draws")
+    trial, rows = trial_rows(case)
+    assert trial.check(Options(), rows).kind == AGREES
+    monkeypatch.setattr(limes, "TabularExplainer", Tampered(changed(values=lambda x: x * 1.05)))
+    assert trial.check(Options(), rows).kind == MISMATCH
+
+
+@pytest.mark.parametrize("law", ["truncnorm", "uniform", "empirical"])
+def test_probabilities_add_up_however_a_column_is_cut(law):
+    """Masses of steps and weights of nodes are two ways to the same moments."""
+    x = np.random.default_rng(0).normal(size=80)
+    column = numbers(x, "quartile", law).weighted(float(x[3]), "euclidean", 0.4)
+    cuts = np.linspace(-1.5, 1.5, 7)
+    at = asked(column, cuts)
+    mass = probabilities(column, at)
+    values, weights = quadrature(column, cuts, 0.5)
+    np.testing.assert_allclose(mass.sum(axis=1), 1.0, atol=1e-13)
+    place = at.single + np.searchsorted(cuts, values, side="left")
+    fine = np.stack([np.bincount(place, w, minlength=at.values.size) for w in weights])
+    np.testing.assert_allclose(mass, fine, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["texts", "images"])
+@pytest.mark.parametrize("bandwidth", [0.25, 1.0, np.inf])
+def test_subsets_against_weighted_least_squares(kind, bandwidth):
+    d, rng = 5, np.random.default_rng(0)
+    f = rng.normal(size=(1 << d, 2))
+    beta, start = coefficients(f, d, bandwidth, kind)
+    z = subsets(d)
+    removed = d - z.sum(axis=1)
+    count = np.bincount(removed)
+    root = np.sqrt(np.exp(log_law(d, bandwidth, kind))[removed] / count[removed])[:, None]
+    design = np.column_stack([z, np.ones(len(z))])
+    found = np.linalg.lstsq(root * design, root * f, rcond=None)[0]
+    np.testing.assert_allclose(np.vstack([beta, start]), found, atol=1e-11)
+
+
+@pytest.mark.parametrize("bandwidth", [0.02, 0.05])
+def test_two_words_interpolate_at_any_bandwidth(bandwidth):
+    """Three deletions have weight, and β_j = f(j alone) - f(nothing) however small it is."""
+    f = np.array([[1.0], [3.0], [10.0], [99.0]])
+    beta, start = coefficients(f, 2, bandwidth, "texts")
+    np.testing.assert_allclose(beta.ravel(), [2.0, 9.0], rtol=1e-12)
+    np.testing.assert_allclose(start, [1.0], rtol=1e-9)
+
+
+def test_source_is_python():
+    value = call("numpy.full", (2, 1), float("inf"), dtype="float")
+    assert source_of(value) == "full((2, 1), np.inf, dtype='float')"
+
+
+def test_journal_and_table(tmp_path):
+    journal = Journal(tmp_path / "journal.jsonl")
+    journal.add(Entry("trees", 0, "A", {"agrees": 5, "refused": 1}, 90, {"refused: why": 1}))
+    journal.add(Entry("trees", 1, "A, B", {"mismatch": 1}, 18))
+    with (tmp_path / "journal.jsonl").open("a") as file:
+        file.write('{"family": "trees", "se')  # a run that was killed
+    entries = list(journal.entries())
+    assert [entry.seed for entry in entries] == [0, 1]
+    assert "| trees | A | 2 | 7 | 108 | 1 | 1 | 0 |" in text(summary(entries))
