@@ -71,8 +71,6 @@ class Reading:
         """
         wanted = resolve(model, output)
         form = read_output(model, wanted, table.decode, schema=table.schema)
-        if isinstance(form, BlackBox):
-            form.predict(table.matrix[:2])  # a model that fails on this table says so before anything else
         return cls(model, wanted, form, _margin_of(model, wanted, table))
 
     def unread(self, reason: str) -> Reading:
@@ -162,13 +160,15 @@ class Subject:
                     raise
                 reason = str(error)
         ask = check.asker(reading.wanted)
+        # asked before anything else: a model that is not fitted, or fails on this table, says so itself
+        names = reading.wanted.names(ask(table.matrix[:2]).shape[1:])
         controls = controls_of(control, _margin_control(reading, control, check))
         sampled = replace(sampling, controls=controls)
         return cls(
             ask,
             partial(_one_by_one, ask),
             expectation_of(BlackBox(ask, reason), ask, method=method, sampling=sampled),
-            reading.wanted.names(ask(table.matrix[:2]).shape[1:]),
+            names,
             reading.wanted.method or "call",
             reason,
             Watch(reading.model),

@@ -34,7 +34,7 @@ from limes.pipeline import Expectation, Pipeline
 _BACKGROUND, _LAW = 744, 128
 # Rows whose own answer the expectation must give, more than a forest explains one at a time; they are mixed
 # from few, as tables have a place for each value of a column
-_ATOMS, _MIXED = 12, 4
+_ATOMS, _MIXED = 12, 2
 # Their bandwidth: other rows' atoms keep no weight
 _NARROW = 1e-3
 # Draws of a first look at an expectation, and of the second one that decides
