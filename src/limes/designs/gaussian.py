@@ -21,8 +21,9 @@ from functools import cached_property
 import numpy as np
 
 from limes._arrays import Floats, Ints
+from limes.designs.decays import decays
 from limes.designs.gaussian_integrals import gaussian_area, gaussian_moment
-from limes.designs.quadrature import integral
+from limes.designs.quadrature import integrals
 from limes.functions import Function
 
 # exp(-45) = 3e-20: beyond it a density cannot change a float64 sum.
@@ -56,6 +57,11 @@ class GaussianPieces:
         precision = 1.0 / std**2
         anchor = np.clip(mean, lower, upper)
         return cls(anchor, precision * (anchor - mean), precision, lower, upper, weight)
+
+    @property
+    def scale(self) -> Floats:
+        """The unit of slope, precision and reach, (P,)."""
+        return np.ones_like(self.anchor)
 
     @cached_property
     def area(self) -> Floats:
@@ -99,6 +105,10 @@ class GaussianPieces:
         product, log_mass = self.times(center[:, None], precision)
         return np.asarray(product.weight * np.exp(log_mass))
 
+    def decay(self, center: Floats, rate: float) -> Floats:
+        """∫ exp(-rate |x - center|), (m, P)."""
+        return decays(self, center, rate)
+
     def identity(self) -> Floats:
         """∫ x, (1, P)."""
         return (self.weight * self.mean)[None, :]
@@ -108,8 +118,8 @@ class GaussianPieces:
         return (self.weight * (self.variance + self.mean**2))[None, :]
 
     def quadrature(self, shape: Callable[[Floats], Floats], breaks: Sequence[float]) -> Floats:
-        """∫ shape(x), (1, P)."""
-        return np.array([integral(self, shape, breaks, p) for p in range(self.anchor.size)])[None, :]
+        """∫ shape(x) for a callable (n,) -> (n,) or (m, n): (1, P) or (m, P)."""
+        return integrals(self, shape, breaks)
 
     def centred(self, origin: Floats) -> CentredPieces:
         """The signed measures (x - origin) d(piece)."""
@@ -240,6 +250,10 @@ class CentredPieces:
         centred_mean = product.offset + (product.anchor - self.origin)
         return np.asarray(product.weight * np.exp(log_mass) * centred_mean)
 
+    def decay(self, center: Floats, rate: float) -> Floats:
+        """∫ (x - origin) exp(-rate |x - center|), (m, P)."""
+        return decays(self.pieces, center, rate, (self.origin, 1.0))
+
     def identity(self) -> Floats:
         """∫ (x - origin) x, (1, P)."""
         pieces = self.pieces
@@ -253,11 +267,8 @@ class CentredPieces:
         return (pieces.weight * third)[None, :]
 
     def quadrature(self, shape: Callable[[Floats], Floats], breaks: Sequence[float]) -> Floats:
-        """∫ (x - origin) shape(x), (1, P)."""
-        pieces, origin = self.pieces, self.origin
-        return np.array(
-            [integral(pieces, shape, breaks, p, float(origin[p])) for p in range(pieces.anchor.size)]
-        )[None, :]
+        """∫ (x - origin) shape(x), (1, P) or (m, P)."""
+        return integrals(self.pieces, shape, breaks, (self.origin, 1.0))
 
 
 def _interval_mass(pieces: GaussianPieces, piece: Ints, start: Floats, end: Floats) -> Floats:
