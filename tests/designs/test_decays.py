@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import oracle
+from limes.curves import Decay
 from limes.designs.atoms import Atoms
 from limes.designs.gaussian import GaussianPieces
-from limes.functions import Decay
 
 # mean, std, lower, upper
 PIECES = {
@@ -61,7 +61,9 @@ def test_decays_of_point_masses_and_of_many_centers():
     expected = np.exp(-2 * np.abs(np.array([0.5, 2.0]) - kernel.center[:, None])) * [0.3, 0.7]
     np.testing.assert_allclose(atoms.expect(kernel), expected, rtol=1e-14)
     ones = np.ones(2)
-    flat = GaussianPieces.truncated_normal(0 * ones, np.inf * ones, -ones, 2 * ones, weight=np.array([1.0, 3.0]))
+    flat = GaussianPieces.truncated_normal(
+        0 * ones, np.inf * ones, -ones, 2 * ones, weight=np.array([1.0, 3.0])
+    )
     beyond = kernel.center[-1]  # ∫ exp(-2 (3 - x)) dx / 3 over [-1, 2]
     expected = np.exp(-2 * (beyond - 2)) * -np.expm1(-6.0) / 6
     np.testing.assert_allclose(flat.expect(kernel)[-1], [expected, 3 * expected], rtol=1e-13)

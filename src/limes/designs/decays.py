@@ -1,8 +1,8 @@
 r"""∫ exp(-rate |x - center|) against Gaussian pieces, without loss of digits.
 
 On each side of the center the integrand is exp(∓rate (x - center)), and its product with a piece is again the
-exponential of a concave polynomial of degree two. It is integrated from the point where the product is largest
-to both sides, as far as it matters, by Gauss-Legendre: closed forms would subtract equals for steep kernels,
+exponential of a concave polynomial of degree two. It is integrated by Gauss-Legendre from the point where the
+product is largest to both sides, as far as it matters: closed forms would subtract equals for steep kernels,
 and divide 0 by 0 on uniform pieces.
 """
 
@@ -62,7 +62,11 @@ def _decays(pieces: Pieces, center: Floats, rate: float, centred: tuple[Floats, 
 
 
 def _one_side(
-    pieces: Pieces, ends: tuple[Floats, Floats], middle: Floats, pull: Floats, centred: tuple[Floats, float] | None
+    pieces: Pieces,
+    ends: tuple[Floats, Floats],
+    middle: Floats,
+    pull: Floats,
+    centred: tuple[Floats, float] | None,
 ) -> Floats:
     """∫ exp(-slope t - precision t²/2 - pull (t - middle)) [...] dt between the ends."""
     start, end = np.broadcast_arrays(*ends)

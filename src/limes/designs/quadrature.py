@@ -17,8 +17,8 @@ import numpy as np
 from limes._arrays import Bools, Floats, Ints
 from limes.exceptions import InputError
 
-# Asked of each panel and demanded of the sum, relative to ∫ |function|: the second is one digit more than what
-# is promised to users.
+# Asked of each panel and demanded of the sum, relative to ∫ |function|: the second is one digit more than
+# what is promised to users.
 _ASKED, _DEMANDED = 1e-13, 1e-10
 _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(16)
 # Panels on each side of an anchor to begin with, rounds of halving, and panels before it gives up
@@ -28,9 +28,10 @@ _BLOCK = 4_000_000
 
 
 class Pieces(Protocol):
-    """What is asked of ``GaussianPieces``: in steps t = (x - anchor) / scale the density is
+    """What is asked of ``GaussianPieces``; all arrays are (P,).
 
-    weight / (scale · area) · exp(-slope t - precision t² / 2) on ``reach``; all arrays are (P,).
+    In steps t = (x - anchor) / scale a density is weight / area · exp(-slope t - precision t² / 2), on its
+    reach.
     """
 
     @property
@@ -102,9 +103,9 @@ def integrals(
         looked_at += halves.piece.size
         difference = np.abs(pending.value - _pairs(halves.value))
         whole = size + _by_piece(halves.piece, halves.size, count)
-        done = (difference <= _ASKED * whole[:, pending.piece]).all(axis=0)
+        done: Bools = np.asarray((difference <= _ASKED * whole[:, pending.piece]).all(axis=0))
         if looked_at > _MOST_PANELS + 8 * len(breaks) * count:
-            done[:] = True
+            done = np.ones_like(done)
         closed = halves.pick(np.repeat(done, 2))
         value += _by_piece(closed.piece, closed.value, count)
         size += _by_piece(closed.piece, closed.size, count)
