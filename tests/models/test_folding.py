@@ -410,9 +410,9 @@ def test_what_cannot_be_folded_says_so():
     cube = Column(0, Monotone(lambda v: np.asarray(v, float) ** 3))
     with pytest.raises(CannotRead, match="column 'a': it is read in front of trees only"):
         fold(Linear(np.ones(1)), [cube], ("a",))
-    with pytest.raises(CannotRead, match="kernels are read behind scalers"):
+    with pytest.raises(CannotRead, match="column 'a': it is read in front of trees only"):
         fold(forms.GaussianKernels(np.zeros((1, 1)), np.ones(1), 1.0), [cube], ("a",))
-    with pytest.raises(CannotRead, match="products of columns are read behind scalers"):
+    with pytest.raises(CannotRead, match="column 'a': it is read in front of trees only"):
         fold(Quadratic(np.ones((1, 1)), np.ones(1)), [cube], ("a",))
     with pytest.raises(CannotRead, match="reads 2 columns and is given 1"):
         fold(Linear(np.ones(2)), [cube], ("a",))

@@ -30,6 +30,7 @@ from sklearn.preprocessing import (
     Binarizer,
     FunctionTransformer,
     MinMaxScaler,
+    OrdinalEncoder,
     PolynomialFeatures,
     PowerTransformer,
     QuantileTransformer,
@@ -339,6 +340,7 @@ ANSWERING = {
 
 
 @pytest.mark.parametrize("name", RAISING)
+@pytest.mark.filterwarnings("ignore:invalid value encountered")
 def test_no_form_is_finite_where_the_model_raises(name):
     model = RAISING[name].fit(LOGNORMAL, GROWING)
     form = read_form(model, "predict", Schema(("a", "b"), ((), ())))
@@ -352,13 +354,13 @@ def test_no_form_is_finite_where_the_model_raises(name):
             continue
     assert 10 < np.isnan(answers).sum() < 70
     np.testing.assert_allclose(form.predict(x), answers, rtol=1e-9)
+    design = limes.TabularExplainer(lambda table: table["a"], LOGNORMAL, bins=None).design(LOGNORMAL.iloc[0])
     with pytest.raises(ModelError, match=r"column 'a'.*law='uniform'"):
-        limes.limit(
-            limes.TabularExplainer(lambda t: t[:, 0], LOGNORMAL, bins=None).design(LOGNORMAL[:1]), form
-        )
+        limes.limit(design, form)
 
 
 @pytest.mark.parametrize("name", ANSWERING)
+@pytest.mark.filterwarnings("ignore:invalid value encountered")
 def test_what_takes_missing_values_is_exact_where_logarithms_are_not_defined(name):
     model = of_logarithm(ANSWERING[name]).fit(LOGNORMAL, GROWING)
     exact = limes.TabularExplainer(model, LOGNORMAL, bins=None, method="exact")(LOGNORMAL[:1])
@@ -405,3 +407,35 @@ def test_reasons(steps, reason):
     model = make_pipeline(*map(clone, steps)).fit(X, Y)
     with pytest.raises(CannotRead, match=reason):
         read_form(model, "predict", None)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [MinMaxScaler(clip=True), PolynomialFeatures(2)],
+        [ufunc(np.arcsinh), PolynomialFeatures(2, include_bias=False), StandardScaler()],
+        [SplineTransformer(3, degree=2), PolynomialFeatures(2, interaction_only=True)],
+    ],
+    ids=["clipped", "arcsinh", "splines"],
+)
+def test_products_of_functions_of_columns(steps):
+    model = make_pipeline(*map(clone, steps), Ridge()).fit(X, Y)
+    form = read_form(model, "predict", None)
+    x = np.random.default_rng(8).normal(size=(300, 2)) * 2
+    np.testing.assert_allclose(form.predict(x), model.predict(x), rtol=1e-9, atol=1e-9)
+    assert_bins(form, model.predict, bends(model[0], X))
+
+
+def test_splines_of_categories_of_missing_values_and_of_several_outputs():
+    codes = np.random.default_rng(9).integers(0, 4, 200).astype(float)
+    rows = np.column_stack([X[:, 0], codes])
+    steps = make_column_transformer(
+        (make_pipeline(OrdinalEncoder(), SplineTransformer(3)), [1]), (SplineTransformer(4), [0])
+    )
+    model = make_pipeline(steps, LinearRegression()).fit(rows, np.column_stack([Y, Y**2]))
+    form = read_form(model, "predict", None)
+    np.testing.assert_allclose(form.predict(rows), model.predict(rows), rtol=1e-9, atol=1e-9)
+    blank = np.where(np.random.default_rng(1).random(X.shape) < 0.1, np.nan, X)
+    model = make_pipeline(SplineTransformer(4, handle_missing="zeros"), Ridge()).fit(blank, Y)
+    form = read_form(model, "predict", None)
+    np.testing.assert_allclose(form.predict(blank), model.predict(blank), rtol=1e-9)
