@@ -39,6 +39,11 @@ class Accepted:
     def __contains__(self, value: float) -> bool:
         return bool(self.test(np.array([value]))[0])
 
+    @property
+    def is_finite(self) -> bool:
+        """Whether all numbers are accepted that a table may hold."""
+        return min(-self.lower, self.upper) >= _NEVER
+
     def test(self, values: Values) -> Bools:
         """Which values (n,) are accepted."""
         v = numbers(values)
@@ -63,6 +68,14 @@ class Guard:
     accepted: Accepted
     step: str
 
+    @property
+    def key(self) -> object:
+        """Guards with one key say the same: those of all splines of a column that are scaled at most."""
+        track = self.column.map
+        if not isinstance(track, Curve) or track.after.affine is None or not self.accepted.is_finite:
+            return self
+        return self.column.source, id(track.basis), id(track.before), self.accepted, self.step
+
     def function(self) -> Function | None:
         """0 where the step answers, NaN where it raises; None if it raises at missing values at most.
 
@@ -75,7 +88,7 @@ class Guard:
         track, accepted = self.column.map, self.accepted
         name = getattr(track, "name", "") or "a column"
         limits = "no missing or infinite values" if not accepted.missing else "no infinite values"
-        if min(-accepted.lower, accepted.upper) < _NEVER:
+        if not accepted.is_finite:
             limits += f", and numbers from {accepted.lower:.6g} to {accepted.upper:.6g} only"
 
         def undefined_at(x: Floats) -> Floats:
@@ -86,7 +99,7 @@ class Guard:
 
 def _of_monotone(guard: Guard, track: Monotone) -> Function | None:
     accepted = guard.accepted
-    if track.affine is not None and min(-accepted.lower, accepted.upper) >= _NEVER:
+    if track.affine is not None and accepted.is_finite:
         return None  # a scaled column would have to be as large itself
     ends = numbers(track(np.array([-_LARGEST, _LARGEST])))
     if accepted.test(ends).all() and not np.isnan(ends).any():
@@ -122,7 +135,7 @@ _FUNCTIONS: Mapping[type, Callable[[Guard, Any], Function | None]] = {
 def undefined(guards: Sequence[Guard], size: int, outputs: tuple[int, ...]) -> Reduced | None:
     """A sum over the user's columns: 0 where every guard accepts, NaN elsewhere. None if always 0."""
     found: list[list[Function]] = [[] for _ in range(size)]
-    for guard in guards:
+    for guard in {guard.key: guard for guard in guards}.values():
         function = guard.function()
         if function is not None:
             found[guard.column.source].append(function)

@@ -47,7 +47,7 @@ class Grams:
 
     @classmethod
     def of(cls, tokens: Sequence[Token], sizes: range, vocabulary: Collection[str] | None) -> Grams:
-        """All n-grams of the vocabulary, n in ``sizes``, that the tokens of a text can make; all if it is None.
+        """All n-grams, n in ``sizes``, that a text can make; those of the vocabulary if there is one.
 
         Raises
         ------
@@ -87,7 +87,7 @@ def _beginnings(vocabulary: Collection[str]) -> set[str]:
     found = set(vocabulary)
     for gram in vocabulary:
         while " " in gram:
-            gram = gram.rpartition(" ")[0]  # noqa: PLW2901 - shorter and shorter
+            gram = gram.rpartition(" ")[0]
             if gram in found:
                 break
             found.add(gram)
