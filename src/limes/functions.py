@@ -35,6 +35,10 @@ class Density(Protocol):
         """∫ exp(-precision (x - center)² / 2), centers (m,) -> (m, P)."""
         ...
 
+    def decay(self, center: Floats, rate: float) -> Floats:
+        """∫ exp(-rate |x - center|), centers (m,) -> (m, P)."""
+        ...
+
     def identity(self, center: float = 0.0) -> Floats:
         """∫ (x - center), (1, P)."""
         ...
@@ -44,7 +48,7 @@ class Density(Protocol):
         ...
 
     def quadrature(self, shape: Callable[[Floats], Floats], breaks: Sequence[float]) -> Floats:
-        """∫ shape(x) for a callable (n,) -> (n,), smooth between the breaks: (1, P)."""
+        """∫ shape(x), smooth between the breaks, for a callable (n,) -> (n,) or (m, n): (1, P) or (m, P)."""
         ...
 
 
@@ -209,7 +213,7 @@ class Shape:
         return found[None, :]
 
     def integrate(self, density: Density) -> Floats:
-        return density.quadrature(self.shape, self.breaks)
+        return density.quadrature(lambda x: self(x)[0], self.breaks)
 
 
 def as_function(candidate: Callable[[Floats], Floats] | Function, breaks: Sequence[float]) -> Function:

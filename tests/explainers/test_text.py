@@ -223,10 +223,12 @@ def test_ngrams_of_words_that_become_neighbours(vectorizer, bag):
     np.testing.assert_allclose(plain.predictions, explanation.predictions)
 
 
-def test_ngrams_of_a_longer_text():
+@pytest.mark.parametrize("longest", [2, 3])
+def test_ngrams_of_a_longer_text(longest):
     """Against the model's answers to strings, within the errors of a sample of them."""
     texts = [" ".join(np.random.default_rng(i).permutation(TRAINING).tolist()) for i in range(8)]
-    model = make_pipeline(CountVectorizer(ngram_range=(1, 2)), LogisticRegression()).fit(TRAINING, LIKED)
+    vectorizer = CountVectorizer(ngram_range=(1, longest))
+    model = make_pipeline(vectorizer, LogisticRegression()).fit(TRAINING, LIKED)
     text = " ".join(texts[:2])
     exact = TextExplainer(model, output="margin")(text)
     assert exact.method == "exact"
@@ -236,8 +238,22 @@ def test_ngrams_of_a_longer_text():
     assert (np.abs(z) < 2).mean() > 0.85
 
 
-def test_ngrams_that_are_too_many_are_not_read():
+def test_trigrams_that_the_vocabulary_does_not_know_cost_nothing():
+    """400 words have ten million trigrams; the model knows a few."""
     model = make_pipeline(CountVectorizer(ngram_range=(1, 3)), Ridge()).fit(TRAINING, STARS)
+    text = " ".join([*(f"word{i}" for i in range(400)), TRAINING[0]])
+    explanation = TextExplainer(model, method="exact", max_calls=64)(text)
+    assert explanation.method == "exact"
+    alone = model.predict([TRAINING[0], text])
+    np.testing.assert_allclose(alone[0], alone[1])
+    unknown, known = explanation.values[0, :400], explanation.values[0, 400:]
+    np.testing.assert_allclose(unknown, unknown[0], rtol=1e-9)
+    assert np.abs(unknown).max() < 0.01 * np.abs(known).max()
+
+
+def test_ngrams_that_are_too_many_are_not_read():
+    vectorizer = HashingVectorizer(ngram_range=(1, 3), norm=None, n_features=2**10)
+    model = make_pipeline(vectorizer, Ridge()).fit(TRAINING, STARS)
     text = " ".join(f"word{i}" for i in range(400))
     with pytest.raises(NotReadableError, match="too many n-grams"):
         TextExplainer(model, method="exact", max_calls=64)(text)

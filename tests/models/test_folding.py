@@ -10,23 +10,26 @@ from hypothesis import strategies as st
 import limes
 import oracle
 import strategies
-from limes.functions import Bump, Filled, Identity, Interval, Lookup, Polynomial, Power, Shape, Stacked, Step
+from limes.curves import Curves, Decay
+from limes.functions import (
+    Bump,
+    Filled,
+    Identity,
+    Interval,
+    Lookup,
+    Polynomial,
+    Power,
+    Shape,
+    Stacked,
+    Step,
+)
 from limes.models import forms
 from limes.models.additive import Linear
 from limes.models.combination import Combination, Reduced
 from limes.models.folding.domains import on_common_domains
-from limes.models.folding.feature_maps import (
-    Affine,
-    Codebook,
-    Column,
-    Finite,
-    Monotone,
-    Pieces,
-    Pointwise,
-    itself,
-    then,
-)
+from limes.models.folding.feature_maps import Codebook, Column, Pointwise, then
 from limes.models.folding.fold import fold
+from limes.models.folding.kinds import Affine, Finite, Monotone, Pieces, itself
 from limes.models.quadratic import Quadratic
 from limes.models.read import CannotRead
 from limes.models.reductions import Sum, SumOfProducts
@@ -185,6 +188,8 @@ def bricks(rng, m):
         Interval: Interval(low, low + rng.uniform(0, 2, m), rng.random(m) < 0.5),
         Step: Step(cuts, rng.normal(size=(m, 4)), rng.normal(size=m)),
         Shape: Shape(np.sin),
+        Curves: Curves(lambda x: np.stack([np.abs(x), np.cos(x)]), (0.0,)),
+        Decay: Decay(rng.normal(size=m), 1.7),
         Filled: Filled(Power(rng.integers(0, 3, m)), rng.normal(size=m), rng.normal(size=m)),
         Stacked: Stacked((Power(rng.integers(0, 3, m)), Identity())),
     }
@@ -196,6 +201,8 @@ LINES = {
     "filled": then(then(itself(), filled(0.3)), scaled(2.0, 0.5)),
     "bins": Pieces(np.array([-0.5, 0.1, 0.9]), np.array([1.0, -1.0, 0.3, 2.0]), 0.7),
     "flag": Pieces(np.zeros(0), np.zeros(1), 1.0),
+    "bent": then(scaled(0.7, 0.2, 0.1), CLIP),
+    "smooth": then(scaled(-1.3, 0.2), Monotone(np.tanh, kinks=())),
 }
 
 
@@ -240,12 +247,12 @@ def breaks_of(function):
         (function.function,) if hasattr(function, "function") else ()
     )
     found = [p for f in inner for p in breaks_of(f)]
-    for name in ("cuts", "lower", "upper"):
+    for name in ("cuts", "lower", "upper", "breaks", "center" if isinstance(function, Decay) else ""):
         found += np.asarray(getattr(function, name, [])).tolist()
     return [p for p in found if np.isfinite(p)]
 
 
-@pytest.mark.parametrize("kind", [Power, Polynomial, Bump, Interval, Step])
+@pytest.mark.parametrize("kind", [Power, Polynomial, Bump, Interval, Step, Decay])
 @pytest.mark.parametrize("line", [k for k in LINES if k != "flag"])
 def test_a_product_folds_and_integrates(kind, line):
     rng = np.random.default_rng(4)
@@ -403,9 +410,9 @@ def test_what_cannot_be_folded_says_so():
     cube = Column(0, Monotone(lambda v: np.asarray(v, float) ** 3))
     with pytest.raises(CannotRead, match="column 'a': it is read in front of trees only"):
         fold(Linear(np.ones(1)), [cube], ("a",))
-    with pytest.raises(CannotRead, match="kernels are read behind scalers"):
+    with pytest.raises(CannotRead, match="column 'a': it is read in front of trees only"):
         fold(forms.GaussianKernels(np.zeros((1, 1)), np.ones(1), 1.0), [cube], ("a",))
-    with pytest.raises(CannotRead, match="products of columns are read behind scalers"):
+    with pytest.raises(CannotRead, match="column 'a': it is read in front of trees only"):
         fold(Quadratic(np.ones((1, 1)), np.ones(1)), [cube], ("a",))
     with pytest.raises(CannotRead, match="reads 2 columns and is given 1"):
         fold(Linear(np.ones(2)), [cube], ("a",))

@@ -218,6 +218,52 @@ def test_large_numbers_cancel_but_are_read():
     assert limes.TabularExplainer(model, big, method="exact")(big[:2]).method == "exact"
 
 
+# -- exponential kernels, and RBF by other names ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gamma", [None, 0.4, 30.0])
+@pytest.mark.parametrize("target", [Y, TARGETS])
+def test_laplacian_ridge(gamma, target):
+    model = KernelRidge(kernel="laplacian", alpha=0.5, gamma=gamma).fit(X, target)
+    assert_read(model, "predict")
+
+
+PAIRWISE = kernels.PairwiseKernel
+OTHER_NAMES = {
+    "matern": kernels.Matern([0.5, 1.0, 2.0], nu=np.inf),
+    "pairwise rbf": C(2.0) * PAIRWISE(gamma=0.3, metric="rbf") + WHITE(0.1),
+    "pairwise laplacian": PAIRWISE(gamma=0.3, metric="laplacian") + RBF(2.0) + DOT(),
+    "product": PAIRWISE(gamma=0.3, metric="laplacian") * C(3.0) * PAIRWISE(gamma=0.2, metric="laplacian"),
+    "power": (C(1.3) * PAIRWISE(gamma=0.3, metric="laplacian")) ** 1.7,
+}
+
+
+@pytest.mark.parametrize("name", OTHER_NAMES)
+def test_processes_with_other_kernels(name):
+    assert_read(process(OTHER_NAMES[name]), "predict", tolerance=1e-9)
+
+
+def test_an_exponential_process_of_one_column():
+    kernel = kernels.Matern(0.7, nu=0.5)
+    model = GaussianProcessRegressor(kernel, optimizer=None, alpha=0.1).fit(X[:, :1], Y)
+    x = rows()[:, :1]
+    assert oracle.error(read_form(model, "predict", None).predict(x), model.predict(x)) < 1e-9
+
+
+@pytest.mark.parametrize("law", ["truncnorm", "uniform", "empirical"])
+@pytest.mark.parametrize("bins", ["quartile", None])
+def test_laplacian_explanations_against_draws(law, bins):
+    """Sobol' draws of the design's own law, the model asked: exact within six standard errors."""
+    model = KernelRidge(kernel="laplacian", alpha=0.5, gamma=0.5).fit(X, Y)
+    options = {"bins": bins, "law": law, "rng": 0}
+    exact = limes.TabularExplainer(model, X, method="exact", **options)(X[:2])
+    sampling = {"method": "sampled", "control": "none", "max_calls": 2**15}
+    drawn = limes.TabularExplainer(model, X, **sampling, **options)(X[:2])
+    z = (exact.values - drawn.values) / drawn.standard_errors
+    assert np.abs(z).max() < 6
+    assert drawn.standard_errors.max() < 0.02 * np.abs(exact.values).max()
+
+
 # -- what is refused --------------------------------------------------------------------------------------
 
 MARGIN = "output='margin'"
@@ -226,14 +272,23 @@ REFUSED = [
     (lambda: SVR(kernel="sigmoid").fit(X, Y), "predict", "'sigmoid'"),
     (lambda: SVR(kernel="precomputed").fit(X @ X.T, Y), "predict", "'precomputed'"),
     (lambda: SVR(kernel=lambda a, b: a @ b.T).fit(X, Y), "predict", "a callable"),
-    (lambda: KernelRidge(kernel="laplacian").fit(X, Y), "predict", "'laplacian'"),
+    (lambda: KernelRidge(kernel="cosine").fit(X, Y), "predict", "'cosine' divides by the length of the row"),
+    (
+        lambda: KernelRidge(kernel="chi2", gamma=1.0).fit(np.abs(X), Y),
+        "predict",
+        "'chi2' .* does not integrate yet",
+    ),
     (lambda: KernelRidge(kernel=lambda a, b: a @ b).fit(X, Y), "predict", "a callable"),
     (lambda: SVC().fit(X, THREE), "decision_function", "decision_function_shape = 'ovo'"),
     (lambda: SVC().fit(X, TWO), "predict", MARGIN),
     (lambda: NuSVC().fit(X, TWO), "predict_proba", MARGIN),
     (lambda: OneClassSVM().fit(X), "predict", "model.decision_function"),
     (lambda: GaussianProcessRegressor(), "predict", "not fitted"),
-    (lambda: process(kernels.Matern()), "predict", "Matern"),
+    (lambda: process(kernels.Matern()), "predict", r"Matern\(nu=1.5\) is a function of the distance"),
+    (lambda: process(kernels.Matern(nu=0.5)), "predict", r"Matern\(nu=0.5\) is a function of the distance"),
+    (lambda: process(PAIRWISE(metric="cosine")), "predict", r"PairwiseKernel\('cosine'\) is not read"),
+    (lambda: process(RBF() * PAIRWISE(metric="laplacian")), "predict", "RBF with an exponential kernel"),
+    (lambda: process(DOT() * PAIRWISE(metric="laplacian")), "predict", "RBF or an exponential kernel"),
     (lambda: process(kernels.RationalQuadratic() + WHITE()), "predict", "RationalQuadratic"),
     (lambda: process(WHITE(9.0) + kernels.ExpSineSquared()), "predict", "ExpSineSquared"),
     (lambda: process(RBF() * DOT()), "predict", "product of DotProduct"),

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from limes._arrays import Floats, Ints
+from limes.designs.decays import decays
 from limes.designs.gaussian_integrals import gaussian_moment
-from limes.designs.quadrature import integral
+from limes.designs.quadrature import integrals
 from limes.functions import Function
 
 if TYPE_CHECKING:
@@ -71,12 +72,10 @@ class CentredPieces:
         third = third + self._mean * (pieces.variance + mean**2)
         return (pieces.weight * third)[None, :]
 
+    def decay(self, center: Floats, rate: float) -> Floats:
+        """∫ (x - origin) / unit · exp(-rate |x - center|), (m, P)."""
+        return decays(self.pieces, center, rate, (self.origin, self.unit))
+
     def quadrature(self, shape: Callable[[Floats], Floats], breaks: Sequence[float]) -> Floats:
-        """∫ (x - origin) / unit · shape(x), (1, P)."""
-        pieces, origin = self.pieces, self.origin
-        return np.array(
-            [
-                integral(pieces, shape, breaks, p, (float(origin[p]), self.unit))
-                for p in range(pieces.anchor.size)
-            ]
-        )[None, :]
+        """∫ (x - origin) / unit · shape(x), (1, P) or (m, P)."""
+        return integrals(self.pieces, shape, breaks, (self.origin, self.unit))

@@ -25,8 +25,9 @@ import numpy as np
 
 from limes._arrays import Floats, Ints, power_of_two
 from limes.designs.centred import CentredPieces
+from limes.designs.decays import decays
 from limes.designs.gaussian_integrals import gaussian_area, normal_quantile
-from limes.designs.quadrature import integral
+from limes.designs.quadrature import integrals
 from limes.functions import Function
 
 # exp(-45) = 3e-20: beyond it a density cannot change a float64 sum.
@@ -142,6 +143,10 @@ class GaussianPieces:
         product, log_mass = self.times(center[:, None], precision)
         return np.asarray(product.weight * np.exp(log_mass))
 
+    def decay(self, center: Floats, rate: float) -> Floats:
+        """∫ exp(-rate |x - center|), (m, P)."""
+        return decays(self, center, rate)
+
     def identity(self, center: float = 0.0) -> Floats:
         """∫ (x - center), (1, P)."""
         return (self.weight * self.mean_from(center))[None, :]
@@ -155,8 +160,8 @@ class GaussianPieces:
         return self.offset + (self.anchor - center)
 
     def quadrature(self, shape: Callable[[Floats], Floats], breaks: Sequence[float]) -> Floats:
-        """∫ shape(x), (1, P)."""
-        return np.array([integral(self, shape, breaks, p) for p in range(self.anchor.size)])[None, :]
+        """∫ shape(x) for a callable (n,) -> (n,) or (m, n): (1, P) or (m, P)."""
+        return integrals(self, shape, breaks)
 
     def centred(self, origin: Floats, unit: float = 1.0) -> CentredPieces:
         """The signed measures (x - origin) / unit · d(piece)."""

@@ -244,7 +244,8 @@ def _consistent(
     product: Ints, word: Ints, present: Bools, count: int, size: int
 ) -> tuple[Ints, Ints, Bools, Bools]:
     """Factors in order and once each, without the products that no z satisfies; which products are left."""
-    code = np.unique((product * size + word) * 2 + present)
+    code = np.sort((product * size + word) * 2 + present)  # np.unique takes ten times as long for millions
+    code = code[np.diff(code, prepend=-1) > 0]
     pair = code // 2
     alive = np.ones(count, dtype=np.bool_)
     alive[pair[1:][pair[1:] == pair[:-1]] // max(1, size)] = False

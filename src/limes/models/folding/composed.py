@@ -1,7 +1,7 @@
-"""Bricks behind a rising or falling function: g(φ(x)) as a brick of x; and products of bricks.
+"""Bricks behind a function of the column: g(φ(x)) as a brick of x; and products of bricks.
 
 Behind a scaler a power is a polynomial and a bump is a bump; an interval is an interval behind anything that
-rises or falls. What is left is a shape, to be integrated by quadrature.
+rises or falls. What is left are curves, to be integrated by quadrature.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats
+from limes.curves import Curves, Decay
 from limes.functions import (
     Bump,
     Filled,
@@ -27,11 +28,19 @@ from limes.functions import (
     Stacked,
     Step,
 )
-from limes.models.folding.feature_maps import Monotone
+from limes.models.folding.kinds import Curve, Monotone
+from limes.models.folding.values import numbers
 from limes.models.read import CannotRead
 
+# Points that a kernel behind another function may add to the breaks of quadrature
+_MOST_BREAKS = 4096
+# exp(-z² / 2) is 0 for float64 sums beyond, and smooth enough for one panel on so many of its widths
+_BUMP_REACH, _BUMP_PANEL = 9.5, 2.0
+# Distances from the center of exp(-|z|) between which it is smooth enough for one panel
+_DECAY_POINTS = np.array([-45.0, -9.0, 0.0, 9.0, 45.0])
 
-def behind(function: Function, track: Monotone) -> Function:
+
+def behind(function: Function, track: Monotone | Curve) -> Function:
     """g(φ(x)).
 
     Raises
@@ -39,9 +48,19 @@ def behind(function: Function, track: Monotone) -> Function:
     CannotRead
         If it is no brick.
     """
+    if isinstance(track, Curve):
+        if not isinstance(function, _SMOOTH):
+            raise CannotRead(f"behind {track.name} scalers and linear models are read only")
+        return _curves(function, track)
     if type(function) not in _BEHIND:
         raise CannotRead(f"{type(function).__name__} functions cannot be folded behind a transformer")
     return _BEHIND[type(function)](function, track)
+
+
+def _curves(function: Function, track: Monotone | Curve, levels: Sequence[float] | Floats = ()) -> Curves:
+    """g(φ(x)) by quadrature; ``levels`` are values of φ where g is not smooth."""
+    own = track.near(levels) if isinstance(track, Monotone) else ()
+    return Curves(lambda x: function(numbers(track(x))), tuple(dict.fromkeys(track.breaks + own)), track.name)
 
 
 def at_missing(function: Function, track: Monotone) -> Floats:
@@ -51,7 +70,7 @@ def at_missing(function: Function, track: Monotone) -> Floats:
 
 def _identity(function: Identity, track: Monotone) -> Function:
     if track.affine is None:
-        return _shape(lambda values: values, (), track)
+        return _curves(function, track)
     a = track.affine
     return Polynomial(np.array([[a.value, a.slope, 0.0]]), a.center, at_missing(function, track))
 
@@ -66,7 +85,7 @@ _EXPANDED: tuple[Callable[[float, float], tuple[float, float, float]], ...] = (
 
 def _power(function: Power, track: Monotone) -> Function:
     if track.affine is None:
-        raise CannotRead("products of columns are read behind scalers and encoders only")
+        return _curves(function, track)
     a = track.affine
     table = np.array([expand(a.value, a.slope) for expand in _EXPANDED])
     return Polynomial(table[function.exponent], a.center, at_missing(function, track))
@@ -74,7 +93,7 @@ def _power(function: Power, track: Monotone) -> Function:
 
 def _polynomial(function: Polynomial, track: Monotone) -> Function:
     if track.affine is None:
-        raise CannotRead("polynomials are read behind scalers and encoders only")
+        return _curves(function, track)
     a = track.affine
     table = np.array([expand(a.value - function.center, a.slope) for expand in _EXPANDED])
     return Polynomial(function.coefficients @ table, a.center, at_missing(function, track))
@@ -82,9 +101,35 @@ def _polynomial(function: Polynomial, track: Monotone) -> Function:
 
 def _bump(function: Bump, track: Monotone) -> Function:
     if track.affine is None:
-        raise CannotRead("kernels are read behind scalers and encoders only")
+        return _curves(function, track, _bump_panels(function))
     a = track.affine
     moved = Bump(a.center + (function.center - a.value) / a.slope, function.precision * a.slope**2)
+    if np.isnan(track.at_missing):
+        return moved
+    return Filled(moved, np.ones(function.center.size), at_missing(function, track))
+
+
+def _bump_panels(function: Bump) -> Floats:
+    """Points that cut the places of all bumps into panels of two widths."""
+    if function.center.size == 0:
+        return np.zeros(0)
+    width = 1.0 / np.sqrt(function.precision)
+    low = function.center.min() - _BUMP_REACH * width
+    high = function.center.max() + _BUMP_REACH * width
+    count = (high - low) / (_BUMP_PANEL * width)
+    if count > _MOST_BREAKS:
+        raise CannotRead("its kernels are too narrow to be integrated behind it; put a scaler in its place")
+    return np.linspace(low, high, int(count) + 2)
+
+
+def _decay(function: Decay, track: Monotone) -> Function:
+    if track.affine is None:
+        points = np.unique(function.center[:, None] + _DECAY_POINTS / function.rate)
+        if points.size > _MOST_BREAKS:
+            raise CannotRead("its kernels are too many to be integrated behind it; put a scaler in its place")
+        return _curves(function, track, points)
+    a = track.affine
+    moved = Decay(a.center + (function.center - a.value) / a.slope, function.rate * abs(a.slope))
     if np.isnan(track.at_missing):
         return moved
     return Filled(moved, np.ones(function.center.size), at_missing(function, track))
@@ -127,19 +172,8 @@ def _only_plain(track: Monotone) -> None:
         raise CannotRead("the model takes a column for categories that a step before it has scaled")
 
 
-def _shape_behind(function: Shape, track: Monotone) -> Function:
-    return _shape(lambda values: function(values)[0], function.breaks, track)
-
-
-def _shape(shape: Callable[[Floats], Floats], breaks: Sequence[float], track: Monotone) -> Function:
-    if track.kinks is None:
-        raise CannotRead("it is read in front of trees only: its integrals are not known")
-    kinks = track.kinks + tuple(track.cut(np.array(breaks)).tolist() if breaks else ())
-
-    def composed(x: Floats) -> Floats:
-        return shape(np.asarray(track(x), dtype=np.float64))
-
-    return Shape(composed, tuple(kink for kink in kinks if np.isfinite(kink)))
+def _shape(function: Shape | Curves, track: Monotone) -> Function:
+    return _curves(function, track, function.breaks)
 
 
 def _filled(function: Filled, track: Monotone) -> Function:
@@ -151,6 +185,7 @@ def _stacked(function: Stacked, track: Monotone) -> Function:
     return Stacked(tuple(behind(family, track) for family in function.families))
 
 
+_SMOOTH = (Identity, Power, Polynomial, Shape, Curves)
 _BEHIND: Mapping[type, Callable[[Any, Monotone], Function]] = {
     Identity: _identity,
     Power: _power,
@@ -160,7 +195,9 @@ _BEHIND: Mapping[type, Callable[[Any, Monotone], Function]] = {
     Step: _step,
     Lookup: _lookup,
     Members: _members,
-    Shape: _shape_behind,
+    Shape: _shape,
+    Curves: _shape,
+    Decay: _decay,
     Filled: _filled,
     Stacked: _stacked,
 }
@@ -222,6 +259,12 @@ def _steps(first: Step, second: Step) -> Function:
     return Step(cuts, first(ends) * second(ends), first.missing * second.missing)
 
 
+def _curves_times(first: Curves, second: Any) -> Function:
+    """By quadrature: the other one bends at its own breaks, if anywhere."""
+    breaks = dict.fromkeys((*first.breaks, *getattr(second, "breaks", ())))
+    return Curves(lambda x: first(x) * second(x), tuple(breaks), first.name)
+
+
 def _constant_times(first: Step, second: Any) -> Function | None:
     """A step without a cut tells only whether x is missing."""
     if first.cuts.size:
@@ -234,5 +277,6 @@ _PRODUCTS: Mapping[tuple[type, type], Callable[[Any, Any], Function | None]] = {
     (Polynomial, Polynomial): _polynomials,
     (Interval, Interval): _intervals,
     (Step, Step): _steps,
-    **{(Step, kind): _constant_times for kind in (Polynomial, Bump, Interval, Filled, Shape)},
+    **{(Curves, kind): _curves_times for kind in (Curves, Polynomial, Shape)},
+    **{(Step, kind): _constant_times for kind in (Polynomial, Bump, Interval, Filled, Shape, Curves, Decay)},
 }

@@ -15,7 +15,8 @@ import numpy as np
 
 from limes._arrays import Floats
 from limes.functions import Function, Lookup, Step
-from limes.models.folding.feature_maps import Column, FeatureMap, Finite, Pieces
+from limes.models.folding.feature_maps import Column
+from limes.models.folding.kinds import FeatureMap, Finite, Pieces
 from limes.models.folding.values import numbers
 from limes.models.read import CannotRead
 

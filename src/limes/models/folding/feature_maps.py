@@ -1,14 +1,4 @@
-"""A model's column as a function φ(x) of one column of the user's: three kinds, closed under composition.
-
-| kind | φ(x) | made by |
-|---|---|---|
-| ``Monotone`` | rises or falls with x | scalers, imputers, logarithms, power transforms |
-| ``Pieces`` | constant between cuts | bins, thresholds, "is missing" |
-| ``Finite`` | a value for each of finitely many x | encoders; whatever happens to a column of text |
-
-``then`` puts one after the other. Every kind is evaluated as the transformer itself computes it, digit by
-digit, so that a threshold behind it can be moved to the very number where the model changes its mind.
-"""
+"""One function of a column after another: what transformers do to what comes out of those before them."""
 
 from __future__ import annotations
 
@@ -18,122 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from limes._arrays import Bools, Floats
-from limes.models.folding.passages import passages
-from limes.models.folding.values import Values, is_blank, is_missing, is_number, numbers
+from limes._arrays import Floats
+from limes.models.folding.kinds import Curve, FeatureMap, Finite, Monotone, Pieces
+from limes.models.folding.values import Values, is_blank, is_missing, is_number
 from limes.models.read import CannotRead
-
-
-@dataclass(frozen=True)
-class Affine:
-    """value + slope (x - center), kept around a center so that large numbers do not cancel."""
-
-    slope: float
-    center: float = 0.0
-    value: float = 0.0
-
-    def then(self, other: Affine) -> Affine:
-        """Another one after it."""
-        center = self.center + (other.center - self.value) / self.slope
-        return Affine(self.slope * other.slope, center, other.value)
-
-
-@dataclass(frozen=True, eq=False)
-class Monotone:
-    """φ rises (or falls) with x.
-
-    Attributes
-    ----------
-    apply
-        (n,) -> (n,), as the transformer computes it; what it makes of NaN is what becomes of a missing value.
-    affine
-        The same in closed form, away from NaN; None where there is none.
-    plain
-        φ(x) = x wherever x is not missing.
-    start
-        φ(x) is NaN below it.
-    kinks
-        Points where φ is not smooth; None where it cannot be integrated.
-    """
-
-    apply: Callable[[Values], Values]
-    affine: Affine | None = None
-    plain: bool = False
-    start: float = -np.inf
-    falling: bool = False
-    kinks: tuple[float, ...] | None = None
-
-    def __call__(self, values: Values) -> Values:
-        with np.errstate(all="ignore"):
-            return self.apply(values)
-
-    @property
-    def at_missing(self) -> float:
-        """φ(NaN)."""
-        return float(self(np.array([np.nan]))[0])
-
-    def cut(self, levels: Floats) -> Floats:
-        """Where φ passes levels (m,): φ(x) <= level ⟺ x <= cut; for a falling φ, φ(x) > level ⟺ x <= cut.
-
-        ±inf where it never does. For x from ``start`` on.
-
-        Raises
-        ------
-        CannotRead
-            If φ passes a level more than once, in its last digit.
-        """
-        cuts, ragged = self.passages(levels)
-        if ragged:
-            raise CannotRead("in the last digit of float64 it is not monotone where the model needs it to be")
-        return cuts
-
-    def passages(self, levels: Floats) -> tuple[Floats, dict[int, Floats]]:
-        """The same, and all cuts, by place, of levels that φ passes back and forth in its last digit."""
-
-        def passed(x: Floats, levels: Floats) -> Bools:
-            found = np.asarray(self(x), dtype=np.float64)
-            return np.asarray(found > levels if self.falling else found <= levels)
-
-        return passages(passed, levels, start=self.start, trembling=self.affine is None)
-
-
-@dataclass(frozen=True, eq=False)
-class Pieces:
-    """values[k] where cuts[k - 1] < x <= cuts[k], and ``missing`` where x is NaN; cuts (c,) ascend."""
-
-    cuts: Floats
-    values: Values
-    missing: Any
-
-    def __call__(self, values: Values) -> Values:
-        missing = is_missing(values)
-        if self.cuts.size == 0:
-            return np.asarray(np.where(missing, self.missing, self.values[0]))
-        place = np.searchsorted(self.cuts, np.where(missing, 0.0, numbers(values)), side="left")
-        return np.asarray(np.where(missing, self.missing, self.values[place]))
-
-
-@dataclass(frozen=True, eq=False)
-class Finite:
-    """values[k] where x = keys[k], keys (K,) ascending.
-
-    ``values`` is (K + 2,): behind those of the keys it holds what any other x gives, and what NaN gives.
-    ``closed`` says that the model refuses any other x.
-    """
-
-    keys: Floats
-    values: Values
-    closed: bool
-
-    def __call__(self, values: Values) -> Values:
-        x = numbers(values)
-        place = np.searchsorted(self.keys, x)
-        known = np.append(self.keys, np.nan)[place] == x
-        place = np.where(known, place, self.keys.size)
-        return self.values[np.where(np.isnan(x), self.keys.size + 1, place)]
-
-
-FeatureMap = Monotone | Pieces | Finite
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +54,7 @@ class Pointwise:
         return self.apply(values)
 
 
-Operation = Monotone | Pieces | Codebook | Pointwise
+Operation = Monotone | Pieces | Codebook | Pointwise | Curve
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,23 +69,20 @@ class Column:
         return replace(self, map=then(self.map, operation))
 
 
-def itself() -> Monotone:
-    """φ(x) = x."""
-    return Monotone(lambda values: values, Affine(1.0), plain=True, kinks=())
-
-
 def then(first: FeatureMap, second: Operation) -> FeatureMap:
     """First one, then the other.
 
     Raises
     ------
     CannotRead
-        If the two make no function of the three kinds.
+        If the two make no function of the four kinds.
     """
     if isinstance(first, Finite):
         return _after_finite(first, second)
     if isinstance(first, Pieces):
         return Pieces(first.cuts, second(first.values), _lenient(second)(_single(first.missing))[0])
+    if isinstance(first, Curve):
+        return _AFTER_CURVE[type(second)](first, second)
     return _AFTER_MONOTONE[type(second)](first, second)
 
 
@@ -246,13 +121,18 @@ def _both_monotone(first: Monotone, second: Monotone) -> Monotone:
         start,
         first.falling ^ second.falling,
         _joint_kinks(first, second),
+        _joint_name(first.name, second.name),
     )
 
 
 def _joint_kinks(first: Monotone, second: Monotone) -> tuple[float, ...] | None:
     if first.kinks is None or second.kinks is None:
         return None
-    return first.kinks + tuple(first.cut(np.array(second.kinks)).tolist() if second.kinks else ())
+    return first.kinks + first.near(second.kinks)
+
+
+def _joint_name(first: str, second: str) -> str:
+    return " behind ".join(name for name in (first, second) if name)
 
 
 def _pieces_of_monotone(first: Monotone, second: Pieces) -> Pieces:
@@ -285,9 +165,30 @@ def _refused(first: Monotone, second: Pointwise) -> FeatureMap:  # noqa: ARG001
     raise CannotRead("it treats single numbers of a column of numbers in a way of their own")
 
 
+def _curve_of_monotone(first: Monotone, second: Curve) -> Curve:
+    name = _joint_name(first.name, second.name)
+    return replace(second, before=_both_monotone(first, second.before), name=name)
+
+
+def _monotone_of_curve(first: Curve, second: Monotone) -> Curve:
+    return replace(first, after=_both_monotone(first.after, second))
+
+
+def _refused_behind_curve(first: Curve, second: Operation) -> FeatureMap:  # noqa: ARG001
+    raise CannotRead(f"behind {first.name} scalers and linear models are read only")
+
+
 _AFTER_MONOTONE: Mapping[type, Callable[[Monotone, Any], FeatureMap]] = {
     Monotone: _both_monotone,
     Pieces: _pieces_of_monotone,
     Codebook: _codes_of_monotone,
     Pointwise: _refused,
+    Curve: _curve_of_monotone,
+}
+_AFTER_CURVE: Mapping[type, Callable[[Curve, Any], FeatureMap]] = {
+    Monotone: _monotone_of_curve,
+    Pieces: _refused_behind_curve,
+    Codebook: _refused_behind_curve,
+    Pointwise: _refused_behind_curve,
+    Curve: _refused_behind_curve,
 }

@@ -6,7 +6,8 @@ user's. Columns with the same source are one feature to the user, so a one-hot g
 - a sum of effects stays a sum, with the effects of one source added up;
 - a product stays a product, with the factors of one source multiplied;
 - a forest stays a forest, with every test on φ(x) turned into one on x (``folding_trees.py``);
-- linear, quadratic and Gaussian forms keep their kind behind scalers.
+- linear, quadratic and Gaussian forms keep their kind behind scalers;
+- where a step raises the form is NaN (``guards.py``).
 """
 
 from __future__ import annotations
@@ -18,14 +19,18 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats
-from limes.functions import Function, Stacked
+from limes.curves import Curves
+from limes.functions import Function, Identity, Stacked
 from limes.models.additive import Linear
 from limes.models.algebra import combine, on_columns
-from limes.models.combination import Combination, Reduced
+from limes.models.combination import Combination, Reduced, outputs_of
 from limes.models.folding.composed import behind, multiplied
 from limes.models.folding.domains import Grid, on_common_domains
-from limes.models.folding.feature_maps import Affine, Column, FeatureMap, Monotone
+from limes.models.folding.feature_maps import Column
 from limes.models.folding.fold_trees import fold_forest
+from limes.models.folding.guards import Guard, undefined
+from limes.models.folding.kinds import Affine, Curve, FeatureMap, Monotone
+from limes.models.folding.values import numbers
 from limes.models.kernels import GaussianKernels
 from limes.models.quadratic import Quadratic
 from limes.models.read import CannotRead
@@ -45,8 +50,8 @@ class Effect:
     loading: Floats = field(default_factory=lambda: np.ones(1))
 
 
-def fold(form: Form, columns: Sequence[Column], names: Sequence[str]) -> Form:
-    """The form of f(φ(x)).
+def fold(form: Form, columns: Sequence[Column], names: Sequence[str], guards: Sequence[Guard] = ()) -> Form:
+    """The form of f(φ(x)), NaN where a guard says that the model raises.
 
     Parameters
     ----------
@@ -56,6 +61,8 @@ def fold(form: Form, columns: Sequence[Column], names: Sequence[str]) -> Form:
         What each of them is.
     names
         (d,) of the user's columns.
+    guards
+        What steps of the model refuse.
 
     Raises
     ------
@@ -64,7 +71,9 @@ def fold(form: Form, columns: Sequence[Column], names: Sequence[str]) -> Form:
     """
     if form.size != len(columns):
         raise CannotRead(f"the model reads {form.size} columns and is given {len(columns)}")
-    return _fold(form, on_common_domains(columns), names)
+    folded = _fold(form, on_common_domains(columns), names)
+    guarding = undefined(guards, len(names), outputs_of(folded))
+    return folded if guarding is None else combine([folded, guarding])
 
 
 def _fold(form: Form, columns: Sequence[Column], names: Sequence[str]) -> Form:
@@ -155,14 +164,44 @@ def _fold_sum(terms: Sum, columns: Sequence[Column], names: Sequence[str]) -> Su
 
 def _added(effects: Sequence[Effect], outputs: tuple[int, ...]) -> tuple[Function | None, Floats]:
     """The effects of one source as one family of functions, with its loadings."""
-    rising = [(behind(e.function, e.map), e.loading) for e in effects if isinstance(e.map, Monotone)]
-    tables = [e for e in effects if not isinstance(e.map, Monotone)]
-    families = rising + ([_added_tables(tables, outputs)] if tables else [])
+    curves = [e for e in effects if _is_linear_in_curve(e)]
+    others = [e for e in effects if not _is_linear_in_curve(e)]
+    tables = [e for e in others if not isinstance(e.map, Monotone | Curve)]
+    families = [(behind(e.function, e.map), e.loading) for e in others if isinstance(e.map, Monotone | Curve)]
+    families += [_added_curves(curves, outputs)] if curves else []
+    families += [_added_tables(tables, outputs)] if tables else []
     if not families:
         return None, np.zeros((1, *outputs))
     functions = tuple(function for function, _ in families)
     loading = np.concatenate([loading for _, loading in families])
     return functions[0] if len(functions) == 1 else Stacked(functions), loading
+
+
+def _added_curves(effects: Sequence[Effect], outputs: tuple[int, ...]) -> tuple[Function, Floats]:
+    """One function an output: a basis of splines is computed once and added up."""
+    count = int(np.prod(outputs))
+    groups: dict[tuple[int, int], list[tuple[Curve, Floats]]] = {}
+    for effect in effects:
+        track: Any = effect.map
+        groups.setdefault((id(track.basis), id(track.before)), []).append(
+            (track, effect.loading.reshape(count))
+        )
+
+    def added(x: Floats) -> Floats:
+        total = np.zeros((count, x.size))
+        for group in groups.values():
+            values = group[0][0].evaluated(x)
+            for track, loading in group:
+                total += np.outer(loading, numbers(track.after(track.of_basis(values))))
+        return total
+
+    tracks = [track for group in groups.values() for track, _ in group[:1]]
+    breaks = dict.fromkeys(point for track in tracks for point in track.breaks)
+    return Curves(added, tuple(breaks), tracks[0].name), np.eye(count).reshape(count, *outputs)
+
+
+def _is_linear_in_curve(effect: Effect) -> bool:
+    return isinstance(effect.map, Curve) and isinstance(effect.function, Identity)
 
 
 def _added_tables(effects: Sequence[Effect], outputs: tuple[int, ...]) -> tuple[Function, Floats]:
@@ -184,8 +223,8 @@ def _fold_products(terms: SumOfProducts, columns: Sequence[Column], names: Seque
 
 def _multiplied(factors: Sequence[Effect]) -> Function | None:
     """The factors of one source as one factor."""
-    rising = [behind(e.function, e.map) for e in factors if isinstance(e.map, Monotone)]
-    tables = [e for e in factors if not isinstance(e.map, Monotone)]
+    rising = [behind(e.function, e.map) for e in factors if isinstance(e.map, Monotone | Curve)]
+    tables = [e for e in factors if not isinstance(e.map, Monotone | Curve)]
     if tables:
         grid = Grid.of([e.map for e in tables])
         table = np.prod([e.function(grid.values(e.map)) for e in tables], axis=0)

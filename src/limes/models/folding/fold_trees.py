@@ -8,12 +8,14 @@ an inner interval passes (one bin of many) takes several nodes (``unfolding.py``
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
 from limes.models.folding.domains import on_common_domains
-from limes.models.folding.feature_maps import Column, Finite, Monotone, Pieces
+from limes.models.folding.feature_maps import Column
+from limes.models.folding.kinds import Curve, Finite, Monotone, Pieces
 from limes.models.folding.unfolding import Alternation, unfolded
 from limes.models.folding.values import numbers
 from limes.models.read import CannotRead
@@ -61,6 +63,8 @@ class _Folding:
             self._by_set(nodes, place, tests, track)
         elif isinstance(track, Pieces):
             self._by_pieces(nodes, place, tests, track.cuts, track)
+        elif isinstance(track, Curve):
+            self._by_evenness(nodes, place, tests, track)
         elif (old.set_of[tests] >= 0).any():
             self._kept_sets(nodes, track)
         elif np.isfinite(track.start):
@@ -121,6 +125,22 @@ class _Folding:
         for t, cut in enumerate(track.cut(self._old.threshold[tests])):
             step = Pieces(np.unique([below, max(cut, below)]), np.zeros(0), np.nan)
             self._by_pieces(nodes[place == t], place[place == t] * 0, tests[t : t + 1], step.cuts, track)
+
+    def _by_evenness(self, nodes: Ints, place: Ints, tests: Ints, track: Curve) -> None:
+        """A square passes a level on both sides of 0: an inner interval passes the test, or fails it."""
+        if not track.even or np.isfinite(track.before.start):
+            raise CannotRead(f"in front of trees {track.name} is not read: it neither rises nor falls")
+        half = Monotone(lambda y: numbers(track.after(track.basis(numbers(y))[0])), start=0.0)
+        half = replace(half, falling=track.after.falling)
+        ends = half.cut(self._old.threshold[tests])
+        ends = np.where(np.isneginf(ends), -np.inf, np.abs(ends))  # -inf: passed nowhere, not even at 0
+        edges = np.stack([np.nextafter(-ends, -np.inf), ends])
+        edges[:, np.isneginf(ends)] = -np.inf
+        cuts = np.sort(track.before.cut(edges.ravel()).reshape(2, -1), axis=0)
+        missing = self._goes_left(tests, np.array([track.at_missing]))[:, 0]
+        for t in range(tests.size):
+            test = Alternation(cuts[:, t], half.falling, bool(missing[t]))
+            self._alternating.update(dict.fromkeys(nodes[place == t].tolist(), test))
 
     def _by_pieces(
         self, nodes: Ints, place: Ints, tests: Ints, cuts: Floats, track: Monotone | Pieces

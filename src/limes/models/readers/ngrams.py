@@ -7,9 +7,9 @@ removed. A word that stands between its own occurrences keeps them apart.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -17,8 +17,8 @@ from limes._arrays import Bools, Floats, Ints
 from limes.models.read import CannotRead
 from limes.models.words import PresenceProducts
 
-# Runs of tokens that are looked at, and factors of products that are made: about a second
-_MOST_RUNS, _MOST_FACTORS = 400_000, 3_000_000
+# Tokens that runs are tried to be extended by, and factors of products that are made: about a second
+_MOST_TRIED, _MOST_FACTORS = 4_000_000, 3_000_000
 
 # A token, and which of the text's words it belongs to
 Token: TypeAlias = tuple[str, int]
@@ -46,8 +46,8 @@ class Grams:
     present: Bools
 
     @classmethod
-    def of(cls, tokens: Sequence[Token], sizes: range, is_known: Callable[[str], bool]) -> Grams:
-        """All known n-grams, n in ``sizes``, that the tokens of a text can make.
+    def of(cls, tokens: Sequence[Token], sizes: range, vocabulary: Collection[str] | None) -> Grams:
+        """All n-grams, n in ``sizes``, that a text can make; those of the vocabulary if there is one.
 
         Raises
         ------
@@ -56,14 +56,13 @@ class Grams:
         """
         found: Counter[tuple[str, _Words, _Words]] = Counter()
         factors = 0
-        for looked, places in enumerate(_runs(tokens, sizes[-1])):
-            text = " ".join(tokens[i][0] for i in places)
-            if len(places) in sizes and is_known(text):
-                kept, gone = _sides(tokens, places)
-                found[text, kept, gone] += 1
-                factors += len(kept) + len(gone)
-            if looked > _MOST_RUNS or factors > _MOST_FACTORS:
-                raise CannotRead(f"a text of {len(tokens)} words has too many n-grams once some are removed")
+        begins = None if vocabulary is None else _beginnings(vocabulary)
+        for run in _Runs(tokens, sizes[-1], begins):
+            if run.length in sizes and (vocabulary is None or run.text in vocabulary):
+                found[run.text, frozenset(run.kept), frozenset(run.gone)] += 1
+                factors += len(run.kept) + len(run.gone)
+            if factors > _MOST_FACTORS:
+                raise _too_many(tokens)
         return cls._filled(found)
 
     def products(self, coef: Floats, intercept: Floats, words: int) -> PresenceProducts:
@@ -83,31 +82,63 @@ class Grams:
         )
 
 
-def _runs(tokens: Sequence[Token], longest: int) -> Iterator[tuple[int, ...]]:
-    """Places of tokens that stand side by side in some perturbed text."""
-    for first in range(len(tokens)):
-        yield from _extended((first,), set(), tokens, longest)
+def _beginnings(vocabulary: Collection[str]) -> set[str]:
+    """What the n-grams of a vocabulary begin with, and these themselves."""
+    found = set(vocabulary)
+    for gram in vocabulary:
+        while " " in gram:
+            gram = gram.rpartition(" ")[0]
+            if gram in found:
+                break
+            found.add(gram)
+    return found
 
 
-def _extended(
-    places: tuple[int, ...], gone: set[int], tokens: Sequence[Token], longest: int
-) -> Iterator[tuple[int, ...]]:
-    """The run itself, and those that begin with it; ``gone`` are the words between its places."""
-    yield places
-    if len(places) == longest:
-        return
-    kept = {tokens[i][1] for i in places}
-    gone = set(gone)
-    for i in range(places[-1] + 1, len(tokens)):
-        word = tokens[i][1]
-        if word not in gone:
-            yield from _extended((*places, i), gone, tokens, longest)
-        if word in kept:
+class _Run(NamedTuple):
+    """Tokens that stand side by side in some perturbed text."""
+
+    text: str
+    length: int
+    last: int
+    kept: set[int]
+    gone: set[int]
+
+
+class _Runs:
+    """Runs of a text that something in the vocabulary begins with; all of them if ``begins`` is None.
+
+    A run is valid until the next one is asked for.
+    """
+
+    def __init__(self, tokens: Sequence[Token], longest: int, begins: set[str] | None) -> None:
+        self._tokens, self._longest, self._begins = tokens, longest, begins
+        self._tried = 0
+
+    def __iter__(self) -> Iterator[_Run]:
+        for first, (token, word) in enumerate(self._tokens):
+            if self._begins is None or token in self._begins:
+                yield from self._with_longer(_Run(token, 1, first, {word}, set()))
+
+    def _with_longer(self, run: _Run) -> Iterator[_Run]:
+        """The run itself, and those that begin with it; ``gone`` are the words between its tokens."""
+        yield run
+        if run.length == self._longest:
             return
-        gone.add(word)
+        gone = set(run.gone)
+        for i in range(run.last + 1, len(self._tokens)):
+            token, word = self._tokens[i]
+            self._tried += 1
+            if word not in gone:
+                text = f"{run.text} {token}"
+                if self._begins is None or text in self._begins:
+                    longer = _Run(text, run.length + 1, i, run.kept | {word}, gone)
+                    yield from self._with_longer(longer)
+            if word in run.kept:
+                break
+            gone.add(word)
+        if self._tried > _MOST_TRIED:
+            raise _too_many(self._tokens)
 
 
-def _sides(tokens: Sequence[Token], places: tuple[int, ...]) -> tuple[_Words, _Words]:
-    """The words of a run, and those between its places."""
-    between = set(range(places[0], places[-1])) - set(places)
-    return frozenset(tokens[i][1] for i in places), frozenset(tokens[i][1] for i in between)
+def _too_many(tokens: Sequence[Token]) -> CannotRead:
+    return CannotRead(f"a text of {len(tokens)} words has too many n-grams once some are removed")

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats
-from limes.models.folding.feature_maps import Affine, Column, Monotone
+from limes.models.folding.feature_maps import Column
 from limes.models.folding.fold import fold
+from limes.models.folding.kinds import Affine, Monotone
 from limes.models.quadratic import Quadratic
 from limes.models.read import CannotRead
 from limes.models.reductions import Form

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats
-from limes.models.folding.feature_maps import Codebook, Column, Monotone, Pieces, Pointwise
+from limes.models.folding.feature_maps import Codebook, Column, Pointwise
+from limes.models.folding.kinds import Monotone, Pieces
 from limes.models.folding.values import Values, is_blank, numbers
 from limes.models.read import CannotRead
 from limes.models.readers.sklearn_transformers import Columns

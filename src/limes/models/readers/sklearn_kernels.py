@@ -1,7 +1,8 @@
 """Kernel machines of scikit-learn: support vectors, kernel ridge, Gaussian processes.
 
 All of them are f(x) = c + Σ_i a_i K(x, ζ_i). An RBF kernel is a product of Gaussian bumps over columns, a
-linear one makes f linear, a polynomial of degree two makes it quadratic. Other kernels are no such products.
+Laplacian one a product of exp(-γ |x_j - ζ_j|), a linear one makes f linear, a polynomial of degree two makes
+it quadratic. Other kernels are no such products.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats, Ints
+from limes.curves import Decay
 from limes.models.additive import Linear
 from limes.models.algebra import combine, mapped
-from limes.models.identity import qualified_name
+from limes.models.combination import Reduced
 from limes.models.kernels import GaussianKernels
 from limes.models.quadratic import Quadratic
 from limes.models.read import CannotRead
-from limes.models.reductions import Form
+from limes.models.readers.sklearn_kernel_algebra import UNKNOWN, Monomial, expanded
+from limes.models.reductions import Form, SumOfProducts
 from limes.models.schema import Schema
 
 
@@ -116,16 +119,22 @@ def ridge(model: Any, method: str, schema: Schema | None) -> Form:  # noqa: ARG0
 
 
 def _kernel(name: Any) -> Callable[[_Machine], Form]:
-    if not isinstance(name, str) or name not in _KERNELS:
-        raise _unreadable(repr(name) if isinstance(name, str) else "a callable")
+    if not isinstance(name, str):
+        raise CannotRead(f"limes does not know what a kernel that is a callable computes; {_READ}")
+    if name not in _KERNELS:
+        raise CannotRead(f"kernel={name!r} {_NO_PRODUCT.get(name, UNKNOWN)}; {_READ}")
     return _KERNELS[name]
 
 
-def _unreadable(kernel: str) -> CannotRead:
-    return CannotRead(
-        f"kernel={kernel} is no product of one function a column; only 'rbf', 'linear' and 'poly' of "
-        "degree 2 are read exactly"
-    )
+_READ = "'rbf', 'laplacian', 'linear' and 'poly' of degree 2 are read exactly"
+# Why not, of kernels by name
+_NO_PRODUCT: Mapping[str, str] = {
+    "additive_chi2": "is a sum of fractions that limes does not integrate yet",
+    "chi2": "is a product of exponentials of fractions that limes does not integrate yet",
+    "cosine": "divides by the length of the row, which all columns make together",
+    "precomputed": "needs the kernel's values, and says nothing of the columns",
+    "sigmoid": "is tanh of a sum over columns, which is neither a sum nor a product of one function a column",
+}
 
 
 def _linear(machine: _Machine) -> Form:
@@ -141,14 +150,33 @@ def _gaussian(machine: _Machine) -> Form:
 def _polynomial(machine: _Machine) -> Form:
     """K = (γ x·ζ + r)²."""
     if machine.degree != 2:
-        raise _unreadable(f"'poly' of degree {machine.degree}")
+        raise CannotRead(
+            f"kernel='poly' of degree {machine.degree} multiplies so many columns, and products of two are "
+            f"read; {_READ}"
+        )
     centers = machine.gamma * machine.centers
     matrix = np.einsum("ij,ik,i...->jk...", centers, centers, machine.coef)
     coef = 2.0 * machine.coef0 * np.tensordot(centers, machine.coef, axes=(0, 0))
     return Quadratic(matrix, coef, machine.intercept + machine.coef0**2 * machine.coef.sum(axis=0))
 
 
+def _laplacian(machine: _Machine) -> Form:
+    """K = exp(-γ Σ_j |x_j - ζ_j|)."""
+    rates = np.full(machine.centers.shape[1], machine.gamma)
+    return _decays(machine.centers, machine.coef, rates, machine.intercept)
+
+
+def _decays(centers: Floats, coef: Floats, rates: Floats, intercept: Floats) -> Form:
+    """A rate of 0 reads no column."""
+    functions = tuple(
+        Decay(column, float(rate)) if rate > 0 else None
+        for column, rate in zip(centers.T, rates, strict=True)
+    )
+    return Reduced(SumOfProducts(functions, np.asarray(coef), np.asarray(intercept, dtype=np.float64)))
+
+
 _KERNELS: Mapping[str, Callable[[_Machine], Form]] = {
+    "laplacian": _laplacian,
     "linear": _linear,
     "poly": _polynomial,
     "polynomial": _polynomial,
@@ -164,18 +192,6 @@ def _bumps(centers: Floats, coef: Floats, precision: Floats, intercept: Floats) 
 # -- Gaussian processes -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Monomial:
-    """weight · exp(-Σ_j precision_j (x_j - ζ_j)²/2) · (x·ζ) ** dots; kernels are sums of these."""
-
-    weight: float
-    precision: Floats
-    dots: int = 0
-
-    def __mul__(self, other: _Monomial) -> _Monomial:
-        return _Monomial(self.weight * other.weight, self.precision + other.precision, self.dots + other.dots)
-
-
 def gaussian_process(model: Any, method: str, schema: Schema | None) -> Form:  # noqa: ARG001
     """Posterior mean of GaussianProcessRegressor: std · Σ_i α_i K(x, ζ_i) + mean."""
     if not hasattr(model, "X_train_"):
@@ -185,84 +201,32 @@ def gaussian_process(model: Any, method: str, schema: Schema | None) -> Form:  #
     mean, std = np.asarray(model._y_train_mean), np.asarray(model._y_train_std)  # noqa: SLF001 - not kept elsewhere
     if alpha.size == len(alpha):  # one target, however it was written
         alpha, mean, std = alpha.ravel(), mean.reshape(()), std.reshape(())
-    terms = _expanded(model.kernel_, centers.shape[1])
+    terms = expanded(model.kernel_, centers.shape[1])
     nothing = Linear(np.zeros((centers.shape[1], *alpha.shape[1:])))  # of a kernel that is noise alone
     parts = [_read_monomial(term, centers, alpha) for term in terms] or [nothing]
     normal = std if alpha.ndim == 1 else np.diag(np.broadcast_to(std, alpha.shape[1:]))
     return combine([mapped(combine(parts), normal)], intercept=mean)
 
 
-def _read_monomial(term: _Monomial, centers: Floats, alpha: Floats) -> Form:
+def _read_monomial(term: Monomial, centers: Floats, alpha: Floats) -> Form:
     coef, intercept = term.weight * alpha, np.zeros(alpha.shape[1:])
-    if term.dots == 0 and not term.precision.any():
-        return Linear(np.zeros((centers.shape[1], *intercept.shape)), coef.sum(axis=0))
-    if term.dots == 0:
+    narrow, decaying = bool(term.precision.any()), bool(term.rate.any())
+    if narrow and decaying:
+        raise CannotRead("a product of RBF with an exponential kernel is not read")
+    if term.dots == 0 and decaying:
+        return _decays(centers, coef, term.rate, intercept)
+    if term.dots == 0 and narrow:
         return _bumps(centers, coef, term.precision, intercept)
-    if term.dots > 2 or term.precision.any():
-        raise CannotRead("a product of DotProduct with RBF, or with more than one DotProduct, is not read")
+    if term.dots == 0:
+        return Linear(np.zeros((centers.shape[1], *intercept.shape)), coef.sum(axis=0))
+    if term.dots > 2 or narrow or decaying:
+        raise CannotRead(
+            "a product of DotProduct with RBF or an exponential kernel, or with more than one DotProduct, is "
+            "not read"
+        )
     degree = float(term.dots)
     machine = _Machine(centers, coef, intercept, gamma=1.0, degree=degree, coef0=0.0)
     return _linear(machine) if term.dots == 1 else _polynomial(machine)
-
-
-def _expanded(kernel: Any, d: int) -> list[_Monomial]:
-    """A kernel as a sum of monomials."""
-    kind = type(kernel)
-    if not qualified_name(kind) or kind.__qualname__ not in _EXPAND:
-        raise CannotRead(
-            f"the kernel {kind.__qualname__} is no product of one function a column; sums, products and "
-            "powers of RBF, ConstantKernel, WhiteKernel and DotProduct are read exactly"
-        )
-    return _EXPAND[kind.__qualname__](kernel, d)
-
-
-def _constant(kernel: Any, d: int) -> list[_Monomial]:
-    return [_Monomial(float(kernel.constant_value), np.zeros(d))]
-
-
-def _white(kernel: Any, d: int) -> list[_Monomial]:  # noqa: ARG001 - noise of a row is no other row's
-    return []
-
-
-def _rbf(kernel: Any, d: int) -> list[_Monomial]:
-    length = np.asarray(kernel.length_scale, dtype=np.float64)
-    return [_Monomial(1.0, np.broadcast_to(length, (d,)) ** -2.0)]
-
-
-def _dot(kernel: Any, d: int) -> list[_Monomial]:
-    return [_Monomial(float(kernel.sigma_0) ** 2, np.zeros(d)), _Monomial(1.0, np.zeros(d), dots=1)]
-
-
-def _sum(kernel: Any, d: int) -> list[_Monomial]:
-    return _expanded(kernel.k1, d) + _expanded(kernel.k2, d)
-
-
-def _product(kernel: Any, d: int) -> list[_Monomial]:
-    return _multiplied(_expanded(kernel.k1, d), _expanded(kernel.k2, d))
-
-
-def _power(kernel: Any, d: int) -> list[_Monomial]:
-    base, exponent = _expanded(kernel.kernel, d), float(kernel.exponent)
-    if len(base) == 1 and base[0].dots == 0:
-        return [_Monomial(base[0].weight ** exponent, base[0].precision * exponent)]
-    if exponent not in (1.0, 2.0):
-        raise CannotRead(f"a sum of kernels to the power {exponent:g} is not read; powers 1 and 2 are")
-    return base if exponent == 1.0 else _multiplied(base, base)
-
-
-def _multiplied(first: list[_Monomial], second: list[_Monomial]) -> list[_Monomial]:
-    return [a * b for a in first for b in second]
-
-
-_EXPAND: Mapping[str, Callable[[Any, int], list[_Monomial]]] = {
-    "ConstantKernel": _constant,
-    "DotProduct": _dot,
-    "Exponentiation": _power,
-    "Product": _product,
-    "RBF": _rbf,
-    "Sum": _sum,
-    "WhiteKernel": _white,
-}
 
 
 # -- what the user holds ----------------------------------------------------------------------------------

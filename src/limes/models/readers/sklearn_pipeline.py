@@ -7,20 +7,27 @@ step is then a form of those (``folding.py``).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from limes.exceptions import InputError
 from limes.models.additive import Linear
-from limes.models.folding.feature_maps import Codebook, Column, Finite, Monotone, itself
+from limes.models.folding.blends import unblended
+from limes.models.folding.feature_maps import Codebook, Column
 from limes.models.folding.fold import fold
+from limes.models.folding.guards import Guard
+from limes.models.folding.kinds import Finite, Monotone, itself
 from limes.models.folding.values import is_blank, is_number
 from limes.models.identity import qualified_name
 from limes.models.quadratic import from_polynomial_features
 from limes.models.read import CannotRead, read_form, refuse_replaced_methods
 from limes.models.readers import sklearn_encoders as encoders
+from limes.models.readers import sklearn_functions as functions
 from limes.models.readers import sklearn_transformers as transformers
+from limes.models.readers.sklearn_accepts import guards_of
+from limes.models.readers.sklearn_blends import LINEAR_MAPS, linear_map
 from limes.models.readers.sklearn_transformers import Columns, Fold
 from limes.models.reductions import Form
 from limes.models.schema import Schema
@@ -34,7 +41,8 @@ def pipeline(model: Any, method: str, schema: Schema | None) -> Form:
         raise CannotRead("the pipeline ends in 'passthrough' and predicts nothing")
     columns = _user_columns(model, schema)
     form, folded = _read_steps(model.steps, method, columns)
-    return fold(form, folded, columns.names)
+    form, parts = unblended(form, folded.columns, type(model.steps[-1][1]).__qualname__)
+    return fold(form, parts, columns.names, folded.guards)
 
 
 def _user_columns(model: Any, schema: Schema | None) -> Columns:
@@ -43,11 +51,16 @@ def _user_columns(model: Any, schema: Schema | None) -> Columns:
         if count is None:
             raise CannotRead("the first step does not say how many columns it takes")
         names = tuple(getattr(model, "feature_names_in_", [f"x{j}" for j in range(count)]))
-        return Columns(tuple(Column(j, itself()) for j in range(count)), names=names)
+        return Columns(tuple(Column(j, _own(name)) for j, name in enumerate(names)), names=names)
     columns = [
-        Column(j, _of_levels(levels) if levels else itself()) for j, levels in enumerate(schema.levels)
+        Column(j, _of_levels(levels) if levels else _own(name))
+        for j, (name, levels) in enumerate(zip(schema.names, schema.levels, strict=True))
     ]
     return Columns(tuple(columns), names=schema.names)
+
+
+def _own(name: str) -> Monotone:
+    return itself(f"column {name!r}")
 
 
 def _of_levels(levels: Sequence[Any]) -> Finite:
@@ -60,9 +73,7 @@ def _of_levels(levels: Sequence[Any]) -> Finite:
 # -- from the first step to the last ----------------------------------------------------------------------
 
 
-def _read_steps(
-    steps: Sequence[tuple[str, Any]], method: str, columns: Columns
-) -> tuple[Form, tuple[Column, ...]]:
+def _read_steps(steps: Sequence[tuple[str, Any]], method: str, columns: Columns) -> tuple[Form, Columns]:
     """A form, and the functions of the user's columns that it is a form of."""
     (name, step), *rest = steps
     if not rest:
@@ -72,19 +83,20 @@ def _read_steps(
     return _read_steps(rest, method, fold_step(name, step, columns))
 
 
-def _read_last(step: Any, method: str, columns: Columns) -> tuple[Form, tuple[Column, ...]]:
+def _read_last(step: Any, method: str, columns: Columns) -> tuple[Form, Columns]:
     """The estimator; texts that reach it are told to its reader, and stand for their places."""
+    columns = columns.guarded(*guards_of(step, columns))
     levels = [_texts(column) for column in columns.columns]
     names = getattr(step, "feature_names_in_", None)
     if names is None and not any(levels):
-        return read_form(step, method, None), columns.columns
+        return read_form(step, method, None), columns
     known = range(len(levels)) if names is None or len(names) != len(levels) else names
     form = read_form(step, method, Schema(tuple(map(str, known)), tuple(levels)))
     coded = [
         column.then(Codebook({v: float(i) for i, v in enumerate(texts)}, np.nan, np.nan)) if texts else column
         for column, texts in zip(columns.columns, levels, strict=True)
     ]
-    return form, tuple(coded)
+    return form, replace(columns, columns=tuple(coded))
 
 
 def _texts(column: Column) -> tuple[Any, ...]:
@@ -97,9 +109,10 @@ def _texts(column: Column) -> tuple[Any, ...]:
 
 def _read_products(
     step: Any, rest: Sequence[tuple[str, Any]], method: str, columns: Columns
-) -> tuple[Form, tuple[Column, ...]]:
+) -> tuple[Form, Columns]:
     """Products of two columns, and then scalers and a linear model."""
     columns.expect(int(step.n_features_in_))
+    columns = columns.guarded(*guards_of(step, columns))
     powers = np.asarray(step.powers_)
     products = tuple(Column(t, itself()) for t in range(len(powers)))
     form, scaled = _read_steps(rest, method, Columns(products, sparse=columns.sparse))
@@ -109,14 +122,14 @@ def _read_products(
         )
     coef = np.zeros((len(powers), *form.coef.shape[1:]))
     intercept = form.intercept
-    for column, weight in zip(scaled, form.coef, strict=True):
+    for column, weight in zip(scaled.columns, form.coef, strict=True):
         affine = column.map.affine if isinstance(column.map, Monotone) else None
         if affine is None:
             raise CannotRead("between PolynomialFeatures and the model scalers are read only")
         coef[column.source] += affine.slope * weight
         intercept = intercept + (affine.value - affine.slope * affine.center) * weight
     try:
-        return from_polynomial_features(powers, coef, intercept), columns.columns
+        return from_polynomial_features(powers, coef, intercept), columns
     except InputError as error:
         raise CannotRead(f"PolynomialFeatures of degree 2 is read: {error}") from error
 
@@ -135,7 +148,8 @@ def fold_step(name: str, step: Any, columns: Columns) -> Columns:
     if _is_nothing(step):
         return columns
     try:
-        return _fold_of(step)(step, columns)
+        folded = _fold_of(step)(step, columns)
+        return folded.guarded(*columns.guards, *guards_of(step, columns))
     except CannotRead as reason:
         raise CannotRead(f"step {name!r} ({type(step).__qualname__}): {reason}") from None
     except AttributeError as error:
@@ -176,14 +190,17 @@ def _column_transformer(step: Any, columns: Columns) -> Columns:
     parts = [(name, part) for name, part, _ in step.transformers_ if not _is_dropped(part, places[name])]
     here = _places(step, columns, [i for name, _ in parts for i in places[name]])
     found: list[Column] = []
+    guards: list[Guard] = []
     for name, part in parts:
         given = columns.take([here[i] for i in places[name]])
-        folded = _weighted(step, name, fold_step(name, part, given)).columns
+        folded = fold_step(name, part, given)
+        guards += folded.guards
+        weighted = _weighted(step, name, folded).columns
         expected = step.output_indices_[name]
-        if len(folded) != expected.stop - expected.start:
-            raise CannotRead(f"{name!r} gives {len(folded)} columns and gave another number in training")
-        found += folded
-    return Columns(tuple(found), bool(step.sparse_output_))
+        if len(weighted) != expected.stop - expected.start:
+            raise CannotRead(f"{name!r} gives {len(weighted)} columns and gave another number in training")
+        found += weighted
+    return Columns(tuple(found), bool(step.sparse_output_)).guarded(*guards)
 
 
 def _is_dropped(part: Any, places: Sequence[int]) -> bool:
@@ -202,13 +219,15 @@ def _places(step: Any, columns: Columns, used: Sequence[int]) -> Mapping[int, in
 def _feature_union(step: Any, columns: Columns) -> Columns:
     """Every transformer of all columns, side by side."""
     found: list[Column] = []
+    guards: list[Guard] = []
     sparse = False
     for name, part in step.transformer_list:
         if not _is_dropped(part, range(1)):
-            folded = _weighted(step, name, fold_step(name, part, columns))
-            found += folded.columns
+            folded = fold_step(name, part, columns)
+            guards += folded.guards
+            found += _weighted(step, name, folded).columns
             sparse |= folded.sparse
-    return Columns(tuple(found), sparse)
+    return Columns(tuple(found), sparse).guarded(*guards)
 
 
 def _weighted(step: Any, name: str, columns: Columns) -> Columns:
@@ -224,7 +243,7 @@ _FOLDS: Mapping[str, Fold] = {
     "sklearn.Binarizer": transformers.binarizer,
     "sklearn.ColumnTransformer": _column_transformer,
     "sklearn.FeatureUnion": _feature_union,
-    "sklearn.FunctionTransformer": transformers.function_transformer,
+    "sklearn.FunctionTransformer": functions.function_transformer,
     "sklearn.KBinsDiscretizer": encoders.k_bins_discretizer,
     "sklearn.MaxAbsScaler": transformers.max_abs_scaler,
     "sklearn.MinMaxScaler": transformers.min_max_scaler,
@@ -232,11 +251,13 @@ _FOLDS: Mapping[str, Fold] = {
     "sklearn.OneHotEncoder": encoders.one_hot_encoder,
     "sklearn.OrdinalEncoder": encoders.ordinal_encoder,
     "sklearn.Pipeline": _nested,
-    "sklearn.PowerTransformer": transformers.power_transformer,
-    "sklearn.QuantileTransformer": transformers.quantile_transformer,
+    "sklearn.PowerTransformer": functions.power_transformer,
+    "sklearn.QuantileTransformer": functions.quantile_transformer,
     "sklearn.RobustScaler": transformers.robust_scaler,
     "sklearn.SimpleImputer": transformers.simple_imputer,
+    "sklearn.SplineTransformer": functions.spline_transformer,
     "sklearn.StandardScaler": transformers.standard_scaler,
     "sklearn.TargetEncoder": encoders.target_encoder,
     **{f"sklearn.{name}": transformers.selector for name in _SELECTORS.split()},
+    **{f"sklearn.{name}": linear_map for name in LINEAR_MAPS},
 }

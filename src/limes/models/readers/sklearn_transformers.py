@@ -6,7 +6,7 @@ and returns the columns that come out. Only the exact class counts: a subclass m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Bools, Floats
-from limes.models.folding.feature_maps import Affine, Column, Monotone, Operation, Pieces, Pointwise
+from limes.models.folding.feature_maps import Column, Operation, Pointwise
+from limes.models.folding.guards import Guard
+from limes.models.folding.kinds import Affine, Monotone, Pieces
 from limes.models.folding.values import Values, is_blank, is_missing, is_number, numbers
 from limes.models.read import CannotRead
 
@@ -31,11 +33,18 @@ class Columns:
         Whether they come as a sparse matrix, which some transformers scale in another way.
     names
         Of columns that are still the user's own; () behind the first step.
+    guards
+        What the steps so far raise at.
     """
 
     columns: tuple[Column, ...]
     sparse: bool = False
     names: tuple[str, ...] = ()
+    guards: tuple[Guard, ...] = ()
+
+    def guarded(self, *guards: Guard) -> Columns:
+        """With more guards; one that is given twice counts once."""
+        return replace(self, guards=tuple(dict.fromkeys((*self.guards, *guards))))
 
     def each(self, operations: Sequence[Operation]) -> Columns:
         """One operation a column."""
@@ -187,80 +196,8 @@ def binarizer(step: Any, columns: Columns) -> Columns:
     return columns.each([jump] * len(columns.columns))
 
 
-# Rising functions of numpy: where they begin, and where they are not smooth
-_RISING: Mapping[str, tuple[float, tuple[float, ...]]] = {
-    "log": (0.0, ()),
-    "log2": (0.0, ()),
-    "log10": (0.0, ()),
-    "log1p": (-1.0, ()),
-    "sqrt": (0.0, ()),
-    "exp": (-np.inf, ()),
-    "expm1": (-np.inf, ()),
-    "arcsinh": (-np.inf, ()),
-    "cbrt": (-np.inf, (0.0,)),
-}
-
-
-def function_transformer(step: Any, columns: Columns) -> Columns:
-    """No function at all, or a rising function of numpy."""
-    if step.func is None:
-        return columns
-    name = getattr(step.func, "__name__", type(step.func).__name__)
-    if step.func is not getattr(np, name, None) or name not in _RISING or step.kw_args:
-        raise CannotRead(
-            f"limes does not know what the function {name!r} does to a column; it reads numpy's own "
-            f"{', '.join(_RISING)}"
-        )
-    _refuse_sparse(columns)
-    start, kinks = _RISING[name]
-    rising = Monotone(lambda values: step.func(numbers(values)), start=start, kinks=kinks)
-    return columns.each([rising] * len(columns.columns))
-
-
-def power_transformer(step: Any, columns: Columns) -> Columns:
-    """Yeo-Johnson or Box-Cox, as the transformer computes it, one column at a time."""
-    _refuse_sparse(columns)
-    start = np.nextafter(0.0, 1.0) if step.method == "box-cox" else -np.inf
-    operations = []
-    for j in range(step.n_features_in_):
-        # not standardised by its own scaler, which refuses the infinity that a huge number may become
-        alone = _one_column(step, lambdas_=step.lambdas_[j : j + 1], standardize=False)
-        operations.append(_asked(alone, start))
-    powered = columns.each(operations)
-    return standard_scaler(step._scaler, powered) if step.standardize else powered  # noqa: SLF001
-
-
-def quantile_transformer(step: Any, columns: Columns) -> Columns:
-    """Ranks, as the transformer computes them, one column at a time."""
-    _refuse_sparse(columns)
-    quantiles = step.quantiles_
-    return columns.each(
-        [_asked(_one_column(step, quantiles_=quantiles[:, j : j + 1])) for j in range(quantiles.shape[1])]
-    )
-
-
-def _one_column(step: Any, **state: Any) -> Any:
-    """A copy of a fitted transformer that knows one of its columns, without a name."""
-    alone = copy(step)
-    alone.__dict__.pop("feature_names_in_", None)
-    alone.__dict__.pop("_sklearn_output_config", None)
-    vars(alone).update(state, n_features_in_=1)
-    return alone
-
-
-def _asked(step: Any, start: float = -np.inf) -> Monotone:
-    def apply(values: Values) -> Floats:
-        x = numbers(values)
-        found = np.full(x.shape, np.nan)
-        known = x >= start
-        if known.any():
-            found[known] = np.asarray(step.transform(x[known][:, None]), dtype=np.float64)[:, 0]
-        return found
-
-    return Monotone(apply, start=start)
-
-
-def _refuse_sparse(columns: Columns) -> None:
+def refuse_sparse(columns: Columns) -> None:
+    """Refuse a sparse matrix."""
     if columns.sparse:
         raise CannotRead("it is given a sparse matrix; use sparse_output=False in the step before")
 
@@ -273,3 +210,15 @@ def selector(step: Any, columns: Columns) -> Columns:
     support = step.get_support()
     columns.expect(support.size)
     return replace(columns.take(np.flatnonzero(support).tolist()), names=())
+
+
+# -- asking a transformer itself --------------------------------------------------------------------------
+
+
+def alone(step: Any, **state: Any) -> Any:
+    """A copy of a fitted transformer without names of columns, and with other attributes."""
+    plain = copy(step)
+    plain.__dict__.pop("feature_names_in_", None)
+    plain.__dict__.pop("_sklearn_output_config", None)
+    vars(plain).update(state)
+    return plain

@@ -128,8 +128,7 @@ def _grams(vectorizer: Any, document: Document) -> Grams:
         for token in tokens(occurrence)
     ]
     vocabulary = getattr(vectorizer, "vocabulary_", None)
-    known = (lambda _: True) if vocabulary is None else vocabulary.__contains__
-    return Grams.of(each, range(smallest, largest + 1), known)
+    return Grams.of(each, range(smallest, largest + 1), vocabulary)
 
 
 def _tokens(vectorizer: Any) -> Callable[[str], list[str]]:
