@@ -65,10 +65,10 @@ class Rarity:
             with np.errstate(invalid="ignore"):
                 raised = UNSEEN * typical[:, None] * reach**2
             found += np.where(rare & (typical[:, None] > 0), raised, 0.0)
-        return found
+        return np.asarray(found)
 
 
 def _usual(values: Floats) -> Floats:
     """The most frequent value of each column where most are equal: a median that occurs."""
     middle = len(values) // 2
-    return np.partition(values, middle, axis=0)[middle]
+    return np.asarray(np.partition(values, middle, axis=0)[middle])

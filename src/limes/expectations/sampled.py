@@ -270,8 +270,8 @@ class _Sample:
     @classmethod
     def joined(cls, parts: list[_Sample]) -> _Sample:
         names = ("x", "h", "f", "group", "fold")
-        joined = (np.concatenate([getattr(part, name) for part in parts]) for name in names)
-        return cls(*joined, is_last=parts[-1].is_last)
+        x, h, f, group, fold = (np.concatenate([getattr(part, name) for part in parts]) for name in names)
+        return cls(x, h, f, group, fold, parts[-1].is_last)
 
 
 def _enumerated(design: SampledDesign, x: Floats, h: Floats, probability: Floats, calls: Calls) -> Moments:
