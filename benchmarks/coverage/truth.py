@@ -1,7 +1,7 @@
 """Coefficients of the cases, by quadrature and by counting.
 
 Tables: columns are independent under the weighted law, so that β_j = Cov(z_j, f) / Var(z_j) is an integral
-over the active columns, and 0 for all others. 2^20 scrambled points leave an error far below that of 4,096
+over the active columns, and 0 for all others. 2^18 scrambled points leave an error far below that of 4,096
 calls.
 
 Words and superpixels: given that s of d are removed, a pattern that removes r of the a active ones has
@@ -18,7 +18,7 @@ from scipy.stats import qmc
 import limes
 from benchmarks.coverage.functions import Switches, Table
 
-_POINTS = 20
+_POINTS = 18
 
 
 def of_table(case: Table) -> np.ndarray:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from limes.compat.lime.parts import parts_of
 from sklearn.ensemble import RandomForestRegressor
+from sklearn.tree import DecisionTreeRegressor
 
 import limes
 from limes._recent import Recent
@@ -119,8 +120,8 @@ def test_two_models_on_one_drop_in_explainer_never_mix(background, monkeypatch):
 
     monkeypatch.setattr(limit, "parts_of", slow)
     X = background
-    positive = RandomForestRegressor(2, max_depth=3, random_state=0).fit(X, X[:, 0])
-    negative = RandomForestRegressor(2, max_depth=3, random_state=0).fit(X, -5 * X[:, 0])
+    positive = DecisionTreeRegressor(max_depth=3).fit(X, X[:, 0])
+    negative = DecisionTreeRegressor(max_depth=3).fit(X, -5 * X[:, 0])
     explainer = LimeTabularExplainer(X, mode="regression", random_state=0)
 
     def explained(model):

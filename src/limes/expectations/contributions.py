@@ -74,8 +74,8 @@ class Contributions:
     ----------
     plain
         Σ_g C_g², (m, k).
-    fourth
-        Σ_g C_g⁴, (m, k).
+    effective
+        Effective number of groups that carry each sum, (m, k); infinite where there is no error.
     between
         Variance of the sums by how sequences differ, (m, k).
     sequences
@@ -83,7 +83,7 @@ class Contributions:
     """
 
     plain: Floats
-    fourth: Floats
+    effective: Floats
     between: Floats
     sequences: int
 
@@ -91,19 +91,14 @@ class Contributions:
     def of(cls, influence: Floats, errors: Floats, rows: Together) -> Contributions:
         """Of influence W (m, n) and errors e (n, k) of rows."""
         sums = [rows.sums(influence * errors[:, k]) for k in range(errors.shape[1])]
-        plain = np.stack([(c**2).sum(axis=1) for c in sums], axis=1)
-        fourth = np.stack([(c**4).sum(axis=1) for c in sums], axis=1)
+        squares = [c**2 for c in sums]
+        plain = np.stack([s.sum(axis=1) for s in squares], axis=1)
+        effective = np.stack([_effective(s, s.sum(axis=1, keepdims=True)) for s in squares], axis=1)
         sequence = rows.sequence
         folds = np.unique(sequence)
         of_sequences = np.stack([influence[:, sequence == s] @ errors[sequence == s] for s in folds])
         between = of_sequences.var(axis=0) * folds.size**2 / (folds.size - 1)
-        return cls(plain, fourth, between, folds.size)
-
-    @cached_property
-    def effective(self) -> Floats:
-        """Effective number of groups that carry each sum, (m, k); infinite where there is no error."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(self.plain > 0, self.plain**2 / self.fourth, np.inf)
+        return cls(plain, effective, between, folds.size)
 
     @cached_property
     def ratio(self) -> Floats:
@@ -132,6 +127,13 @@ class Contributions:
         factor = np.where(surprising, np.maximum(factor, self.ratio), factor)
         seen = factor * self.plain
         return seen + np.maximum(seen * UNSEEN / self.effective, least)
+
+
+def _effective(squares: Floats, total: Floats) -> Floats:
+    """Effective number of squares (m, groups), given their sums (m, 1): 1 over the sum of squared shares."""
+    share = np.divide(squares, total, out=np.zeros_like(squares), where=total > 0)
+    concentration = (share**2).sum(axis=1)
+    return np.divide(1.0, concentration, out=np.full_like(concentration, np.inf), where=concentration > 0)
 
 
 def _mean_square(level: float, freedom: int) -> float:

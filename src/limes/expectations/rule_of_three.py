@@ -65,7 +65,7 @@ class Rarity:
             with np.errstate(invalid="ignore"):
                 raised = UNSEEN * typical[:, None] * reach**2
             found += np.where(rare & (typical[:, None] > 0), raised, 0.0)
-        return found
+        return np.asarray(found)
 
 
 def _usual(values: Floats) -> Floats:

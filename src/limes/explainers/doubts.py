@@ -49,6 +49,9 @@ def _shortfall(fitted: Fitted, i: int, max_calls: int) -> tuple[str, ...]:
     calls, excess = int(fitted.calls[i]), float(fitted.sampled.excess[i])
     if fitted.converged[i]:
         return ()
+    if excess <= 1 and not fitted.sampled.unlike[i].all():
+        # nothing was seen, and more calls are not what was missing: ``_rare`` says so
+        return ()
     if excess <= 1:
         return (
             f"stopped after {calls:,} of at most {max_calls:,} model calls; explain the row again to go on",
@@ -90,10 +93,7 @@ def _few(unlike: int, carriers: float, calls: int) -> str:
             "raise max_calls"
         )
     if carriers < _ENOUGH_CARRIERS:
-        return (
-            f"a few of {calls:,} perturbed rows decide the coefficients, about {carriers:.0f} of them: "
-            f"{RARE}; raise max_calls"
-        )
+        return f"about {carriers:.0f} of {calls:,} rows decide the coefficients: {RARE}; raise max_calls"
     return ""
 
 

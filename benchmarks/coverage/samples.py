@@ -1,0 +1,102 @@
+"""Samples of one case with many seeds, and how often their intervals hold the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+import limes
+from benchmarks.coverage import truth
+from benchmarks.coverage.functions import Case, Switches, Table
+from limes.expectations.sampling import Sampling
+from limes.explainers.doubts import RARE, doubts
+from limes.explainers.progress import progress_of
+from limes.explainers.switched import Switched
+from limes.models.reductions import BlackBox
+from limes.pipeline import fitted_at
+
+# Errors of coefficients, their standard errors, and whether the explanation distrusts them
+Runs = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def runs(case: Case, *, control: str, calls: int, seeds: int) -> Runs:
+    """Errors and standard errors (seeds, coefficients), and which seeds' errors are distrusted (seeds,)."""
+    if isinstance(case, Switches):
+        expected = truth.of_switches(case)
+        each = [_of_switches(case, control, calls, seed) for seed in range(seeds)]
+    else:
+        assert isinstance(case, Table)
+        expected = truth.of_table(case)
+        each = list(_of_table(case, control, calls, seeds))
+    coef, errors, warnings = zip(*each, strict=True)
+    distrusted = [any(RARE in warning for warning in found) for found in warnings]
+    shape = (seeds, expected.size)
+    return (np.array(coef) - expected).reshape(shape), np.array(errors).reshape(shape), np.array(distrusted)
+
+
+def _of_table(
+    case: Table, control: str, calls: int, seeds: int
+) -> Iterator[tuple[Any, Any, tuple[str, ...]]]:
+    """Rows that differ by a hair have the same coefficients, and streams of their own."""
+    explainer = limes.TabularExplainer(
+        case.function, case.background(), control=control, max_calls=calls, **case.options()
+    )
+    numeric = [j for j in range(case.d) if j not in case.levels]
+    for seed in range(seeds):
+        row = case.row()
+        row[numeric] += seed * 1e-9
+        found = explainer(row, progress=False)
+        yield found.values[0], found.standard_errors[0], found.row_warnings[0]
+
+
+def _of_switches(case: Switches, control: str, calls: int, seed: int) -> tuple[Any, Any, tuple[str, ...]]:
+    design = case.design()
+    switched = Switched(case.function, BlackBox(case.function, "a callable"))
+    expectation = switched.expectation(
+        design, method="sampled", sampling=Sampling(calls, seed=seed), control=control, features="features"
+    )
+    prediction = case.function(design.at_instance[None])
+    fitted = fitted_at(design, expectation, prediction, penalty=None, progress=progress_of(shown=False))
+    names = [f"{j}" for j in range(case.d)]
+    warnings = doubts(fitted, prediction, names, ["f"], max_calls=calls)
+    return fitted.surrogate.coef[0], fitted.surrogate.standard_errors[0], warnings.get(0, ())
+
+
+def summary(found: Runs) -> dict:
+    """What a table shows: coverage where errors are finite and trusted, and how often they are not."""
+    errors, standard, distrusted = found
+    finite = np.isfinite(standard)
+    inside = np.abs(errors) <= 1.96 * standard + 1e-12
+    trusted = finite & ~distrusted[:, None]
+    return {
+        "coverage": _mean(inside[trusted]),
+        "noise": _noise(inside, trusted),
+        "trusted": int(trusted.any(axis=1).sum()),
+        "coverage, all": _mean(inside[finite]),
+        "error / standard error": _ratio(errors, standard, trusted),
+        "warned": float(distrusted.mean()),
+        "infinite": float(1 - finite.mean()),
+    }
+
+
+def _mean(values: np.ndarray) -> float | None:
+    return float(values.mean()) if values.size else None
+
+
+def _noise(inside: np.ndarray, trusted: np.ndarray) -> float | None:
+    """Standard error of the coverage: coefficients of one seed are not independent."""
+    each = [row[use].mean() for row, use in zip(inside, trusted, strict=True) if use.any()]
+    if not each:
+        return None
+    # seeds that all cover may still be a chance: as many as of one coefficient each
+    chance = np.sqrt(0.05 * 0.95 / sum(use.sum() for use in trusted))
+    return float(max(chance, np.std(each, ddof=1) / np.sqrt(len(each)) if len(each) > 1 else 0.5))
+
+
+def _ratio(errors: np.ndarray, standard: np.ndarray, use: np.ndarray) -> float | None:
+    if not use.any():
+        return None
+    square = np.mean(standard[use] ** 2)
+    return float(np.sqrt(np.mean(errors[use] ** 2) / square)) if square > 0 else None
