@@ -126,15 +126,17 @@ class Trial:
         if self.case.shape == "smooth" and options.kind == "euclidean":
             rows = rows[:_OWN_GRIDS]
         beta, start, size = self.oracle(answers, options, rows, width)
-        n = len(rows)
+        n, laws = len(rows), self.laws(options)
+        rounding = _rounding(laws, self.background.matrix)
         return compare(
             explanation.values[:n],
             explanation.intercepts[:n],
             beta,
             start,
             size,
-            slope=max(answers.slope, _rounding(self.laws(options), self.background.matrix)),
-            level=max(answers.slope, answers.level, _rounding(self.laws(options), self.background.matrix)),
+            slope=max(answers.slope, rounding),
+            level=max(answers.slope, answers.level, rounding),
+            units=np.array([law.scale if law.slope else 1.0 for law in laws]),
         )
 
     def explainer(self, options: Options, **more: Any) -> Any:
@@ -244,10 +246,11 @@ class Trial:
 
 
 def _rounding(laws: list[Law], matrix: Array) -> float:
-    """How far the rounding of a bin's mean to float64 moves its law, in its own standard deviations."""
+    """How far a rounding to float64 of a column's numbers moves a bin's law, in units of its own spread."""
     found = 0.0
     for j, law in enumerate(laws):
-        spread = law.std[(law.std > 0) & np.isfinite(law.std)]
+        spread = np.where(np.isinf(law.std), law.high - law.low, law.std)
+        spread = spread[~law.points & np.isfinite(spread)]
         if spread.size:
             found = max(
                 found, 8 * np.finfo(float).eps * float(np.nanmax(np.abs(matrix[:, j])) / spread.min())
