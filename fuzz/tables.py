@@ -100,6 +100,7 @@ class Trial:
                 return Verdict(SKIPPED, detail=str(error))
 
     def _checked(self, options: Options, rows: Array) -> Verdict:
+        rows = self._within(options, rows)
         tables = self.background.table(rows)
         try:
             explainer = self.explainer(options)
@@ -119,6 +120,13 @@ class Trial:
         if verdict.kind == MISMATCH and self.case.shape == "smooth":
             verdict = self._against(explanation, answers, options, rows, self.case.width / 2.5)
         return verdict
+
+    def _within(self, options: Options, rows: Array) -> Array:
+        """Keep rows where a flat law has slopes: seen from far outside, all of it lies at one end."""
+        if options.bins is not None or options.law != "uniform":
+            return rows
+        low, high = np.nanmin(self.background.matrix, axis=0), np.nanmax(self.background.matrix, axis=0)
+        return np.clip(rows, low, high)
 
     def _against(
         self, explanation: Any, answers: Answers, options: Options, rows: Array, width: float
