@@ -9,8 +9,9 @@ import numpy as np
 
 from fuzz.families import draw
 from fuzz.journal import Entry
+from fuzz.sampled import look
 from fuzz.shrink import script_of, shrink
-from fuzz.verdict import REFUSED, REJECTED, SKIPPED, Verdict
+from fuzz.verdict import REFUSED, REJECTED, SAMPLED, SKIPPED, Verdict
 
 # Sets of options a case, and rows an explainer
 _OPTIONS = {"trees": 6, "tables": 6, "texts": 5, "images": 6}
@@ -35,12 +36,16 @@ def attempt(family: str, seed: int, *, shrinking: float = 40.0) -> Entry:
         options = case.options(rng, trial)
         rows = case.rows(rng, trial, _ROWS[family])
         verdict = trial.check(options, rows)
+        if verdict.kind == SAMPLED and family in ("trees", "tables") and seed % 4 == 0 and not kinds:
+            verdict = look(trial, options, rows)
+            notes[f"sampled: {verdict.detail or 'not looked at'}"] += 1
         kinds[verdict.kind] += 1
         entry.triples += verdict.triples
         if verdict.kind in (REFUSED, REJECTED, SKIPPED):
             notes[f"{verdict.kind}: {verdict.detail[:160]}"] += 1
         if verdict.fault:
-            entry.faults.append(_fault(case, options, rows, verdict, 0.0 if entry.faults else shrinking))
+            seconds = 0.0 if entry.faults or kinds[SAMPLED] else shrinking
+            entry.faults.append(_fault(case, options, rows, verdict, seconds))
     entry.explainers, entry.notes = dict(kinds), dict(notes)
     entry.seconds = round(time.process_time() - start, 3)
     return entry

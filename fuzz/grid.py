@@ -15,7 +15,7 @@ import numpy as np
 
 from fuzz.laws import Law
 from fuzz.nodes import Asked, probabilities, quadrature
-from fuzz.normal import log_sum
+from fuzz.normal import log_density, log_sum
 
 Array = Any
 
@@ -90,7 +90,9 @@ def step_parts(
 
 
 def _step_slope(law: Law, at: Asked, width: float | None) -> Part:
-    """Slopes need E[x | interval] too: nodes in every interval, added up by interval."""
+    """Slopes need E[x | interval] too: of a normal law in closed form, else nodes added up by interval."""
+    if law.std.size == 1 and np.isfinite(law.std[0]) and np.isinf(law.low[0]):
+        return _normal_slope(law, at)
     values, p = quadrature(law, at.cuts, width or law.scale)
     place = at.single + np.searchsorted(at.cuts, values, side="left")
     for i, single in enumerate(at.values[: at.single]):
@@ -102,3 +104,12 @@ def _step_slope(law: Law, at: Asked, width: float | None) -> Part:
         np.bincount(place, fine.contrast, minlength=size),
         fine.center,
     )
+
+
+def _normal_slope(law: Law, at: Asked) -> Part:
+    """E[(x - m) 1(a < x < b)] = s (φ(a') - φ(b')), a' = (a - m) / s: over the variance s²."""
+    m, s = float(law.mean[0]), float(law.std[0])
+    density = np.exp(log_density(at.cuts, m, s))  # φ / s
+    edges = np.concatenate([[0.0], density, [0.0]])
+    contrast = np.concatenate([np.zeros(at.single), edges[:-1] - edges[1:]])
+    return Part(probabilities(law, at)[0], contrast, m)

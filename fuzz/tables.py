@@ -100,6 +100,7 @@ class Trial:
                 return Verdict(SKIPPED, detail=str(error))
 
     def _checked(self, options: Options, rows: Array) -> Verdict:
+        rows = self._within(options, rows)
         tables = self.background.table(rows)
         try:
             explainer = self.explainer(options)
@@ -120,21 +121,30 @@ class Trial:
             verdict = self._against(explanation, answers, options, rows, self.case.width / 2.5)
         return verdict
 
+    def _within(self, options: Options, rows: Array) -> Array:
+        """Keep rows where a flat law has slopes: seen from far outside, all of it lies at one end."""
+        if options.bins is not None or options.law != "uniform":
+            return rows
+        low, high = np.nanmin(self.background.matrix, axis=0), np.nanmax(self.background.matrix, axis=0)
+        return np.clip(rows, low, high)
+
     def _against(
         self, explanation: Any, answers: Answers, options: Options, rows: Array, width: float
     ) -> Verdict:
         if self.case.shape == "smooth" and options.kind == "euclidean":
             rows = rows[:_OWN_GRIDS]
         beta, start, size = self.oracle(answers, options, rows, width)
-        n = len(rows)
+        n, laws = len(rows), self.laws(options)
+        rounding = _rounding(laws, self.background.matrix)
         return compare(
             explanation.values[:n],
             explanation.intercepts[:n],
             beta,
             start,
             size,
-            slope=max(answers.slope, _rounding(self.laws(options), self.background.matrix)),
-            level=max(answers.slope, answers.level, _rounding(self.laws(options), self.background.matrix)),
+            slope=max(answers.slope, rounding),
+            level=max(answers.slope, answers.level, rounding),
+            units=np.array([law.scale if law.slope else 1.0 for law in laws]),
         )
 
     def explainer(self, options: Options, **more: Any) -> Any:
@@ -244,10 +254,11 @@ class Trial:
 
 
 def _rounding(laws: list[Law], matrix: Array) -> float:
-    """How far the rounding of a bin's mean to float64 moves its law, in its own standard deviations."""
+    """How far a rounding to float64 of a column's numbers moves a bin's law, in units of its own spread."""
     found = 0.0
     for j, law in enumerate(laws):
-        spread = law.std[(law.std > 0) & np.isfinite(law.std)]
+        spread = np.where(np.isinf(law.std), law.high - law.low, law.std)
+        spread = spread[~law.points & np.isfinite(spread)]
         if spread.size:
             found = max(
                 found, 8 * np.finfo(float).eps * float(np.nanmax(np.abs(matrix[:, j])) / spread.min())

@@ -51,11 +51,20 @@ class Verdict:
 
 
 def compare(
-    values: Array, intercepts: Array, beta: Array, start: Array, size: float, *, slope: float, level: float
+    values: Array,
+    intercepts: Array,
+    beta: Array,
+    start: Array,
+    size: float,
+    *,
+    slope: float,
+    level: float,
+    units: Array = 1.0,
 ) -> Verdict:
     """Hold coefficients (n, d, k) and intercepts (n, k) against the oracle's.
 
-    Errors are relative to the largest coefficient (intercept) of the row, or to ``VANISHING`` of ``size``.
+    Errors are relative to the largest coefficient (intercept) of the row, or to ``VANISHING`` of ``size``;
+    slopes count per ``units`` (d,) of their columns.
     """
     values = np.asarray(values, dtype=float).reshape(beta.shape)
     intercepts = np.asarray(intercepts, dtype=float).reshape(start.shape)
@@ -65,8 +74,10 @@ def compare(
             NOT_FINITE, int(np.argmax(bad)), "a coefficient is not finite", values, intercepts, beta, start
         )
     floor = VANISHING * size
-    gap = np.abs(values - beta).max(axis=(1, 2))
-    off = gap / np.maximum(np.abs(beta).max(axis=(1, 2)), floor or 1.0) / slope
+    unit = np.broadcast_to(np.asarray(units, dtype=float), beta.shape[1:2])[None, :, None]
+    largest = np.abs(beta * unit).max(axis=(1, 2))
+    gap = np.abs((values - beta) * unit).max(axis=(1, 2))
+    off = gap / np.maximum(largest, floor or 1.0) / slope
     gap = np.abs(intercepts - start).max(axis=1)
     # the intercept is a level less a sum of coefficients
     scale = np.maximum(np.abs(start).max(axis=1), np.abs(beta).max(axis=(1, 2)))
