@@ -133,7 +133,8 @@ def _effective(squares: Floats, total: Floats) -> Floats:
     """Effective number of squares (m, groups), given their sums (m, 1): 1 over the sum of squared shares."""
     share = np.divide(squares, total, out=np.zeros_like(squares), where=total > 0)
     concentration = (share**2).sum(axis=1)
-    return np.divide(1.0, concentration, out=np.full_like(concentration, np.inf), where=concentration > 0)
+    unlimited = np.full_like(concentration, np.inf)
+    return np.asarray(np.divide(1.0, concentration, out=unlimited, where=concentration > 0))
 
 
 def _mean_square(level: float, freedom: int) -> float:
