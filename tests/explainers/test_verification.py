@@ -325,3 +325,23 @@ def test_leaves_add_up_to_one_at_every_value():
         if function is not None:
             product *= function(grid[:, j])
     np.testing.assert_array_equal(product.sum(axis=0), form.roots.size)
+
+
+@pytest.mark.parametrize(("row", "bandwidth"), [(0.1, 0.02), (0.1, 0.05), (5.2, 0.1), (5.2, 0.5)])
+def test_slopes_over_values_that_hardly_vary(row, bandwidth):
+    """A narrow weight leaves all but 1e-30 to one value: -419.4 was called exact where 3.5 is true."""
+    values = np.array([0.1, 0.7, 1.3, 2.9, 5.2, 7.7])
+    x = np.tile(values, 4)[:, None]
+    y = 1000 + 50 * np.sin(1.3 * x[:, 0])
+    model = RandomForestRegressor(5, random_state=0).fit(x, y)
+    explainer = limes.TabularExplainer(model, x, bins=None, law="empirical", bandwidth=bandwidth)
+    explanation = explainer([[row]])
+    # weighted least squares, centred at the row itself, where nothing cancels
+    away, f = values - row, model.predict(values[:, None])
+    change = f - f[values == row]
+    weight = np.exp(-0.5 * (away / (bandwidth * x.std())) ** 2)
+    weight /= weight.sum()
+    covariance = weight @ (away * change) - (weight @ away) * (weight @ change)
+    slope = covariance / (weight @ away**2 - (weight @ away) ** 2)
+    assert explanation.method == "exact"
+    np.testing.assert_allclose(explanation.values[0, 0], slope, rtol=1e-9)

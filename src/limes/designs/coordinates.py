@@ -20,6 +20,7 @@ import numpy as np
 from scipy.special import expit, logsumexp
 
 from limes._arrays import Floats, Ints
+from limes.designs.atoms import Atoms
 from limes.designs.marginals import Marginal
 from limes.designs.weights import Weights
 from limes.functions import Function, Identity
@@ -27,17 +28,20 @@ from limes.functions import Function, Identity
 # A cell with less probability than this still tells what the model does there (its conditional law is
 # exact), while products of two such masses stay above the smallest float64.
 _SMALLEST_MASS = 1e-100
+# Probability of all values but one, below which 1 less the probability of that one has too few digits
+_FIXED = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """E[g | cell] of m functions, (m, p), and E[(x - mean) / unit · g | cell] where the feature is x itself.
+    """E[g | cell] of m functions, (m, p), and where the feature is x itself what a covariance needs.
 
-    The unit is that of the column's law.
+    That is E[(x - mean) / unit · g | cell], (m, p), or Cov(x / unit, g), (m,), where it is had at once.
     """
 
     values: Floats
     moments: Floats | None = None
+    covariance: Floats | None = None
 
 
 class Coordinate(Protocol):
@@ -75,6 +79,11 @@ class Coordinate(Protocol):
     @property
     def log_weight(self) -> float:
         """Log of this column's factor of C = E[π]."""
+        ...
+
+    @property
+    def nearly_fixed(self) -> bool:
+        """Whether differences of distribution functions lose what a contrast is made of."""
         ...
 
     def tabulate(self, function: Function) -> Table:
@@ -148,6 +157,10 @@ class IndicatorCoordinate:
     def variance(self) -> float:
         return self.inclusion * self.exclusion
 
+    @property
+    def nearly_fixed(self) -> bool:
+        return False  # the law of the other cells is kept apart, however unlikely they are
+
     def tabulate(self, function: Function) -> Table:
         return Table(self.marginal.expect(function))
 
@@ -189,7 +202,7 @@ class SlopeCoordinate:
         total = float(logsumexp(law.log_mass))
         probability = _normalised(law.log_mass, total)
         mean = float(probability @ law.means)
-        table = Table(*_slope_table(law, _IDENTITY))
+        table = _slope_table(law, _IDENTITY)
         scatter = float(_covariance(table, law, probability, mean)[0]) / law.unit
         return cls(law, x, probability, mean, scatter, total)
 
@@ -214,8 +227,13 @@ class SlopeCoordinate:
         with np.errstate(over="ignore"):
             return float(self.scatter * ratio * ratio)
 
+    @property
+    def nearly_fixed(self) -> bool:
+        (measure, *others) = self.marginal.measures
+        return not others and isinstance(measure, Atoms) and measure.weight.max() > 1.0 - _FIXED
+
     def tabulate(self, function: Function) -> Table:
-        return Table(*_slope_table(self.marginal, function))
+        return _slope_table(self.marginal, function)
 
     @property
     def mixing(self) -> Floats:
@@ -246,13 +264,31 @@ def _normalised(log_mass: Floats, total: float) -> Floats:
     return np.asarray(probability / probability.sum())
 
 
-def _slope_table(law: Marginal, function: Function) -> tuple[Floats, Floats]:
-    return law.expect(function), law.expect_centred(function)
+def _slope_table(law: Marginal, function: Function) -> Table:
+    if law.cells.count == 1 and isinstance(law.measures[0], Atoms):
+        return _atoms_table(law.measures[0], law.unit, function)
+    return Table(law.expect(function), law.expect_centred(function))
+
+
+def _atoms_table(atoms: Atoms, unit: float, function: Function) -> Table:
+    """Cov(x, g) = E[(x - x₀)(g - g₀)] - E[x - x₀] E[g - g₀], x₀ the likeliest atom and g₀ = g(x₀).
+
+    x₀ adds exactly nothing: for a narrow bandwidth it has nearly all of the probability, and the others'
+    would drown in the rounding of x₀ less a mean.
+    """
+    values = function(atoms.value)
+    first = int(np.argmax(atoms.weight))
+    away, change = (atoms.value - atoms.value[first]) / unit, values - values[:, first, None]
+    covariance = change @ (atoms.weight * away) - (change @ atoms.weight) * (away @ atoms.weight)
+    mean = values[:, first] + change @ atoms.weight
+    return Table(mean[:, None], covariance=covariance)
 
 
 def _covariance(table: Table, law: Marginal, probability: Floats, center: float) -> Floats:
     """Cov(x / unit, g) = Σ_b q_b (E[(x - m_b) g | b] + (m_b - m) E[g | b]) / unit."""
-    assert table.moments is not None  # noqa: S101 - a slope's tables always have them
+    if table.covariance is not None:
+        return table.covariance
+    assert table.moments is not None  # noqa: S101 - a slope's tables have the one or the other
     away = (law.means - center) / law.unit
     within = table.moments @ probability + table.values @ (probability * away)
     # means are rounded, so that x less its mean has itself a mean: it must not be taken for a covariance

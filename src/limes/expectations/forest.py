@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Literal
 
 import numpy as np
@@ -30,6 +30,7 @@ from limes._threads import in_threads
 from limes.designs.coordinates import Coordinate, Table
 from limes.designs.product import ProductDesign, ProductFamily
 from limes.exceptions import InputError
+from limes.expectations.exact import ExactExpectation
 from limes.expectations.forest_layout import Layout, kernels, one_run
 from limes.expectations.moments import Moments
 from limes.functions import Function
@@ -57,6 +58,7 @@ class ForestExpectation:
     method: Literal["exact"] = "exact"
 
     def __init__(self, form: Forest) -> None:
+        self._form = form
         self._layout = Layout.of(form)
         self._outputs = form.value.shape[1:]
         self._intercept = form.intercept
@@ -72,6 +74,8 @@ class ForestExpectation:
     def moments(self, design: ProductDesign, row: Floats | None = None) -> Moments:  # noqa: ARG002
         """E_w f and Cov_w(h, f) under one design."""
         self._check(design.size)
+        if any(column.nearly_fixed for column in design.coordinates):
+            return self._leaves.moments(design)
         if design.family is not None and design.cells is not None and self.serves(design.family):
             table, cells = self._shared(design.family), design.cells
         else:
@@ -96,6 +100,11 @@ class ForestExpectation:
         elif self._layout.runs:
             self._blocks(table, cells.astype(np.uint32), mean, contrast)
         return self._moments(mean, contrast, variance)
+
+    @cached_property
+    def _leaves(self) -> ExactExpectation:
+        """The plain engine: slower, but an interval's probability is no difference there."""
+        return ExactExpectation(self._form)
 
     def _check(self, columns: int) -> None:
         if columns != self._layout.columns:
