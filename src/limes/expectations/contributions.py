@@ -34,6 +34,8 @@ _CAUTION = 1.5
 _DOUBT = 0.1
 # Chance that sequences of one coefficient differ by so much though nothing is wrong
 _CHANCE = 0.01
+# What least squares leave of a row that decides its own fit
+_LEAST_LEFT = 0.01
 # Effective groups below which no gain is believed
 _FEW = 16.0
 
@@ -64,6 +66,24 @@ class Together:
         if starts.size == order.size:
             return contributions
         return np.asarray(np.add.reduceat(contributions[:, order], starts, axis=1))
+
+    def unbiased(self, residuals: Floats, regressors: Floats, weights: Floats) -> Floats:
+        """Residuals (n, k) of least squares, made as large as errors: (I - H_g)^(-½) r_g in each group g.
+
+        H_g are the rows and columns of the group in regressors (n, p) · weights (p, n); for a row of its own
+        that is r / √(1 - leverage). With it the variance of a coefficient is unbiased if all errors have the
+        same variance (Bell & McCaffrey 2002).
+        """
+        order, starts = self._sorted
+        sizes = np.diff(starts, append=order.size)
+        found = np.empty_like(residuals)
+        for size in np.unique(sizes):
+            rows = order[starts[sizes == size][:, None] + np.arange(size)]
+            hat = regressors[rows] @ weights.T[rows].transpose(0, 2, 1)
+            values, vectors = np.linalg.eigh(np.eye(size) - hat)
+            root = vectors / np.sqrt(np.maximum(values, _LEAST_LEFT))[:, None, :] @ vectors.transpose(0, 2, 1)
+            found[rows] = root @ residuals[rows]
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,8 +153,8 @@ def _effective(squares: Floats, total: Floats) -> Floats:
     """Effective number of squares (m, groups), given their sums (m, 1): 1 over the sum of squared shares."""
     share = np.divide(squares, total, out=np.zeros_like(squares), where=total > 0)
     concentration = (share**2).sum(axis=1)
-    unlimited = np.full_like(concentration, np.inf)
-    return np.asarray(np.divide(1.0, concentration, out=unlimited, where=concentration > 0))
+    unknown = np.full_like(concentration, np.inf)
+    return np.asarray(np.divide(1.0, concentration, out=unknown, where=concentration > 0))
 
 
 def _mean_square(level: float, freedom: int) -> float:

@@ -1,7 +1,7 @@
 r"""Least squares of what a control leaves, and how sure of it one is.
 
 With rows of w itself, β of the residual r = f - h is the ordinary least squares of r on the features. Row i
-contributes W_i e_i to the error, W the rows of (AᵀA)⁻¹Aᵀ and e_i its residual over √(1 - leverage).
+contributes W_i e_i to the error, W the rows of (AᵀA)⁻¹Aᵀ and e_i its residual, corrected for leverage.
 ``contributions.py`` says how sure their sum is, and ``rule_of_three.py`` what it may not know. Controls whose
 expectation is simulated add the errors of that, which are their own.
 """
@@ -97,8 +97,7 @@ class Fit:
         inverse = np.linalg.pinv(regressors.T @ regressors, hermitian=True)
         weights = inverse @ regressors.T
         solution = weights @ r
-        leverage = np.clip((regressors * weights.T).sum(axis=1), 0.0, 0.99)
-        errors = (r - regressors @ solution) / np.sqrt(1.0 - leverage)[:, None]
+        errors = rows.unbiased(r - regressors @ solution, regressors, weights)
         place = np.concatenate([[True], used])
         coef, influence = np.zeros((place.size, r.shape[1])), np.zeros((place.size, len(h)))
         coef[place], influence[place] = solution, weights
