@@ -42,13 +42,11 @@ def trial_rows(case, count=6):
 
 # Seeds that agree, and seeds of faults that are known; the mark goes when the fault does
 SEEDS = [("trees", (1, 4, 5)), ("tables", (10, 11, 16, 26, 29)), ("images", (1, 2, 3))]
-CATEGORIES = pytest.param(
-    "trees", (15,), marks=pytest.mark.xfail(strict=True, reason="a category that is in no split's set")
-)
-ONE_WORD = pytest.param("texts", (8, 18), marks=pytest.mark.xfail(strict=True, reason="texts of one word"))
+# Categories that are in no split's set, texts of one word, slopes over atoms that hardly vary
+SEEDS += [("trees", (15,)), ("texts", (8, 18)), ("tables", (1,))]
 
 
-@pytest.mark.parametrize(("family", "seeds"), [*SEEDS, CATEGORIES, ONE_WORD])
+@pytest.mark.parametrize(("family", "seeds"), SEEDS)
 def test_slice(family, seeds):
     """Fixed seeds of every family: no fault, and something was compared."""
     entries = [attempt(family, seed, shrinking=0.0) for seed in seeds]

@@ -15,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 import limes
 from limes.designs import ProductDesign
 from limes.exceptions import ReadMismatchError
+from limes.expectations.exact import ExactExpectation
 from limes.expectations.moments import Moments
 from limes.explainers.verification import TABLE_DRAWS, check_draws, product_rows
 from limes.models import forms
@@ -345,3 +346,19 @@ def test_slopes_over_values_that_hardly_vary(row, bandwidth):
     slope = covariance / (weight @ away**2 - (weight @ away) ** 2)
     assert explanation.method == "exact"
     np.testing.assert_allclose(explanation.values[0, 0], slope, rtol=1e-9)
+
+
+def test_leaves_that_only_other_cells_reach_at_a_narrow_bandwidth():
+    """Rounding made their probability in the own cell -2e-16: 0.427 for a coefficient of -0.451."""
+    library = pytest.importorskip("lightgbm")
+    x = np.column_stack([np.random.default_rng([1034, j]).normal(size=99) for j in (0, 1)])
+    noise = np.random.default_rng([1034, 99]).normal(size=99)
+    y = np.sin(1.3 * x[:, 0]) + 2 * np.sin(1.3 * x[:, 1] + 1) + noise
+    model = library.LGBMRegressor(n_estimators=2, verbose=-1, n_jobs=1).fit(x, y)
+    explainer = limes.TabularExplainer(model, x, weights="euclidean", bandwidth=0.02)
+    row = [0.0, -2.89864342566512]
+    explanation, form = explainer([row]), limes.models.read(model)
+    # the plain engine: a product of intervals a leaf
+    moments = ExactExpectation(form).moments(explainer.design(row))
+    np.testing.assert_allclose(explanation.values[0], explainer.design(row).solve(moments.gamma), atol=1e-12)
+    np.testing.assert_allclose(explanation.values[0, 1], -0.45054106, rtol=1e-7)

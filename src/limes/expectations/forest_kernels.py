@@ -116,6 +116,11 @@ def fill(
             if missing[e]:
                 first += functionals[last, v, 0]
                 second += functionals[last, v, 1]
+            # differences of probabilities, which rounding must not make negative: what is likelier by far
+            # elsewhere would be lost with them
+            first = max(first, 0.0)
+            if mixing[j, v, 1, 0] != 0.0:  # an indicator's second functional is a probability too
+                second = max(second, 0.0)
             average = mixing[j, v, 0, 0] * first + mixing[j, v, 0, 1] * second
             contrast = mixing[j, v, 1, 0] * first + mixing[j, v, 1, 1] * second
             mean_above, rho_above = 1.0, 0.0
