@@ -197,6 +197,27 @@ def test_a_model_that_was_fitted_again_is_read_again(made):
     assert np.abs(again.values - before.values).max() > 0.1
 
 
+def test_a_rule_of_a_model_that_was_fitted_again():
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], (200, 5))
+    model = LinearRegression().fit(signs, 0.1 * signs[:, 0])
+    explainer = limes.SparseExplainer(model, k=2)
+    assert explainer.method == "exact"
+    explainer(signs[:1])
+    model.fit(signs, 0.2 * signs[:, 3])
+    fresh = limes.SparseExplainer(model, k=2)(signs[:1])
+    np.testing.assert_array_equal(explainer(signs[:1]).values, fresh.values)
+
+
+def test_maple_of_a_model_that_was_fitted_again():
+    model = LinearRegression().fit(ROWS, ROWS[:, 0])
+    explainer = limes.MapleExplainer(model, ROWS, trees=10)
+    before = explainer(ROWS[:1])
+    model.fit(ROWS, 2 * ROWS[:, 2])
+    fresh = limes.MapleExplainer(model, ROWS, trees=10)(ROWS[:1])
+    np.testing.assert_array_equal(explainer(ROWS[:1]).values, fresh.values)
+    assert not np.array_equal(before.values, fresh.values)
+
+
 def test_a_booster_that_grew_in_place_is_read_again():
     library = pytest.importorskip("lightgbm")
     data = library.Dataset(ROWS, ROWS.sum(axis=1), free_raw_data=False)

@@ -12,6 +12,7 @@ from limes.exceptions import InputError
 from limes.explainers.options import check_count, check_size, refuse_unknown, seed_of
 from limes.explainers.sparse_options import OneOutput
 from limes.explainers.table import Table
+from limes.explainers.watch import Watch
 from limes.explanation import Explanation
 from limes.models.outputs import Asker, resolve
 from limes.surrogates.prefix_ridge import WeightedMoments
@@ -87,28 +88,32 @@ class MapleExplainer:
         self._ridge = max(check_size("ridge", ridge, zero=True), _SMALLEST_RIDGE)
         wanted = resolve(model, output)
         self._ask = OneOutput(Asker(model, wanted, self._table.decode), wanted)
-        seed = seed_of(rng)
-        matrix = self._table.matrix
-        answers = self._ask(matrix)
-        order = np.random.default_rng(seed).permutation(len(matrix))
-        held = order[: min(_ENOUGH, int(_VALIDATION * len(matrix)))]
-        train = np.sort(order[held.size :])
-        self._rows, self._answers = matrix[train], answers[train]
-        self._forest = _grown(self._rows, self._answers, check_count("trees", trees), leaf, seed)
-        self._leaves = self._forest.apply(self._rows)
-        self._order = _ranked(self._forest, matrix.shape[1])
-        self.kept = self._best_prefix(matrix[held], answers[held])
+        self._trees, self._leaf, self._seed = check_count("trees", trees), leaf, seed_of(rng)
+        self._watch = Watch(model)
+        self._learn()
         self._provenance = {
             "meaning": _MEANING,
             "limes": __version__,
             "model": type(model).__name__,
             "answer": wanted.method or "call",
-            "background": f"{len(matrix)} rows",
+            "background": f"{len(self._table.matrix)} rows",
             "trees": trees,
-            "features kept": self.kept,
             "ridge": float(ridge),
-            "seed": seed,
+            "seed": self._seed,
         }
+
+    def _learn(self) -> None:
+        """Grow the forest on the model's answers, and choose how many features are kept."""
+        matrix = self._table.matrix
+        answers = self._ask(matrix)
+        order = np.random.default_rng(self._seed).permutation(len(matrix))
+        held = order[: min(_ENOUGH, int(_VALIDATION * len(matrix)))]
+        train = np.sort(order[held.size :])
+        self._rows, self._answers = matrix[train], answers[train]
+        self._forest = _grown(self._rows, self._answers, self._trees, self._leaf, self._seed)
+        self._leaves = self._forest.apply(self._rows)
+        self._order = _ranked(self._forest, matrix.shape[1])
+        self.kept = self._best_prefix(matrix[held], answers[held])
 
     def __call__(self, X: Any) -> Explanation:
         """Explain one row or many.
@@ -121,6 +126,9 @@ class MapleExplainer:
             If the model fails.
         """
         rows = self._table.encode(X)
+        if not self._watch.unchanged(rows):
+            self._watch = Watch(self._watch.model)
+            self._learn()
         n, d = rows.shape
         values, intercepts, fidelity = np.zeros((n, d)), np.zeros(n), np.zeros(n)
         for i, weights in enumerate(self.weights(rows)):
@@ -143,7 +151,7 @@ class MapleExplainer:
             calls=np.ones(n, dtype=np.int64),
             row_converged=np.ones(n, dtype=np.bool_),
             row_warnings=((),) * n,
-            provenance=self._provenance,
+            provenance={**self._provenance, "features kept": self.kept},
         )
 
     def weights(self, rows: Floats) -> Floats:

@@ -13,17 +13,19 @@ from limes._arrays import Floats
 from limes.certificate import Certificate
 from limes.designs.literals import Neighbourhood
 from limes.exceptions import InputError, NotReadableError, ReadMismatchError
+from limes.expectations.combined import ExactMoments
 from limes.explainers.literals import Literals
 from limes.explainers.options import check_choice, check_count, check_size, refuse_unknown, seed_of
 from limes.explainers.sparse_options import OneOutput, checked_confidence, checked_k, checked_scale
 from limes.explainers.sparse_rows import rows_of
 from limes.explainers.sparse_warnings import meets, warnings_of
 from limes.explainers.verification import check_agreement
+from limes.explainers.watch import Watch
 from limes.explanation import Explanation
-from limes.models.outputs import Asker, Output, resolve
+from limes.models.outputs import Asker, resolve
 from limes.models.read import read_output, tolerance_of
 from limes.models.reductions import BlackBox
-from limes.pipeline import METHODS, Expectation, exact_expectation
+from limes.pipeline import METHODS, exact_expectation
 from limes.show.rule import rule_text
 from limes.sparse_pipeline import Judged, Plan, explain_row
 from limes.surrogates.solvers import SOLVERS
@@ -138,7 +140,8 @@ class SparseExplainer:
         self._k, self._error = checked_k(k, error)
         wanted = resolve(model, output)
         self._ask = OneOutput(Asker(model, wanted, self._rows.decode), wanted)
-        self._reason = self._read(model, wanted, solver, method)
+        self._model, self._wanted, self._method = model, wanted, method
+        self._expectation, self._reason, self._watch = self._read(solver)
         search: dict[str, Any] = {"tolerance": tolerance, "time_limit": time_limit, "threads": threads}
         self._plan = Plan(
             solver=solver,
@@ -188,6 +191,8 @@ class SparseExplainer:
             If the model fails.
         """
         rows = self._rows.encode(X)
+        if not self._watch.unchanged(rows):
+            self._read_again()
         near = [self._rows.near(row, self._spread) for row in rows]
         plan = self._sized(near[0].law.size)
         steps = list(zip(near, rows, strict=True))
@@ -197,35 +202,41 @@ class SparseExplainer:
         ]
         return self._explanation(rows, near, found)
 
-    def _read(self, model: Any, wanted: Output, solver: str, method: str) -> str:
-        """Read the model if its Γ is of use; the reason why rows are sampled, if they are."""
-        self._expectation: Expectation | None = None
+    def _read_again(self) -> None:
+        """Take the model as it is now: it was fitted again."""
+        self._expectation, self._reason, self._watch = self._read(self._plan.solver)
+        if self._plan.seen is not None:
+            self._plan = replace(self._plan, seen=self._rows.known_answers(self._ask))
+
+    def _read(self, solver: str) -> tuple[ExactMoments | None, str, Watch]:
+        """The exact expectation if Γ is of use and can be read, else why rows are sampled."""
+        unread, exact = Watch(self._model), self._method == "exact"
         if SOLVERS[solver].needs is not Population:
-            if method == "exact":
+            if exact:
                 raise InputError(
                     f"method='exact' goes with solver='projection'; {solver!r} works on a sample"
                 )
-            return f"solver={solver!r} works on a sample"
-        if method == "sampled":
-            return "asked for by method='sampled'"
-        form = read_output(model, wanted, self._rows.decode, schema=self._rows.schema)
+            return None, f"solver={solver!r} works on a sample", unread
+        if self._method == "sampled":
+            return None, "asked for by method='sampled'", unread
+        form = read_output(self._model, self._wanted, self._rows.decode, schema=self._rows.schema)
         if isinstance(form, BlackBox):
-            if method == "exact":
+            if exact:
                 raise NotReadableError(f"method='exact' needs a model that can be read: {form.reason}")
-            return form.reason
-        if wanted.columns is None and self._ask.column is not None:
+            return None, form.reason, unread
+        if self._wanted.columns is None and self._ask.column is not None:
             form = form.select(self._ask.column)
         rows = self._rows.checked_rows(form.size)
         answers = self._ask(rows)
-        allowed = tolerance_of(model) * float(np.abs(answers).max())
+        allowed = tolerance_of(self._model) * float(np.abs(answers).max())
         try:
             check_agreement(answers, form.predict(rows), allowed, lambda i: f"row {rows[i]}")
         except ReadMismatchError as error:
-            if method == "exact":
+            if exact:
                 raise
-            return str(error)
-        self._expectation = exact_expectation(form)
-        return ""
+            return None, str(error), unread
+        watch = Watch(self._model, ask=self._ask, predict=form.predict, allowed=allowed)
+        return exact_expectation(form), "", watch
 
     def _sized(self, size: int) -> Plan:
         if self._k is None:

@@ -50,7 +50,7 @@ class Watch:
         predict: Callable[[Floats], Floats] | None = None,
         allowed: float = 0.0,
     ) -> None:
-        self._model = model
+        self.model = model
         self._ask = ask
         self._predict = predict
         self._allowed = allowed
@@ -80,7 +80,7 @@ class Watch:
         return True
 
     def _present(self) -> ModelState | None:
-        return state_of(self._model) if qualified_name(type(self._model)) in READERS else None
+        return state_of(self.model) if qualified_name(type(self.model)) in READERS else None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_state": None}
