@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -200,7 +200,7 @@ class _Check:
     family: ProductFamily
     also: Floats | None
 
-    @property
+    @cached_property
     def tolerance(self) -> float:
         """How closely the model itself adds up, relative to its largest answer."""
         single = any(column.dtype == np.float32 for column in self.table.columns)

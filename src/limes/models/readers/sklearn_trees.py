@@ -17,7 +17,7 @@ def tree(model: Any, method: str, schema: Schema | None) -> Forest:  # noqa: ARG
     """One tree."""
     _refuse_labels(model, method)
     values = _leaf_values(model)
-    return _structure(model, values, np.zeros(values.shape[1:]))
+    return _in_float32(_structure(model, values, np.zeros(values.shape[1:])))
 
 
 def forest(model: Any, method: str, schema: Schema | None) -> Forest:  # noqa: ARG001
@@ -27,7 +27,7 @@ def forest(model: Any, method: str, schema: Schema | None) -> Forest:  # noqa: A
     leaf_values = [_leaf_values(member) * share for member in model.estimators_]
     zero = np.zeros(leaf_values[0].shape[1:])
     trees = [_structure(m, v, zero) for m, v in zip(model.estimators_, leaf_values, strict=True)]
-    return Forest.joined(trees, intercept=zero)
+    return _in_float32(Forest.joined(trees, intercept=zero))
 
 
 def boosting(model: Any, method: str, schema: Schema | None) -> Forest:
@@ -46,7 +46,8 @@ def boosting(model: Any, method: str, schema: Schema | None) -> Forest:
             effect = _leaf_values(member) * model.learning_rate
             values = effect if outputs == 1 else np.outer(effect, np.eye(outputs)[k])
             trees.append(_structure(member, values, np.zeros(values.shape[1:])))
-    return Forest.joined([*trees, start], intercept=start.intercept)
+    grown = _in_float32(Forest.joined(trees, intercept=np.zeros(start.intercept.shape)))
+    return Forest.joined([grown, start], intercept=start.intercept)
 
 
 def _start(model: Any, schema: Schema | None) -> Forest:
@@ -65,7 +66,7 @@ def _start(model: Any, schema: Schema | None) -> Forest:
             f"gradient boosting asks the {name} that it starts from at rows rounded to float32, "
             "which can be read exactly for trees only"
         )
-    return replace(form, threshold=float32_threshold(form.threshold))
+    return _in_float32(form)
 
 
 def _is_constant_classifier(init: Any) -> bool:
@@ -111,7 +112,7 @@ def _structure(model: Any, values: Floats, intercept: Floats) -> Forest:
     leaf = nodes.children_left < 0
     return Forest(
         feature=np.where(leaf, -1, nodes.feature).astype(np.int64),
-        threshold=np.where(leaf, 0.0, float32_threshold(nodes.threshold)),
+        threshold=np.where(leaf, 0.0, nodes.threshold),
         left=nodes.children_left.astype(np.int64),
         right=nodes.children_right.astype(np.int64),
         missing_left=np.asarray(nodes.missing_go_to_left, dtype=np.bool_),
@@ -120,3 +121,8 @@ def _structure(model: Any, values: Floats, intercept: Floats) -> Forest:
         intercept=intercept,
         size=int(nodes.n_features),
     )
+
+
+def _in_float32(form: Forest) -> Forest:
+    """The forest that rounds x to float32 before it compares."""
+    return replace(form, threshold=float32_threshold(form.threshold))
