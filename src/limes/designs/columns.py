@@ -73,10 +73,10 @@ def binned(x: Floats, edges: Floats, *, law: str = "truncnorm") -> Marginal:
     cells = Bins(edges, missing)
     owner = cells.locate(x)
     mass = np.bincount(owner, minlength=cells.count)
+    groups = np.split(x[np.argsort(owner, kind="stable")], np.cumsum(mass)[:-1])
     parts = []
     spread, empty = [], []
-    for b in range(edges.size - 1):
-        inside = x[owner == b]
+    for b, inside in enumerate(groups[: edges.size - 1]):
         if inside.size == 0:
             empty.append(b)
         elif inside.min() == inside.max():
@@ -84,7 +84,7 @@ def binned(x: Floats, edges: Floats, *, law: str = "truncnorm") -> Marginal:
         else:
             spread.append(b)
     if spread:
-        parts.append(LAWS[law](x, owner, np.array(spread), edges))
+        parts.append(LAWS[law]([groups[b] for b in spread], np.array(spread), edges))
     if empty:
         if not np.isfinite([edges[empty], edges[1:][empty]]).all():
             raise InputError(f"edges {edges.tolist()}: a bin without values needs two finite ends")
@@ -177,20 +177,19 @@ def _atoms(values: Floats, cell: int) -> Part:
     return Atoms(values, weight), np.full(values.size, cell)
 
 
-def _truncated_normal(x: Floats, owner: Ints, bins: Ints, edges: Floats) -> Part:
-    mean, std = np.array([mean_and_std(x[owner == b]) for b in bins]).T
+def _truncated_normal(groups: Sequence[Floats], bins: Ints, edges: Floats) -> Part:
+    mean, std = np.array([mean_and_std(inside) for inside in groups]).T
     pieces = GaussianPieces.truncated_normal(
         mean, std, edges[bins], edges[bins + 1], weight=np.ones(bins.size)
     )
     return pieces, bins
 
 
-def _uniform(x: Floats, owner: Ints, bins: Ints, edges: Floats) -> Part:
+def _uniform(groups: Sequence[Floats], bins: Ints, edges: Floats) -> Part:
     # an open outer bin is uniform as far as the background reaches
     lower, upper = edges[bins], edges[bins + 1]
-    reach = [x[owner == b] for b in bins]
-    lower = np.where(np.isfinite(lower), lower, [v.min() for v in reach])
-    upper = np.where(np.isfinite(upper), upper, [v.max() for v in reach])
+    lower = np.where(np.isfinite(lower), lower, [inside.min() for inside in groups])
+    upper = np.where(np.isfinite(upper), upper, [inside.max() for inside in groups])
     return _flat(bins, lower, upper)
 
 
@@ -199,17 +198,18 @@ def _flat(bins: Ints, lower: Floats, upper: Floats) -> Part:
     return GaussianPieces.truncated_normal(middle, flat, lower, upper, weight=np.ones(bins.size)), bins
 
 
-def _empirical(x: Floats, owner: Ints, bins: Ints, edges: Floats) -> Part:  # noqa: ARG001
+def _empirical(groups: Sequence[Floats], bins: Ints, edges: Floats) -> Part:  # noqa: ARG001
     values, weights, cells = [], [], []
-    for b in bins:
-        places, counts = np.unique(x[owner == b], return_counts=True)
+    for b, inside in zip(bins, groups, strict=True):
+        places, counts = np.unique(inside, return_counts=True)
         values.append(places)
         weights.append(counts / counts.sum())
         cells.append(np.full(places.size, b))
     return Atoms(np.concatenate(values), np.concatenate(weights)), np.concatenate(cells)
 
 
-Learner = Callable[[Floats, Ints, Ints, Floats], Part]
+# Values of some bins, one array a bin; the places of these bins; the edges of all
+Learner = Callable[[Sequence[Floats], Ints, Floats], Part]
 LAWS: Mapping[str, Learner] = {
     "truncnorm": _truncated_normal,
     "uniform": _uniform,
