@@ -215,7 +215,7 @@ def explained(explanation):
 def test_what_is_learnt_from_a_table_is_what_lime_learns(case):
     case = case()
     lime = case.lime()
-    for j, law in enumerate(case.limes()._marginals):
+    for j, law in enumerate(case.limes()._model.family.marginals):
         probability = np.exp(law.log_mass)
         if j in case.categories:
             assert np.array_equal(law.cells.values, lime.feature_values[j])
@@ -239,9 +239,9 @@ def mean_and_std(law):
             mean.append(measure.value)
             std.append(np.zeros(measure.value.size))
         else:
-            # the density is exp(-slope (x - anchor) - precision (x - anchor)² / 2)
-            mean.append(measure.anchor - measure.slope / measure.precision)
-            std.append(measure.precision**-0.5)
+            # the density is exp(-slope t - precision t² / 2), t = (x - anchor) / scale
+            mean.append(measure.anchor - measure.scale * measure.slope / measure.precision)
+            std.append(measure.scale * measure.precision**-0.5)
     order = np.argsort(law.owners)
     return np.concatenate(mean)[order], np.concatenate(std)[order]
 

@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from limes.compat.lime.parts import parts_of
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.tree import DecisionTreeRegressor
 
@@ -17,6 +16,7 @@ from limes._recent import Recent
 from limes.compat.lime.lime_tabular import LimeTabularExplainer
 from limes.compat.lime.tables import limit
 from limes.exceptions import ModelError
+from limes.models.state import state_of
 
 THREADS = 4
 
@@ -116,9 +116,9 @@ def test_two_models_on_one_drop_in_explainer_never_mix(background, monkeypatch):
 
     def slow(model):
         time.sleep(1e-3)
-        return parts_of(model)
+        return state_of(model)
 
-    monkeypatch.setattr(limit, "parts_of", slow)
+    monkeypatch.setattr(limit, "state_of", slow)
     X = background
     positive = DecisionTreeRegressor(max_depth=3).fit(X, X[:, 0])
     negative = DecisionTreeRegressor(max_depth=3).fit(X, -5 * X[:, 0])
@@ -142,13 +142,14 @@ def test_a_diagnosis_leaves_the_explainers_table(background):
     X = background
     model = RandomForestRegressor(3, max_depth=3, random_state=0).fit(X, X[:, 0])
     explainer = limes.TabularExplainer(model, X)
-    expectation = explainer._subject.expectation
+    expectation = explainer._model.subject.expectation
     explainer(X[:2], progress=False)
     made, make = [], expectation._table
     expectation._table = lambda variants: made.append(1) or make(variants)
     for bandwidth in (0.5, 1.0):
         other = limes.TabularExplainer(model, X, bandwidth=bandwidth)
-        expectation.many(other._family, other._cells(X[:2]), np.ones((2, 3)))
+        family = other._model.family
+        expectation.many(family, family.cells(X[:2]), np.ones((2, 3)))
     assert len(made) == 2
     explainer(X[2:4], progress=False)
     assert len(made) == 2

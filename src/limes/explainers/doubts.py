@@ -19,8 +19,6 @@ _PROBABILITY = 1e-3
 _ENOUGH_ANSWERS = 16
 # Effective rows that an error rests on: fewer, and the sample may well have missed the ones that matter
 _ENOUGH_CARRIERS = 12.0
-# Squares of larger answers overflow
-_LARGEST = 1e150
 # What every warning says whose standard errors are not to be believed
 RARE = "standard errors are not to be trusted"
 
@@ -36,7 +34,7 @@ def doubts(
         own = (
             *_shortfall(fitted, i, max_calls),
             *_rare(fitted, i, outputs),
-            *_unseen(fitted, i, predictions, names),
+            *_unseen(fitted, i, names),
             *_ties(fitted, i, names, outputs),
         )
         if own:
@@ -97,14 +95,9 @@ def _few(unlike: int, carriers: float, calls: int) -> str:
     return ""
 
 
-def _unseen(fitted: Fitted, i: int, predictions: Floats, names: Sequence[str]) -> tuple[str, ...]:
+def _unseen(fitted: Fitted, i: int, names: Sequence[str]) -> tuple[str, ...]:
     """Features of which the sample tells nothing, unless all is infinite for a reason of its own."""
     assert fitted.sampled is not None  # noqa: S101 - asked by the caller
-    if np.abs(predictions[i]).max() > _LARGEST:
-        return (
-            f"the model answers {np.abs(predictions[i]).max():.3g}, too much for variances to be computed in "
-            "float64: standard errors are infinite; explain its logarithm or rescale it",
-        )
     seen = fitted.sampled.unlike[i].reshape(-1) > 0
     blind = np.isinf(fitted.surrogate.standard_errors[i].reshape(len(names), -1))[:, seen].any(axis=1)
     if not blind.any():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -10,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats
-from limes.designs.product import ProductFamily
+from limes.designs.product import ProductDesign, ProductFamily
 from limes.exceptions import InputError, ModelError, NotReadableError, ReadMismatchError
 from limes.expectations.combined import ExactMoments
 from limes.expectations.controls.control import Control
 from limes.expectations.controls.margin import margin
+from limes.expectations.moments import Moments
 from limes.expectations.sampling import Sampling
 from limes.explainers.sampling import controls_of
 from limes.explainers.table import Table
@@ -70,6 +72,9 @@ class Reading:
             As :class:`limes.TabularExplainer` says.
         """
         wanted = resolve(model, output)
+        if getattr(model, "n_features_in_", len(table.columns)) != len(table.columns):
+            # what a reader would make of other columns is nothing that a user understands: the model says it
+            Asker(model, wanted, table.decode)(table.matrix[:2])
         form = read_output(model, wanted, table.decode, schema=table.schema)
         return cls(model, wanted, form, _margin_of(model, wanted, table))
 
@@ -225,21 +230,43 @@ class _Check:
             If form or expectation disagree with the model.
         """
         probe = Probe.of(self.table, self.family.marginals, self.also)
-        answers = probe.answers(ask)
+        try:
+            answers = probe.answers(ask)
+        except ReadMismatchError:
+            self._moments(form)  # which may say in which column, and at which step, there is no answer
+            raise
         allowed = self.tolerance * float(np.abs(answers).max())
         check_agreement(answers, form.predict(probe.rows), allowed, probe.where)
-        try:
-            expectation = exact_expectation(form)
+        expectation, design, moments = self._moments(form)
+        with _no_exact_expectation():
             check_atoms(expectation, probe, answers, allowed)
-            row = self.table.matrix[len(self.table.matrix) // 2]
-            design = revealing(self.family).at(row).in_units()
-            draw = product_rows(design)
-            check_draws(expectation.moments(design), form.predict, design, draw, TABLE_DRAWS)
-        except (InputError, ModelError) as error:
-            raise NotReadableError(
-                f"the model was read, but its expectation is not exact on this background: {error}"
-            ) from error
+        check_draws(moments, form.predict, design, product_rows(design), TABLE_DRAWS)
         return expectation, answers, allowed
+
+    def _moments(self, form: Form) -> tuple[ExactMoments, ProductDesign, Moments]:
+        """The expectation, and its moments at one background row.
+
+        Raises
+        ------
+        NotReadableError
+            If there is none on this background.
+        """
+        row = self.table.matrix[len(self.table.matrix) // 2]
+        design = revealing(self.family).at(row).in_units()
+        with _no_exact_expectation():
+            expectation = exact_expectation(form)
+            return expectation, design, expectation.moments(design)
+
+
+@contextmanager
+def _no_exact_expectation() -> Iterator[None]:
+    """Errors of an expectation as a reason to leave the model to sampling."""
+    try:
+        yield
+    except (InputError, ModelError) as error:
+        raise NotReadableError(
+            f"the model was read, but its expectation is not exact on this background: {error}"
+        ) from error
 
 
 def _margin_control(reading: Reading, control: str, check: _Check) -> Control | None:

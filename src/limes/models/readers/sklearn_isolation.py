@@ -82,11 +82,11 @@ def isolation(model: Any, method: str, schema: Schema | None) -> Forest:  # noqa
 def path_lengths(model: PathLength, method: str, schema: Schema | None) -> Forest:  # noqa: ARG001 - there is one method
     """The mean over trees of depth + the mean path length of the samples left in the leaf."""
     isolating = model.forest
-    refuse_replaced_methods(isolating)
     if qualified_name(type(isolating)) != "sklearn.IsolationForest":
         raise CannotRead(
             f"{type(isolating).__qualname__} is no IsolationForest itself, and may score in another way"
         )
+    refuse_replaced_methods(isolating)
     size = int(isolating.n_features_in_)
     share = 1.0 / len(isolating.estimators_)
     with described_by("scikit-learn"):

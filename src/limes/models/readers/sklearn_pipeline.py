@@ -168,9 +168,9 @@ def _class_name(step: Any) -> str:
 
 
 def _fold_of(step: Any) -> Fold:
-    refuse_replaced_methods(step)
     found = _FOLDS.get(_class_name(step))
     if found is not None:
+        refuse_replaced_methods(step)
         return found
     for base in type(step).__mro__[1:]:
         if qualified_name(base) in _FOLDS:
