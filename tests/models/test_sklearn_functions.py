@@ -29,6 +29,7 @@ from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import (
     Binarizer,
     FunctionTransformer,
+    MaxAbsScaler,
     MinMaxScaler,
     OrdinalEncoder,
     PolynomialFeatures,
@@ -172,6 +173,22 @@ def test_linear_models_behind_functions_over_bins(name):
     model, points = fitted(name, LinearRegression(), rows)
     shift = 3.0 if name == "box-cox" else 0.0
     assert_bins(read_form(model, "predict", None), model.predict, points, shift=shift)
+
+
+@pytest.mark.skipif("clip" not in MaxAbsScaler().get_params(), reason="MaxAbsScaler cannot clip here")
+def test_largest_values_are_clipped_at_both_ends():
+    model = make_pipeline(MaxAbsScaler(clip=True), LinearRegression()).fit(X, Y)
+    form, x = read_form(model, "predict", None), np.linspace([-30.0, -20.0], [30.0, 20.0], 41)
+    np.testing.assert_allclose(form.predict(x), model.predict(x), rtol=1e-9, atol=1e-12)
+
+
+def test_blends_of_more_columns_than_a_block(monkeypatch):
+    """A blend's matrix is asked for block by block of columns."""
+    monkeypatch.setattr("limes.models.readers.sklearn_blends._BLOCK", 2)
+    rows = np.random.default_rng(4).normal(size=(60, 5))
+    model = make_pipeline(PCA(3), LinearRegression()).fit(rows, rows[:, 0] - rows[:, 4])
+    form = read_form(model, "predict", None)
+    np.testing.assert_allclose(form.predict(rows), model.predict(rows), rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", [name for name in LINEAR if name != "box-cox"])

@@ -137,6 +137,8 @@ def test_outputs_of_a_normalised_form():
         (([1.0, 2.0], [1.0]), ["c is about 2", "a about 1"]),
         (([1.0, 2.0], [1.0, -3.0]), ["a[1]", "-3"]),
         (([1.0, 2.0], [1.0, 0.0]), ["word 1", "a = 0", "c = 0"]),
+        # the entry of one output is enough
+        (([[1.0, 2.0], [0.0, 3.0]], [1.0, 0.0]), ["word 1", "a = 0", "c = 0"]),
         (([1.0], [np.nan]), ["a must be finite"]),
         (([np.inf], [1.0]), ["c must be finite"]),
         (([1.0], [[1.0]]), ["a must have 1 dim"]),
