@@ -194,7 +194,8 @@ def test_the_work_is_loaded_once_a_worker_and_its_errors_are_told_once(spark, tm
     with pytest.raises(InputError, match="part 5 cannot be written: make room"):
         [*run(Answering(Loading()), PARTS * 4, TWO)]
     told = loads.read_text().split()
-    assert 1 <= told.count("loaded") <= 2
+    # Spark does not use a worker again whose task raised: another one takes its place
+    assert 1 <= told.count("loaded") <= 2 + told.count("tried")
     assert 1 <= told.count("tried") <= 4  # once each time it was asked for
 
 
