@@ -179,11 +179,11 @@ def revealing(family: ProductFamily) -> ProductFamily:
     return replace(family, weights=replace(family.weights, bandwidth=usual))  # type: ignore[type-var]
 
 
-def product_rows(design: ProductDesign) -> Draw:
+def product_rows(design: ProductDesign, seed: int = 0) -> Draw:
     """Independent rows of a product design."""
 
     def draw(count: int) -> tuple[Floats, Floats]:
-        levels = np.random.default_rng(0).random((count, design.size))
+        levels = np.random.default_rng(seed).random((count, design.size))
         return design.draw(np.clip(levels, 2.0**-54, 1.0 - 2.0**-53))
 
     return draw
@@ -254,5 +254,4 @@ def shuffled(matrix: Floats, count: int) -> Floats:
 def _drawn(row: Floats, marginals: Sequence[Marginal]) -> Floats:
     """Rows of the law that no weight has tilted."""
     design = ProductFamily(tuple(marginals), BinWeights(np.inf)).at(row)
-    levels = np.random.default_rng(1).random((_LAW, row.size))
-    return design.draw(levels)[0]
+    return product_rows(design, seed=1)(_LAW)[0]
