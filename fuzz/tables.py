@@ -135,16 +135,17 @@ class Trial:
             rows = rows[:_OWN_GRIDS]
         beta, start, size = self.oracle(answers, options, rows, width)
         n, laws = len(rows), self.laws(options)
-        rounding = _rounding(laws, self.background.matrix)
+        rounding = _rounding(laws, self.background.matrix, options.nu(rows.shape[1]))
         return compare(
             explanation.values[:n],
             explanation.intercepts[:n],
             beta,
             start,
             size,
-            slope=max(answers.slope, rounding),
-            level=max(answers.slope, answers.level, rounding),
+            slope=answers.slope,
+            level=max(answers.slope, answers.level),
             units=np.array([law.scale if law.slope else 1.0 for law in laws]),
+            rounding=rounding,
         )
 
     def explainer(self, options: Options, **more: Any) -> Any:
@@ -253,17 +254,18 @@ class Trial:
         return self.known[key]
 
 
-def _rounding(laws: list[Law], matrix: Array) -> float:
-    """How far a rounding to float64 of a column's numbers moves a bin's law, in units of its own spread."""
-    found = 0.0
-    for j, law in enumerate(laws):
-        spread = np.where(np.isinf(law.std), law.high - law.low, law.std)
-        spread = spread[~law.points & np.isfinite(spread)]
+def _rounding(laws: list[Law], matrix: Array, bandwidth: float) -> float:
+    """How far rounding a column's numbers to float64 moves a probability of its weighted law.
+
+    A rounding is 8 units in the last place of the largest number; it counts in units of the narrowest piece,
+    which is no wider than its own deviation, its limits, or the weight.
+    """
+    worst = 0.0
+    for law, column in zip(laws, matrix.T, strict=True):
+        spread = np.minimum(np.minimum(law.std, law.high - law.low), bandwidth * law.scale)[~law.points]
         if spread.size:
-            found = max(
-                found, 8 * np.finfo(float).eps * float(np.nanmax(np.abs(matrix[:, j])) / spread.min())
-            )
-    return found
+            worst = max(worst, 8 * np.finfo(float).eps * float(np.nanmax(np.abs(column)) / spread.min()))
+    return worst
 
 
 class TooLargeError(Exception):
