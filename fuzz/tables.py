@@ -135,7 +135,7 @@ class Trial:
             rows = rows[:_OWN_GRIDS]
         beta, start, size = self.oracle(answers, options, rows, width)
         n, laws = len(rows), self.laws(options)
-        rounding = _rounding(laws, self.background.matrix, options.nu(rows.shape[1]))
+        far = np.nanmax(np.abs(self.background.matrix), axis=0)
         return compare(
             explanation.values[:n],
             explanation.intercepts[:n],
@@ -145,7 +145,8 @@ class Trial:
             slope=answers.slope,
             level=max(answers.slope, answers.level),
             units=np.array([law.scale if law.slope else 1.0 for law in laws]),
-            rounding=rounding,
+            rounding=_rounding(laws, far, options.nu(rows.shape[1])),
+            reach=max([1.0, *(x / law.scale for law, x in zip(laws, far, strict=True) if law.slope)]),
         )
 
     def explainer(self, options: Options, **more: Any) -> Any:
@@ -254,17 +255,17 @@ class Trial:
         return self.known[key]
 
 
-def _rounding(laws: list[Law], matrix: Array, bandwidth: float) -> float:
+def _rounding(laws: list[Law], largest: Array, bandwidth: float) -> float:
     """How far rounding a column's numbers to float64 moves a probability of its weighted law.
 
-    A rounding is 8 units in the last place of the largest number; it counts in units of the narrowest piece,
-    which is no wider than its own deviation, its limits, or the weight.
+    A rounding is 8 units in the last place of the column's ``largest`` number; it counts in units of the
+    narrowest piece, which is no wider than its own deviation, its limits, or the weight.
     """
     worst = 0.0
-    for law, column in zip(laws, matrix.T, strict=True):
+    for law, x in zip(laws, largest, strict=True):
         spread = np.minimum(np.minimum(law.std, law.high - law.low), bandwidth * law.scale)[~law.points]
         if spread.size:
-            worst = max(worst, 8 * np.finfo(float).eps * float(np.nanmax(np.abs(column)) / spread.min()))
+            worst = max(worst, 8 * np.finfo(float).eps * float(x / spread.min()))
     return worst
 
 

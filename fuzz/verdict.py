@@ -61,12 +61,14 @@ def compare(
     level: float,
     units: Array = 1.0,
     rounding: float = 0.0,
+    reach: float = 1.0,
 ) -> Verdict:
     """Hold coefficients (n, d, k) and intercepts (n, k) against the oracle's.
 
     Errors are relative to the largest coefficient (intercept) of the row, or to ``VANISHING`` of ``size``;
     slopes count per ``units`` (d,) of their columns. ``rounding`` is how far a rounding of the background
     moves a probability: it moves a mean of answers by that share of ``size``, however small the coefficients.
+    An intercept lies ``reach`` units of a slope away from the data, and moves that much more.
     """
     values = np.asarray(values, dtype=float).reshape(beta.shape)
     intercepts = np.asarray(intercepts, dtype=float).reshape(start.shape)
@@ -83,7 +85,7 @@ def compare(
     gap = np.abs(intercepts - start).max(axis=1)
     # the intercept is a level less a sum of coefficients
     scale = np.maximum(np.abs(start).max(axis=1), np.abs(beta).max(axis=(1, 2)))
-    off = np.maximum(off, gap / (level * np.maximum(scale, floor or 1.0) + rounding * size))
+    off = np.maximum(off, gap / (level * np.maximum(scale, floor or 1.0) + rounding * size * reach))
     worst = int(np.argmax(off))
     if off[worst] > 1.0:
         text = f"off by {off[worst]:.3g} times the tolerance {slope:g}"
