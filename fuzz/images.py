@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,8 @@ from scipy.ndimage import gaussian_filter
 import limes
 from fuzz.answers import answers_of
 from fuzz.script import Setup
-from fuzz.switched import coefficients, subsets
-from fuzz.verdict import AGREES, CRASH, REFUSED, REJECTED, SAMPLED, SKIPPED, Verdict, compare
+from fuzz.switched import SwitchedTrial, coefficients, subsets
+from fuzz.verdict import SKIPPED, Verdict, compare
 
 Array = Any
 _LARGEST = 8
@@ -89,53 +89,16 @@ def _labels(rng: Any, shape: tuple[int, ...]) -> Array:
     return 3 * found - 2 if kind == 2 else found
 
 
-@dataclass
-class ImageTrial:
-    """A case that was run."""
-
-    case: ImageCase
-    model: Any
-    known: dict[Any, Array] = field(default_factory=dict)
-
-    def check(self, options: ImageOptions, rows: list[Array]) -> Verdict:
-        """Explain images and compare."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return self._checked(options, rows)
-
-    def _checked(self, options: ImageOptions, rows: list[Array]) -> Verdict:
-        try:
-            explanations = self.explainer(options)(rows, progress=False)
-        except limes.exceptions.LimesError as error:
-            return self._after(error, options, rows)
-        except Exception as error:  # noqa: BLE001 - any other error is a fault of the library
-            return Verdict(CRASH, len(rows), f"{type(error).__name__}: {error}", 0)
-        done = 0
-        for i, (image, explanation) in enumerate(zip(rows, explanations, strict=True)):
-            if explanation.method == "sampled":
-                continue
-            verdict = self._one(image, explanation, options)
-            if verdict.kind == SKIPPED:
-                continue
-            done += 1
-            if verdict.kind != AGREES:
-                return Verdict(verdict.kind, done, verdict.detail, i, verdict.found, verdict.expected)
-        return Verdict(AGREES, done) if done else Verdict(SAMPLED)
+class ImageTrial(SwitchedTrial):
+    """A model that was fitted."""
 
     def explainer(self, options: ImageOptions, **more: Any) -> Any:
         """What is under test."""
         given = options.given()
         return limes.ImageExplainer(self.model, **{**given, "segments": np.array(given["segments"])}, **more)
 
-    def _after(self, error: Exception, options: ImageOptions, rows: list[Array]) -> Verdict:
-        text = f"{type(error).__name__}: {error}"
-        try:
-            self.explainer(options, method="sampled", control="none", max_calls=64)(rows[0], progress=False)
-        except limes.exceptions.LimesError:
-            return Verdict(REJECTED, detail=text)
-        return Verdict(REFUSED, detail=text)
-
-    def _one(self, image: Array, explanation: Any, options: ImageOptions) -> Verdict:
+    def compared(self, image: Array, explanation: Any, options: ImageOptions) -> Verdict:
+        """Hold one image's explanation against the oracle."""
         labels = np.unique(np.array(options.segments), return_inverse=True)[1].reshape(image.shape[:2])
         d = int(labels.max()) + 1
         if d > _LARGEST + 1:

@@ -11,13 +11,70 @@ Both are sums over strata in which nothing cancels, however narrow the weight.
 
 from __future__ import annotations
 
+import warnings
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
 import numpy as np
 from scipy.special import gammaln
 
+import limes
+from fuzz.verdict import AGREES, CRASH, REFUSED, REJECTED, SAMPLED, SKIPPED, Verdict
+
 Array = Any
+
+
+@dataclass
+class SwitchedTrial(ABC):
+    """A case of texts or images that was run, and answers that were already given."""
+
+    case: Any
+    model: Any
+    answers: dict[Any, Array] = field(default_factory=dict)
+
+    @abstractmethod
+    def explainer(self, options: Any, **more: Any) -> Any:
+        """What is under test."""
+
+    @abstractmethod
+    def compared(self, row: Any, explanation: Any, options: Any) -> Verdict:
+        """Hold one explanation against the oracle."""
+
+    def check(self, options: Any, rows: list[Any]) -> Verdict:
+        """Explain texts or images and compare."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                explanations = self.explainer(options)(rows, progress=False)
+            except limes.exceptions.LimesError as error:
+                return self._after(error, options, rows)
+            except Exception as error:  # noqa: BLE001 - any other error is a fault of the library
+                return Verdict(CRASH, len(rows), f"{type(error).__name__}: {error}", 0)
+            return self._all(rows, explanations, options)
+
+    def _all(self, rows: list[Any], explanations: Any, options: Any) -> Verdict:
+        done = 0
+        for i, (row, explanation) in enumerate(zip(rows, explanations, strict=True)):
+            if explanation.method == "sampled":
+                continue
+            verdict = self.compared(row, explanation, options)
+            if verdict.kind == SKIPPED:
+                continue
+            done += 1
+            if verdict.kind != AGREES:
+                return Verdict(verdict.kind, done, verdict.detail, i, verdict.found, verdict.expected)
+        return Verdict(AGREES, done) if done else Verdict(SAMPLED)
+
+    def _after(self, error: Exception, options: Any, rows: list[Any]) -> Verdict:
+        """Whether sampling works where an explanation raised."""
+        text = f"{type(error).__name__}: {error}"
+        try:
+            self.explainer(options, method="sampled", control="none", max_calls=64)(rows[0], progress=False)
+        except limes.exceptions.LimesError:
+            return Verdict(REJECTED, detail=text)
+        return Verdict(REFUSED, detail=text)
 
 
 @cache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,8 @@ import numpy as np
 import limes
 from fuzz.answers import answers_of
 from fuzz.script import Setup
-from fuzz.switched import coefficients, subsets
-from fuzz.verdict import AGREES, CRASH, REFUSED, REJECTED, SAMPLED, SKIPPED, Verdict, compare
+from fuzz.switched import SwitchedTrial, coefficients, subsets
+from fuzz.verdict import SKIPPED, Verdict, compare
 
 Array = Any
 _LARGEST = 9
@@ -68,61 +68,24 @@ class TextCase:
         return found
 
 
-@dataclass
-class TextTrial:
-    """A case that was run, and answers that were already given."""
-
-    case: TextCase
-    model: Any
-    known: dict[Any, Array] = field(default_factory=dict)
-
-    def check(self, options: TextOptions, rows: list[str]) -> Verdict:
-        """Explain texts and compare."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return self._checked(options, rows)
-
-    def _checked(self, options: TextOptions, rows: list[str]) -> Verdict:
-        try:
-            explanations = self.explainer(options)(rows, progress=False)
-        except limes.exceptions.LimesError as error:
-            return self._after(error, options, rows)
-        except Exception as error:  # noqa: BLE001 - any other error is a fault of the library
-            return Verdict(CRASH, len(rows), f"{type(error).__name__}: {error}", 0)
-        done = 0
-        for i, (text, explanation) in enumerate(zip(rows, explanations, strict=True)):
-            if explanation.method == "sampled":
-                continue
-            verdict = self._one(text, explanation, options)
-            if verdict.kind == SKIPPED:
-                continue
-            done += 1
-            if verdict.kind != AGREES:
-                return Verdict(verdict.kind, done, verdict.detail, i, verdict.found, verdict.expected)
-        return Verdict(AGREES, done) if done else Verdict(SAMPLED)
+class TextTrial(SwitchedTrial):
+    """A Pipeline that was fitted."""
 
     def explainer(self, options: TextOptions, **more: Any) -> Any:
         """What is under test."""
         return limes.TextExplainer(self.model, **options.given(), **more)
 
-    def _after(self, error: Exception, options: TextOptions, rows: list[str]) -> Verdict:
-        text = f"{type(error).__name__}: {error}"
-        try:
-            self.explainer(options, method="sampled", control="none", max_calls=64)(rows[0], progress=False)
-        except limes.exceptions.LimesError:
-            return Verdict(REJECTED, detail=text)
-        return Verdict(REFUSED, detail=text)
-
-    def _one(self, text: str, explanation: Any, options: TextOptions) -> Verdict:
+    def compared(self, text: str, explanation: Any, options: TextOptions) -> Verdict:
+        """Hold one text's explanation against the oracle."""
         pieces, owner = self._words(text, options.bag)
         d = max(owner) + 1
         if d > _LARGEST:
             return Verdict(SKIPPED)
         answers = answers_of(self.model, options.output, [text])
         key = (text, repr(options.output), options.bag, options.mask)
-        if key not in self.known:
-            self.known[key] = answers.ask(_deletions(pieces, owner, subsets(d), options.mask or ""))
-        f = self.known[key]
+        if key not in self.answers:
+            self.answers[key] = answers.ask(_deletions(pieces, owner, subsets(d), options.mask or ""))
+        f = self.answers[key]
         beta, start = coefficients(f, d, options.bandwidth, "texts")
         return compare(
             explanation.values, explanation.intercepts, beta[None], start[None], float(np.abs(f).max()),
