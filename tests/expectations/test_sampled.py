@@ -215,6 +215,13 @@ def test_a_tolerance_that_is_met_early_saves_calls():
     assert np.abs(least_squares(design, found).coef - truth).max() < 0.5
 
 
+def test_no_tolerance_is_met_by_fewer_calls_than_errors_of_all_coefficients_need():
+    design, row = quartiles(150, 10.0)
+    found = expectation_of(lambda x: x[:, 0], 4 * BUDGET, 1e9, control="none").moments(design, row)
+    assert found.converged
+    assert 4 * 151 <= found.calls <= 1024
+
+
 @settings(max_examples=30)
 @given(st.integers(1, 40), st.integers(1, 200), st.booleans())
 def test_a_budget_too_small_is_refused_and_the_one_advised_is_enough(d, max_calls, tolerant):
