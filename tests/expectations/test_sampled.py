@@ -258,8 +258,9 @@ def test_sixty_columns(seed):
     # 60 numbers of a t-like law with 15 degrees of freedom
     assert np.abs(z).max() < 5.5
     assert (np.abs(z) < 1.96).mean() > 0.85
-    # the model is of the control's kind, and there are rows enough to find it
-    assert found.standard_errors.max() < 0.01
+    # the model is of the control's kind: what is left is an event that so few rows do not exclude
+    alone = sampled(form, design, row, seed=seed, control="none")
+    assert found.standard_errors.max() < alone.standard_errors.min() / 5
 
 
 def test_a_column_that_hardly_changes_has_the_controls_coefficient_without_an_error():

@@ -64,6 +64,8 @@ class Fit:
         Which of them belong together.
     rarity
         Which of them have an answer of their own.
+    uncontrolled
+        Residuals of the answers themselves, without a control, (n, k).
     simulated
         Standard errors of what is known of the controls, intercept first, (1 + d, k).
     variety
@@ -75,6 +77,7 @@ class Fit:
     errors: Floats
     rows: Together
     rarity: Rarity
+    uncontrolled: Floats
     simulated: Floats
     variety: Variety
 
@@ -102,7 +105,8 @@ class Fit:
         coef, influence = np.zeros((place.size, r.shape[1])), np.zeros((place.size, len(h)))
         coef[place], influence[place] = solution, weights
         rarity = Rarity.of(answers, errors, prediction)
-        return cls(coef, influence, errors, rows, rarity, simulated, variety)
+        uncontrolled = answers - regressors @ (weights @ answers)
+        return cls(coef, influence, errors, rows, rarity, uncontrolled, simulated, variety)
 
     @cached_property
     def contributions(self) -> Contributions:
@@ -129,10 +133,17 @@ class Fit:
 
     @cached_property
     def carriers(self) -> Floats:
-        """Effective number of rows behind a coefficient's error, (k,): the median over features."""
-        effective = self.contributions.effective[1:][self.variety.used]
-        if not effective.size:
+        """Effective number of rows behind a coefficient's error, (k,): the median over features.
+
+        A control is fitted to few rows as well: where few answers are large, its residuals may all look
+        alike. The smaller number counts, that of the answers or that of the residuals.
+        """
+        used = self.variety.used
+        if not used.any():
             return np.full(self.coef.shape[1], np.inf)
+        answers = Contributions.of(self.influence, self.uncontrolled, self.rows)
+        residuals = self.contributions.effective[1:][used]
+        effective = np.where(np.isinf(residuals), np.inf, np.minimum(residuals, answers.effective[1:][used]))
         return np.asarray(np.sort(effective, axis=0)[len(effective) // 2])
 
     def quality(self, design: Features, h: Floats, coef: Floats, f: Floats) -> Quality:

@@ -22,6 +22,8 @@ from limes.expectations.contributions import UNSEEN
 _ENOUGH = 16
 # Differences below this share of the largest answer are rounding
 _ROUNDING = 1e-9
+# Residuals within this share of the answers' standard deviation are explained
+_EXPLAINED = 1e-2
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,11 +38,17 @@ class Rarity:
         Range of the answers, (k,); 0 where no other answer was seen and none can be guessed.
     answers
         How many rows differ by their answer, (k,).
+    unexplained
+        Rows whose residual is not negligible, (n, k).
+    deviation
+        Standard deviation of the answers, (k,).
     """
 
     differs: Bools
     reach: Floats
     answers: Ints
+    unexplained: Bools
+    deviation: Floats
 
     @classmethod
     def of(cls, f: Floats, errors: Floats, prediction: Floats | None) -> Rarity:
@@ -52,20 +60,28 @@ class Rarity:
         reach = np.where(np.abs(both - usual) > _ROUNDING * size, np.abs(both - usual), 0.0)
         reach = np.maximum(reach.max(axis=0), np.where(other.any(axis=0), np.ptp(f, axis=0), 0.0))
         probable = ((both >= 0) & (both <= 1)).all(axis=0)
-        return cls(other & left, np.where(probable, 1.0, reach), other.sum(axis=0))
+        deviation = f.std(axis=0)
+        unexplained = np.abs(errors) > _EXPLAINED * deviation
+        return cls(other & left, np.where(probable, 1.0, reach), other.sum(axis=0), unexplained, deviation)
 
     def variances(self, influence: Floats) -> Floats:
         """What the variances of sums with influences (m, n) must be raised by, (m, k)."""
-        found = np.zeros((len(influence), self.reach.size))
-        for side in (influence > 0, influence < 0):
-            count = np.maximum(side.sum(axis=1), 1)
-            typical = np.where(side, influence, 0.0) ** 2 @ np.ones(influence.shape[1]) / count
-            rare = side @ self.differs.astype(np.float64) < _ENOUGH
-            reach = np.where(self.reach > 0, self.reach, np.inf)
-            with np.errstate(invalid="ignore"):
-                raised = UNSEEN * typical[:, None] * reach**2
-            found += np.where(rare & (typical[:, None] > 0), raised, 0.0)
-        return np.asarray(found)
+        reach = np.where(self.reach > 0, self.reach, np.inf)
+        unlike = _raised(influence, self.differs, reach)
+        return np.maximum(unlike, _raised(influence, self.unexplained, self.deviation))
+
+
+def _raised(influence: Floats, differs: Bools, reach: Floats) -> Floats:
+    """Variances (m, k) of events of size ``reach`` (k,) that rows, of which few differ, do not exclude."""
+    total = np.zeros((len(influence), reach.size))
+    for side in (influence > 0, influence < 0):
+        count = np.maximum(side.sum(axis=1), 1)
+        typical = np.where(side, influence, 0.0) ** 2 @ np.ones(influence.shape[1]) / count
+        rare = side @ differs.astype(np.float64) < _ENOUGH
+        with np.errstate(invalid="ignore"):
+            raised = UNSEEN * typical[:, None] * reach**2
+        total += np.where(rare & (typical[:, None] > 0), raised, 0.0)
+    return total
 
 
 def _usual(values: Floats) -> Floats:
