@@ -12,7 +12,7 @@ import oracle
 from limes.designs import ProductDesign, ProductFamily
 from limes.designs.columns import categorical
 from limes.designs.weights import BinWeights
-from limes.models.outputs import Asker, resolve
+from limes.models.outputs import ModelCaller, resolve
 from limes.models.read import read_output
 from limes.pipeline import Pipeline, exact_expectation
 
@@ -64,7 +64,7 @@ def assert_reads(model, x, *, output=None, tolerance=1e-12, **rows):
     form = limes.models.read(model, output)
     assert not isinstance(form, limes.models.forms.BlackBox), form.reason
     x = np.concatenate([x, edge_rows(form, x, **rows)])
-    assert_same(form, Asker(model, resolve(model, output), np.asarray)(x), x, tolerance)
+    assert_same(form, ModelCaller(model, resolve(model, output), np.asarray)(x), x, tolerance)
     if isinstance(form, limes.models.forms.Forest):
         assert_paths_agree(form, x)
     return form
@@ -153,7 +153,7 @@ def assert_coefficients_of_frame(model, frame, *, output=None, tolerance=oracle.
     codes = as_codes(frame)
     wanted = resolve(model, output)
     for i in range(rows):
-        truth = enumerated(codes, codes[i], lambda x: Asker(model, wanted, as_frame)(x))
+        truth = enumerated(codes, codes[i], lambda x: ModelCaller(model, wanted, as_frame)(x))
         assert oracle.error(found.values[i], truth.coef, truth.size) < tolerance
         assert oracle.error(found.intercepts[i], truth.intercept, truth.size) < tolerance
     return found
@@ -164,7 +164,7 @@ def assert_coefficients(model, x, *, output=None, tolerance=oracle.EXACT, rows=2
     found = limes.TabularExplainer(model, x, output=output, method="exact", law="empirical")(x[:rows])
     wanted = resolve(model, output)
     for i in range(rows):
-        truth = enumerated(x, x[i], Asker(model, wanted, np.asarray), categorical=())
+        truth = enumerated(x, x[i], ModelCaller(model, wanted, np.asarray), categorical=())
         assert oracle.error(found.values[i], truth.coef, truth.size) < tolerance
     return found
 

@@ -185,15 +185,15 @@ class Pipeline:
         """Exact or sampled."""
         return self._expectation.method
 
-    def steady(self) -> Pipeline:
+    def reproducible(self) -> Pipeline:
         """The same, with results that are the same to the last bit however many rows and cores there are.
 
         Hence it may remember moments from one call to the next, and does.
         """
-        steady = _steady(self._expectation)
+        reproducible = _reproducible(self._expectation)
         return Pipeline(
             self._family,
-            steady,
+            reproducible,
             penalty=self._penalty,
             scales=self._scales,
             names=self._names,
@@ -331,11 +331,11 @@ def fitted_at(
     return Fitted(design, Surrogate(**alone), here, row.calls, row.converged, row.sampled)
 
 
-def _steady(expectation: Any) -> Any:
+def _reproducible(expectation: Any) -> Any:
     """Forests add up in one order, alone or as parts of a combination; the others always do."""
     if isinstance(expectation, CombinedExpectation):
-        return replace(expectation, parts=[_steady(part) for part in expectation.parts])
-    return expectation.steady() if isinstance(expectation, ForestExpectation) else expectation
+        return replace(expectation, parts=[_reproducible(part) for part in expectation.parts])
+    return expectation.reproducible() if isinstance(expectation, ForestExpectation) else expectation
 
 
 def _in_blocks(

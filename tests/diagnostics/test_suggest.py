@@ -30,8 +30,8 @@ def test_the_choice_is_the_narrowest_that_meets_the_aims(forest):
     found = limes.suggest_bandwidth(explainer, X[:6])
     at = int(np.argmin(np.abs(found.bandwidths - found.bandwidth)))
     quiet = max(NOISE, 1.25 * np.nanmin(found.noise))
-    steady = (found.noise <= quiet) & (found.drift <= DRIFT)
-    good = steady & (found.fidelity >= FIDELITY * found.fidelity[steady].max())
+    reproducible = (found.noise <= quiet) & (found.drift <= DRIFT)
+    good = reproducible & (found.fidelity >= FIDELITY * found.fidelity[reproducible].max())
     assert at == np.flatnonzero(good)[0]
     assert found.current == pytest.approx(0.75 * np.sqrt(5))
     assert f"{found.bandwidths[at - 1]:.3g}" in found.reason

@@ -186,13 +186,13 @@ def test_a_model_that_was_fitted_again_is_read_again(made):
     model = made().fit(ROWS, ROWS.sum(axis=1))
     explainer = limes.TabularExplainer(model, ROWS)
     before = explainer(ROWS[:2])
-    explainer.steady(ROWS[:2])
+    explainer.reproducible(ROWS[:2])
     refit(model)
-    again, steady = explainer(ROWS[:2]), explainer.steady(ROWS[:2])
+    again, reproducible = explainer(ROWS[:2]), explainer.reproducible(ROWS[:2])
     fresh = limes.TabularExplainer(model, ROWS)(ROWS[:2])
     assert before.method == again.method == "exact"
     np.testing.assert_array_equal(again.values, fresh.values)
-    np.testing.assert_allclose(steady.values, fresh.values, rtol=1e-9)
+    np.testing.assert_allclose(reproducible.values, fresh.values, rtol=1e-9)
     np.testing.assert_allclose(again.predictions, model.predict(ROWS[:2]), rtol=1e-5)
     assert np.abs(again.values - before.values).max() > 0.1
 

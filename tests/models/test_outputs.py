@@ -14,7 +14,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import limes
 from limes.exceptions import InputError, ModelError
-from limes.models.outputs import Asker, resolve
+from limes.models.outputs import ModelCaller, resolve
 
 X, Y = load_iris(return_X_y=True)
 NAMES = np.array(["setosa", "versicolor", "virginica"])
@@ -97,7 +97,7 @@ def test_outputs_that_do_not_exist(model, output, words):
 
 
 def ask(model, output=None, rows=3, decode=np.asarray):
-    return Asker(model, resolve(model, output), decode)(np.ones((rows, 2)))
+    return ModelCaller(model, resolve(model, output), decode)(np.ones((rows, 2)))
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ import limes
 import oracle
 from limes.exceptions import InputError, ModelError
 from limes.models import forms
-from limes.models.outputs import Asker, resolve
+from limes.models.outputs import ModelCaller, resolve
 from limes.models.readers import sklearn_bayes
 
 RNG = np.random.default_rng(0)
@@ -49,7 +49,7 @@ def assert_margin(model, expected, kind=None, x=X):
     form, table = limes.models.read(model, "margin"), rows()
     assert not isinstance(form, forms.BlackBox), form.reason
     assert kind is None or isinstance(form, kind)
-    said = Asker(model, resolve(model, "margin"), np.asarray)(table)
+    said = ModelCaller(model, resolve(model, "margin"), np.asarray)(table)
     assert oracle.error(said, expected(table)) < SAME
     assert oracle.error(form.predict(table), expected(table)) < SAME
     found = boosters.assert_coefficients(model, x, output="margin")
@@ -288,7 +288,7 @@ def test_the_margin_serves_as_control_of_what_is_behind_it(model, target, output
     wanted = resolve(model, output)
     z = []
     for i in range(8):
-        truth = boosters.enumerated(X, X[i], Asker(model, wanted, np.asarray), categorical=())
+        truth = boosters.enumerated(X, X[i], ModelCaller(model, wanted, np.asarray), categorical=())
         z.append((helped.values[i] - truth.coef) / helped.standard_errors[i])
     assert np.sqrt(np.mean(np.square(z))) < 1.5
     assert np.abs(z).max() < oracle.Z_LIMIT

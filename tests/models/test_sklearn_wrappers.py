@@ -23,7 +23,7 @@ import limes
 import oracle
 from limes.exceptions import InputError, ModelError
 from limes.models import forms
-from limes.models.outputs import Asker, resolve
+from limes.models.outputs import ModelCaller, resolve
 from limes.models.read import tolerance_of
 
 RNG = np.random.default_rng(0)
@@ -41,7 +41,7 @@ def assert_read(model, expected, *, output=None):
     form = limes.models.read(model, output)
     assert not isinstance(form, forms.BlackBox), form.reason
     assert oracle.error(form.predict(FAR), expected) < SAME
-    assert oracle.error(Asker(model, resolve(model, output), np.asarray)(FAR), expected) < SAME
+    assert oracle.error(ModelCaller(model, resolve(model, output), np.asarray)(FAR), expected) < SAME
     return boosters.assert_coefficients(model, X, output=output)
 
 
@@ -122,7 +122,10 @@ def test_labels_that_all_rows_have_and_none_has():
         model = OneVsRestClassifier(part).fit(X, labels)
         output = "margin" if hasattr(model, "decision_function") else None
         form = limes.models.read(model, output)
-        assert oracle.error(form.predict(FAR), Asker(model, resolve(model, output), np.asarray)(FAR)) < SAME
+        assert (
+            oracle.error(form.predict(FAR), ModelCaller(model, resolve(model, output), np.asarray)(FAR))
+            < SAME
+        )
         found = limes.TabularExplainer(model, X, output=output)(X[:2])
         assert found.method == "exact"
         assert not found.values[:, :, 3:].any()

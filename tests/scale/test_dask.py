@@ -84,7 +84,7 @@ def test_the_work_goes_to_each_worker_once(source, explainer, tmp_path, cluster,
     loads = tmp_path / "loads"
 
     class Counted:
-        feature_names, steady = explainer.feature_names, explainer.steady
+        feature_names, reproducible = explainer.feature_names, explainer.reproducible
 
         def __setstate__(self, state):
             with loads.open("a") as file:

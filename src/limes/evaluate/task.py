@@ -12,7 +12,7 @@ import numpy as np
 from limes._arrays import Floats
 from limes.exceptions import InputError
 from limes.explainers.table import Table
-from limes.models.outputs import Asker, resolve
+from limes.models.outputs import ModelCaller, resolve
 
 # Rows that the model is asked for at once
 _BATCH = 20_000
@@ -66,7 +66,7 @@ class Task:
         ([5.0], 2.0)
         """
         table = Table.fit(background)
-        wanted = Asker(model, resolve(model, output), table.decode)
+        wanted = ModelCaller(model, resolve(model, output), table.decode)
         return cls(table, table.encode(X), _one_output(wanted))
 
     @property

@@ -65,7 +65,7 @@ class ForestExpectation:
         self._tables: Recent[ProductFamily, Floats] = Recent(_TABLES, _LARGEST_TABLE)
         self._few = _FEW
 
-    def steady(self) -> ForestExpectation:
+    def reproducible(self) -> ForestExpectation:
         """The same, adding up in one order however many rows and cores there are: slower for few rows."""
         other = copy(self)
         vars(other).update(_few=0, _layout=replace(self._layout, runs=one_run(self._layout.runs)))

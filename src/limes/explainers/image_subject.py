@@ -15,7 +15,7 @@ from limes.explainers.verification import check_agreement
 from limes.models.documents import some_rows
 from limes.models.images import SwitchedImage
 from limes.models.networks import Preprocess, columns, composer_of, flat, is_network
-from limes.models.outputs import Asker, Output, resolve
+from limes.models.outputs import ModelCaller, Output, resolve
 from limes.models.read import read_output, tolerance_of
 from limes.models.reductions import BlackBox, Form
 from limes.models.switches import Switches, over_switches
@@ -62,7 +62,7 @@ class ImageModel:
         """
         wanted = resolve(self.model, self.output if self.is_estimator else None)
         compose = composer_of(self.model, image, self.preprocess)
-        everything = Answers(Asker(self.model, wanted, compose), self.link, None)
+        everything = Answers(ModelCaller(self.model, wanted, compose), self.link, None)
         whole = everything(np.ones((1, image.size)))
         wanted, names = self._chosen(wanted, whole)
         ask = Answers(
@@ -141,7 +141,7 @@ class ImageSubject:
 class Answers:
     """Answers of a model at rows z (n, d), after the link: all of them, or some columns."""
 
-    asker: Asker
+    asker: ModelCaller
     link: Link | None
     columns: int | list[int] | None
 

@@ -14,7 +14,7 @@ from limes.explainers.sparse_options import OneOutput
 from limes.explainers.table import Table
 from limes.explainers.watch import Watch
 from limes.explanation import Explanation
-from limes.models.outputs import Asker, resolve
+from limes.models.outputs import ModelCaller, resolve
 from limes.surrogates.prefix_ridge import WeightedMoments
 
 # Of the background: rows on which the number of features is chosen, and how many are enough
@@ -87,7 +87,7 @@ class MapleExplainer:
         self._table = _numeric_table(background)
         self._ridge = max(check_size("ridge", ridge, zero=True), _SMALLEST_RIDGE)
         wanted = resolve(model, output)
-        self._ask = OneOutput(Asker(model, wanted, self._table.decode), wanted)
+        self._ask = OneOutput(ModelCaller(model, wanted, self._table.decode), wanted)
         self._trees, self._leaf, self._seed = check_count("trees", trees), leaf, seed_of(rng)
         self._watch = Watch(model)
         self._learn()

@@ -22,7 +22,7 @@ from limes.explainers.sparse_warnings import meets, warnings_of
 from limes.explainers.verification import check_agreement
 from limes.explainers.watch import Watch
 from limes.explanation import Explanation
-from limes.models.outputs import Asker, resolve
+from limes.models.outputs import ModelCaller, resolve
 from limes.models.read import read_output, tolerance_of
 from limes.models.reductions import BlackBox
 from limes.pipeline import METHODS, exact_expectation
@@ -139,7 +139,7 @@ class SparseExplainer:
         self._rows = rows_of(literals, neighbourhood)
         self._k, self._error = checked_k(k, error)
         wanted = resolve(model, output)
-        self._ask = OneOutput(Asker(model, wanted, self._rows.decode), wanted)
+        self._ask = OneOutput(ModelCaller(model, wanted, self._rows.decode), wanted)
         self._model, self._wanted, self._method = model, wanted, method
         self._expectation, self._reason, self._watch = self._read(solver)
         search: dict[str, Any] = {"tolerance": tolerance, "time_limit": time_limit, "threads": threads}

@@ -9,14 +9,14 @@ import numpy as np
 from limes._arrays import Floats
 from limes.exceptions import InputError
 from limes.explainers.options import check_count, check_size
-from limes.models.outputs import Asker, Output
+from limes.models.outputs import ModelCaller, Output
 from limes.surrogates.scaling import Scale
 
 
 class OneOutput:
     """The one output of a model that is explained: (m, columns) -> (m,)."""
 
-    def __init__(self, ask: Asker, wanted: Output) -> None:
+    def __init__(self, ask: ModelCaller, wanted: Output) -> None:
         self._asker = ask
         labels = wanted.labels
         # of two classes the second says all

@@ -32,7 +32,7 @@ from limes.explainers.verification import (
 from limes.explainers.watch import Watch
 from limes.models.asking import answer_of
 from limes.models.categories import category_columns
-from limes.models.outputs import Asker, Output, resolve
+from limes.models.outputs import ModelCaller, Output, resolve
 from limes.models.read import read_output, tolerance_of
 from limes.models.reductions import BlackBox, Form
 from limes.models.registry import EXACT_TOLERANCE, SINGLE_TOLERANCE
@@ -74,7 +74,7 @@ class Reading:
         wanted = resolve(model, output)
         if getattr(model, "n_features_in_", len(table.columns)) != len(table.columns):
             # what a reader would make of other columns is nothing that a user understands: the model says it
-            Asker(model, wanted, table.decode)(table.matrix[:2])
+            ModelCaller(model, wanted, table.decode)(table.matrix[:2])
         form = read_output(model, wanted, table.decode, schema=table.schema)
         return cls(model, wanted, form, _margin_of(model, wanted, table))
 
@@ -109,7 +109,7 @@ class Subject:
     ----------
     predict
         (n, d) -> (n,) or (n, k), the model's own answers, or those of its form where they are the same.
-    predict_steadily
+    predict_reproducibly
         The same, where a row's answer does not depend on the rows beside it, to the last bit: a model may add
         up many rows in another order than few.
     expectation
@@ -125,7 +125,7 @@ class Subject:
     """
 
     predict: Callable[[Floats], Floats]
-    predict_steadily: Callable[[Floats], Floats]
+    predict_reproducibly: Callable[[Floats], Floats]
     expectation: Expectation
     outputs: tuple[str, ...]
     answer: str
@@ -211,9 +211,9 @@ class _Check:
         single = any(column.dtype == np.float32 for column in self.table.columns)
         return max(tolerance_of(self.model), SINGLE_TOLERANCE if single else 0.0)
 
-    def asker(self, wanted: Output) -> Asker:
+    def asker(self, wanted: Output) -> ModelCaller:
         """Asks the model with tables like the background."""
-        return Asker(self.model, wanted, self.table.decode)
+        return ModelCaller(self.model, wanted, self.table.decode)
 
     def expectation(self, form: Form, ask: Callable[[Floats], Floats]) -> tuple[ExactMoments, Floats, float]:
         """The exact expectation of a form that agrees with the model.

@@ -266,14 +266,14 @@ class TabularExplainer:
         return model, model.table.encode(X)
 
     @cached_property
-    def steady(self) -> TabularExplainer:
+    def reproducible(self) -> TabularExplainer:
         """The same explainer, with results that are the same to the last bit however a table is cut.
 
         Else a few rows of a forest are added up in another order than many, and a black box is asked for the
         predictions of many rows at once, which is quicker. Its explanations carry no warnings.
         """
         other = copy(self)
-        vars(other).update(_arrange=TabularModel.steady, _model=self._model.steady())
+        vars(other).update(_arrange=TabularModel.reproducible, _model=self._model.reproducible())
         return other
 
     def design(self, row: Any) -> ProductDesign:

@@ -138,10 +138,10 @@ class TabularModel:
             _provenance(model, table, family, subject, options, by_model),
         )
 
-    def steady(self) -> TabularModel:
+    def reproducible(self) -> TabularModel:
         """The same, with results that are the same to the last bit however a table is cut; no warnings."""
-        subject = replace(self.subject, predict=self.subject.predict_steadily)
-        return replace(self, subject=subject, pipeline=self.pipeline.steady(), warns=False)
+        subject = replace(self.subject, predict=self.subject.predict_reproducibly)
+        return replace(self, subject=subject, pipeline=self.pipeline.reproducible(), warns=False)
 
     @cached_property
     def cautions(self) -> Cautions | Silent:

@@ -16,7 +16,7 @@ from limes.expectations.controls.worthwhile import worthwhile
 from limes.explainers.switched import Switched
 from limes.explainers.verification import check_agreement
 from limes.models.documents import Document, some_rows
-from limes.models.outputs import Asker, Output, resolve
+from limes.models.outputs import ModelCaller, Output, resolve
 from limes.models.read import CannotRead, tolerance_of
 from limes.models.readers.sklearn_text import text_form
 from limes.models.readers.word_rows import WordRows, word_rows
@@ -55,7 +55,7 @@ class TextSubject:
         """
         # texts have many words, and often a linear fit tells all that so many calls can tell
         kernel = worthwhile(switch_kernels)
-        own = Asker(model.head, wanted, lambda z: model.encode(document.texts(z)))
+        own = ModelCaller(model.head, wanted, lambda z: model.encode(document.texts(z)))
         some = some_rows(document.size, _CHECKED_ROWS)
         # a model that is not fitted, or takes no texts, says so itself
         known = own(some if model.steps else some[:1])
@@ -70,7 +70,9 @@ class TextSubject:
         rest = model.steps[rows.steps :]
         ask: Answers = own
         if rows.grams is None:
-            ask = _quicker(Asker(model.head, wanted, lambda z: transformed(rest, rows.rows(z))), own, agree)
+            ask = _quicker(
+                ModelCaller(model.head, wanted, lambda z: transformed(rest, rows.rows(z))), own, agree
+            )
         form = _read(rows, rest, model.head, wanted, ask)
         if isinstance(form, BlackBox):
             behind = _margin(rows, rest, model.head, wanted, ask)

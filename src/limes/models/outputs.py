@@ -173,7 +173,7 @@ def _column(label: Any, known: Sequence[Any]) -> int:
 
 
 @dataclass(frozen=True)
-class Asker:
+class ModelCaller:
     """Asks the user's own model: checks what it answers and says which rows it failed on.
 
     ``decode`` turns a matrix (n, d) into whatever table the model was fitted on.

@@ -18,7 +18,7 @@ import numpy as np
 from limes._arrays import Floats
 from limes.exceptions import ModelError
 from limes.models.identity import qualified_name, replaced_method
-from limes.models.outputs import Asker, Output, resolve
+from limes.models.outputs import ModelCaller, Output, resolve
 from limes.models.reductions import BlackBox, Form
 from limes.models.registry import EXACT_TOLERANCE, READERS, Entry
 from limes.models.schema import Schema
@@ -76,11 +76,11 @@ def read_output(
     *,
     schema: Schema | None = None,
 ) -> Form | BlackBox:
-    """Read, for an output that is already resolved; ``decode`` as for :class:`Asker`."""
+    """Read, for an output that is already resolved; ``decode`` as for :class:`ModelCaller`."""
     try:
         form = read_form(model, output.method, schema)
     except CannotRead as reason:
-        return BlackBox(Asker(model, output, decode), str(reason))
+        return BlackBox(ModelCaller(model, output, decode), str(reason))
     return form if output.columns is None else form.select(output.columns)
 
 

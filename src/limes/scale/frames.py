@@ -34,7 +34,7 @@ class Explainer(Protocol):
         ...
 
     @property
-    def steady(self) -> Explainer:
+    def reproducible(self) -> Explainer:
         """The same, with results that do not depend on the number of rows, to the last bit."""
         ...
 
@@ -111,7 +111,7 @@ def explain_frame(
     check_columns(table.columns, explainer, keys or ())
     check_keys(keys or (), explainer, layout)
     with threadpool_limits(1, user_api="blas"):  # sums in one order, however many cores there are
-        pieces = [*_explained(table.select(explainer.feature_names), explainer.steady)]
+        pieces = [*_explained(table.select(explainer.feature_names), explainer.reproducible)]
     good = [(places, found) for places, found in pieces if not isinstance(found, str)]
     bad = {int(places[0]): found for places, found in pieces if isinstance(found, str)}
     groups = [lines(Explained.of(good))] if good else []

@@ -13,7 +13,7 @@ from limes._arrays import Floats
 from limes.compat.lime.answers import model_behind
 from limes.models.images import SwitchedImage
 from limes.models.networks import columns, composer_of
-from limes.models.outputs import Asker, resolve
+from limes.models.outputs import ModelCaller, resolve
 
 __all__ = ["ImageAnswers", "ImageRequest", "estimator_of"]
 
@@ -63,8 +63,8 @@ class ImageAnswers:
         return np.concatenate(parts)
 
     @cached_property
-    def _asker(self) -> Asker:
-        return Asker(self.model, resolve(self.model), composer_of(self.model, self.image, None))
+    def _asker(self) -> ModelCaller:
+        return ModelCaller(self.model, resolve(self.model), composer_of(self.model, self.image, None))
 
 
 @dataclass(frozen=True, eq=False)

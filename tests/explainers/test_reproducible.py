@@ -1,4 +1,4 @@
-"""A steady explainer says the same of a row in any company, to the last bit."""
+"""A reproducible explainer says the same of a row in any company, to the last bit."""
 
 from __future__ import annotations
 
@@ -38,9 +38,12 @@ OPTIONS = {"bins": {}, "smooth": {"weights": "euclidean"}, "slopes": {"bins": No
 
 
 def assert_steady(explainer, X, sizes=(1, 9)):
-    whole = fields(explainer.steady(X, progress=False))
+    whole = fields(explainer.reproducible(X, progress=False))
     for size in sizes:
-        cut = [fields(explainer.steady(X.iloc[i : i + size], progress=False)) for i in range(0, len(X), size)]
+        cut = [
+            fields(explainer.reproducible(X.iloc[i : i + size], progress=False))
+            for i in range(0, len(X), size)
+        ]
         for one, pieces in zip(whole, zip(*cut, strict=True), strict=True):
             assert np.array_equal(one, np.concatenate(pieces))
 
@@ -97,6 +100,6 @@ def test_trees_are_added_up_in_one_order_on_any_number_of_cores(name, options, m
     for cores in (1, 5):
         monkeypatch.setattr(forest_layout, "WORKERS", cores)
         explainer = limes.TabularExplainer(model, X, **OPTIONS[options])
-        found.append((explainer.steady(X.iloc[:5]).values, explainer(X.iloc[:5]).values))
+        found.append((explainer.reproducible(X.iloc[:5]).values, explainer(X.iloc[:5]).values))
     assert np.array_equal(found[0][0], found[1][0])
     assert not np.array_equal(found[0][1], found[1][1])
