@@ -14,7 +14,7 @@ import numpy as np
 
 from limes._arrays import Bools, Floats, Ints, distinct_rows
 from limes.designs.exchangeable import ExchangeableDesign
-from limes.designs.features import Features, FeatureTable, stacked_features, taken, weighted_sum
+from limes.designs.features import Features, FeatureTable, stacked_features, weighted_sum
 from limes.designs.product import ProductDesign, ProductFamily
 from limes.exceptions import NotReadableError
 from limes.expectations.choice import exact_expectation as exact_expectation  # explainers choose with it too
@@ -234,7 +234,7 @@ class Pipeline:
                 return stacked([self._at(rows[i], done)[1] for i in first])
 
         moments = self._recall(patterns, compute).taken(place)
-        features = taken(features, place)
+        features = features.select(place)
         return self._fitted(features, features, self._ones, moments, predictions)
 
     def _at(self, row: Floats, done: Callable[[int], object]) -> tuple[ProductDesign, Moments]:

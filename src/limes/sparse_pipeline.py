@@ -15,7 +15,7 @@ import numpy as np
 
 from limes._arrays import Bools, Floats
 from limes._streams import fingerprint, streams
-from limes.designs.literals import Neighbourhood
+from limes.designs.literals import LiteralNeighbourhood
 from limes.expectations.concentration import bernstein_bound, theorem_accuracy, theorem_samples
 from limes.expectations.precision import Precision, precision
 from limes.pipeline import Expectation
@@ -84,7 +84,7 @@ class Judged:
 
 
 def explain_row(
-    near: Neighbourhood, ask: Ask, row: Floats, plan: Plan, expectation: Expectation | None
+    near: LiteralNeighbourhood, ask: Ask, row: Floats, plan: Plan, expectation: Expectation | None
 ) -> Judged:
     """Explain the model at one row of its table; with an expectation, from its exact Γ.
 
@@ -132,13 +132,13 @@ class _Counted:
 class _Drawn:
     """Some rows, the flips that made them, and the model's answers."""
 
-    near: Neighbourhood
+    near: LiteralNeighbourhood
     flips: Bools
     rows: Floats
     values: Floats
 
     @classmethod
-    def of(cls, near: Neighbourhood, ask: Ask, count: int, rng: np.random.Generator) -> _Drawn:
+    def of(cls, near: LiteralNeighbourhood, ask: Ask, count: int, rng: np.random.Generator) -> _Drawn:
         flips = near.law.flips(rng, count)
         rows = near.rows(flips, rng)
         return cls(near, flips, rows, ask(rows))
@@ -165,7 +165,7 @@ class _Drawn:
 class _Task:
     """One row's rows and answers, scaled."""
 
-    near: Neighbourhood
+    near: LiteralNeighbourhood
     seen: _Drawn
     fresh: _Drawn
     target: float
@@ -196,7 +196,7 @@ class _Task:
 
 
 def _exact(
-    near: Neighbourhood, expectation: Expectation, row: Floats, scale: Scale, task: _Task
+    near: LiteralNeighbourhood, expectation: Expectation, row: Floats, scale: Scale, task: _Task
 ) -> Population:
     """Γ of the readable model. z = (1 + s)/2, so that Cov(s, f) is twice Cov(z, f)."""
     moments = expectation.moments(near.design, row)

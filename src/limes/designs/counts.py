@@ -22,7 +22,7 @@ import numpy as np
 
 from limes._arrays import Floats
 
-# A narrower weight is as narrow: its exponents stay finite.
+# Narrower weights count as this one: its exponents stay finite.
 _NARROWEST = 1e-100
 
 
@@ -34,7 +34,7 @@ def log_factorial(n: Floats) -> Floats:
 
 
 def log_binomial(n: Floats, k: Floats) -> Floats:
-    """Log of the number of k-subsets of n things, -inf where there are none."""
+    """Log of the number of k-subsets of n elements, -inf where k < 0 or k > n."""
     possible = (k >= 0) & (k <= n)
     k = np.where(possible, k, 0.0)
     n = np.maximum(n, 0.0)
@@ -56,7 +56,7 @@ class Counts:
     Attributes
     ----------
     log_law
-        log p_s for s = 0..d, (d + 1,), normalised; -inf where s does not happen.
+        log p_s for s = 0..d, (d + 1,), normalised; -inf where s has no probability.
     log_weight
         log E[π] before tilting.
     """

@@ -11,7 +11,7 @@ import numpy as np
 from limes import __version__
 from limes._arrays import Floats
 from limes.certificate import Certificate
-from limes.designs.literals import Neighbourhood
+from limes.designs.literals import LiteralNeighbourhood
 from limes.exceptions import InputError, NotReadableError, ReadMismatchError
 from limes.expectations.combined import ExactMoments
 from limes.explainers.literals import Literals
@@ -245,7 +245,7 @@ class SparseExplainer:
         return replace(self._plan, sizes=(self._k,))
 
     def _explanation(
-        self, rows: Floats, near: Sequence[Neighbourhood], found: Sequence[Judged]
+        self, rows: Floats, near: Sequence[LiteralNeighbourhood], found: Sequence[Judged]
     ) -> Explanation:
         plan = self._plan
         shape = (len(rows), len(self._rows.names(rows.shape[1])))

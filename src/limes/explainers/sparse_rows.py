@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats, Objects
-from limes.designs.literals import LiteralFlips, Neighbourhood, checked_signs
+from limes.designs.literals import LiteralFlips, LiteralNeighbourhood, checked_signs
 from limes.exceptions import InputError
 from limes.explainers.literals import Literals, opposite
 from limes.explainers.options import check_choice
@@ -46,7 +46,7 @@ class SignRows:
         return rows.astype(np.float64)
 
     def near(self, row: Floats, spread: float) -> LiteralFlips:
-        """Neighbourhood of a row."""
+        """LiteralNeighbourhood of a row."""
         return LiteralFlips(checked_signs(row), spread)
 
     def signs(self, row: Floats) -> Floats:
@@ -95,8 +95,8 @@ class TableRows:
         """The user's rows as a matrix."""
         return self._literals.table.encode(X)
 
-    def near(self, row: Floats, spread: float) -> Neighbourhood:
-        """Neighbourhood of a row."""
+    def near(self, row: Floats, spread: float) -> LiteralNeighbourhood:
+        """LiteralNeighbourhood of a row."""
         return self._literals.changes(row, spread)
 
     def signs(self, row: Floats) -> Floats:
