@@ -22,7 +22,7 @@ from sets import DATA, SETS, prepared
 
 from limes.designs.literals import LiteralFlips
 from limes.surrogates.branch_and_bound import branch_and_bound
-from limes.surrogates.perspective import perspective_bound
+from limes.surrogates.branch_and_bound.perspective import perspective_bound
 from limes.surrogates.sparse import Sample
 
 HERE = Path(__file__).parent
@@ -62,7 +62,10 @@ def _ours(problem: Sample, limit: float) -> dict:
     steps: list[tuple[float, float, float]] = []
     began = process_time()
     found = branch_and_bound(
-        problem, K, time_limit=limit, heard=lambda _, *bounds: steps.append((process_time() - began, *bounds))
+        problem,
+        K,
+        time_limit=limit,
+        on_progress=lambda _, *bounds: steps.append((process_time() - began, *bounds)),
     )
     steps.append((process_time() - began, found.lower_bound, found.objective))
     return _told(steps, found.proved)

@@ -23,10 +23,9 @@ from sets import DATA, SETS, prepared
 from limes.designs.literals import LiteralFlips
 from limes.expectations.precision import precision
 from limes.surrogates.branch_and_bound import branch_and_bound
-from limes.surrogates.convex import convex
-from limes.surrogates.hard_thresholding import hard_thresholding
-from limes.surrogates.perspective import perspective_bound
-from limes.surrogates.projection import projection
+from limes.surrogates.branch_and_bound.perspective import perspective_bound
+from limes.surrogates.projection import hard_thresholding, projection
+from limes.surrogates.solvers import convex
 from limes.surrogates.sparse import Population, Sample
 
 RESULTS = Path(__file__).parent / "results"

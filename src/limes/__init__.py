@@ -17,7 +17,7 @@ _HOME = {
     "MapleExplainer": "limes.explainers.maple",
     "Preprocess": "limes.models.networks",
     "SparseExplainer": "limes.explainers.sparse",
-    "Surrogate": "limes.surrogates.surrogate",
+    "Surrogate": "limes.surrogates.linear",
     "TabularExplainer": "limes.explainers.tabular",
     "TextExplainer": "limes.explainers.text",
     "designs": "limes.designs",
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from limes.explanation import Explanation
     from limes.models.networks import Preprocess
     from limes.pipeline import limit
-    from limes.surrogates.surrogate import Surrogate
+    from limes.surrogates.linear import Surrogate
 
 
 def __getattr__(name: str) -> Any:

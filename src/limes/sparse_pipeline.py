@@ -19,9 +19,8 @@ from limes.designs.literals import LiteralNeighbourhood
 from limes.expectations.concentration import bernstein_bound, theorem_accuracy, theorem_samples
 from limes.expectations.precision import Precision, precision
 from limes.pipeline import Expectation
-from limes.surrogates.scaling import ROUNDING, Scale
 from limes.surrogates.solvers import SOLVERS
-from limes.surrogates.sparse import Population, Sample, SparseSolution
+from limes.surrogates.sparse import SCALE_ROUNDING, AnswerScale, Population, Sample, SparseSolution
 
 # Rows handed to the model in one call
 _BATCH = 4096
@@ -48,7 +47,7 @@ class Plan:
     fresh: int
     confidence: float
     seed: int
-    scale: Scale | None = None
+    scale: AnswerScale | None = None
     seen: Floats | None = None
     error: float | None = None
     certify: str = "precision"
@@ -67,7 +66,7 @@ class Judged:
     bounds: dict[str, float]
     theory: dict[str, float]
     standard_errors: Floats
-    scale: Scale
+    scale: AnswerScale
     target: float
     calls: int
     reach: float
@@ -75,7 +74,7 @@ class Judged:
     @property
     def leaves_scale(self) -> bool:
         """Whether rows of the precision error had answers beyond the range that the scale was made from."""
-        return self.reach > 1.0 + ROUNDING
+        return self.reach > 1.0 + SCALE_ROUNDING
 
     @property
     def vacuous(self) -> bool:
@@ -101,8 +100,8 @@ def explain_row(
     )
     target = float(counted(row[None, :])[0])
     known = (np.array([target]), seen.values, fresh.values)
-    scale = plan.scale or Scale.of(*known, *([] if plan.seen is None else [plan.seen]))
-    task = _Task(near, seen.scaled(scale), fresh.scaled(scale), float(scale.inward(known[0])[0]), plan)
+    scale = plan.scale or AnswerScale.from_answers(*known, *([] if plan.seen is None else [plan.seen]))
+    task = _Task(near, seen.scaled(scale), fresh.scaled(scale), float(scale.to_unit(known[0])[0]), plan)
     given = None if expectation is None else _exact(near, expectation, row, scale, task)
     for step, k in enumerate(plan.sizes, start=1):
         solution = task.solved(k, given)
@@ -143,8 +142,8 @@ class _Drawn:
         rows = near.rows(flips, rng)
         return cls(near, flips, rows, ask(rows))
 
-    def scaled(self, scale: Scale) -> _Drawn:
-        return replace(self, values=scale.inward(self.values))
+    def scaled(self, scale: AnswerScale) -> _Drawn:
+        return replace(self, values=scale.to_unit(self.values))
 
     @cached_property
     def signs(self) -> Floats:
@@ -196,7 +195,7 @@ class _Task:
 
 
 def _exact(
-    near: LiteralNeighbourhood, expectation: Expectation, row: Floats, scale: Scale, task: _Task
+    near: LiteralNeighbourhood, expectation: Expectation, row: Floats, scale: AnswerScale, task: _Task
 ) -> Population:
     """Γ of the readable model. z = (1 + s)/2, so that Cov(s, f) is twice Cov(z, f)."""
     moments = expectation.moments(near.design, row)
@@ -209,7 +208,7 @@ def _judged(
     task: _Task,
     solution: SparseSolution,
     ask: _Counted,
-    scale: Scale,
+    scale: AnswerScale,
     *,
     risk: float,
     rng: np.random.Generator,
@@ -220,7 +219,7 @@ def _judged(
     reached = [1.0]
 
     def ask_scaled(x: Floats) -> Floats:
-        answers = scale.inward(ask(x))
+        answers = scale.to_unit(ask(x))
         reached.append(float(np.abs(answers).max()))
         return answers
 

@@ -14,13 +14,11 @@ import strategies
 from limes.designs.literals import FlipLaw
 from limes.exceptions import InputError
 from limes.surrogates.branch_and_bound import branch_and_bound
-from limes.surrogates.hard_thresholding import hard_thresholding
-from limes.surrogates.on_support import boxed, summing_to
-from limes.surrogates.perspective import perspective_bound
-from limes.surrogates.projection import project, projection
-from limes.surrogates.search_nodes import Node
+from limes.surrogates.branch_and_bound.nodes import Node
+from limes.surrogates.branch_and_bound.perspective import perspective_bound
+from limes.surrogates.projection import hard_thresholding, project, projection
 from limes.surrogates.solvers import SOLVERS
-from limes.surrogates.sparse import Population, Sample
+from limes.surrogates.sparse import Population, Sample, boxed, summing_to
 
 # -- brute force ------------------------------------------------------------------------------------------
 
@@ -219,10 +217,10 @@ def test_an_error_in_one_thread_ends_the_search(monkeypatch):
         branch_and_bound(hard_instance(), 7, time_limit=20.0, threads=2)
 
 
-def test_a_search_is_heard():
+def test_a_search_reports_progress():
     steps = []
     problem = sample(np.random.default_rng(5), d=40, m=60, correlation=0.3)
-    found = branch_and_bound(problem, 6, heard=lambda *step: steps.append(step))
+    found = branch_and_bound(problem, 6, on_progress=lambda *step: steps.append(step))
     assert found.proved
     seconds, lower, best = np.array(steps).T
     assert len(steps) == found.nodes - 1
