@@ -14,7 +14,7 @@ _HOME = {
     "Explanation": "limes.explanation",
     "ImageExplainer": "limes.explainers.image",
     "Literals": "limes.explainers.literals",
-    "MapleExplainer": "limes.explainers.maple",
+    "MapleExplainer": "limes.maple",
     "Preprocess": "limes.models.networks",
     "SparseExplainer": "limes.explainers.sparse",
     "Surrogate": "limes.surrogates.linear",
@@ -41,11 +41,11 @@ if TYPE_CHECKING:
     from limes.diagnostics.summary import summary
     from limes.explainers.image import ImageExplainer
     from limes.explainers.literals import Literals
-    from limes.explainers.maple import MapleExplainer
     from limes.explainers.sparse import SparseExplainer
     from limes.explainers.tabular import TabularExplainer
     from limes.explainers.text import TextExplainer
     from limes.explanation import Explanation
+    from limes.maple import MapleExplainer
     from limes.models.networks import Preprocess
     from limes.pipeline import limit
     from limes.surrogates.linear import Surrogate
