@@ -1,6 +1,6 @@
 """Where a numeric column is cut into bins.
 
-Quartiles, deciles, the thresholds of a small tree, edges that the user gives: all are one notion, a
+Quartiles, deciles, the thresholds of a small tree, edges from the user: all are one notion, a
 sorted list of inner edges ``q``. Bins are ``(q[b-1], q[b]]``, so that the bin of ``x`` is
 ``np.searchsorted(q, x, side="left")``. Missing values are ignored.
 """
@@ -196,7 +196,7 @@ def _user_edges(bins: Any, cut: list[bool], labels: list[str]) -> list[Any] | No
         )
     for edges, is_cut, label in zip(bins, cut, labels, strict=True):
         if edges is not None and not is_cut:
-            raise InputError(f"bins gives edges for column {label}, which is categorical: put None there")
+            raise InputError(f"bins has edges for column {label}, which is categorical: put None there")
     return list(bins)
 
 

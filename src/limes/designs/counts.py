@@ -1,6 +1,6 @@
-r"""How many features are removed: the one law that an exchangeable design is made of.
+r"""The law of the number of removed features, which determines an exchangeable design.
 
-Given the number s of removed features, which ones is a uniform draw. All that a surrogate asks of f is
+Given the number s of removed features, which ones is a uniform draw. All that a surrogate needs of f is
 therefore a sum over s of means within the *stratum* of s. With r = d - s features kept, F_s = E[f | s] and
 p_s the law of s under w:
 

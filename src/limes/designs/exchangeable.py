@@ -1,4 +1,4 @@
-r"""Exchangeable designs: the features of a text or an image are removed a few at a time, none is privileged.
+r"""Exchangeable designs: the features of a text or an image are removed a few at a time, all alike.
 
 Two instances of one notion:
 

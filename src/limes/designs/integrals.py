@@ -49,7 +49,7 @@ _DECAY_BLOCK = 2_000_000
 # digit more than what is promised to users.
 _PANEL_TOLERANCE, _SUM_TOLERANCE = 1e-13, 1e-10
 _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(16)
-# Panels on each side of an anchor to begin with, rounds of halving, and panels before it gives up
+# Panels on each side of an anchor to begin with, rounds of halving, and the most panels before an error
 _FIRST_PANELS, _ROUNDS, _MOST_PANELS = 4, 60, 20_000
 # Values of functions computed at once: 32 MB of float64
 _BLOCK = 4_000_000

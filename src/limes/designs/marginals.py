@@ -52,7 +52,7 @@ class Atoms:
 
 @dataclass(frozen=True, eq=False)
 class BinCells:
-    """(edges[b], edges[b+1]], the outer two open-ended; a last cell for missing values if there are any."""
+    """(edges[b], edges[b+1]], the outer two open-ended; with ``missing`` a last cell for NaN."""
 
     edges: Floats
     missing: bool = False

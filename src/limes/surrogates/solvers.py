@@ -45,7 +45,7 @@ def _solved(cvxpy: Any, problem: Sample, k: int) -> Floats:
     program = cvxpy.Problem(cvxpy.Minimize(loss), constraints)
     program.solve(solver=cvxpy.CLARABEL)
     if u.value is None:
-        raise InputError(f"the convex relaxation was not solved: Clarabel says {program.status!r}")
+        raise InputError(f"the convex relaxation was not solved: Clarabel returned {program.status!r}")
     return np.asarray(u.value)
 
 

@@ -1,6 +1,6 @@
 """Closed forms: robustness, sample sizes, and linear models under smooth weights.
 
-The formulas are the papers', mended where they are wrong as printed; each docstring says where.
+The formulas are the papers', corrected where they are wrong as printed, as each docstring states.
 """
 
 from limes.theory.bounds import (

@@ -66,7 +66,7 @@ def robustness(design: ProductDesign) -> Robustness:
 
     References
     ----------
-    Garreau & von Luxburg 2022, Proposition 2, mended: the printed bound √(d(9d + 4p²)) e^{1/(2ν²)}/(p - 1)
+    Garreau & von Luxburg 2022, Proposition 2, corrected: the printed bound √(d(9d + 4p²)) e^{1/(2ν²)}/(p - 1)
     fails for many bins.
 
     Examples
@@ -118,7 +118,7 @@ def theorem_samples(
 
     References
     ----------
-    Garreau & von Luxburg 2022, Theorem 1, mended: the first term is printed with C_f instead of C_f².
+    Garreau & von Luxburg 2022, Theorem 1, corrected: the first term is printed with C_f instead of C_f².
 
     Examples
     --------

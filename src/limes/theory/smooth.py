@@ -98,7 +98,7 @@ def smooth_limit(
     bandwidth: float,
     bins: int = 4,
 ) -> SmoothLimit:
-    r"""Return the limit for f(x) = Σ λ_j x_j + c: Theorem 3.1, mended.
+    r"""Return the limit for f(x) = Σ λ_j x_j + c: Theorem 3.1, corrected.
 
         β_j = -λ_j θ_j / (α_j (1 - α_j)),    β₀ = f(μ̃) + Σ_j λ_j θ_j / (1 - α_j),
 

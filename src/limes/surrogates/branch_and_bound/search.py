@@ -20,7 +20,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from limes._arrays import Floats, Ints
+from limes._arrays import Ints
 from limes._checks import is_count
 from limes.exceptions import InputError
 from limes.surrogates.branch_and_bound.nodes import Frontier, Node, SearchProblem, kernels
@@ -109,7 +109,7 @@ class _Search:
         dense = problem.moments / np.diag(problem.gram).mean()
         guess = np.flatnonzero(project(dense, problem.target, k))
         guess = np.union1d(guess, np.setdiff1d(np.arange(size), guess)[: k - guess.size])
-        self.support = exchanged(problem, guess)
+        self.support = _exchange_literals(problem, guess)
         self.best, self._eta = problem.value(self.support)
         self._open = Frontier()
         # by thread: the bound of the child in progress
@@ -224,6 +224,7 @@ class _Search:
     def _tightened(self, node: Node, tries: int) -> Iterator[Node]:
         """Yield the node with its bound and only the literals that may still improve; nothing if none may."""
         problem, before = self.problem, np.inf
+        # fewer free literals make the bound tighter: repeat while at least 15 % of them go
         while node.free.size > node.slots and node.free.size <= 0.85 * before:
             before = node.free.size
             cutoff = problem.cutoff(self.best)
@@ -261,30 +262,33 @@ class _Search:
                 self.best, self.support = value, chosen
 
 
-def exchanged(problem: SearchProblem, support: Ints) -> Ints:
+def _exchange_literals(problem: SearchProblem, support: Ints) -> Ints:
     """Exchange literals of the support for better ones until no single exchange lowers the objective."""
-    gram, moments, target = problem.gram, problem.moments, problem.target
-    chosen, value = support.copy(), _objective(gram, moments, target, support)
+    chosen, value = support.copy(), _objective(problem, support)
     better = True
     while better:
         better = False
         for place in range(chosen.size):
             others = np.delete(chosen, place)
-            entrant, lower = _best_entrant(gram, moments, target, others)
+            entrant, lower = _best_entrant(problem, others)
             if lower < value - _WORTH * problem.square:
                 chosen, value, better = np.append(others, entrant), lower, True
     return np.sort(chosen)
 
 
-def _objective(gram: Floats, moments: Floats, target: float, support: Ints) -> float:
+def _objective(problem: SearchProblem, support: Ints) -> float:
     """Return the objective on a support, less its constant."""
-    part = gram[np.ix_(support, support)]
-    u, _ = summing_to(target, part, moments[support])
-    return float(u @ part @ u - 2.0 * (moments[support] @ u))
+    part = problem.gram[np.ix_(support, support)]
+    u, _ = summing_to(problem.target, part, problem.moments[support])
+    return float(u @ part @ u - 2.0 * (problem.moments[support] @ u))
 
 
-def _best_entrant(gram: Floats, moments: Floats, target: float, others: Ints) -> tuple[int, float]:
-    """Return the literal that lowers the objective most when it joins the others, and that objective."""
+def _best_entrant(problem: SearchProblem, others: Ints) -> tuple[int, float]:
+    """Return the literal that lowers the objective most when it joins the others, and that objective.
+
+    The Schur complement of the others' bordered system gives the gain of every literal at once.
+    """
+    gram, moments, target = problem.gram, problem.moments, problem.target
     if not others.size:
         values = np.diag(gram) * target**2 - 2.0 * target * moments
         return int(np.argmin(values)), float(values.min())
@@ -294,13 +298,13 @@ def _best_entrant(gram: Floats, moments: Floats, target: float, others: Ints) ->
     system[:n, :n] = gram[np.ix_(others, others)]
     system[n, n] = 0.0
     border = np.vstack([gram[others], np.ones(len(gram))])
-    lifted = np.linalg.lstsq(system, border, rcond=None)[0]
-    variance = np.diag(gram) - (border * lifted).sum(axis=0)
-    wish = moments + eta - gram[:, others] @ u
+    projected = np.linalg.lstsq(system, border, rcond=None)[0]
+    variance = np.diag(gram) - (border * projected).sum(axis=0)
+    residual = moments + eta - gram[:, others] @ u
     allowed = variance > _DEPENDENT * np.diag(gram)
     allowed[others] = False
-    gains = np.where(allowed, wish**2 / np.where(allowed, variance, 1.0), 0.0)
+    gains = np.where(allowed, residual**2 / np.where(allowed, variance, 1.0), 0.0)
     best = int(np.argmax(gains))
     if not allowed[best]:
         return int(others[0]), np.inf
-    return best, _objective(gram, moments, target, others) - float(gains[best])
+    return best, _objective(problem, others) - float(gains[best])
