@@ -60,39 +60,28 @@ class Features(Protocol):
         ...
 
 
-class _Variances(Protocol):
-    """Fields that ``Uncorrelated`` needs."""
-
-    @property
-    def inclusion(self) -> Floats: ...
-    @property
-    def variance(self) -> Floats: ...
-    @property
-    def at_instance(self) -> Floats: ...
-
-
 class Uncorrelated:
-    """Functions of a diagonal Σ."""
+    """Functions of a diagonal Σ, for a class with the other members of ``Features``."""
 
     @property
-    def departure(self: _Variances) -> Floats:
+    def departure(self: Features) -> Floats:
         """h(ξ) - α; 0 for a column that cannot vary."""
         return np.where(self.variance > 0, self.at_instance - self.inclusion, 0.0)
 
-    def solve(self: _Variances, gamma: Floats) -> Floats:
+    def solve(self: Features, gamma: Floats) -> Floats:
         """β = Σ⁻¹Γ: each Γ_j over its variance, 0 for columns that cannot vary."""
         variance = aligned(self.variance, gamma)
         return np.divide(gamma, variance, out=np.zeros_like(gamma), where=variance > 0)
 
-    def gamma(self: _Variances, coef: Floats) -> Floats:
+    def gamma(self: Features, coef: Floats) -> Floats:
         """Γ = Σβ."""
         return np.asarray(aligned(self.variance, coef) * coef)
 
-    def spectral(self: _Variances, function: Callable[[Floats], Floats], values: Floats) -> Floats:
+    def spectral(self: Features, function: Callable[[Floats], Floats], values: Floats) -> Floats:
         """g(Σ) · values: the eigenvalues are the variances."""
         return np.asarray(aligned(function(self.variance), values) * values)
 
-    def largest(self: _Variances, function: Callable[[Floats], Floats]) -> Floats:
+    def largest(self: Features, function: Callable[[Floats], Floats]) -> Floats:
         """g(variance_j)."""
         return function(self.variance)
 

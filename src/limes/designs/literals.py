@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -110,43 +110,6 @@ class FlipLaw:
         return flips.reshape(rows, self.size)
 
 
-class LiteralNeighbourhood(Protocol):
-    """Literals of one instance, and the model's rows where some of them flip."""
-
-    @property
-    def law(self) -> FlipLaw:
-        """The law of the flips."""
-        ...
-
-    @property
-    def instance(self) -> Floats:
-        """x, (d,): the sign of each literal at the instance."""
-        ...
-
-    @property
-    def varying(self) -> Ints:
-        """(d,) the model's column that each literal changes."""
-        ...
-
-    @property
-    def design(self) -> ProductDesign:
-        """The same law, for exact expectations."""
-        ...
-
-    @property
-    def decided_by_flips(self) -> bool:
-        """Whether the flips alone determine the row; else a value is drawn where a column changes."""
-        ...
-
-    def rows(self, flips: Bools, rng: np.random.Generator) -> Floats:
-        """Return rows for the model, (m, columns), from flips (m, d)."""
-        ...
-
-    def signed_sum(self, factors: Floats, flips: Bools, rows: Floats) -> Floats:
-        """Σ_i c_i s_i of factors c (m,) that add up to 0, (d,)."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
 class LiteralFlips:
     """Rows are the literals themselves: z_j = -x_j where literal j flips.
@@ -184,12 +147,12 @@ class LiteralFlips:
 
     @property
     def decided_by_flips(self) -> bool:
-        """True: nothing else is drawn."""
+        """True: the flips determine the row, nothing else is drawn."""
         return True
 
     @property
     def varying(self) -> Ints:
-        """Columns that can change: all."""
+        """The column that each literal changes, (d,): all."""
         return np.arange(self.instance.size)
 
     @cached_property
@@ -201,7 +164,7 @@ class LiteralFlips:
         return ProductDesign(tuple(coordinates[sign] for sign in self.instance.tolist()))
 
     def rows(self, flips: Bools, rng: np.random.Generator) -> Floats:  # noqa: ARG002
-        """Return rows z, (m, d)."""
+        """Return rows z, (m, d), from flips (m, d)."""
         z = np.empty(flips.shape)
         height = max(1, _BLOCK // self.law.size)
         for start in range(0, len(flips), height):
@@ -210,7 +173,7 @@ class LiteralFlips:
         return z
 
     def signed_sum(self, factors: Floats, flips: Bools, rows: Floats) -> Floats:  # noqa: ARG002
-        """Σ_i c_i s_i from the rows: s = z∘x."""
+        """Σ_i c_i s_i of factors c (m,) that add up to 0, (d,), from the rows: s = z∘x."""
         return np.asarray((factors @ rows) * self.instance)
 
 
@@ -260,7 +223,7 @@ class ColumnChanges:
         return ProductDesign(tuple(_stays_or_changes(value, other, self.law) for value, other in pairs))
 
     def rows(self, flips: Bools, rng: np.random.Generator) -> Floats:
-        """Return rows for the model, (m, columns)."""
+        """Return rows for the model, (m, columns), from flips (m, d)."""
         rows = np.tile(self.values, (len(flips), 1))
         for literal, j in enumerate(self.varying):
             changed = np.flatnonzero(flips[:, literal])
@@ -268,8 +231,11 @@ class ColumnChanges:
         return rows
 
     def signed_sum(self, factors: Floats, flips: Bools, rows: Floats) -> Floats:  # noqa: ARG002
-        """Σ_i c_i s_i from the flips: s = 1 - 2 · flip, and the factors add up to 0."""
+        """Σ_i c_i s_i of factors c (m,) that add up to 0, (d,), from the flips: s = 1 - 2 · flip."""
         return np.asarray(-2.0 * (factors @ flips))
+
+
+LiteralNeighbourhood: TypeAlias = LiteralFlips | ColumnChanges
 
 
 def checked_signs(instance: ArrayLike) -> Floats:

@@ -46,7 +46,7 @@ class SignRows:
         return rows.astype(np.float64)
 
     def near(self, row: Floats, spread: float) -> LiteralFlips:
-        """LiteralNeighbourhood of a row."""
+        """Neighbourhood of a row."""
         return LiteralFlips(checked_signs(row), spread)
 
     def signs(self, row: Floats) -> Floats:
@@ -96,7 +96,7 @@ class TableRows:
         return self._literals.table.encode(X)
 
     def near(self, row: Floats, spread: float) -> LiteralNeighbourhood:
-        """LiteralNeighbourhood of a row."""
+        """Neighbourhood of a row."""
         return self._literals.changes(row, spread)
 
     def signs(self, row: Floats) -> Floats:
