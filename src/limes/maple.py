@@ -31,7 +31,7 @@ from limes.models.outputs import ModelCaller, resolve
 # Share of the background on which the number of features is chosen, and the largest number of such rows
 _VALIDATION_SHARE, _MOST_VALIDATION_ROWS = 0.25, 200
 _FEWEST_ROWS = 8
-# The Gram matrix is scaled by the weights' sum, and never singular: a last resort where the ridge is 0
+# Least ridge, for weights that add up to 1: it keeps the Gram matrix regular where ridge=0
 _SMALLEST_RIDGE = 1e-12
 _MEANING = "slope of the local ridge regression, per unit of the column"
 

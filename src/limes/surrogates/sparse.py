@@ -8,7 +8,7 @@ and F is a quadratic function of u. It comes in two kinds; ``solvers.py`` lists 
 - ``Sample``: m rows, the mean instead of the expectation (the 2025 paper's problem P3), so that the rows'
   Gram matrix is needed.
 
-Errors are bounded for answers in [-1, 1]; a ``Scale`` maps the model's answers to it.
+Errors are bounded for answers in [-1, 1]; an ``AnswerScale`` maps the model's answers to it.
 """
 
 from __future__ import annotations
