@@ -20,7 +20,13 @@ from limes.expectations.concentration import bernstein_bound, theorem_accuracy, 
 from limes.expectations.precision import Precision, precision
 from limes.pipeline import Expectation
 from limes.surrogates.solvers import SOLVERS
-from limes.surrogates.sparse import SCALE_ROUNDING, AnswerScale, Population, Sample, SparseSolution
+from limes.surrogates.sparse import (
+    SCALE_ROUNDING,
+    AnswerScale,
+    PopulationProblem,
+    SampleProblem,
+    SparseSolution,
+)
 
 # Rows handed to the model in one call
 _BATCH = 4096
@@ -170,11 +176,11 @@ class _Task:
     target: float
     plan: Plan
 
-    def solved(self, k: int, given: Population | None) -> SparseSolution:
+    def solved(self, k: int, given: PopulationProblem | None) -> SparseSolution:
         """Hand the solver the problem that it needs."""
         solver = SOLVERS[self.plan.solver]
-        if solver.needs is Sample:
-            sample = Sample(self.near.instance, self.target, self.seen.signs, self.seen.values)
+        if solver.needs is SampleProblem:
+            sample = SampleProblem(self.near.instance, self.target, self.seen.signs, self.seen.values)
             return solver.solve(sample, k, **dict(self.plan.search))
         if given is not None:
             return solver.solve(given, k)
@@ -184,24 +190,24 @@ class _Task:
             u = found.w * self.near.instance
         return found
 
-    def population(self, control: Floats) -> Population:
+    def population(self, control: Floats) -> PopulationProblem:
         """Γ estimated: exactly for the control's linear part, from the sample for what it leaves."""
         law, values = self.near.law, self.seen.values
         left = -self.seen.errors(control)
         gamma = law.variance * control + self.seen.covariance(left)
-        return Population(
+        return PopulationProblem(
             self.near.instance, self.target, law, gamma, float(values.mean()), float(values.var())
         )
 
 
 def _exact(
     near: LiteralNeighbourhood, expectation: Expectation, row: Floats, scale: AnswerScale, task: _Task
-) -> Population:
+) -> PopulationProblem:
     """Γ of the readable model. z = (1 + s)/2, so that Cov(s, f) is twice Cov(z, f)."""
     moments = expectation.moments(near.design, row)
     gamma = 2.0 * moments.gamma[near.varying] / scale.half
     mean = (float(moments.mean) - scale.middle) / scale.half
-    return Population(near.instance, task.target, near.law, gamma, mean, float(task.seen.values.var()))
+    return PopulationProblem(near.instance, task.target, near.law, gamma, mean, float(task.seen.values.var()))
 
 
 def _judged(

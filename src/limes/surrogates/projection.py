@@ -15,7 +15,7 @@ from time import perf_counter
 import numpy as np
 
 from limes._arrays import Floats
-from limes.surrogates.sparse import Population, Sample, SparseSolution, check_sparsity, solution
+from limes.surrogates.sparse import PopulationProblem, SampleProblem, SparseSolution, check_sparsity, solution
 
 # Steps that move no coefficient by more end the iteration
 _STILL = 1e-12
@@ -48,7 +48,7 @@ def project(v: Floats, target: float, k: int) -> Floats:
     return u
 
 
-def projection(problem: Population, k: int) -> SparseSolution:
+def projection(problem: PopulationProblem, k: int) -> SparseSolution:
     """Solve the population's problem: optimal, at the cost of a sort.
 
     Where Γ was sampled the solution is optimal for that estimate.
@@ -63,7 +63,7 @@ def projection(problem: Population, k: int) -> SparseSolution:
     >>> from limes.designs.literals import FlipLaw
     >>> law = FlipLaw(3, spread=0.0)
     >>> gamma = np.array([0.5, 0.1, -0.25])  # of f(z) = 0.5 z_0 + 0.1 z_1 - 0.25 z_2, at x = 1
-    >>> problem = Population(np.ones(3), 0.35, law, gamma, mean=0.0, variance=0.3225)
+    >>> problem = PopulationProblem(np.ones(3), 0.35, law, gamma, mean=0.0, variance=0.3225)
     >>> projection(problem, k=2).w
     array([ 0.55,  0.  , -0.2 ])
     """
@@ -73,7 +73,7 @@ def projection(problem: Population, k: int) -> SparseSolution:
     return solution(problem, u, began=began, lower_bound=None)
 
 
-def hard_thresholding(problem: Sample, k: int, *, iterations: int = 1000) -> SparseSolution:
+def hard_thresholding(problem: SampleProblem, k: int, *, iterations: int = 1000) -> SparseSolution:
     """Iterate u ← project(u - (1/m) Sᵀ(Su - f)) from u = 0 and keep the best iterate.
 
     It ends when the iterate stops moving, or returns to an earlier support (at a small spread it may cycle).
@@ -105,7 +105,7 @@ def hard_thresholding(problem: Sample, k: int, *, iterations: int = 1000) -> Spa
     return solution(problem, best, began=began, nodes=step)
 
 
-def _gradient(problem: Sample, u: np.ndarray) -> np.ndarray:
+def _gradient(problem: SampleProblem, u: np.ndarray) -> np.ndarray:
     support = np.flatnonzero(u)
     residual = problem.signs[:, support] @ u[support] - problem.values
     return np.asarray(residual @ problem.signs / residual.size)

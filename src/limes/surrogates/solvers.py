@@ -13,10 +13,10 @@ from limes._arrays import Floats
 from limes.exceptions import InputError
 from limes.surrogates.branch_and_bound import branch_and_bound
 from limes.surrogates.projection import hard_thresholding, projection
-from limes.surrogates.sparse import Population, Sample, SparseSolution, check_sparsity, solution
+from limes.surrogates.sparse import PopulationProblem, SampleProblem, SparseSolution, check_sparsity, solution
 
 
-def convex(problem: Sample, k: int) -> SparseSolution:
+def convex(problem: SampleProblem, k: int) -> SparseSolution:
     """Minimise the sample's F(u) over Σu = y, ‖u‖₁ ≤ k, |u| ≤ 1, by cvxpy with Clarabel.
 
     The objective bounds that of every k-sparse explanation in the box from below, to the solver's accuracy.
@@ -38,7 +38,7 @@ def convex(problem: Sample, k: int) -> SparseSolution:
     return solution(problem, u + (problem.target - u.sum()) / u.size, began=began, lower_bound=None)
 
 
-def _solved(cvxpy: Any, problem: Sample, k: int) -> Floats:
+def _solved(cvxpy: Any, problem: SampleProblem, k: int) -> Floats:
     u = cvxpy.Variable(problem.size)
     loss = cvxpy.quad_form(u, cvxpy.psd_wrap(problem.gram)) - 2.0 * (problem.moments @ u)
     constraints = [cvxpy.sum(u) == problem.target, cvxpy.norm1(u) <= k, cvxpy.norm_inf(u) <= 1.0]
@@ -69,19 +69,20 @@ class Solver:
     solve
         (problem, k) -> solution.
     needs
-        The kind of problem: ``Population`` consists of g = E[s f], ``Sample`` of rows and their answers.
+        The kind of problem: ``PopulationProblem`` consists of g = E[s f], ``SampleProblem`` of rows and their
+        answers.
     options
         Names of the options of ``solve``.
     """
 
     solve: Callable[..., SparseSolution]
-    needs: type[Population] | type[Sample]
+    needs: type[PopulationProblem] | type[SampleProblem]
     options: tuple[str, ...] = ()
 
 
 SOLVERS: Mapping[str, Solver] = {
-    "projection": Solver(projection, Population),
-    "hard_thresholding": Solver(hard_thresholding, Sample),
-    "branch_and_bound": Solver(branch_and_bound, Sample, ("tolerance", "time_limit", "threads")),
-    "convex": Solver(convex, Sample),
+    "projection": Solver(projection, PopulationProblem),
+    "hard_thresholding": Solver(hard_thresholding, SampleProblem),
+    "branch_and_bound": Solver(branch_and_bound, SampleProblem, ("tolerance", "time_limit", "threads")),
+    "convex": Solver(convex, SampleProblem),
 }

@@ -4,8 +4,9 @@ A sparse explanation of f at x ∈ {±1}^d is w with at most k nonzero entries a
 fidelity error F(w) = E (w·z - f(z))². With s = z∘x and u = w∘x the constraint is Σ_j u_j = y, whatever x is,
 and F is a quadratic function of u. It comes in two kinds; ``solvers.py`` lists which solver takes which:
 
-- ``Population``: the law itself. E[s sᵀ] is ρ² 11ᵀ + a I, so that only g = E[s f] is needed;
-- ``Sample``: m rows, the mean instead of the expectation (the 2025 paper's problem P3), so that the rows'
+- ``PopulationProblem``: the law itself. E[s sᵀ] is ρ² 11ᵀ + a I, so that only g = E[s f] is needed;
+- ``SampleProblem``: m rows, the mean instead of the expectation (the 2025 paper's problem P3), so that the
+rows'
   Gram matrix is needed.
 
 Errors are bounded for answers in [-1, 1]; an ``AnswerScale`` maps the model's answers to it.
@@ -65,7 +66,7 @@ class SparseSolution:
 
 
 @dataclass(frozen=True, eq=False)
-class Population:
+class PopulationProblem:
     r"""F(u) = a‖u‖² - 2 g·u + ρ²y² + E f² on Σu = y, from the law itself.
 
     Attributes
@@ -110,7 +111,7 @@ class Population:
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class SampleProblem:
     r"""F(u) = mean (s_i·u - f_i)² over m rows, on Σu = y.
 
     Attributes
@@ -186,7 +187,7 @@ def check_sparsity(k: object, size: int) -> None:
 
 
 def solution(
-    problem: Population | Sample,
+    problem: PopulationProblem | SampleProblem,
     u: Floats,
     *,
     began: float,

@@ -10,7 +10,7 @@ from types import ModuleType
 import numpy as np
 
 from limes._arrays import Floats, Ints
-from limes.surrogates.sparse import Sample, summing_to
+from limes.surrogates.sparse import SampleProblem, summing_to
 
 # Objectives are compared up to this share of the mean of f²: the rounding of sums of a few thousand terms
 _ROUNDING = 1e-12
@@ -32,7 +32,7 @@ class SearchProblem:
     tolerance: float
 
     @classmethod
-    def from_sample(cls, problem: Sample, tolerance: float) -> SearchProblem:
+    def from_sample(cls, problem: SampleProblem, tolerance: float) -> SearchProblem:
         """Add a small multiple of the squared constraint to the sample's problem."""
         lift = _LIFT * float(np.diag(problem.gram).mean()) or 1.0
         return cls(

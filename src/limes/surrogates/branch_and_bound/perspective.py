@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from limes._arrays import Floats
-from limes.surrogates.sparse import Sample
+from limes.surrogates.sparse import SampleProblem
 
 _STEPS = 60
 # With more literals a row than this the smallest eigenvalue is too small for a bound
@@ -24,7 +24,7 @@ _LIFT = 10.0
 _SMALLEST = 1e-9
 
 
-def perspective_bound(problem: Sample, k: int) -> float:
+def perspective_bound(problem: SampleProblem, k: int) -> float:
     """Return a lower bound of F over Σu = y and at most k nonzero entries; 0 where the bound is void."""
     d = problem.size
     if d < 2 or d >= _CROWDED * problem.values.size:

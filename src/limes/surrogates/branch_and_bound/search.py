@@ -26,7 +26,7 @@ from limes.exceptions import InputError
 from limes.surrogates.branch_and_bound.nodes import Frontier, Node, SearchProblem, kernels
 from limes.surrogates.branch_and_bound.perspective import perspective_bound
 from limes.surrogates.projection import project
-from limes.surrogates.sparse import Sample, SparseSolution, check_sparsity, solution, summing_to
+from limes.surrogates.sparse import SampleProblem, SparseSolution, check_sparsity, solution, summing_to
 
 # A literal that others determine up to this share of its variance is redundant, and cannot enter
 _DEPENDENT = 1e-9
@@ -42,7 +42,7 @@ OnProgress: TypeAlias = Callable[[float, float, float], object]
 
 
 def branch_and_bound(
-    problem: Sample,
+    problem: SampleProblem,
     k: int,
     *,
     tolerance: float = 0.0,
@@ -78,7 +78,7 @@ def branch_and_bound(
     >>> rng = np.random.default_rng(0)
     >>> signs = rng.choice([-1.0, 1.0], (500, 20))
     >>> values = 0.5 * signs[:, 3] - 0.3 * signs[:, 7] + 0.1 * signs[:, 11] * signs[:, 12]
-    >>> optimum = branch_and_bound(Sample(np.ones(20), 0.2, signs, values), k=2)
+    >>> optimum = branch_and_bound(SampleProblem(np.ones(20), 0.2, signs, values), k=2)
     >>> optimum.support, optimum.proved
     (array([3, 7]), True)
     """
