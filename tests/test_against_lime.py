@@ -25,9 +25,8 @@ from sklearn.linear_model import LinearRegression, Ridge
 import limes
 import oracle
 from limes.designs import ProductFamily
-from limes.designs.atoms import Atoms
 from limes.designs.columns import categorical, marginals_from_bins
-from limes.designs.marginals import Marginal
+from limes.designs.marginals import Atoms, Marginal
 from limes.designs.weights import named_weights
 from limes.expectations.exact import ExactExpectation
 from limes.surrogates import Surrogate, least_squares, ridge

@@ -25,14 +25,14 @@ def measure(seeds: int = RUNS, cases: str = "") -> dict:
 
 def _case(name: str, runs: int) -> dict:
     from benchmarks.quality.explainers import EXPLAINERS
-    from limes.evaluate import Task, compare
+    from limes.evaluate import EvaluationTask, compare
 
     try:
         case = CASES[name](name)
     except AbsentError as reason:
         return {"case": name, "absent": str(reason)}
     step = len(case.X) // ROWS
-    task = Task.of(case.ask, case.X, case.X[::step][:ROWS])
+    task = EvaluationTask.of(case.ask, case.X, case.X[::step][:ROWS])
     explainers = {explainer: make(case) for explainer, make in EXPLAINERS.items()}
     found = compare(explainers, task, runs=runs, k=min(5, case.X.shape[1] // 2), progress=False)
     return {"case": name, "columns": case.X.shape[1], "lines": list(found.lines())}

@@ -12,7 +12,7 @@ from benchmarks.progress import say
 from benchmarks.speed.run import machine
 from limes.designs.literals import LiteralFlips
 from limes.surrogates.projection import projection
-from limes.surrogates.sparse import Population
+from limes.surrogates.sparse import PopulationProblem
 
 LITERALS = (20, 100, 500, 2000, 10_000)
 K, SAMPLES, SPREAD = 7, 1000, 1.0
@@ -46,7 +46,7 @@ def _path(weights: np.ndarray, x: np.ndarray) -> float:
             support = np.flatnonzero(u)
             left = values - (1.0 - 2.0 * flips[:, support]) @ u[support]
             gamma = near.law.variance * u + near.signed_sum(left - left.mean(), flips, rows) / SAMPLES
-            problem = Population(x, target, near.law, gamma, float(values.mean()), float(values.var()))
+            problem = PopulationProblem(x, target, near.law, gamma, float(values.mean()), float(values.var()))
             u = projection(problem, K).w * x
 
     return clock.median_without(path)

@@ -22,8 +22,8 @@ from sets import DATA, SETS, prepared
 
 from limes.designs.literals import LiteralFlips
 from limes.surrogates.branch_and_bound import branch_and_bound
-from limes.surrogates.perspective import perspective_bound
-from limes.surrogates.sparse import Sample
+from limes.surrogates.branch_and_bound.perspective import perspective_bound
+from limes.surrogates.sparse import SampleProblem
 
 HERE = Path(__file__).parent
 K, SPREAD = 7, 1.0
@@ -48,27 +48,30 @@ def main() -> None:
     options.out.write_text(json.dumps({"limit": options.limit, "instances": found}) + "\n")
 
 
-def _instance(file: str) -> Sample:
+def _instance(file: str) -> SampleProblem:
     """The first of ``run.py``."""
     task = prepared(file)
     x = task.test[np.random.default_rng(0).permutation(len(task.test))[0]]
     signs, values = _drawn(LiteralFlips(x, SPREAD), task.predict, SAMPLES, np.random.default_rng(0))
-    problem = Sample(x, float(task.predict(x[None])[0]), signs, values)
+    problem = SampleProblem(x, float(task.predict(x[None])[0]), signs, values)
     problem.gram  # noqa: B018 - part of no solver's time
     return problem
 
 
-def _ours(problem: Sample, limit: float) -> dict:
+def _ours(problem: SampleProblem, limit: float) -> dict:
     steps: list[tuple[float, float, float]] = []
     began = process_time()
     found = branch_and_bound(
-        problem, K, time_limit=limit, heard=lambda _, *bounds: steps.append((process_time() - began, *bounds))
+        problem,
+        K,
+        time_limit=limit,
+        on_progress=lambda _, *bounds: steps.append((process_time() - began, *bounds)),
     )
     steps.append((process_time() - began, found.lower_bound, found.objective))
     return _told(steps, found.proved)
 
 
-def _scip(problem: Sample, limit: float) -> dict:
+def _scip(problem: SampleProblem, limit: float) -> dict:
     import pyscipopt
 
     watched = (pyscipopt.SCIP_EVENTTYPE.BESTSOLFOUND, pyscipopt.SCIP_EVENTTYPE.NODESOLVED)
@@ -96,7 +99,7 @@ def _scip(problem: Sample, limit: float) -> dict:
     return _told(steps, model.getStatus() in ("optimal", "gaplimit"))
 
 
-def _write(model, problem: Sample) -> None:
+def _write(model, problem: SampleProblem) -> None:
     import pyscipopt
 
     d, m = problem.size, problem.values.size

@@ -23,11 +23,10 @@ from sets import DATA, SETS, prepared
 from limes.designs.literals import LiteralFlips
 from limes.expectations.precision import precision
 from limes.surrogates.branch_and_bound import branch_and_bound
-from limes.surrogates.convex import convex
-from limes.surrogates.hard_thresholding import hard_thresholding
-from limes.surrogates.perspective import perspective_bound
-from limes.surrogates.projection import projection
-from limes.surrogates.sparse import Population, Sample
+from limes.surrogates.branch_and_bound.perspective import perspective_bound
+from limes.surrogates.projection import hard_thresholding, projection
+from limes.surrogates.solvers import convex
+from limes.surrogates.sparse import PopulationProblem, SampleProblem
 
 RESULTS = Path(__file__).parent / "results"
 SAMPLES, FRESH, LIMIT = 1000, 20_000, 60.0
@@ -72,7 +71,7 @@ def instance(task, x, seed, k, spread, maple) -> dict:
     signs, values = _drawn(near, task.predict, SAMPLES, rng)
     more, answers = _drawn(near, task.predict, 10 * SAMPLES, rng)
     fresh = _drawn(near, task.predict, FRESH, rng)
-    problem = Sample(x, target, signs, values)
+    problem = SampleProblem(x, target, signs, values)
     began = perf_counter()
     problem.gram  # noqa: B018 - part of no solver's time
     gram_seconds = perf_counter() - began
@@ -117,16 +116,18 @@ def _drawn(near, predict, rows, rng):
     return 1.0 - 2.0 * flips, predict(near.rows(flips, rng))
 
 
-def _population(near, target, signs, values, k) -> Population:
+def _population(near, target, signs, values, k) -> PopulationProblem:
     """Γ from a sample, once more with the first explanation as its control, as SparseExplainer has it."""
     first = _estimated(near, target, signs, values, np.zeros(near.law.size))
     return _estimated(near, target, signs, values, projection(first, k).w * near.instance)
 
 
-def _estimated(near, target, signs, values, control) -> Population:
+def _estimated(near, target, signs, values, control) -> PopulationProblem:
     left = values - signs @ control
     gamma = near.law.variance * control + (left - left.mean()) @ signs / left.size
-    return Population(near.instance, target, near.law, gamma, float(values.mean()), float(values.var()))
+    return PopulationProblem(
+        near.instance, target, near.law, gamma, float(values.mean()), float(values.var())
+    )
 
 
 def _rmse(u, intercept, signs, values) -> float:

@@ -14,10 +14,10 @@ _HOME = {
     "Explanation": "limes.explanation",
     "ImageExplainer": "limes.explainers.image",
     "Literals": "limes.explainers.literals",
-    "MapleExplainer": "limes.explainers.maple",
+    "MapleExplainer": "limes.maple",
     "Preprocess": "limes.models.networks",
     "SparseExplainer": "limes.explainers.sparse",
-    "Surrogate": "limes.surrogates.surrogate",
+    "Surrogate": "limes.surrogates.linear",
     "TabularExplainer": "limes.explainers.tabular",
     "TextExplainer": "limes.explainers.text",
     "designs": "limes.designs",
@@ -41,14 +41,14 @@ if TYPE_CHECKING:
     from limes.diagnostics.summary import summary
     from limes.explainers.image import ImageExplainer
     from limes.explainers.literals import Literals
-    from limes.explainers.maple import MapleExplainer
     from limes.explainers.sparse import SparseExplainer
     from limes.explainers.tabular import TabularExplainer
     from limes.explainers.text import TextExplainer
     from limes.explanation import Explanation
+    from limes.maple import MapleExplainer
     from limes.models.networks import Preprocess
     from limes.pipeline import limit
-    from limes.surrogates.surrogate import Surrogate
+    from limes.surrogates.linear import Surrogate
 
 
 def __getattr__(name: str) -> Any:

@@ -1,12 +1,12 @@
-"""Functions of one coordinate: the bricks that models are made of and that laws can integrate.
+"""Functions of one coordinate, which models consist of and laws integrate.
 
 LIME's tables meet few kinds. A tree tests *intervals* and *members* of category sets, an RBF kernel
 multiplies *Gaussian bumps*, a linear model adds *identities* and a polynomial *powers*, a generalised
-additive model adds *steps*, *lookups* or whatever *shape* it has learnt. A brick is a family of m functions
-that share their kind. It can be evaluated, and it can be integrated against a density, in closed form where
-there is one and by adaptive quadrature where there is none.
+additive model adds *steps*, *lookups* or whatever *shape* it has learnt; preprocessing makes *smooth
+functions* of any of them. A ``Function`` is a family of m functions of the same kind. It can be evaluated,
+and integrated against a density, in closed form where one exists and else by adaptive quadrature.
 
-Bricks know neither designs nor models: both sides speak them, which is why this file lies below both.
+This file lies below designs and models because both use it.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from typing import Protocol
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
-from limes.exceptions import InputError
+from limes.exceptions import InputError, ModelError
 
-# Below every number but -inf, which behaves as this one does
+# -LARGEST is below every other finite number; -inf is treated as it
 LARGEST = float(np.finfo(np.float64).max)
 
 
 class Density(Protocol):
-    """A family of P (possibly signed) measures with densities, which can integrate what it is asked to."""
+    """A family of P (possibly signed) measures with densities, and their integrals of common functions."""
 
     def interval(self, lower: Floats, upper: Floats) -> Floats:
         """∫ 1[lower < x <= upper], bounds (m,) -> (m, P)."""
@@ -68,7 +68,7 @@ class Function(Protocol):
 class Interval:
     """1[lower < x <= upper], and ``missing`` where x is NaN; arrays (m,).
 
-    An interval whose lower bound is -inf holds -inf as well.
+    An interval whose lower bound is -inf contains -inf.
     """
 
     lower: Floats
@@ -99,11 +99,11 @@ class Members:
     def __call__(self, x: Floats) -> Floats:
         codes = self.allowed.shape[1]
         is_code = (x >= 0) & (x < codes) & (x == np.floor(x))
-        place = np.where(np.isnan(x), codes + 1, np.where(is_code, x, codes)).astype(np.int64)
+        column = np.where(np.isnan(x), codes + 1, np.where(is_code, x, codes)).astype(np.int64)
         table = np.column_stack([self.allowed, self.other, self.missing])
-        return table[:, place].astype(np.float64)
+        return table[:, column].astype(np.float64)
 
-    def integrate(self, density: Density) -> Floats:  # noqa: ARG002 - there is nothing to integrate
+    def integrate(self, density: Density) -> Floats:  # noqa: ARG002 - raises
         raise InputError(
             "the model splits a column by its categories, but the background takes it as a number: "
             "name it in categorical="
@@ -122,6 +122,20 @@ class Bump:
 
     def integrate(self, density: Density) -> Floats:
         return density.bump(self.center, self.precision)
+
+
+@dataclass(frozen=True, eq=False)
+class Decay:
+    """exp(-rate |x - center|); centers (m,), one rate > 0."""
+
+    center: Floats
+    rate: float
+
+    def __call__(self, x: Floats) -> Floats:
+        return np.asarray(np.exp(-self.rate * np.abs(x - self.center[:, None])))
+
+    def integrate(self, density: Density) -> Floats:
+        return density.decay(self.center, self.rate)
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,8 +176,8 @@ class Step:
     missing: Floats
 
     def __call__(self, x: Floats) -> Floats:
-        found = self.values[:, np.searchsorted(self.cuts, x, side="left")]
-        return np.where(np.isnan(x), self.missing[:, None], found)
+        values = self.values[:, np.searchsorted(self.cuts, x, side="left")]
+        return np.where(np.isnan(x), self.missing[:, None], values)
 
     def integrate(self, density: Density) -> Floats:
         ends = np.concatenate([[-np.inf], self.cuts, [np.inf]])
@@ -184,12 +198,12 @@ class Lookup:
 
     def __call__(self, x: Floats) -> Floats:
         table = np.column_stack([self.values, self.other, self.missing])
-        place = np.searchsorted(self.keys, x)
-        known = np.append(self.keys, np.nan)[place] == x
-        place = np.where(known, place, self.keys.size)
-        return table[:, np.where(np.isnan(x), self.keys.size + 1, place)]
+        column = np.searchsorted(self.keys, x)
+        is_key = np.append(self.keys, np.nan)[column] == x
+        column = np.where(is_key, column, self.keys.size)
+        return table[:, np.where(np.isnan(x), self.keys.size + 1, column)]
 
-    def integrate(self, density: Density) -> Floats:  # noqa: ARG002 - there is nothing to integrate
+    def integrate(self, density: Density) -> Floats:  # noqa: ARG002 - raises
         raise InputError(
             "the model looks up the categories of a column, but the background takes it as a number: "
             "name it in categorical="
@@ -204,25 +218,63 @@ class Shape:
     breaks: tuple[float, ...] = ()
 
     def __call__(self, x: Floats) -> Floats:
-        found = np.asarray(self.shape(x), dtype=np.float64)
-        if found.shape != x.shape:
+        values = np.asarray(self.shape(x), dtype=np.float64)
+        if values.shape != x.shape:
             raise InputError(
                 f"a one-dimensional function was called with an array of shape {x.shape} and answered with "
-                f"shape {found.shape}; it must map (n,) to (n,), for instance with numpy functions"
+                f"shape {values.shape}; it must map (n,) to (n,), for instance with numpy functions"
             )
-        return found[None, :]
+        return values[None, :]
 
     def integrate(self, density: Density) -> Floats:
         return density.quadrature(lambda x: self(x)[0], self.breaks)
 
 
-def as_function(candidate: Callable[[Floats], Floats] | Function, breaks: Sequence[float]) -> Function:
-    """Wrap a plain callable; a callable that says its own integral is taken as it is."""
-    if hasattr(candidate, "integrate"):
-        return candidate  # type: ignore[return-value]  # it has both methods of the protocol
-    if not callable(candidate):
-        raise InputError(f"expected a callable of one array, got {type(candidate).__name__}")
-    return Shape(candidate, tuple(float(b) for b in breaks))
+@dataclass(frozen=True, eq=False)
+class SmoothFunctions:
+    """m functions that are smooth between their breaks, integrated by quadrature.
+
+    Attributes
+    ----------
+    shape
+        (n,) -> (m, n); NaN or infinite where the model has no answer.
+    breaks
+        Points where a function may jump or bend.
+    name
+        What they are functions of, for error messages.
+    """
+
+    shape: Callable[[Floats], Floats]
+    breaks: tuple[float, ...] = ()
+    name: str = "a function of one column"
+
+    def __call__(self, x: Floats) -> Floats:
+        with np.errstate(all="ignore"):
+            return np.asarray(self.shape(x), dtype=np.float64)
+
+    def integrate(self, density: Density) -> Floats:
+        """Integrate by quadrature.
+
+        Raises
+        ------
+        ModelError
+            If the density reaches a place where a function is not finite, or where quadrature fails.
+        """
+        try:
+            return density.quadrature(self._checked, self.breaks)
+        except InputError as error:
+            raise ModelError(f"{self.name}: {error}; use method='sampled'") from error
+
+    def _checked(self, x: Floats) -> Floats:
+        values = self(x)
+        wrong = ~np.isfinite(values).all(axis=0)
+        if wrong.any():
+            raise ModelError(
+                f"{self.name}: the model has no finite answer at {x[wrong][0]:.6g}, where the background's "
+                "law reaches; use law='uniform' or law='empirical', which stay within the background's "
+                "values, or bins= where the model has finite answers"
+            )
+        return values
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,17 +287,17 @@ class Polynomial:
 
     def __call__(self, x: Floats) -> Floats:
         t = x - self.center
-        found = self.coefficients @ np.stack([np.ones_like(t), t, t * t])
-        return np.where(np.isnan(x), self.missing[:, None], found)
+        values = self.coefficients @ np.stack([np.ones_like(t), t, t * t])
+        return np.where(np.isnan(x), self.missing[:, None], values)
 
     def integrate(self, density: Density) -> Floats:
         line = np.array([np.inf])
         # moments about the center: those about 0 would cancel the digits of columns far from 0
         mass, first = density.interval(-line, line), density.identity(self.center)
-        found = self.coefficients[:, :1] * mass + self.coefficients[:, 1:2] * first
+        integral = self.coefficients[:, :1] * mass + self.coefficients[:, 1:2] * first
         if self.coefficients[:, 2].any():
-            found = found + self.coefficients[:, 2:] * density.square(self.center)
-        return found
+            integral = integral + self.coefficients[:, 2:] * density.square(self.center)
+        return integral
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,9 +309,9 @@ class Filled:
     missing: Floats
 
     def __call__(self, x: Floats) -> Floats:
-        blank = np.isnan(x)
-        found = self.function(np.where(blank, 0.0, x)) * self.factor[:, None]
-        return np.where(blank, self.missing[:, None], found)
+        is_missing = np.isnan(x)
+        values = self.function(np.where(is_missing, 0.0, x)) * self.factor[:, None]
+        return np.where(is_missing, self.missing[:, None], values)
 
     def integrate(self, density: Density) -> Floats:
         return self.function.integrate(density) * self.factor[:, None]
@@ -276,3 +328,12 @@ class Stacked:
 
     def integrate(self, density: Density) -> Floats:
         return np.concatenate([family.integrate(density) for family in self.families])
+
+
+def as_function(candidate: Callable[[Floats], Floats] | Function, breaks: Sequence[float]) -> Function:
+    """Wrap a plain callable; return one that has ``integrate`` unchanged."""
+    if hasattr(candidate, "integrate"):
+        return candidate  # type: ignore[return-value]  # it has both methods of the protocol
+    if not callable(candidate):
+        raise InputError(f"expected a callable of one array, got {type(candidate).__name__}")
+    return Shape(candidate, tuple(float(b) for b in breaks))

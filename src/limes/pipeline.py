@@ -14,7 +14,7 @@ import numpy as np
 
 from limes._arrays import Bools, Floats, Ints, distinct_rows
 from limes.designs.exchangeable import ExchangeableDesign
-from limes.designs.features import Features, FeatureTable, stacked_features, taken, weighted_sum
+from limes.designs.features import Features, FeatureTable, stacked_features, weighted_sum
 from limes.designs.product import ProductDesign, ProductFamily
 from limes.exceptions import NotReadableError
 from limes.expectations.choice import exact_expectation as exact_expectation  # explainers choose with it too
@@ -26,9 +26,7 @@ from limes.expectations.rows import sampled_rows
 from limes.expectations.sampled import SampledExpectation
 from limes.expectations.sampling import Sampling
 from limes.models.reductions import BlackBox, Form
-from limes.surrogates.least_squares import least_squares
-from limes.surrogates.ridge import ridge
-from limes.surrogates.surrogate import Surrogate, check_finite
+from limes.surrogates.linear import Surrogate, check_finite, least_squares, ridge
 
 METHODS = ("auto", "exact", "sampled")
 Method = Literal["exact", "sampled"]
@@ -234,7 +232,7 @@ class Pipeline:
                 return stacked([self._at(rows[i], done)[1] for i in first])
 
         moments = self._recall(patterns, compute).taken(place)
-        features = taken(features, place)
+        features = features.select(place)
         return self._fitted(features, features, self._ones, moments, predictions)
 
     def _at(self, row: Floats, done: Callable[[int], object]) -> tuple[ProductDesign, Moments]:

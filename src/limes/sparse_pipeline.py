@@ -15,13 +15,18 @@ import numpy as np
 
 from limes._arrays import Bools, Floats
 from limes._streams import fingerprint, streams
-from limes.designs.literals import Neighbourhood
+from limes.designs.literals import LiteralNeighbourhood
 from limes.expectations.concentration import bernstein_bound, theorem_accuracy, theorem_samples
 from limes.expectations.precision import Precision, precision
 from limes.pipeline import Expectation
-from limes.surrogates.scaling import ROUNDING, Scale
 from limes.surrogates.solvers import SOLVERS
-from limes.surrogates.sparse import Population, Sample, SparseSolution
+from limes.surrogates.sparse import (
+    SCALE_ROUNDING,
+    AnswerScale,
+    PopulationProblem,
+    SampleProblem,
+    SparseSolution,
+)
 
 # Rows handed to the model in one call
 _BATCH = 4096
@@ -48,7 +53,7 @@ class Plan:
     fresh: int
     confidence: float
     seed: int
-    scale: Scale | None = None
+    scale: AnswerScale | None = None
     seen: Floats | None = None
     error: float | None = None
     certify: str = "precision"
@@ -67,7 +72,7 @@ class Judged:
     bounds: dict[str, float]
     theory: dict[str, float]
     standard_errors: Floats
-    scale: Scale
+    scale: AnswerScale
     target: float
     calls: int
     reach: float
@@ -75,7 +80,7 @@ class Judged:
     @property
     def leaves_scale(self) -> bool:
         """Whether rows of the precision error had answers beyond the range that the scale was made from."""
-        return self.reach > 1.0 + ROUNDING
+        return self.reach > 1.0 + SCALE_ROUNDING
 
     @property
     def vacuous(self) -> bool:
@@ -84,7 +89,7 @@ class Judged:
 
 
 def explain_row(
-    near: Neighbourhood, ask: Ask, row: Floats, plan: Plan, expectation: Expectation | None
+    near: LiteralNeighbourhood, ask: Ask, row: Floats, plan: Plan, expectation: Expectation | None
 ) -> Judged:
     """Explain the model at one row of its table; with an expectation, from its exact Γ.
 
@@ -101,8 +106,8 @@ def explain_row(
     )
     target = float(counted(row[None, :])[0])
     known = (np.array([target]), seen.values, fresh.values)
-    scale = plan.scale or Scale.of(*known, *([] if plan.seen is None else [plan.seen]))
-    task = _Task(near, seen.scaled(scale), fresh.scaled(scale), float(scale.inward(known[0])[0]), plan)
+    scale = plan.scale or AnswerScale.from_answers(*known, *([] if plan.seen is None else [plan.seen]))
+    task = _Task(near, seen.scaled(scale), fresh.scaled(scale), float(scale.to_unit(known[0])[0]), plan)
     given = None if expectation is None else _exact(near, expectation, row, scale, task)
     for step, k in enumerate(plan.sizes, start=1):
         solution = task.solved(k, given)
@@ -132,19 +137,19 @@ class _Counted:
 class _Drawn:
     """Some rows, the flips that made them, and the model's answers."""
 
-    near: Neighbourhood
+    near: LiteralNeighbourhood
     flips: Bools
     rows: Floats
     values: Floats
 
     @classmethod
-    def of(cls, near: Neighbourhood, ask: Ask, count: int, rng: np.random.Generator) -> _Drawn:
+    def of(cls, near: LiteralNeighbourhood, ask: Ask, count: int, rng: np.random.Generator) -> _Drawn:
         flips = near.law.flips(rng, count)
         rows = near.rows(flips, rng)
         return cls(near, flips, rows, ask(rows))
 
-    def scaled(self, scale: Scale) -> _Drawn:
-        return replace(self, values=scale.inward(self.values))
+    def scaled(self, scale: AnswerScale) -> _Drawn:
+        return replace(self, values=scale.to_unit(self.values))
 
     @cached_property
     def signs(self) -> Floats:
@@ -165,17 +170,17 @@ class _Drawn:
 class _Task:
     """One row's rows and answers, scaled."""
 
-    near: Neighbourhood
+    near: LiteralNeighbourhood
     seen: _Drawn
     fresh: _Drawn
     target: float
     plan: Plan
 
-    def solved(self, k: int, given: Population | None) -> SparseSolution:
+    def solved(self, k: int, given: PopulationProblem | None) -> SparseSolution:
         """Hand the solver the problem that it needs."""
         solver = SOLVERS[self.plan.solver]
-        if solver.needs is Sample:
-            sample = Sample(self.near.instance, self.target, self.seen.signs, self.seen.values)
+        if solver.needs is SampleProblem:
+            sample = SampleProblem(self.near.instance, self.target, self.seen.signs, self.seen.values)
             return solver.solve(sample, k, **dict(self.plan.search))
         if given is not None:
             return solver.solve(given, k)
@@ -185,31 +190,31 @@ class _Task:
             u = found.w * self.near.instance
         return found
 
-    def population(self, control: Floats) -> Population:
+    def population(self, control: Floats) -> PopulationProblem:
         """Γ estimated: exactly for the control's linear part, from the sample for what it leaves."""
         law, values = self.near.law, self.seen.values
         left = -self.seen.errors(control)
         gamma = law.variance * control + self.seen.covariance(left)
-        return Population(
+        return PopulationProblem(
             self.near.instance, self.target, law, gamma, float(values.mean()), float(values.var())
         )
 
 
 def _exact(
-    near: Neighbourhood, expectation: Expectation, row: Floats, scale: Scale, task: _Task
-) -> Population:
+    near: LiteralNeighbourhood, expectation: Expectation, row: Floats, scale: AnswerScale, task: _Task
+) -> PopulationProblem:
     """Γ of the readable model. z = (1 + s)/2, so that Cov(s, f) is twice Cov(z, f)."""
     moments = expectation.moments(near.design, row)
     gamma = 2.0 * moments.gamma[near.varying] / scale.half
     mean = (float(moments.mean) - scale.middle) / scale.half
-    return Population(near.instance, task.target, near.law, gamma, mean, float(task.seen.values.var()))
+    return PopulationProblem(near.instance, task.target, near.law, gamma, mean, float(task.seen.values.var()))
 
 
 def _judged(
     task: _Task,
     solution: SparseSolution,
     ask: _Counted,
-    scale: Scale,
+    scale: AnswerScale,
     *,
     risk: float,
     rng: np.random.Generator,
@@ -220,7 +225,7 @@ def _judged(
     reached = [1.0]
 
     def ask_scaled(x: Floats) -> Floats:
-        answers = scale.inward(ask(x))
+        answers = scale.to_unit(ask(x))
         reached.append(float(np.abs(answers).max()))
         return answers
 

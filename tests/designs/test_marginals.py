@@ -10,7 +10,7 @@ from scipy import stats
 
 import strategies
 from limes.designs.columns import LAWS, binned, categorical, marginals_from_bins, unbinned
-from limes.designs.marginals import Bins, Levels, marginal
+from limes.designs.marginals import BinCells, Levels, marginal
 from limes.exceptions import InputError
 from limes.functions import Interval
 
@@ -25,11 +25,11 @@ def mass_below(law, x):
 
 
 def test_cells_are_closed_on_the_right_and_open_ended():
-    bins = Bins(np.array([0.0, 1.0, 2.0, 3.0]), missing=True)
+    bins = BinCells(np.array([0.0, 1.0, 2.0, 3.0]), missing=True)
     assert bins.count == 4
     x = np.array([-9.0, 0.0, 1.0, np.nextafter(1.0, 2), 2.0, 3.0, 99.0, NAN])
     assert bins.locate(x).tolist() == [0, 0, 0, 1, 1, 2, 2, 3]
-    assert Bins(bins.edges).locate(np.array([NAN, 2.5])).tolist() == [-1, 2]
+    assert BinCells(bins.edges).locate(np.array([NAN, 2.5])).tolist() == [-1, 2]
 
 
 def test_levels_are_found_exactly_or_not_at_all():

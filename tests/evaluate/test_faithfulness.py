@@ -9,7 +9,7 @@ from sklearn.datasets import load_diabetes
 from sklearn.ensemble import RandomForestRegressor
 
 import limes
-from limes.evaluate import Bins, Removal, Task, curves, fidelity, infidelity, plot_curves, precision
+from limes.evaluate import Bins, EvaluationTask, Removal, curves, fidelity, infidelity, plot_curves, precision
 from limes.exceptions import InputError
 
 RNG = np.random.default_rng(0)
@@ -22,7 +22,7 @@ def line(x):
     return x @ SLOPES + 2.0
 
 
-TASK = Task.of(line, BACKGROUND, ROWS)
+TASK = EvaluationTask.of(line, BACKGROUND, ROWS)
 # f(ξ) less the mean of f when a feature is removed, alone: what SHAP says of a line
 EXACT = SLOPES * (ROWS - BACKGROUND.mean(axis=0))
 
@@ -31,7 +31,7 @@ def test_fidelity_of_a_model_that_is_a_sum_of_switches():
     """f = Σ φ_j 1[x_j is the row's own]: nothing is left to tell."""
     row = np.array([[10.0, 20.0, 30.0, 40.0]])
     phi = np.array([[1.0, -2.0, 0.5, 3.0]])
-    task = Task.of(lambda x: (x == row[0]) @ phi[0] + 5.0, BACKGROUND, row)
+    task = EvaluationTask.of(lambda x: (x == row[0]) @ phi[0] + 5.0, BACKGROUND, row)
     assert fidelity(phi, task).rows[0] == pytest.approx(1.0, abs=1e-12)
     assert infidelity(phi, task).rows[0] == pytest.approx(0.0, abs=1e-12)
     # twice the truth errs as much as it tells
@@ -63,7 +63,7 @@ def test_fidelity_by_hand():
 def test_bins_are_lime_s_own_law():
     X, y = load_diabetes(return_X_y=True)
     model = RandomForestRegressor(10, random_state=0).fit(X, y)
-    task = Task.of(model, X, X[:3])
+    task = EvaluationTask.of(model, X, X[:3])
     explainer = limes.TabularExplainer(model, X, method="sampled", control="additive")
     explanation = explainer(X[:3], progress=False)
     found = fidelity(explanation, task, neighbourhood=Bins(task), draws=20_000).rows
@@ -118,13 +118,13 @@ def test_areas_by_trapezoids():
 
 
 def test_same_draws_whatever_the_explanation_and_the_other_rows():
-    alone = Task.of(line, BACKGROUND, ROWS[:1])
+    alone = EvaluationTask.of(line, BACKGROUND, ROWS[:1])
     assert fidelity(EXACT[:1], alone).rows[0] == fidelity(EXACT, TASK).rows[0]
     assert fidelity(EXACT, TASK, rng=1).rows[0] != fidelity(EXACT, TASK).rows[0]
 
 
 def test_a_flat_model_has_no_fidelity():
-    flat = Task.of(lambda x: np.ones(len(x)), BACKGROUND, ROWS)
+    flat = EvaluationTask.of(lambda x: np.ones(len(x)), BACKGROUND, ROWS)
     assert np.isnan(fidelity(EXACT, flat).rows).all()
     assert np.isnan(infidelity(EXACT, flat).rows).all()
     assert np.isnan(fidelity(EXACT, flat).mean)
@@ -133,7 +133,7 @@ def test_a_flat_model_has_no_fidelity():
 
 def test_frames_with_texts():
     frame = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0] * 5, "b": ["x", "y", "z", "y"] * 5})
-    task = Task.of(lambda t: t["a"].to_numpy() + (t["b"] == "x"), frame, frame.iloc[:2])
+    task = EvaluationTask.of(lambda t: t["a"].to_numpy() + (t["b"] == "x"), frame, frame.iloc[:2])
     phi = np.array([[1.0, 0.5], [0.5, 0.0]])
     assert np.isfinite(fidelity(phi, task).rows).all()
     assert np.isfinite(curves(phi, task).deletion).all()
@@ -142,12 +142,12 @@ def test_frames_with_texts():
 
 
 def test_two_classes_are_the_second_and_three_must_be_chosen():
-    two = Task.of(lambda x: np.stack([-line(x), line(x)], axis=1), BACKGROUND, ROWS)
+    two = EvaluationTask.of(lambda x: np.stack([-line(x), line(x)], axis=1), BACKGROUND, ROWS)
     assert np.array_equal(two.predictions, line(ROWS))
-    three = Task.of(lambda x: np.stack([line(x)] * 3, axis=1), BACKGROUND, ROWS)
+    three = EvaluationTask.of(lambda x: np.stack([line(x)] * 3, axis=1), BACKGROUND, ROWS)
     with pytest.raises(InputError, match="3 outputs"):
         _ = three.predictions
-    chosen = Task.of(lambda x: np.stack([line(x)] * 3, axis=1), BACKGROUND, ROWS, output=1)
+    chosen = EvaluationTask.of(lambda x: np.stack([line(x)] * 3, axis=1), BACKGROUND, ROWS, output=1)
     assert np.array_equal(chosen.predictions, line(ROWS))
 
 

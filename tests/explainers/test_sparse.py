@@ -228,7 +228,7 @@ def test_other_explanations_have_no_certificate():
     ("options", "rows", "message"),
     [
         ({"k": 0}, [[1, -1]], "k must be"),
-        ({"k": 3}, [[1, -1]], "k=3 literals are asked for, but there are 2"),
+        ({"k": 3}, [[1, -1]], "k=3 exceeds the number of literals, 2"),
         ({"k": "few"}, [[1, -1]], "'smallest'"),
         ({"k": "smallest"}, [[1, -1]], "needs error"),
         ({"k": 1, "error": 0.1}, [[1, -1]], "goes with"),

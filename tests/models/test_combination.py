@@ -11,8 +11,8 @@ import limes
 import oracle
 import slopes
 import strategies
-from limes.designs.atoms import Atoms
 from limes.designs.gaussian import GaussianPieces
+from limes.designs.marginals import Atoms
 from limes.exceptions import InputError
 from limes.functions import Lookup, Power, Step
 from limes.models import forms

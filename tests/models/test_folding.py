@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 import limes
 import oracle
 import strategies
-from limes.curves import Curves, Decay
 from limes.functions import (
     Bump,
+    Decay,
     Filled,
     Identity,
     Interval,
@@ -20,6 +20,7 @@ from limes.functions import (
     Polynomial,
     Power,
     Shape,
+    SmoothFunctions,
     Stacked,
     Step,
 )
@@ -188,7 +189,7 @@ def bricks(rng, m):
         Interval: Interval(low, low + rng.uniform(0, 2, m), rng.random(m) < 0.5),
         Step: Step(cuts, rng.normal(size=(m, 4)), rng.normal(size=m)),
         Shape: Shape(np.sin),
-        Curves: Curves(lambda x: np.stack([np.abs(x), np.cos(x)]), (0.0,)),
+        SmoothFunctions: SmoothFunctions(lambda x: np.stack([np.abs(x), np.cos(x)]), (0.0,)),
         Decay: Decay(rng.normal(size=m), 1.7),
         Filled: Filled(Power(rng.integers(0, 3, m)), rng.normal(size=m), rng.normal(size=m)),
         Stacked: Stacked((Power(rng.integers(0, 3, m)), Identity())),

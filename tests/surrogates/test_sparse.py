@@ -14,13 +14,11 @@ import strategies
 from limes.designs.literals import FlipLaw
 from limes.exceptions import InputError
 from limes.surrogates.branch_and_bound import branch_and_bound
-from limes.surrogates.hard_thresholding import hard_thresholding
-from limes.surrogates.on_support import boxed, summing_to
-from limes.surrogates.perspective import perspective_bound
-from limes.surrogates.projection import project, projection
-from limes.surrogates.search_nodes import Node
+from limes.surrogates.branch_and_bound.nodes import Node
+from limes.surrogates.branch_and_bound.perspective import perspective_bound
+from limes.surrogates.projection import hard_thresholding, project, projection
 from limes.surrogates.solvers import SOLVERS
-from limes.surrogates.sparse import Population, Sample
+from limes.surrogates.sparse import PopulationProblem, SampleProblem, boxed, summing_to
 
 # -- brute force ------------------------------------------------------------------------------------------
 
@@ -69,7 +67,7 @@ def sample(rng, *, d, m, correlation=0.0, repeated=False, target=None):
         signs[:, -1] = signs[:, 0]
     values = 0.1 * (signs @ rng.normal(size=d)) + 0.2 * rng.normal(size=m)
     instance = rng.choice([-1.0, 1.0], d)
-    return Sample(instance, rng.uniform(-1, 1) if target is None else target, signs, values)
+    return SampleProblem(instance, rng.uniform(-1, 1) if target is None else target, signs, values)
 
 
 def inside(solution):
@@ -109,9 +107,11 @@ def test_the_population_optimum_is_the_least_squares_of_all_rows(rng, d, spread)
     values = rng.uniform(-1, 1, len(rows))
     mean = probability @ values
     gamma = (probability * (values - mean)) @ (rows - law.correlation)
-    problem = Population(np.ones(d), float(values[-1]), law, gamma, mean, probability @ (values - mean) ** 2)
+    problem = PopulationProblem(
+        np.ones(d), float(values[-1]), law, gamma, mean, probability @ (values - mean) ** 2
+    )
     root = np.sqrt(probability * len(rows))
-    weighted = Sample(np.ones(d), problem.target, root[:, None] * rows, root * values)
+    weighted = SampleProblem(np.ones(d), problem.target, root[:, None] * rows, root * values)
     least = np.inf
     for support in combinations(range(d), k):
         chosen = np.array(support)
@@ -166,7 +166,7 @@ def test_branch_and_bound_closes_a_sample_of_ordinary_size(seed):
     rng = np.random.default_rng(seed)
     signs = np.where(rng.random((1000, 200)) < FlipLaw(200, 1.0).flip, -1.0, 1.0)
     values = np.tanh(signs @ rng.normal(size=200) * 0.1)
-    problem = Sample(rng.choice([-1.0, 1.0], 200), float(np.tanh(0.3)), signs, values)
+    problem = SampleProblem(rng.choice([-1.0, 1.0], 200), float(np.tanh(0.3)), signs, values)
     found = branch_and_bound(problem, 7, time_limit=30.0)
     assert found.proved
     assert found.gap == 0.0
@@ -179,7 +179,7 @@ def hard_instance():
     """Many more literals than rows: correlations are too large for a quick proof."""
     rng = np.random.default_rng(0)
     signs = rng.choice([-1.0, 1.0], (60, 300))
-    return Sample(np.ones(300), 0.1, signs, rng.uniform(-1, 1, 60))
+    return SampleProblem(np.ones(300), 0.1, signs, rng.uniform(-1, 1, 60))
 
 
 def test_a_search_that_runs_out_of_time_reports_an_honest_gap():
@@ -219,10 +219,10 @@ def test_an_error_in_one_thread_ends_the_search(monkeypatch):
         branch_and_bound(hard_instance(), 7, time_limit=20.0, threads=2)
 
 
-def test_a_search_is_heard():
+def test_a_search_reports_progress():
     steps = []
     problem = sample(np.random.default_rng(5), d=40, m=60, correlation=0.3)
-    found = branch_and_bound(problem, 6, heard=lambda *step: steps.append(step))
+    found = branch_and_bound(problem, 6, on_progress=lambda *step: steps.append(step))
     assert found.proved
     seconds, lower, best = np.array(steps).T
     assert len(steps) == found.nodes - 1
@@ -306,7 +306,7 @@ def test_hard_thresholding_finds_a_sparse_truth():
     signs = np.where(rng.random((1000, 50)) < 0.27, -1.0, 1.0)
     weights = np.zeros(50)
     weights[[3, 20, 41]] = 0.5, -0.3, 0.2
-    problem = Sample(np.ones(50), 0.4, signs, signs @ weights)
+    problem = SampleProblem(np.ones(50), 0.4, signs, signs @ weights)
     found = hard_thresholding(problem, 3)
     assert found.w == pytest.approx(weights, abs=1e-9)
     assert not found.proved or found.objective == pytest.approx(0.0, abs=1e-20)
@@ -334,9 +334,9 @@ def test_the_relaxation_says_what_to_install(monkeypatch):
 
 def problem_for(needs):
     whole = sample(np.random.default_rng(0), d=6, m=100)
-    if needs is Sample:
+    if needs is SampleProblem:
         return whole
-    return Population(whole.instance, 0.2, FlipLaw(6, 1.0), whole.moments, 0.0, 1.0)
+    return PopulationProblem(whole.instance, 0.2, FlipLaw(6, 1.0), whole.moments, 0.0, 1.0)
 
 
 @pytest.mark.parametrize("name", SOLVERS)
@@ -351,9 +351,9 @@ def test_a_size_that_cannot_be_had_is_refused(name, k):
 def test_a_constant_model_needs_nothing_but_its_value(name):
     solver, law = SOLVERS[name], FlipLaw(6, 1.0)
     signs = np.where(law.flips(np.random.default_rng(0), 300), -1.0, 1.0)
-    whole = Sample(np.ones(6), 0.0, signs, np.zeros(300))
-    none = Population(np.ones(6), 0.0, law, np.zeros(6), 0.0, 0.0)
-    found = solver.solve(whole if solver.needs is Sample else none, 3)
+    whole = SampleProblem(np.ones(6), 0.0, signs, np.zeros(300))
+    none = PopulationProblem(np.ones(6), 0.0, law, np.zeros(6), 0.0, 0.0)
+    found = solver.solve(whole if solver.needs is SampleProblem else none, 3)
     assert found.objective == pytest.approx(0.0, abs=1e-20)
     assert found.w == pytest.approx(np.zeros(6), abs=1e-12)
 
@@ -381,7 +381,7 @@ def test_the_boxed_fit_meets_its_optimality_conditions(rng, n):
 def test_a_coefficient_that_leaves_the_box_is_brought_back():
     rng = np.random.default_rng(0)
     signs = rng.choice([-1.0, 1.0], (200, 6))
-    problem = Sample(np.ones(6), 0.5, signs, 3.0 * signs[:, 0] - 2.5 * signs[:, 1])
+    problem = SampleProblem(np.ones(6), 0.5, signs, 3.0 * signs[:, 0] - 2.5 * signs[:, 1])
     for name in ("hard_thresholding", "branch_and_bound"):
         found = SOLVERS[name].solve(problem, 2)
         assert np.abs(found.w).max() <= 1.0

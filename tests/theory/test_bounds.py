@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import limes
 import strategies
 from limes.designs import ProductDesign
-from limes.designs.marginals import Bins
+from limes.designs.marginals import BinCells
 from limes.exceptions import InputError
 from limes.models import forms
 from limes.theory import clt_samples, measured_errors, robustness, theorem_samples
@@ -139,7 +139,7 @@ def test_slopes_have_no_bound():
 
     ends = np.array([-np.inf, np.inf])
     law = GaussianPieces.truncated_normal(np.zeros(1), np.ones(1), ends[:1], ends[1:], weight=np.ones(1))
-    column = marginal(Bins(ends), np.ones(1), [(law, np.zeros(1, dtype=int))])
+    column = marginal(BinCells(ends), np.ones(1), [(law, np.zeros(1, dtype=int))])
     family = ProductFamily((column,), EuclideanWeights(1.0), slopes=np.array([True]))
     with pytest.raises(InputError, match="slopes"):
         robustness(family.at(np.array([0.3])))

@@ -1,8 +1,8 @@
 """Where a numeric column is cut into bins.
 
-Quartiles, deciles, the thresholds of a small tree, edges that the user gives: all are one notion, a
+Quartiles, deciles, the thresholds of a small tree, edges from the user: all are one notion, a
 sorted list of inner edges ``q``. Bins are ``(q[b-1], q[b]]``, so that the bin of ``x`` is
-``np.searchsorted(q, x, side="left")``. Only numbers are known here; missing values are left out.
+``np.searchsorted(q, x, side="left")``. Missing values are ignored.
 """
 
 from __future__ import annotations
@@ -17,14 +17,12 @@ from numpy.typing import ArrayLike
 from limes._arrays import Bools, Floats, Objects
 from limes.exceptions import InputError
 
-Bins: TypeAlias = str | int | Sequence[ArrayLike | None]
-Strategy: TypeAlias = Callable[[Floats, "Objects | None"], Floats]
+BinSpec: TypeAlias = str | int | Sequence[ArrayLike | None]
+_Strategy: TypeAlias = Callable[[Floats, "Objects | None"], Floats]
 
-DEFAULT = "quartile"
-TREE_DEPTH = 3  # at most eight bins, as lime's EntropyDiscretizer
-CLASSES = 20  # a target of floats with more distinct values than this is a quantity, not a class
-
-__all__ = ["Bins", "bin_edges", "entropy_edges", "quantile_edges"]
+_DEFAULT = "quartile"
+_TREE_DEPTH = 3  # at most eight bins, as lime's EntropyDiscretizer
+_CLASSES = 20  # a target of floats with more distinct values than this is a quantity, not a class
 
 
 def quantile_edges(x: Floats, count: int) -> Floats:
@@ -33,9 +31,9 @@ def quantile_edges(x: Floats, count: int) -> Floats:
     Parameters
     ----------
     x : array (n,)
-        Background values; NaN is left out.
+        Background values; NaN is ignored.
     count : int
-        How many bins are wanted; ties in the data give fewer.
+        Number of bins; ties in the data make fewer.
 
     Returns
     -------
@@ -52,7 +50,7 @@ def entropy_edges(x: Floats, target: ArrayLike, seed: int = 0) -> Floats:
     Parameters
     ----------
     x : array (n,)
-        Background values; NaN is left out.
+        Background values; NaN is ignored.
     target : array (n,)
         Classes, or floats with more than 20 distinct values (then a regression tree).
     seed : int
@@ -68,28 +66,28 @@ def entropy_edges(x: Floats, target: ArrayLike, seed: int = 0) -> Floats:
 
     answers = np.asarray(target)
     values, codes = np.unique(answers, return_inverse=True)
-    if answers.dtype.kind == "f" and values.size > CLASSES:
-        tree, response = DecisionTreeRegressor(max_depth=TREE_DEPTH, random_state=seed), answers
+    if answers.dtype.kind == "f" and values.size > _CLASSES:
+        tree, response = DecisionTreeRegressor(max_depth=_TREE_DEPTH, random_state=seed), answers
     else:
-        tree = DecisionTreeClassifier(criterion="entropy", max_depth=TREE_DEPTH, random_state=seed)
+        tree = DecisionTreeClassifier(criterion="entropy", max_depth=_TREE_DEPTH, random_state=seed)
         response = codes
-    known = ~np.isnan(x)
-    tree.fit(x[known, None], response[known])
+    present = ~np.isnan(x)
+    tree.fit(x[present, None], response[present])
     splits = tree.tree_.threshold[tree.tree_.children_left >= 0]
-    return np.unique(splits if splits.size else np.median(x[known])).astype(np.float64)
+    return np.unique(splits if splits.size else np.median(x[present])).astype(np.float64)
 
 
 def _by_target(x: Floats, target: Objects | None) -> Floats:
     if target is None:
-        raise InputError('bins="entropy" needs the answers to split by: give target=')
+        raise InputError('bins="entropy" needs the answers to split by: pass target=')
     return entropy_edges(x, target)
 
 
-def _by_count(count: int) -> Strategy:
+def _by_count(count: int) -> _Strategy:
     return lambda x, _: quantile_edges(x, count)
 
 
-STRATEGIES: dict[str, Strategy] = {
+STRATEGIES: dict[str, _Strategy] = {
     "quartile": _by_count(4),
     "decile": _by_count(10),
     "entropy": _by_target,
@@ -100,11 +98,11 @@ def bin_edges(
     matrix: Floats,
     numeric: Bools | Sequence[bool],
     *,
-    bins: Bins,
+    bins: BinSpec,
     target: ArrayLike | None = None,
     names: Sequence[str] | None = None,
 ) -> list[Floats | None]:
-    """Full edges of every numeric column, both ends included.
+    """Return the edges of every numeric column, both ends included.
 
     Parameters
     ----------
@@ -114,8 +112,8 @@ def bin_edges(
         Which columns are cut; the others get None.
     bins : str, int or list
         ``"quartile"``, ``"decile"``, ``"entropy"`` (needs `target`), a number of bins of equal
-        frequency, or a list of d arrays of edges as `numpy.histogram` takes them (both ends
-        included, infinite ends allowed; None for a column that is left at quartiles).
+        frequency, or a list of d arrays of edges as for `numpy.histogram` (both ends
+        included, infinite ends allowed; None for quartiles).
     target : array (n,), optional
         What ``"entropy"`` splits by.
     names : list of str, optional
@@ -124,7 +122,7 @@ def bin_edges(
     Returns
     -------
     list of (array or None)
-        The ends are the given ones, or the smallest and the largest background value. Where the
+        The ends are the user's, or the smallest and the largest background value. Where the
         smallest value is itself the first inner edge, the first bin has width zero; a constant
         column ``c`` has the edges ``[c, c]``.
 
@@ -137,8 +135,8 @@ def bin_edges(
     cut = [bool(flag) for flag in numeric]
     labels = [repr(name) for name in names] if names else [str(j) for j in range(len(cut))]
     answers = None if target is None else _answers(target, len(matrix))
-    given = _given(bins, cut, labels)
-    strategy = _strategy(DEFAULT if given is not None else bins)
+    user_edges = _user_edges(bins, cut, labels)
+    strategy = _strategy(_DEFAULT if user_edges is not None else bins)
 
     def edges(j: int) -> Floats | None:
         if not cut[j]:
@@ -146,9 +144,9 @@ def bin_edges(
         x = np.asarray(matrix[:, j], dtype=np.float64)
         if np.isnan(x).all():
             raise InputError(f"column {labels[j]} holds no values to learn bins from: drop it")
-        wanted = None if given is None else given[j]
-        if wanted is not None:
-            return _checked(wanted, x[~np.isnan(x)], labels[j])
+        column = None if user_edges is None else user_edges[j]
+        if column is not None:
+            return _checked(column, x[~np.isnan(x)], labels[j])
         return _closed(strategy(x, answers), x[~np.isnan(x)])
 
     return [edges(j) for j in range(len(cut))]
@@ -159,7 +157,7 @@ def _answers(target: ArrayLike, rows: int) -> Objects:
     if answers.shape != (rows,):
         raise InputError(
             f"target has shape {answers.shape}, but the background has {rows} rows: "
-            "give one answer for each row"
+            "pass one answer for each row"
         )
     missing = [i for i, value in enumerate(answers.tolist()) if value is None or value != value]
     if missing:
@@ -167,13 +165,13 @@ def _answers(target: ArrayLike, rows: int) -> Objects:
     return answers
 
 
-def _strategy(bins: Any) -> Strategy:
+def _strategy(bins: Any) -> _Strategy:
     if isinstance(bins, str):
         if bins not in STRATEGIES:
             near = difflib.get_close_matches(bins, STRATEGIES, n=1, cutoff=0.4)
             hint = f"did you mean {near[0]!r}? " if near else ""
             raise InputError(
-                f"bins={bins!r} is not known: {hint}Choose one of "
+                f"bins={bins!r} is unknown: {hint}choose one of "
                 f"{', '.join(map(repr, STRATEGIES))}, a number of bins, or a list of edges"
             )
         return STRATEGIES[bins]
@@ -182,35 +180,35 @@ def _strategy(bins: Any) -> Strategy:
     return _by_count(int(bins))
 
 
-def _given(bins: Any, cut: list[bool], labels: list[str]) -> list[Any] | None:
-    """List the edges that the user gave, one entry a column; None if they are to be computed."""
+def _user_edges(bins: Any, cut: list[bool], labels: list[str]) -> list[Any] | None:
+    """Return the edges in ``bins``, one entry a column; None where bins names a strategy."""
     if isinstance(bins, str | int | np.integer | np.bool_):
         return None
     if not isinstance(bins, list | tuple | np.ndarray):
         raise InputError(
-            f"bins={bins!r} is not understood: give a name ({', '.join(map(repr, STRATEGIES))}), "
+            f"bins={bins!r} is neither a strategy nor edges: pass one of {', '.join(map(repr, STRATEGIES))}, "
             "a whole number of bins, or a list with the edges of each column"
         )
     if len(bins) != len(cut):
         raise InputError(
             f"bins lists edges for {len(bins)} columns, but the background has {len(cut)}: "
-            "give one array of edges, or None, for each column"
+            "pass one array of edges, or None, for each column"
         )
     for edges, is_cut, label in zip(bins, cut, labels, strict=True):
         if edges is not None and not is_cut:
-            raise InputError(f"bins gives edges for column {label}, which is categorical: put None there")
+            raise InputError(f"bins has edges for column {label}, which is categorical: put None there")
     return list(bins)
 
 
-def _checked(given: ArrayLike, x: Floats, label: str) -> Floats:
-    """Take edges as the user gave them, or say what is wrong with them."""
+def _checked(values: ArrayLike, x: Floats, label: str) -> Floats:
+    """Return the user's edges as an array; raise if they do not cut x into bins with values."""
     where = f"the edges of column {label}"
     try:
-        edges = np.asarray(given, dtype=np.float64)
+        edges = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InputError(f"{where} are not numbers: {given!r}") from error
+        raise InputError(f"{where} are not numbers: {values!r}") from error
     if edges.ndim != 1 or edges.size < 2:
-        raise InputError(f"{where} must be a list of two or more, both ends included: {given!r}")
+        raise InputError(f"{where} must be a list of two or more, both ends included: {values!r}")
     steps = edges[1:] > edges[:-1]  # False for NaN as well
     if not steps.all():
         at = int(np.argmin(steps))
@@ -239,7 +237,7 @@ def _counts(inner: Floats, x: Floats) -> Any:
 
 
 def _closed(inner: Floats, x: Floats) -> Floats:
-    """Add both ends. A bin between them may be empty, as lime's are where values leave a gap."""
+    """Add both ends. A bin between them may be empty, as lime's are where values have a gap."""
     kept = inner
     if _counts(inner, x)[-1] == 0:  # the last edge is the largest value: nothing lies to its right
         kept = inner[:-1]

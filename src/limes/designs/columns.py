@@ -8,17 +8,16 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from limes._arrays import Floats, Ints, mean_and_std
-from limes.designs.atoms import Atoms
 from limes.designs.gaussian import GaussianPieces
-from limes.designs.marginals import Bins, Levels, Marginal, marginal
+from limes.designs.marginals import Atoms, BinCells, Levels, Marginal, marginal
 from limes.exceptions import InputError
 
-Part = tuple[GaussianPieces | Atoms, Ints]
+_Part = tuple[GaussianPieces | Atoms, Ints]
 
 
 @dataclass(frozen=True, eq=False)
 class BinStatistics:
-    """What is known of a column without its values: the law inside bin b is a truncated normal.
+    """Statistics of a column without its values: the law inside bin b is a truncated normal.
 
     Parameters
     ----------
@@ -27,7 +26,7 @@ class BinStatistics:
     means, stds
         (p,) of the values inside the bins. A bin with std 0 or without width is a point mass.
     frequencies
-        (p,) non-negative; equal if not given.
+        (p,) non-negative; equal by default.
 
     Examples
     --------
@@ -45,22 +44,23 @@ class BinStatistics:
     frequencies: Sequence[float] | Floats = ()
 
     def marginal(self) -> Marginal:
-        """The law of the column.
+        """Return the law of the column.
 
         Raises
         ------
         InputError
             If lengths disagree, edges descend, or a number is not finite.
         """
-        return _stated("", *(np.asarray(getattr(self, f.name), dtype=np.float64) for f in fields(self)))
+        return _from_statistics(
+            "", *(np.asarray(getattr(self, f.name), dtype=np.float64) for f in fields(self))
+        )
 
 
 def binned(x: Floats, edges: Floats, *, law: str = "truncnorm") -> Marginal:
-    """A numeric column cut at its edges (p + 1,), with the in-bin law learnt from its values (n,).
+    """Return the law of a numeric column cut at edges (p + 1,), the in-bin laws learnt from values (n,).
 
     A bin whose values are all equal is an atom at that value; an empty one has probability 0 and, for rows
-    that fall into it all the same, a uniform law. Missing values are an atom in a cell of their
-    own.
+    that fall into it all the same, a uniform law. Missing values are an atom in an extra cell.
 
     Raises
     ------
@@ -70,7 +70,7 @@ def binned(x: Floats, edges: Floats, *, law: str = "truncnorm") -> Marginal:
     if law not in LAWS:
         raise InputError(f"law must be one of {sorted(LAWS)}, got {law!r}")
     missing = bool(np.isnan(x).any())
-    cells = Bins(edges, missing)
+    cells = BinCells(edges, missing)
     owner = cells.locate(x)
     mass = np.bincount(owner, minlength=cells.count)
     groups = np.split(x[np.argsort(owner, kind="stable")], np.cumsum(mass)[:-1])
@@ -95,14 +95,14 @@ def binned(x: Floats, edges: Floats, *, law: str = "truncnorm") -> Marginal:
 
 
 def categorical(x: Floats) -> Marginal:
-    """A column of codes (n,): every level is an atom and a cell; so is NaN."""
+    """Return the law of a column of codes (n,): every level is an atom and a cell; so is NaN."""
     values, counts = np.unique(x, return_counts=True)
     levels = Levels(values)
     return marginal(levels, counts, [(Atoms(values, np.ones(values.size)), np.arange(values.size))])
 
 
 def unbinned(x: Floats, *, law: str = "truncnorm") -> Marginal:
-    """A numeric column in one piece: normal(mean, std), the range's uniform law, or the values themselves.
+    """Return the law of a numeric column in one cell: normal, uniform on its range, or the values themselves.
 
     Raises
     ------
@@ -114,10 +114,10 @@ def unbinned(x: Floats, *, law: str = "truncnorm") -> Marginal:
     mean, std = np.array(mean_and_std(x))[:, None]
     ends = np.array([-np.inf, np.inf])
     if x.min() == x.max():
-        return marginal(Bins(ends), np.ones(1), [_atoms(x[:1], 0)])
+        return marginal(BinCells(ends), np.ones(1), [_atoms(x[:1], 0)])
     if law == "truncnorm":
         pieces = GaussianPieces.truncated_normal(mean, std, ends[:1], ends[1:], weight=np.ones(1))
-        return marginal(Bins(ends), np.ones(1), [(pieces, np.zeros(1, dtype=np.int64))])
+        return marginal(BinCells(ends), np.ones(1), [(pieces, np.zeros(1, dtype=np.int64))])
     return binned(x, np.array([x.min(), x.max()]), law=law)
 
 
@@ -128,21 +128,25 @@ def marginals_from_bins(
     *,
     frequencies: Sequence[Sequence[float] | Floats] | None = None,
 ) -> tuple[Marginal, ...]:
-    """Marginals from bin statistics, one array a column; see ``ProductDesign.from_bins``."""
+    """Return marginals from bin statistics, one array a column; see ``ProductDesign.from_bins``."""
     d = len(edges)
     if d == 0:
         raise InputError("a design needs one column at least; edges is empty")
-    given = {"means": means, "stds": stds, "frequencies": [()] * d if frequencies is None else frequencies}
-    for name, lists in given.items():
+    statistics = {
+        "means": means,
+        "stds": stds,
+        "frequencies": [()] * d if frequencies is None else frequencies,
+    }
+    for name, lists in statistics.items():
         if len(lists) != d:
             raise InputError(f"{name} has {len(lists)} arrays, edges has {d}: one a column is needed")
     return tuple(
-        _stated(f"column {j}: ", *(np.asarray(a, dtype=np.float64) for a in column))
-        for j, column in enumerate(zip(edges, *given.values(), strict=True))
+        _from_statistics(f"column {j}: ", *(np.asarray(a, dtype=np.float64) for a in column))
+        for j, column in enumerate(zip(edges, *statistics.values(), strict=True))
     )
 
 
-def _stated(where: str, edges: Floats, mean: Floats, std: Floats, mass: Floats) -> Marginal:
+def _from_statistics(where: str, edges: Floats, mean: Floats, std: Floats, mass: Floats) -> Marginal:
     count = edges.size - 1
     mass = mass if mass.size else np.ones(max(count, 0))
     if edges.ndim != 1 or count < 1 or not {mean.shape, std.shape, mass.shape} == {(count,)}:
@@ -158,7 +162,7 @@ def _stated(where: str, edges: Floats, mean: Floats, std: Floats, mass: Floats) 
             f"{where}edges must ascend, and only the outer two may be infinite; got {edges.tolist()}"
         )
     point = (std == 0) | (lower == upper)
-    parts: list[Part] = []
+    parts: list[_Part] = []
     spread = np.flatnonzero(~point)
     if spread.size:
         pieces = GaussianPieces.truncated_normal(
@@ -166,18 +170,18 @@ def _stated(where: str, edges: Floats, mean: Floats, std: Floats, mass: Floats) 
         )
         parts.append((pieces, spread))
     if point.any():
-        # a bin does not hold its lower edge, unless it is nothing else
+        # a bin does not contain its lower edge, unless its edges coincide
         place = np.clip(mean[point], np.minimum(np.nextafter(lower, np.inf), upper)[point], upper[point])
         parts.append((Atoms(place, np.ones(place.size)), np.flatnonzero(point)))
-    return marginal(Bins(edges), mass, parts)
+    return marginal(BinCells(edges), mass, parts)
 
 
-def _atoms(values: Floats, cell: int) -> Part:
+def _atoms(values: Floats, cell: int) -> _Part:
     weight = np.full(values.size, 1.0 / values.size)
     return Atoms(values, weight), np.full(values.size, cell)
 
 
-def _truncated_normal(groups: Sequence[Floats], bins: Ints, edges: Floats) -> Part:
+def _truncated_normal(groups: Sequence[Floats], bins: Ints, edges: Floats) -> _Part:
     mean, std = np.array([mean_and_std(inside) for inside in groups]).T
     pieces = GaussianPieces.truncated_normal(
         mean, std, edges[bins], edges[bins + 1], weight=np.ones(bins.size)
@@ -185,7 +189,7 @@ def _truncated_normal(groups: Sequence[Floats], bins: Ints, edges: Floats) -> Pa
     return pieces, bins
 
 
-def _uniform(groups: Sequence[Floats], bins: Ints, edges: Floats) -> Part:
+def _uniform(groups: Sequence[Floats], bins: Ints, edges: Floats) -> _Part:
     # an open outer bin is uniform as far as the background reaches
     lower, upper = edges[bins], edges[bins + 1]
     lower = np.where(np.isfinite(lower), lower, [inside.min() for inside in groups])
@@ -193,12 +197,12 @@ def _uniform(groups: Sequence[Floats], bins: Ints, edges: Floats) -> Part:
     return _flat(bins, lower, upper)
 
 
-def _flat(bins: Ints, lower: Floats, upper: Floats) -> Part:
+def _flat(bins: Ints, lower: Floats, upper: Floats) -> _Part:
     middle, flat = 0.5 * lower + 0.5 * upper, np.full(bins.size, np.inf)
     return GaussianPieces.truncated_normal(middle, flat, lower, upper, weight=np.ones(bins.size)), bins
 
 
-def _empirical(groups: Sequence[Floats], bins: Ints, edges: Floats) -> Part:  # noqa: ARG001
+def _empirical(groups: Sequence[Floats], bins: Ints, edges: Floats) -> _Part:  # noqa: ARG001
     values, weights, cells = [], [], []
     for b, inside in zip(bins, groups, strict=True):
         places, counts = np.unique(inside, return_counts=True)
@@ -208,9 +212,9 @@ def _empirical(groups: Sequence[Floats], bins: Ints, edges: Floats) -> Part:  # 
     return Atoms(np.concatenate(values), np.concatenate(weights)), np.concatenate(cells)
 
 
-# Values of some bins, one array a bin; the places of these bins; the edges of all
-Learner = Callable[[Sequence[Floats], Ints, Floats], Part]
-LAWS: Mapping[str, Learner] = {
+# Law by name: a function of the values of some bins (one array a bin), the positions of these bins, and the
+# edges of all bins
+LAWS: Mapping[str, Callable[[Sequence[Floats], Ints, Floats], _Part]] = {
     "truncnorm": _truncated_normal,
     "uniform": _uniform,
     "empirical": _empirical,

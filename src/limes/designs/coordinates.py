@@ -14,29 +14,28 @@ forms with (1 - α) below a fraction are 0/0 for narrow bandwidths.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 from scipy.special import expit, logsumexp
 
 from limes._arrays import Floats, Ints
-from limes.designs.atoms import Atoms
-from limes.designs.marginals import Marginal
+from limes.designs.marginals import Atoms, Marginal
 from limes.designs.weights import Weights
 from limes.functions import Function, Identity
 
-# A cell with less probability than this still tells what the model does there (its conditional law is
-# exact), while products of two such masses stay above the smallest float64.
+# A cell with less probability than this still has an exact conditional law, while products of two such masses
+# stay above the smallest float64.
 _SMALLEST_MASS = 1e-100
 # Probability of all values but one, below which 1 less the probability of that one has too few digits
 _FIXED = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
-    """E[g | cell] of m functions, (m, p), and where the feature is x itself what a covariance needs.
+class CellMeans:
+    """E[g | cell] of m functions, (m, p), and what a covariance needs where the feature is x itself.
 
-    That is E[(x - mean) / unit · g | cell], (m, p), or Cov(x / unit, g), (m,), where it is had at once.
+    That is E[(x - mean) / unit · g | cell], (m, p), or Cov(x / unit, g), (m,), where it is known directly.
     """
 
     values: Floats
@@ -44,72 +43,25 @@ class Table:
     covariance: Floats | None = None
 
 
-class Coordinate(Protocol):
-    """One column of a product design, tilted at the instance."""
-
-    @property
-    def marginal(self) -> Marginal:
-        """The tilted law. Rows that share it (same object) share the tables made from it."""
-        ...
-
-    @property
-    def unit(self) -> float:
-        """About how far h spreads, a power of two; 1 for indicators."""
-        ...
-
-    def in_units(self) -> Coordinate:
-        """The same column with the feature h / unit, whose variance is of order one."""
-        ...
-
-    @property
-    def center(self) -> float:
-        """E_w h."""
-        ...
-
-    @property
-    def variance(self) -> float:
-        """Var_w h; 0 where the column cannot vary."""
-        ...
-
-    @property
-    def at_instance(self) -> float:
-        """Value of h at the instance."""
-        ...
-
-    @property
-    def log_weight(self) -> float:
-        """Log of this column's factor of C = E[π]."""
-        ...
-
-    @property
-    def nearly_fixed(self) -> bool:
-        """Whether differences of distribution functions lose what a contrast is made of."""
-        ...
-
-    def tabulate(self, function: Function) -> Table:
-        """What the functionals need of m functions."""
-        ...
-
-    @property
-    def mixing(self) -> Floats:
-        """(2, 2): mean and contrast are mixing @ basis."""
-        ...
-
-    def basis(self, table: Table) -> Floats:
-        """Two linear functionals of m functions, (m, 2), that mean and contrast are mixed from."""
-        ...
-
-    def draw(self, level: Floats) -> tuple[Floats, Floats]:
-        """Values x and features h at levels in (0, 1), by the inverse distribution function."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
 class IndicatorCoordinate:
     """h = z = 1[x lies in the instance's cell].
 
-    ``inclusion`` α = P_w(z = 1) and ``exclusion`` 1 - α are kept both, and ``elsewhere``, the law of the
-    cell given z = 0, is kept apart from them: none of the three loses digits when another is tiny.
+    Both coordinates have the same members: rows that share a tilted law (the same object) share the tables
+    made from it. ``log_weight`` is the log of the column's factor of C = E[π].
+
+    Attributes
+    ----------
+    marginal
+        The tilted law.
+    cell
+        The instance's.
+    inclusion, exclusion
+        α = P_w(z = 1) and 1 - α, stored separately.
+    elsewhere
+        The law of the cell given z = 0: none of the three loses digits when another is tiny.
+    at_instance
+        Value of h at the instance.
     """
 
     marginal: Marginal
@@ -127,53 +79,61 @@ class IndicatorCoordinate:
         """Tilt a column's law at the instance."""
         law, penalty = weights.tilt(marginal, x, scale)
         others = law.log_mass.copy()
-        here = float(others[cell])
+        log_inside = float(others[cell])
         others[cell] = -np.inf
         rest = float(np.logaddexp.reduce(others)) if others.size > 1 else -np.inf
         if rest == -np.inf:
-            return cls(law, cell, 1.0, 0.0, np.zeros(others.size), here)
-        odds = here - (rest - penalty)
+            return cls(law, cell, 1.0, 0.0, np.zeros(others.size), log_inside)
+        odds = log_inside - (rest - penalty)
         return cls(
             law,
             cell,
             max(float(expit(odds)), _SMALLEST_MASS),
             max(float(expit(-odds)), _SMALLEST_MASS),
             _normalised(others, rest),
-            float(np.logaddexp(here, rest - penalty)),
+            float(np.logaddexp(log_inside, rest - penalty)),
         )
 
     @property
     def unit(self) -> float:
+        """About how far h spreads, a power of two; 1 for indicators."""
         return 1.0
 
     def in_units(self) -> IndicatorCoordinate:
+        """Return the column with the feature h / unit, whose variance is of order one."""
         return self
 
     @property
     def center(self) -> float:
+        """E_w h."""
         return self.inclusion
 
     @property
     def variance(self) -> float:
+        """Var_w h; 0 where the column cannot vary."""
         return self.inclusion * self.exclusion
 
     @property
     def nearly_fixed(self) -> bool:
-        return False  # the law of the other cells is kept apart, however unlikely they are
+        """Whether differences of distribution functions lose the digits of a contrast; see ``elsewhere``."""
+        return False
 
-    def tabulate(self, function: Function) -> Table:
-        return Table(self.marginal.expect(function))
+    def tabulate(self, function: Function) -> CellMeans:
+        """Return what ``basis`` needs of m functions."""
+        return CellMeans(self.marginal.expect(function))
 
     @property
     def mixing(self) -> Floats:
+        """(2, 2): mean and contrast are mixing @ basis."""
         varies = float(self.exclusion > 0.0)
         return np.array([[self.inclusion, self.exclusion], [varies, -varies]])
 
-    def basis(self, table: Table) -> Floats:
-        """E[g | z = 1] and E[g | z = 0]."""
+    def basis(self, table: CellMeans) -> Floats:
+        """Two functionals that mean and contrast are mixed from, (m, 2): E[g | z = 1] and E[g | z = 0]."""
         return np.stack([table.values[:, self.cell], table.values @ self.elsewhere], axis=1)
 
     def draw(self, level: Floats) -> tuple[Floats, Floats]:
+        """Values x and features h at levels in (0, 1), by the inverse distribution function."""
         probability = self.exclusion * self.elsewhere
         probability[self.cell] = self.inclusion
         cell, inside = _split_level(level, probability)
@@ -182,7 +142,7 @@ class IndicatorCoordinate:
 
 @dataclass(frozen=True, eq=False)
 class SlopeCoordinate:
-    """h = x / divisor; with divisor 1 the surrogate's coefficient is a slope in the column's own units.
+    """h = x / divisor; with divisor 1 the surrogate's coefficient is a slope in the units of the column.
 
     ``scatter`` is Var_w(x / unit), with the unit of the law: Var_w x itself may be beyond float64.
     """
@@ -232,15 +192,15 @@ class SlopeCoordinate:
         (measure, *others) = self.marginal.measures
         return not others and isinstance(measure, Atoms) and measure.weight.max() > 1.0 - _FIXED
 
-    def tabulate(self, function: Function) -> Table:
+    def tabulate(self, function: Function) -> CellMeans:
         return _slope_table(self.marginal, function)
 
     @property
     def mixing(self) -> Floats:
         return np.eye(2)
 
-    def basis(self, table: Table) -> Floats:
-        """Mean and contrast themselves."""
+    def basis(self, table: CellMeans) -> Floats:
+        """Mean and contrast, (m, 2)."""
         mean = table.values @ self.probability
         if self.scatter <= 0:
             return np.stack([mean, 0.0 * mean], axis=1)
@@ -255,22 +215,23 @@ class SlopeCoordinate:
         return x, x / self.divisor
 
 
+Coordinate: TypeAlias = IndicatorCoordinate | SlopeCoordinate
 _IDENTITY = Identity()
 
 
 def _normalised(log_mass: Floats, total: float) -> Floats:
-    """Probabilities that add up to 1 also where their logarithms are so large that they lose digits."""
+    """Probabilities that add up to 1, even where their logarithms are so large that they lose digits."""
     probability = np.exp(log_mass - total)
     return np.asarray(probability / probability.sum())
 
 
-def _slope_table(law: Marginal, function: Function) -> Table:
+def _slope_table(law: Marginal, function: Function) -> CellMeans:
     if law.cells.count == 1 and isinstance(law.measures[0], Atoms):
         return _atoms_table(law.measures[0], law.unit, function)
-    return Table(law.expect(function), law.expect_centred(function))
+    return CellMeans(law.expect(function), law.expect_centred(function))
 
 
-def _atoms_table(atoms: Atoms, unit: float, function: Function) -> Table:
+def _atoms_table(atoms: Atoms, unit: float, function: Function) -> CellMeans:
     """Cov(x, g) = E[(x - x₀)(g - g₀)] - E[x - x₀] E[g - g₀], x₀ the likeliest atom and g₀ = g(x₀).
 
     x₀ adds exactly nothing: for a narrow bandwidth it has nearly all of the probability, and the others'
@@ -281,23 +242,23 @@ def _atoms_table(atoms: Atoms, unit: float, function: Function) -> Table:
     away, change = (atoms.value - atoms.value[first]) / unit, values - values[:, first, None]
     covariance = change @ (atoms.weight * away) - (change @ atoms.weight) * (away @ atoms.weight)
     mean = values[:, first] + change @ atoms.weight
-    return Table(mean[:, None], covariance=covariance)
+    return CellMeans(mean[:, None], covariance=covariance)
 
 
-def _covariance(table: Table, law: Marginal, probability: Floats, center: float) -> Floats:
+def _covariance(table: CellMeans, law: Marginal, probability: Floats, center: float) -> Floats:
     """Cov(x / unit, g) = Σ_b q_b (E[(x - m_b) g | b] + (m_b - m) E[g | b]) / unit."""
     if table.covariance is not None:
         return table.covariance
-    assert table.moments is not None  # noqa: S101 - a slope's tables have the one or the other
+    assert table.moments is not None  # noqa: S101 - a slope's table has one or the other
     away = (law.means - center) / law.unit
     within = table.moments @ probability + table.values @ (probability * away)
-    # means are rounded, so that x less its mean has itself a mean: it must not be taken for a covariance
+    # means are rounded, so that x less its mean has a mean too: it must not count as a covariance
     drift = probability @ (law.drifts + away)
     return np.asarray(within - drift * (table.values @ probability))
 
 
 def _split_level(level: Floats, probability: Floats) -> tuple[Ints, Floats]:
-    """One number in (0, 1) gives the cell, and what is left of it the place inside the cell."""
+    """Split a number in (0, 1) into the cell and, from the remainder, the level inside the cell."""
     share = probability / probability.sum()
     upper = np.cumsum(share)
     upper[-1] = max(upper[-1], 1.0)
@@ -306,7 +267,7 @@ def _split_level(level: Floats, probability: Floats) -> tuple[Ints, Floats]:
     return cell, np.clip(inside, 0.0, 1.0)
 
 
-def functionals(coordinate: Coordinate, table: Table) -> tuple[Floats, Floats]:
+def functionals(coordinate: Coordinate, table: CellMeans) -> tuple[Floats, Floats]:
     """mean(g) and contrast(g) of m functions, both (m,)."""
     mixed = coordinate.basis(table) @ coordinate.mixing.T
     return mixed[:, 0], mixed[:, 1]

@@ -1,6 +1,6 @@
-r"""How many features are removed: the one law that an exchangeable design is made of.
+r"""The law of the number of removed features, which determines an exchangeable design.
 
-Given the number s of removed features, which ones is a uniform draw. All that a surrogate asks of f is
+Given the number s of removed features, which ones is a uniform draw. All that a surrogate needs of f is
 therefore a sum over s of means within the *stratum* of s. With r = d - s features kept, F_s = E[f | s] and
 p_s the law of s under w:
 
@@ -22,7 +22,7 @@ import numpy as np
 
 from limes._arrays import Floats
 
-# A narrower weight is as narrow: its exponents stay finite.
+# Narrower weights count as this one: its exponents stay finite.
 _NARROWEST = 1e-100
 
 
@@ -34,7 +34,7 @@ def log_factorial(n: Floats) -> Floats:
 
 
 def log_binomial(n: Floats, k: Floats) -> Floats:
-    """Log of the number of k-subsets of n things, -inf where there are none."""
+    """Log of the number of k-subsets of n elements, -inf where k < 0 or k > n."""
     possible = (k >= 0) & (k <= n)
     k = np.where(possible, k, 0.0)
     n = np.maximum(n, 0.0)
@@ -56,7 +56,7 @@ class Counts:
     Attributes
     ----------
     log_law
-        log p_s for s = 0..d, (d + 1,), normalised; -inf where s does not happen.
+        log p_s for s = 0..d, (d + 1,), normalised; -inf where s has no probability.
     log_weight
         log E[π] before tilting.
     """
@@ -145,6 +145,7 @@ class Counts:
         return among * mass / total, float(np.exp(unit) * total / among)
 
 
+# scipy.special.logsumexp differs from it in the last digit for one law in twenty
 def _log_sum(values: Floats) -> float:
     peak = values.max()
     return float(peak + np.log(np.exp(values - peak).sum()))

@@ -1,4 +1,4 @@
-r"""Exchangeable designs: the features of a text or an image are removed a few at a time, none is privileged.
+r"""Exchangeable designs: the features of a text or an image are removed a few at a time, all alike.
 
 Two instances of one notion:
 
@@ -9,6 +9,11 @@ The removed set is uniform given its size s, and the weight depends on s alone: 
 s/d))² / (2ν²)), from the cosine distance between z and (1, ..., 1). Tilting the law of s by ψ gives the
 weighted law w (``counts.py``). The z_j are not independent under it: Cov_w(z) has two eigenvalues, one along
 (1, ..., 1) and one across.
+
+Samples are spread more evenly than independent sets. A few rows share a random order of the features, laid
+out in a circle, and each removes the next stretch of it: what one row removes, the next keeps. Their sizes
+differ as much as they can, so that together they remove about every feature once. For a symmetric law of
+sizes that is a set and its complement. Each row alone is a uniform set of its size.
 """
 
 from __future__ import annotations
@@ -22,7 +27,6 @@ import numpy as np
 from limes._arrays import Floats, Ints
 from limes._checks import is_count
 from limes.designs.counts import Counts, log_binomial
-from limes.designs.subsets import every_subset, low_variance_subsets
 from limes.designs.weights import check_bandwidth
 from limes.exceptions import InputError
 
@@ -30,10 +34,12 @@ BANDWIDTH = 0.25
 # 2^20 rows of 20 features are 168 MB
 LARGEST_ENUMERATION = 20
 # Where s all but never varies, Γ along (1, ..., 1) would drown in the roundings of Γ across it, and with it
-# the digits of β. It is kept at this share of what lies across, and divided by as much again.
+# the digits of β. Its eigenvalue is at least this share of the one across, in Σ and in Σ⁻¹ alike.
 _LEAST_SHARE = 1e-5
 _LEAST_VARIANCE = 1e-100
-# Log probability, before weighting, that a text of one word is left as it is: one row among endlessly many
+# More rows of one order would make their sets too much alike.
+_MOST_ROWS_OF_AN_ORDER = 4
+# Log probability, before weighting, that a text of one word keeps it: one row among infinitely many
 _SHARE_OF_THE_ORIGINAL = float(np.log(1e-30))
 
 
@@ -42,8 +48,8 @@ class ExchangeableDesign:
     """d features of which a random set is removed: z_j = 1 if feature j is kept.
 
     ``limes.limit(design, form)`` explains a form over z. For narrow bandwidths β tends to a limit, and is
-    that limit where the law of s no longer varies in float64: a linear model explains itself at any ν. For
-    d = 1 feature β = f(1) - f(0) and the intercept is f(0), for texts as for images.
+    that limit where the law of s no longer varies in float64: a linear model is its own explanation at any ν.
+    For d = 1 feature β = f(1) - f(0) and the intercept is f(0), for texts as for images.
 
     Parameters
     ----------
@@ -112,7 +118,7 @@ class ExchangeableDesign:
         return np.ones(self.size)
 
     def in_units(self) -> ExchangeableDesign:
-        """The design itself."""
+        """Return the design itself."""
         return self
 
     @cached_property
@@ -162,7 +168,7 @@ class ExchangeableDesign:
         return _spread(values, *self._of_eigenvalues(function))
 
     def largest(self, function: Callable[[Floats], Floats]) -> Floats:
-        """The larger g(eigenvalue), (d,): every feature has a part in both eigenspaces."""
+        """The larger g(eigenvalue), (d,): every feature lies in both eigenspaces."""
         return np.full(self.size, max(self._of_eigenvalues(function)))
 
     def _of_eigenvalues(self, function: Callable[[Floats], Floats]) -> tuple[float, float]:
@@ -171,7 +177,7 @@ class ExchangeableDesign:
             function(np.array([v])) for v in (self.counts.within_variance, self.counts.between_variance)
         )
         if across.size != 1:
-            raise InputError("all features of an exchangeable design need the same penalty: give one number")
+            raise InputError("all features of an exchangeable design need the same penalty: pass one number")
         return float(across[0]), float(along[0])
 
     def solve(self, gamma: Floats) -> Floats:
@@ -180,12 +186,12 @@ class ExchangeableDesign:
         return _spread(gamma, _reciprocal(across), _reciprocal(along))
 
     def gamma(self, coef: Floats) -> Floats:
-        """Γ = Σβ, what ``solve`` makes β of again; (d, ...)."""
+        """Γ = Σβ, the inverse of ``solve``; (d, ...)."""
         return _spread(coef, *self._eigenvalues)
 
     @cached_property
     def _eigenvalues(self) -> tuple[float, float]:
-        """Across and along (1, ..., 1); none so small that Γ would lose what is known of β."""
+        """Across and along (1, ..., 1); none so small that Γ would lose the digits of β."""
         counts = self.counts
         across = max(counts.within_variance, _LEAST_VARIANCE) if counts.within.any() else 0.0
         least = max(_LEAST_VARIANCE, _LEAST_SHARE * across)
@@ -193,7 +199,7 @@ class ExchangeableDesign:
         return across, along
 
     def sample(self, points: int, stream: np.random.SeedSequence) -> tuple[Floats, Floats]:
-        """One replicate of rows of w, all of the same weight: x and h, both z, (points, d).
+        """Draw one replicate of rows of w, all of the same weight: x and h, both z, (points, d).
 
         Each row has the law w exactly; together they are spread more evenly than independent rows.
         """
@@ -201,14 +207,14 @@ class ExchangeableDesign:
         return z, z
 
     def subsets(self, points: int, stream: np.random.SeedSequence) -> tuple[Floats, Ints]:
-        """One replicate of z (points, d), and the number of the group of rows that each belongs to.
+        """Draw one replicate of z (points, d), and the number of the group that each row belongs to.
 
         Rows of a group share an order of the features, and depend on each other.
         """
-        return low_variance_subsets(self.counts.law, points, np.random.default_rng(stream))
+        return _low_variance_subsets(self.counts.law, points, np.random.default_rng(stream))
 
     def sampler(self, streams: Sequence[np.random.SeedSequence]) -> SubsetRows:
-        """Rows of w, all of the same weight, as independent sequences of replicates, one a stream."""
+        """Return independent sequences of replicates of rows of w, all of the same weight, one a stream."""
         return SubsetRows(self, streams)
 
     def states(self, most: int) -> tuple[Floats, Floats, Floats] | None:
@@ -222,9 +228,9 @@ class ExchangeableDesign:
         z, log_probability = self.enumerate()
         kept = z.sum(axis=1)
         removed = self.size - kept.astype(np.int64)
-        alike = np.exp(-log_binomial(np.full(len(z), float(self.size)), kept))
-        within = self.counts.within[removed] * alike
-        between = self.counts.between[removed] * alike
+        per_subset = np.exp(-log_binomial(np.full(len(z), float(self.size)), kept))
+        within = self.counts.within[removed] * per_subset
+        between = self.counts.between[removed] * per_subset
         return z, np.exp(log_probability), between + within * (z.T - kept / self.size)
 
     def enumerate(self) -> tuple[Floats, Floats]:
@@ -240,28 +246,78 @@ class ExchangeableDesign:
                 f"{self.size} features have 2^{self.size} subsets; at most {LARGEST_ENUMERATION} features "
                 "can be enumerated: sample them instead"
             )
-        z = every_subset(self.size)
+        z = ((np.arange(2**self.size)[:, None] >> np.arange(self.size)) & 1).astype(np.float64)
         removed = np.arange(self.size + 1.0)
-        each = self.counts.log_law - log_binomial(np.full(removed.size, float(self.size)), removed)
-        return z, each[self.size - z.sum(axis=1).astype(np.int64)]
+        per_subset = self.counts.log_law - log_binomial(np.full(removed.size, float(self.size)), removed)
+        return z, per_subset[self.size - z.sum(axis=1).astype(np.int64)]
 
 
 class SubsetRows:
-    """Sequences of replicates of an exchangeable design, as long as one likes."""
+    """Endless sequences of replicates of an exchangeable design, one a stream."""
 
     def __init__(self, design: ExchangeableDesign, streams: Sequence[np.random.SeedSequence]) -> None:
         self._design = design
         self._streams = streams
 
     def draw(self, rows: int) -> tuple[Floats, Floats, Ints]:
-        """Take the next rows of every sequence: (sequences · rows, d) twice, sequence by sequence.
+        """Draw the next rows of every sequence: (sequences · rows, d) twice, sequence by sequence.
 
         The third value is the number of each row's group.
         """
-        drawn = [self._design.subsets(rows, stream.spawn(1)[0]) for stream in self._streams]
-        z = np.concatenate([subsets for subsets, _ in drawn])
+        replicates = [self._design.subsets(rows, stream.spawn(1)[0]) for stream in self._streams]
+        z = np.concatenate([subsets for subsets, _ in replicates])
         # no sequence has more groups than rows
-        return z, z, np.concatenate([i * rows + group for i, (_, group) in enumerate(drawn)])
+        return z, z, np.concatenate([i * rows + group for i, (_, group) in enumerate(replicates)])
+
+
+def _low_variance_subsets(law: Floats, points: int, rng: np.random.Generator) -> tuple[Floats, Ints]:
+    """Draw kept sets z (points, d) of 0 and 1, for the law (d + 1,) of the number of removed features.
+
+    The second value (points,) is the number of the order that each row shares.
+    """
+    d = law.size - 1
+    removed = _stratified_counts(law, points, rng)
+    orders = -(-points // _rows_of_an_order(law))
+    order, start = _assigned_orders(removed, orders, d)
+    shuffled = rng.permutation(points)
+    order = order[shuffled]
+    removed, start = removed[shuffled, None].astype(np.int32), start[shuffled, None].astype(np.int32)
+    # int32: the comparisons below are bound by memory
+    place = rng.permuted(np.tile(np.arange(d), (orders, 1)), axis=1).astype(np.int32)[order]
+    # the stretch from start, and its part beyond the end of the circle
+    end = start + removed
+    in_stretch = ((place >= start) & (place < end)) | (place < end - d)
+    return (~in_stretch).astype(np.float64), order
+
+
+def _stratified_counts(law: Floats, points: int, rng: np.random.Generator) -> Ints:
+    """Draw ascending sizes (points,): the inverse distribution function at (i + u) / points."""
+    levels = (np.arange(points) + rng.random()) / points
+    cumulated = np.cumsum(law)
+    # rounding must not go beyond the last size that has a probability
+    last = int(np.flatnonzero(law)[-1])
+    return np.minimum(np.searchsorted(cumulated / cumulated[-1], levels, side="right"), last)
+
+
+def _rows_of_an_order(law: Floats) -> int:
+    """Number of rows that together remove every feature about once."""
+    d = law.size - 1
+    mean = float(law @ np.arange(d + 1))
+    rows = d / max(mean, 1.0 / d)
+    return int(np.clip(np.rint(rows), 2, _MOST_ROWS_OF_AN_ORDER))
+
+
+def _assigned_orders(removed: Ints, orders: int, d: int) -> tuple[Ints, Ints]:
+    """Assign rows of ascending sizes to orders, back and forth: each row's order and where its set starts."""
+    row = np.arange(removed.size)
+    turn, place = np.divmod(row, orders)
+    order = np.where(turn % 2 == 0, place, orders - 1 - place)
+    start, used = np.zeros_like(removed), np.zeros(orders, dtype=removed.dtype)
+    for now in range(int(turn[-1]) + 1):
+        rows = turn == now
+        start[rows] = used[order[rows]]
+        used[order[rows]] = (used[order[rows]] + removed[rows]) % d
+    return order, start
 
 
 def _spread(values: Floats, across: float, along: float) -> Floats:

@@ -1,7 +1,7 @@
-"""What surrogates need of a design: the moments of its features h, one design or many at once.
+"""Moments of a design's features h, all that surrogates use of it; of one design or of many at once.
 
-Σ is the design's own business. Surrogates ask for functions of it: Σ⁻¹Γ, or (nCΣ + penalty)⁻¹ for a ridge.
-Where features are uncorrelated Σ is diagonal, and such a function is one of the variances.
+A design does not show Σ, but applies functions of it: Σ⁻¹Γ, or (nCΣ + penalty)⁻¹ for a ridge. Where features
+are uncorrelated Σ is diagonal, and such a function is one of the variances.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Features(Protocol):
         ...
 
     def gamma(self, coef: Floats) -> Floats:
-        """Γ = Σβ, what ``solve`` makes β of again."""
+        """Γ = Σβ, the inverse of ``solve``."""
         ...
 
     def spectral(self, function: Callable[[Floats], Floats], values: Floats) -> Floats:
@@ -56,43 +56,32 @@ class Features(Protocol):
         ...
 
     def largest(self, function: Callable[[Floats], Floats]) -> Floats:
-        """The largest g(eigenvalue) among the eigenvectors that a feature has a part in, for g >= 0."""
+        """The largest g(eigenvalue) among the eigenvectors that involve a feature, for g >= 0."""
         ...
 
 
-class _Variances(Protocol):
-    """What uncorrelated features say of Σ and of the instance."""
-
-    @property
-    def inclusion(self) -> Floats: ...
-    @property
-    def variance(self) -> Floats: ...
-    @property
-    def at_instance(self) -> Floats: ...
-
-
 class Uncorrelated:
-    """Functions of a diagonal Σ."""
+    """Functions of a diagonal Σ, for a class with the other members of ``Features``."""
 
     @property
-    def departure(self: _Variances) -> Floats:
+    def departure(self: Features) -> Floats:
         """h(ξ) - α; 0 for a column that cannot vary."""
         return np.where(self.variance > 0, self.at_instance - self.inclusion, 0.0)
 
-    def solve(self: _Variances, gamma: Floats) -> Floats:
+    def solve(self: Features, gamma: Floats) -> Floats:
         """β = Σ⁻¹Γ: each Γ_j over its variance, 0 for columns that cannot vary."""
         variance = aligned(self.variance, gamma)
         return np.divide(gamma, variance, out=np.zeros_like(gamma), where=variance > 0)
 
-    def gamma(self: _Variances, coef: Floats) -> Floats:
+    def gamma(self: Features, coef: Floats) -> Floats:
         """Γ = Σβ."""
         return np.asarray(aligned(self.variance, coef) * coef)
 
-    def spectral(self: _Variances, function: Callable[[Floats], Floats], values: Floats) -> Floats:
+    def spectral(self: Features, function: Callable[[Floats], Floats], values: Floats) -> Floats:
         """g(Σ) · values: the eigenvalues are the variances."""
         return np.asarray(aligned(function(self.variance), values) * values)
 
-    def largest(self: _Variances, function: Callable[[Floats], Floats]) -> Floats:
+    def largest(self: Features, function: Callable[[Floats], Floats]) -> Floats:
         """g(variance_j)."""
         return function(self.variance)
 
@@ -106,9 +95,15 @@ class FeatureTable(Uncorrelated):
     at_instance: Floats
     log_weight: Floats
 
+    def select(self, rows: Ints) -> FeatureTable:
+        """Select designs by index; an index may repeat."""
+        return FeatureTable(
+            self.inclusion[rows], self.variance[rows], self.at_instance[rows], self.log_weight[rows]
+        )
+
 
 def aligned(features: Floats, values: Floats) -> Floats:
-    """Features (..., d) with axes for the outputs of values (..., d, *outputs)."""
+    """Append axes to features (..., d) for the outputs of values (..., d, *outputs)."""
     return features.reshape((*features.shape, *(1,) * (values.ndim - features.ndim)))
 
 
@@ -117,15 +112,8 @@ def weighted_sum(features: Floats, values: Floats) -> Floats:
     return np.asarray((aligned(features, values) * values).sum(axis=features.ndim - 1))
 
 
-def taken(table: FeatureTable, rows: Ints) -> FeatureTable:
-    """Pick designs, repeatedly or not."""
-    return FeatureTable(
-        table.inclusion[rows], table.variance[rows], table.at_instance[rows], table.log_weight[rows]
-    )
-
-
 def stacked_features(designs: Sequence[Features]) -> FeatureTable:
-    """Put single designs into one table."""
+    """Stack single designs into one table."""
     return FeatureTable(
         np.stack([d.inclusion for d in designs]),
         np.stack([d.variance for d in designs]),

@@ -24,15 +24,17 @@ from types import EllipsisType
 import numpy as np
 
 from limes._arrays import Floats, Ints, power_of_two
-from limes.designs.centred import CentredPieces
-from limes.designs.decays import decays
-from limes.designs.gaussian_integrals import gaussian_area, normal_quantile
-from limes.designs.quadrature import integrals
+from limes.designs.integrals import (
+    NEGLIGIBLE_EXPONENT,
+    adaptive_quadrature,
+    decay_integrals,
+    gaussian_area,
+    gaussian_moment,
+    normal_quantile,
+)
 from limes.functions import Function
 
-# exp(-45) = 3e-20: beyond it a density cannot change a float64 sum.
-_NEGLIGIBLE_EXPONENT = 45.0
-# A kernel so many of its own widths away is 0, and its exponent is still finite.
+# A kernel this many widths away is 0, and its exponent is still finite.
 _FARTHEST = 1e150
 _PANEL_NODES, _PANEL_WEIGHTS = np.polynomial.legendre.leggauss(64)
 
@@ -75,7 +77,7 @@ class GaussianPieces:
         return gaussian_area(start, end, self.slope, self.precision)
 
     def steps(self, x: Floats, piece: Ints | EllipsisType = ...) -> Floats:
-        """T = (x - anchor) / scale, of all pieces or of the given ones."""
+        """Return t = (x - anchor) / scale, of all pieces or of some."""
         with np.errstate(over="ignore"):
             return np.asarray((x - self.anchor[piece]) / self.scale[piece])
 
@@ -89,20 +91,20 @@ class GaussianPieces:
         with np.errstate(divide="ignore", over="ignore"):
             width = unit / np.sqrt(np.float64(precision))
             scale = power_of_two(np.minimum(self.scale, width))
-        own, other = scale / self.scale, scale / width
-        flatness, drift = self.precision * own**2, self.slope * own
+        ratio, other = scale / self.scale, scale / width
+        flatness, drift = self.precision * ratio**2, self.slope * ratio
         total = flatness + other**2
         away = _widths(self.anchor - center, width)
         peak = self._peak(center, flatness, drift, total, other, away, scale)
         anchor = np.clip(peak, self.lower, self.upper)
         with np.errstate(over="ignore"):
             step = (anchor - self.anchor) / scale
-        left = _widths(anchor - center, width)
-        slope = np.where(anchor == peak, 0.0, drift + flatness * step + other * left)
+        distance = _widths(anchor - center, width)
+        slope = np.where(anchor == peak, 0.0, drift + flatness * step + other * distance)
         arrays = np.broadcast_arrays(anchor, slope, total, self.lower, self.upper, self.weight, scale)
         product = GaussianPieces(*arrays)
-        exponent = -0.5 * left**2 - step * (drift + 0.5 * flatness * step)
-        return product, exponent + np.log(product.area) - np.log(self.area) + np.log(own)
+        exponent = -0.5 * distance**2 - step * (drift + 0.5 * flatness * step)
+        return product, exponent + np.log(product.area) - np.log(self.area) + np.log(ratio)
 
     def _peak(
         self,
@@ -128,7 +130,7 @@ class GaussianPieces:
             )
         return np.where(total > 0, near, self.anchor)
 
-    # -- what a one-dimensional function may ask of a density ------------------------------------------
+    # -- the Density protocol of limes.functions --------------------------------------------------------
 
     def expect(self, function: Function) -> Floats:
         """∫ function d(piece), (m, P)."""
@@ -145,7 +147,7 @@ class GaussianPieces:
 
     def decay(self, center: Floats, rate: float) -> Floats:
         """∫ exp(-rate |x - center|), (m, P)."""
-        return decays(self, center, rate)
+        return decay_integrals(self, center, rate)
 
     def identity(self, center: float = 0.0) -> Floats:
         """∫ (x - center), (1, P)."""
@@ -161,26 +163,26 @@ class GaussianPieces:
 
     def quadrature(self, shape: Callable[[Floats], Floats], breaks: Sequence[float]) -> Floats:
         """∫ shape(x) for a callable (n,) -> (n,) or (m, n): (1, P) or (m, P)."""
-        return integrals(self, shape, breaks)
+        return adaptive_quadrature(self, shape, breaks)
 
     def centred(self, origin: Floats, unit: float = 1.0) -> CentredPieces:
         """The signed measures (x - origin) / unit · d(piece)."""
         return CentredPieces(self, origin, unit)
 
     def quantile(self, piece: Ints, level: Floats) -> Floats:
-        """Inverse distribution function of the given pieces at the given levels, both (n,)."""
-        found = np.empty(level.shape)
+        """Inverse distribution function of pieces at levels, both (n,)."""
+        x = np.empty(level.shape)
         flat = self.precision[piece] == 0
         at = piece[flat]
-        found[flat] = self.lower[at] + level[flat] * (self.upper[at] - self.lower[at])
+        x[flat] = self.lower[at] + level[flat] * (self.upper[at] - self.lower[at])
         at = piece[~flat]
         width = 1.0 / np.sqrt(self.precision[at])
         shift = self.slope[at] * width
         lower = self.steps(self.lower[at], at) / width + shift
         upper = self.steps(self.upper[at], at) / width + shift
         step = width * (normal_quantile(level[~flat], lower, upper) - shift)
-        found[~flat] = self.anchor[at] + self.scale[at] * step
-        return np.asarray(np.clip(found, self.lower[piece], self.upper[piece]))
+        x[~flat] = self.anchor[at] + self.scale[at] * step
+        return np.asarray(np.clip(x, self.lower[piece], self.upper[piece]))
 
     # -- moments ---------------------------------------------------------------------------------------
 
@@ -205,8 +207,8 @@ class GaussianPieces:
         def distance(slope: Floats) -> Floats:
             # the positive root of slope t + precision t²/2 = 45, written so that either term may vanish
             with np.errstate(divide="ignore"):
-                discriminant = np.sqrt(slope**2 + 2.0 * self.precision * _NEGLIGIBLE_EXPONENT)
-                return 2.0 * _NEGLIGIBLE_EXPONENT / (slope + discriminant)
+                discriminant = np.sqrt(slope**2 + 2.0 * self.precision * NEGLIGIBLE_EXPONENT)
+                return 2.0 * NEGLIGIBLE_EXPONENT / (slope + discriminant)
 
         left = np.maximum(self.steps(self.lower), -distance(np.maximum(-self.slope, 0.0)))
         right = np.minimum(self.steps(self.upper), distance(np.maximum(self.slope, 0.0)))
@@ -237,10 +239,11 @@ class GaussianPieces:
         """E(x - mean) ** power / unit of each piece, (P,); infinite only where that is."""
         t, w = self._rule
         centred = t - self.mean_step[..., None]
-        found = (w * centred**power).sum(axis=-1) * (self.scale / unit)
+        moment = (w * centred**power).sum(axis=-1) * (self.scale / unit)
         for _ in range(power - 1):
-            found = found * self.scale
-        return np.asarray(found)
+            # one factor at a time: a power of the scale may be beyond float64 where the moment is not
+            moment = moment * self.scale
+        return np.asarray(moment)
 
     # -- plumbing --------------------------------------------------------------------------------------
 
@@ -257,12 +260,75 @@ class GaussianPieces:
         """
         lower, upper = lower[:, None], upper[:, None]
         covers = (lower <= self.lower) & (self.upper <= upper)
-        found = np.where(covers, whole, 0.0)
+        integral = np.where(covers, whole, 0.0)
         row, piece = np.nonzero(~covers & (upper > self.lower) & (lower < self.upper) & (lower < upper))
         start = np.maximum(lower[row, 0], self.lower[piece])
         end = np.minimum(upper[row, 0], self.upper[piece])
-        found[row, piece] = part(self, piece, start, end)
-        return found
+        integral[row, piece] = part(self, piece, start, end)
+        return integral
+
+
+@dataclass(frozen=True, eq=False)
+class CentredPieces:
+    """The signed measures (x - origin) / unit · d(piece), for slopes Cov(x, f) / Var(x)."""
+
+    pieces: GaussianPieces
+    origin: Floats
+    unit: float
+
+    @property
+    def _mean(self) -> Floats:
+        return self._centred_mean(self.pieces)
+
+    def _centred_mean(self, pieces: GaussianPieces) -> Floats:
+        """E(x - origin) / unit."""
+        return pieces.mean_step * (pieces.scale / self.unit) + (pieces.anchor - self.origin) / self.unit
+
+    def expect(self, function: Function) -> Floats:
+        """∫ (x - origin) / unit · function d(piece), (m, P)."""
+        return function.integrate(self)
+
+    def interval(self, lower: Floats, upper: Floats) -> Floats:
+        """∫ (x - origin) / unit · 1[lower < x <= upper], (m, P)."""
+        whole = self.pieces.weight * self._mean
+        return self.pieces.partly(lower, upper, whole, self._interval_moment)
+
+    def _interval_moment(self, pieces: GaussianPieces, piece: Ints, start: Floats, end: Floats) -> Floats:
+        area, moment = gaussian_moment(
+            pieces.steps(start, piece),
+            pieces.steps(end, piece),
+            pieces.slope[piece],
+            pieces.precision[piece],
+        )
+        shift = (pieces.anchor[piece] - self.origin[piece]) / self.unit
+        centred = moment * (pieces.scale[piece] / self.unit) + shift * area
+        return np.asarray(pieces.weight[piece] * centred / pieces.area[piece])
+
+    def bump(self, center: Floats, precision: float) -> Floats:
+        """∫ (x - origin) / unit · exp(-precision (x - center)²/2), (m, P)."""
+        product, log_mass = self.pieces.times(center[:, None], precision)
+        return np.asarray(product.weight * np.exp(log_mass) * self._centred_mean(product))
+
+    def identity(self, center: float = 0.0) -> Floats:
+        """∫ (x - origin) / unit · (x - center), (1, P)."""
+        pieces = self.pieces
+        second = pieces.central(2, self.unit) + self._mean * pieces.mean_from(center)
+        return (pieces.weight * second)[None, :]
+
+    def square(self, center: float = 0.0) -> Floats:
+        """∫ (x - origin) / unit · (x - center)², (1, P)."""
+        pieces, mean = self.pieces, self.pieces.mean_from(center)
+        third = pieces.central(3, self.unit) + 2.0 * mean * pieces.central(2, self.unit)
+        third = third + self._mean * (pieces.variance + mean**2)
+        return (pieces.weight * third)[None, :]
+
+    def decay(self, center: Floats, rate: float) -> Floats:
+        """∫ (x - origin) / unit · exp(-rate |x - center|), (m, P)."""
+        return decay_integrals(self.pieces, center, rate, (self.origin, self.unit))
+
+    def quadrature(self, shape: Callable[[Floats], Floats], breaks: Sequence[float]) -> Floats:
+        """∫ (x - origin) / unit · shape(x), (1, P) or (m, P)."""
+        return adaptive_quadrature(self.pieces, shape, breaks, (self.origin, self.unit))
 
 
 def _interval_mass(pieces: GaussianPieces, piece: Ints, start: Floats, end: Floats) -> Floats:

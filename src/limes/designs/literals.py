@@ -1,17 +1,17 @@
-r"""Neighbourhoods of literals: every literal flips on its own with the same probability.
+r"""Neighbourhoods of literals: literals flip independently, all with the same probability.
 
 A literal is true or false, +1 or -1. Around the instance x the law is P(z) ∝ exp(-σ · #flips), that is: the d
 literals flip independently with probability q = e^{-σ}/(1 + e^{-σ}). With s = z∘x (+1 kept, -1 flipped),
 
     E s_j = ρ = 1 - 2q = tanh(σ/2),     E[s sᵀ] = ρ² 11ᵀ + a I,     a = 1 - ρ² = 4q(1 - q),
 
-and nothing else about the law is needed to find sparse explanations. Two instances of this notion:
+and sparse explanations need nothing else of the law. Two instances of this notion:
 
 - ``LiteralFlips``: the model takes rows of ±1 itself, and a flip changes one entry (the 2025 paper);
-- ``ColumnChanges``: a literal says "this column stays as it is"; where it flips, the column takes a
+- ``ColumnChanges``: a literal means "this column keeps its value"; where it flips, the column takes a
   background value of another bin, so that a row is never impossible (a column in two bins, or in none).
 
-Either is a product design, LIME's own with bin weights and bandwidth ν = 1/√(2σ). So the exact expectations
+Both are product designs, LIME's with bin weights and bandwidth ν = 1/√(2σ). So the exact expectations
 of readable models apply, and with z_j = (1 + s_j)/2, Γ_j = Cov(z_j, f):
 
     g_j = E[s_j f] = 2 Γ_j + ρ E f.
@@ -22,20 +22,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from limes._arrays import Bools, Floats, Ints
-from limes.designs.atoms import Atoms
 from limes.designs.coordinates import IndicatorCoordinate
-from limes.designs.marginals import Levels, Marginal, marginal
+from limes.designs.marginals import Atoms, Levels, Marginal, marginal
 from limes.designs.product import ProductDesign
 from limes.exceptions import InputError
 
-# Rows made at once: their signs, and the rows, stay in the processor's nearer memory
+# Rows made at once: their signs, and the rows, stay in the processor's cache
 _BLOCK = 1 << 17
 # Beyond it the probability of a flip is below 1e-200, and its products vanish
 _LARGEST_SPREAD = 460.0
@@ -73,7 +72,7 @@ class FlipLaw:
 
     def __post_init__(self) -> None:
         if self.size < 1:
-            raise InputError("a neighbourhood needs one literal at least")
+            raise InputError("a neighbourhood needs at least one literal")
         if isinstance(self.spread, bool) or not 0 <= self.spread <= _LARGEST_SPREAD:
             raise InputError(
                 f"spread must be a number from 0 to {_LARGEST_SPREAD:g}, got {self.spread!r}; 0 makes all "
@@ -111,43 +110,6 @@ class FlipLaw:
         return flips.reshape(rows, self.size)
 
 
-class Neighbourhood(Protocol):
-    """Literals of one instance, and the rows that a model is asked for when some of them flip."""
-
-    @property
-    def law(self) -> FlipLaw:
-        """Of the flips."""
-        ...
-
-    @property
-    def instance(self) -> Floats:
-        """x, (d,): the sign of each literal at the instance."""
-        ...
-
-    @property
-    def varying(self) -> Ints:
-        """(d,) the model's column that each literal changes."""
-        ...
-
-    @property
-    def design(self) -> ProductDesign:
-        """The same law, for exact expectations."""
-        ...
-
-    @property
-    def decided_by_flips(self) -> bool:
-        """Whether the flips alone make the row; else a value is drawn where a column changes."""
-        ...
-
-    def rows(self, flips: Bools, rng: np.random.Generator) -> Floats:
-        """Rows for the model, (m, columns), from flips (m, d)."""
-        ...
-
-    def signed_sum(self, factors: Floats, flips: Bools, rows: Floats) -> Floats:
-        """Σ_i c_i s_i of factors c (m,) that add up to 0, (d,)."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
 class LiteralFlips:
     """Rows are the literals themselves: z_j = -x_j where literal j flips.
@@ -180,38 +142,38 @@ class LiteralFlips:
 
     @cached_property
     def law(self) -> FlipLaw:
-        """Of the flips."""
+        """The law of the flips."""
         return FlipLaw(self.instance.size, self.spread)
 
     @property
     def decided_by_flips(self) -> bool:
-        """They are."""
+        """True: the flips determine the row, nothing else is drawn."""
         return True
 
     @property
     def varying(self) -> Ints:
-        """Columns that can change: all."""
+        """The column that each literal changes, (d,): all."""
         return np.arange(self.instance.size)
 
     @cached_property
     def design(self) -> ProductDesign:
-        """Columns of two points; all that start from the same sign share one."""
+        """Columns of two points; all with the same sign at the instance share one coordinate."""
         places = np.array([-1.0, 1.0])
         law = marginal(Levels(places), [1.0, 1.0], [(Atoms(places, np.ones(2)), np.arange(2))])
-        two = {sign: _leaves(law, int(sign > 0), self.law) for sign in (-1.0, 1.0)}
-        return ProductDesign(tuple(two[sign] for sign in self.instance.tolist()))
+        coordinates = {sign: _two_cells(law, int(sign > 0), self.law) for sign in (-1.0, 1.0)}
+        return ProductDesign(tuple(coordinates[sign] for sign in self.instance.tolist()))
 
-    def rows(self, flips: Bools, rng: np.random.Generator) -> Floats:  # noqa: ARG002 - nothing is left open
-        """Rows z, (m, d)."""
-        found = np.empty(flips.shape)
+    def rows(self, flips: Bools, rng: np.random.Generator) -> Floats:  # noqa: ARG002
+        """Return rows z, (m, d), from flips (m, d)."""
+        z = np.empty(flips.shape)
         height = max(1, _BLOCK // self.law.size)
         for start in range(0, len(flips), height):
             block = slice(start, start + height)
-            np.multiply(1 - 2 * flips[block].view(np.int8), self.instance, out=found[block])
-        return found
+            np.multiply(1 - 2 * flips[block].view(np.int8), self.instance, out=z[block])
+        return z
 
     def signed_sum(self, factors: Floats, flips: Bools, rows: Floats) -> Floats:  # noqa: ARG002
-        """Of the rows themselves: s = z∘x."""
+        """Σ_i c_i s_i of factors c (m,) that add up to 0, (d,), from the rows: s = z∘x."""
         return np.asarray((factors @ rows) * self.instance)
 
 
@@ -224,8 +186,8 @@ class ColumnChanges:
     values
         The instance, (columns,).
     others
-        Of each column the background's values in other bins than the instance's, as often as they occur;
-        empty for a column that never changes.
+        For each column the background's values in other bins than the instance's, with repetitions; empty for
+        a column that never changes.
     spread
         σ ≥ 0.
     """
@@ -236,7 +198,7 @@ class ColumnChanges:
 
     @cached_property
     def law(self) -> FlipLaw:
-        """Of the changes."""
+        """The law of the changes."""
         return FlipLaw(len(self.varying), self.spread)
 
     @cached_property
@@ -246,35 +208,38 @@ class ColumnChanges:
 
     @cached_property
     def decided_by_flips(self) -> bool:
-        """Whether every column has one other value at most."""
+        """Whether every column has at most one other value."""
         return all(np.unique(other).size <= 1 for other in self.others)
 
     @property
     def instance(self) -> Floats:
-        """Every literal holds: the column is as it is."""
+        """Ones (d,): every literal is true of the instance."""
         return np.ones(len(self.varying))
 
     @cached_property
     def design(self) -> ProductDesign:
         """All columns; those that cannot change are points."""
         pairs = zip(self.values.tolist(), self.others, strict=True)
-        return ProductDesign(tuple(_stays_or_changes(own, other, self.law) for own, other in pairs))
+        return ProductDesign(tuple(_stays_or_changes(value, other, self.law) for value, other in pairs))
 
     def rows(self, flips: Bools, rng: np.random.Generator) -> Floats:
-        """Rows for the model, (m, columns)."""
-        found = np.tile(self.values, (len(flips), 1))
+        """Return rows for the model, (m, columns), from flips (m, d)."""
+        rows = np.tile(self.values, (len(flips), 1))
         for literal, j in enumerate(self.varying):
             changed = np.flatnonzero(flips[:, literal])
-            found[changed, j] = self.others[j][rng.integers(self.others[j].size, size=changed.size)]
-        return found
+            rows[changed, j] = self.others[j][rng.integers(self.others[j].size, size=changed.size)]
+        return rows
 
     def signed_sum(self, factors: Floats, flips: Bools, rows: Floats) -> Floats:  # noqa: ARG002
-        """Of the flips: s is -2 more where a literal flips, and the rest adds up to 0."""
+        """Σ_i c_i s_i of factors c (m,) that add up to 0, (d,), from the flips: s = 1 - 2 · flip."""
         return np.asarray(-2.0 * (factors @ flips))
 
 
+LiteralNeighbourhood: TypeAlias = LiteralFlips | ColumnChanges
+
+
 def checked_signs(instance: ArrayLike) -> Floats:
-    """Return the row (d,) if it holds -1 and +1 alone."""
+    """Return the row (d,); raise unless it consists of -1 and +1."""
     row = np.array(instance, dtype=np.float64)
     if row.ndim != 1 or row.size == 0:
         raise InputError(f"an instance is one row of literals, got shape {row.shape}")
@@ -288,20 +253,20 @@ def checked_signs(instance: ArrayLike) -> Floats:
     return row
 
 
-def _leaves(marginal: Marginal, cell: int, law: FlipLaw) -> IndicatorCoordinate:
-    """A column of two cells that leaves the instance's with probability q."""
+def _two_cells(marginal: Marginal, cell: int, law: FlipLaw) -> IndicatorCoordinate:
+    """Return a column of two cells that leaves the instance's with probability q."""
     elsewhere = np.zeros(2)
     elsewhere[1 - cell] = 1.0
     return IndicatorCoordinate(marginal, cell, 1.0 - law.flip, law.flip, elsewhere, 0.0)
 
 
-def _stays_or_changes(own: float, other: Floats, flips: FlipLaw) -> IndicatorCoordinate:
-    """Cell 0 holds the instance's value, cell 1 the others."""
-    here = Atoms(np.array([own]), np.ones(1)), np.zeros(1, dtype=np.int64)
+def _stays_or_changes(value: float, other: Floats, flips: FlipLaw) -> IndicatorCoordinate:
+    """Return a column whose cell 0 has the instance's value and cell 1 the others."""
+    unchanged = Atoms(np.array([value]), np.ones(1)), np.zeros(1, dtype=np.int64)
     if not other.size:
-        law = marginal(Levels(np.zeros(1)), [1.0], [here])
+        law = marginal(Levels(np.zeros(1)), [1.0], [unchanged])
         return IndicatorCoordinate(law, 0, 1.0, 0.0, np.zeros(1), 0.0)
     places, counts = np.unique(other, return_counts=True)
-    there = Atoms(places, counts / other.size), np.ones(places.size, dtype=np.int64)
-    law = marginal(Levels(np.arange(2.0)), [1.0, 1.0], [here, there])
-    return _leaves(law, 0, flips)
+    changed = Atoms(places, counts / other.size), np.ones(places.size, dtype=np.int64)
+    law = marginal(Levels(np.arange(2.0)), [1.0, 1.0], [unchanged, changed])
+    return _two_cells(law, 0, flips)

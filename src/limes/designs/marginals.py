@@ -21,18 +21,38 @@ from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
 from limes._arrays import Floats, Ints, power_of_two
-from limes.designs.atoms import Atoms
-from limes.designs.centred import CentredPieces
-from limes.designs.gaussian import GaussianPieces
+from limes.designs.gaussian import CentredPieces, GaussianPieces
 from limes.exceptions import InputError
 from limes.functions import Function, Identity, Interval
 
-Measure = GaussianPieces | CentredPieces | Atoms
+
+@dataclass(frozen=True, eq=False)
+class Atoms:
+    """P (possibly signed) point masses: categories, zero-width bins, missing values, training values."""
+
+    value: Floats
+    weight: Floats
+
+    def expect(self, function: Function) -> Floats:
+        """∫ function d(atom), (m, P)."""
+        return function(self.value) * self.weight
+
+    def centred(self, origin: Floats, unit: float = 1.0) -> Atoms:
+        """The signed measures (x - origin) / unit · d(atom)."""
+        return Atoms(self.value, self.weight * ((self.value - origin) / unit))
+
+    def quantile(self, piece: Ints, level: Floats) -> Floats:  # noqa: ARG002 - an atom has one value
+        """Value of each piece."""
+        return np.asarray(self.value[piece])
+
+    def times(self, center: float, precision: float, unit: float = 1.0) -> tuple[Atoms, Floats]:
+        """Multiply by exp(-precision ((x - center) / unit)²/2): the atoms, and the log factor of each."""
+        return self, -0.5 * precision * ((self.value - center) / unit) ** 2
 
 
 @dataclass(frozen=True, eq=False)
-class Bins:
-    """(edges[b], edges[b+1]], the outer two open-ended; a last cell for missing values if there are any."""
+class BinCells:
+    """(edges[b], edges[b+1]], the outer two open-ended; with ``missing`` a last cell for NaN."""
 
     edges: Floats
     missing: bool = False
@@ -44,8 +64,8 @@ class Bins:
 
     def locate(self, x: Floats) -> Ints:
         """Cell of each value (n,) -> (n,); -1 for a missing value without a cell."""
-        found = np.searchsorted(self.edges[1:-1], x, side="left")
-        return np.where(np.isnan(x), self.count - 1 if self.missing else -1, found)
+        cell = np.searchsorted(self.edges[1:-1], x, side="left")
+        return np.where(np.isnan(x), self.count - 1 if self.missing else -1, cell)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,12 +81,12 @@ class Levels:
 
     def locate(self, x: Floats) -> Ints:
         """Cell of each value (n,) -> (n,); -1 for a value that is no level."""
-        found = np.minimum(np.searchsorted(self.values, x, side="left"), self.count - 1)
-        here = self.values[found]
-        return np.where((here == x) | (np.isnan(here) & np.isnan(x)), found, -1)
+        cell = np.minimum(np.searchsorted(self.values, x, side="left"), self.count - 1)
+        value = self.values[cell]
+        return np.where((value == x) | (np.isnan(value) & np.isnan(x)), cell, -1)
 
 
-Cells = Bins | Levels
+Cells = BinCells | Levels
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +143,7 @@ class Marginal:
         return self.owners.size == 1 and isinstance(self.measures[0], Atoms)
 
     def reweighted(self, factors: Sequence[tuple[GaussianPieces | Atoms, Floats]]) -> Marginal:
-        """The marginal whose pieces were multiplied: their products, and the log of what each lost."""
+        """Return the marginal of multiplied pieces, given the products and the log mass that each lost."""
         log_piece = np.concatenate([log_factor + _log(measure.weight) for measure, log_factor in factors])
         log_cell = np.full(self.cells.count, -np.inf)
         for cell in range(self.cells.count):
@@ -138,18 +158,18 @@ class Marginal:
         return Marginal(self.cells, self.log_mass + log_cell, measures, self.owners)
 
     def quantile(self, cell: Ints, level: Floats) -> Floats:
-        """Inverse distribution function inside the given cells, both (n,)."""
-        owner, share, upto = self._shares
+        """Inverse distribution function inside cells, at levels, both (n,)."""
+        owner, share, cumulative = self._shares
         # cell + distribution function ascends over all pieces, so one search finds the piece of every level
-        rank = np.searchsorted(owner + upto, cell + level, side="right")
+        rank = np.searchsorted(owner + cumulative, cell + level, side="right")
         last = np.searchsorted(owner, cell, side="right") - 1
         rank = np.minimum(rank, last)
-        inside = (level - (upto[rank] - share[rank])) / share[rank]
+        inside = (level - (cumulative[rank] - share[rank])) / share[rank]
         return self._quantile_of(self._order[rank], np.clip(inside, 0.0, 1.0))
 
     @cached_property
     def _shares(self) -> tuple[Ints, Floats, Floats]:
-        """Of the pieces in the order of their cells: the cell, the share of it, the shares so far."""
+        """Of the pieces in the order of their cells: cell, share of the cell, cumulative share."""
         owner = self.owners[self._order]
         share = np.concatenate([m.weight for m in self.measures])[self._order]
         total = np.cumsum(share)
@@ -157,16 +177,18 @@ class Marginal:
         return owner, share, total - total[first] + share[first]
 
     def _quantile_of(self, piece: Ints, level: Floats) -> Floats:
-        found = np.empty(level.shape)
+        x = np.empty(level.shape)
         first = 0
         for measure in self.measures:
             size = measure.weight.size
-            mine = (piece >= first) & (piece < first + size)
-            found[mine] = measure.quantile(piece[mine] - first, level[mine])
+            inside = (piece >= first) & (piece < first + size)
+            x[inside] = measure.quantile(piece[inside] - first, level[inside])
             first += size
-        return found
+        return x
 
-    def _by_cell(self, measures: Sequence[Measure], function: Function) -> Floats:
+    def _by_cell(
+        self, measures: Sequence[GaussianPieces | CentredPieces | Atoms], function: Function
+    ) -> Floats:
         pieces = np.concatenate([m.expect(function) for m in measures], axis=1)
         pieces = pieces[:, self._order]
         if self.owners.size == self.cells.count:
@@ -208,7 +230,7 @@ _EVERYWHERE = Interval(np.array([-np.inf]), np.array([np.inf]), np.array([True])
 
 
 def _ends(measure: GaussianPieces | Atoms) -> Floats:
-    """Between which points a measure has its mass."""
+    """Ends of the region where a measure has its mass."""
     if isinstance(measure, Atoms):
         return measure.value
     return np.concatenate([measure.anchor + measure.scale * side for side in measure.reach])

@@ -7,7 +7,7 @@ Three instances of one notion:
 - LIME without bins: the surrogate's feature is x_j itself.
 
 Tilting a product by a product leaves a product: under the weighted law w the columns are independent, so Σ is
-diagonal and every column can be dealt with alone (``coordinates.py``).
+diagonal and every column is treated alone (``coordinates.py``).
 """
 
 from __future__ import annotations
@@ -23,16 +23,18 @@ from limes.designs.columns import marginals_from_bins
 from limes.designs.coordinates import Coordinate, IndicatorCoordinate, SlopeCoordinate
 from limes.designs.features import FeatureTable, Uncorrelated
 from limes.designs.marginals import Marginal
-from limes.designs.sobol import SobolRows
 from limes.designs.weights import BinWeights, Weights, named_weights
 from limes.exceptions import InputError
+
+# Direction numbers exist for this many dimensions; beyond, columns are independent numbers.
+SOBOL_DIMENSIONS = 21_201
 
 
 @dataclass(frozen=True, eq=False)
 class ProductDesign(Uncorrelated):
     """Independent columns under the weighted law w, at one instance.
 
-    ``family`` and ``cells`` (d,) are kept where the family's laws are the same at every instance.
+    ``family`` and ``cells`` (d,) are set where the family's laws are the same at every instance.
 
     ``limes.limit(design, form)`` explains a form under it. Built by :class:`ProductFamily` from a
     background, or by :meth:`from_bins` from statistics alone.
@@ -81,7 +83,7 @@ class ProductDesign(Uncorrelated):
         bandwidth
             ν > 0, infinity allowed.
         frequencies
-            One array a column, (p_j,), of non-negative numbers; equal if not given.
+            One array a column, (p_j,), of non-negative numbers; equal by default.
         weights
             "bins": exp(-#changed bins / (2ν²)). "euclidean": exp(-‖x - ξ‖² / (2ν²)) in raw units.
 
@@ -114,9 +116,9 @@ class ProductDesign(Uncorrelated):
         return np.array([c.unit for c in self.coordinates])
 
     def in_units(self) -> ProductDesign:
-        """The same design with features h_j / units_j: slopes of all columns are of one order then.
+        """Return the same design with features h_j / units_j: then slopes of all columns are of one order.
 
-        A coefficient under it, divided by its unit, is the one under this design.
+        A coefficient under it, divided by its unit, is the coefficient under this design.
         """
         if (self.units == 1.0).all():
             return self
@@ -143,15 +145,17 @@ class ProductDesign(Uncorrelated):
         return np.array(sum(c.log_weight for c in self.coordinates))
 
     def sampler(self, streams: Sequence[np.random.SeedSequence]) -> SobolRows:
-        """Rows of w, all of the same weight, as scrambled sequences, one a stream."""
+        """Return scrambled sequences of rows of w, all of the same weight, one a stream."""
         return SobolRows(self, streams)
 
-    def states(self, most: int) -> tuple[Floats, Floats, Floats] | None:  # noqa: ARG002 - never few enough
-        """Refuse to enumerate: laws inside bins have no end of states."""
+    def states(self, most: int) -> tuple[Floats, Floats, Floats] | None:  # noqa: ARG002
+        """Return None: laws inside bins have infinitely many states."""
         return None
 
     def draw(self, levels: Floats) -> tuple[Floats, Floats]:
-        """Rows x and features h of the tilted law from points of the unit cube, (n, d) -> (n, d), (n, d)."""
+        """Rows x and features h of the tilted law at points of the unit cube, (n, d) -> (n, d), (n, d)."""
+        # an inverse distribution function has no value at 0
+        levels = np.clip(levels, 2.0**-54, 1.0 - 2.0**-53)
         columns = [c.draw(levels[:, j]) for j, c in enumerate(self.coordinates)]
         return np.stack([x for x, _ in columns], axis=1), np.stack([h for _, h in columns], axis=1)
 
@@ -167,9 +171,9 @@ class ProductFamily:
     weights
         How perturbed rows are weighted.
     slopes
-        (d,) columns whose feature is x itself instead of the indicator of a cell; none if not given.
+        (d,) columns whose feature is x itself instead of the indicator of a cell; none by default.
     scales
-        (d,) unit of distance of each column for smooth weights; ones if not given.
+        (d,) unit of distance of each column for smooth weights; ones by default.
     """
 
     marginals: tuple[Marginal, ...]
@@ -183,8 +187,7 @@ class ProductFamily:
 
     def cells(self, rows: Floats) -> Ints:
         """Cell of every value, (n, d) -> (n, d)."""
-        located = [m.cells.locate(rows[:, j]) for j, m in enumerate(self.marginals)]
-        return np.stack(located, axis=1)
+        return np.stack([m.cells.locate(rows[:, j]) for j, m in enumerate(self.marginals)], axis=1)
 
     @property
     def by_cell(self) -> bool:
@@ -203,28 +206,73 @@ class ProductFamily:
 
     @cached_property
     def variants(self) -> tuple[tuple[Coordinate, ...], ...]:
-        """Of each column, its coordinate at an instance in each cell; for families that go by cell."""
+        """Each column's coordinate at an instance in each cell; for families that are ``by_cell``."""
         return tuple(
             tuple(self._coordinate(j, np.nan, b) for b in range(law.cells.count))
             for j, law in enumerate(self.marginals)
         )
 
     def features(self, cells: Ints) -> FeatureTable:
-        """Features of the designs at n rows, given their cells (n, d); for families that go by cell."""
+        """Features of the designs at n rows, from their cells (n, d); for families that are ``by_cell``."""
         center, variance, at_instance, log_weight = self._numbers[:, np.arange(cells.shape[1]), cells]
         return FeatureTable(center, variance, at_instance, log_weight.sum(axis=1))
 
     @cached_property
     def _numbers(self) -> Floats:
         """(4, d, widest): center, variance, value at the instance and log weight of every variant."""
-        found = np.zeros((4, len(self.variants), max(len(column) for column in self.variants)))
+        numbers = np.zeros((4, len(self.variants), max(len(column) for column in self.variants)))
         for j, column in enumerate(self.variants):
             for b, c in enumerate(column):
-                found[:, j, b] = c.center, c.variance, c.at_instance, c.log_weight
-        return found
+                numbers[:, j, b] = c.center, c.variance, c.at_instance, c.log_weight
+        return numbers
 
     def _coordinate(self, j: int, x: float, cell: int) -> Coordinate:
         scale = 1.0 if self.scales is None else float(self.scales[j])
         if self.slopes is not None and self.slopes[j]:
             return SlopeCoordinate.tilted(self.marginals[j], x, scale=scale, weights=self.weights)
         return IndicatorCoordinate.tilted(self.marginals[j], x, cell, scale=scale, weights=self.weights)
+
+
+class SobolRows:
+    """Endless, independently scrambled Sobol' sequences of rows, one a stream.
+
+    A column's inverse distribution function turns one number into the cell and the place inside it, so that d
+    numbers make a row of the tilted law. A scrambled sequence is random, every row of it follows the law, and
+    low-order effects of the model average out faster than with independent rows. Some pairs of dimensions
+    depend strongly on each other in the first few hundred points, however they are scrambled; every sequence
+    therefore assigns its dimensions to the columns in a random order. The first draw should be a power of
+    two.
+    """
+
+    def __init__(self, design: ProductDesign, streams: Sequence[np.random.SeedSequence]) -> None:
+        self._design = design
+        make = _Independent if design.size > SOBOL_DIMENSIONS else _Sobol
+        self._sequences = [make(design.size, np.random.default_rng(stream)) for stream in streams]
+
+    def draw(self, rows: int) -> tuple[Floats, Floats, Ints]:
+        """Draw the next rows of every sequence: x and h, (sequences · rows, d) each, sequence by sequence.
+
+        The third value is the number of each row's group: every row is a group.
+        """
+        levels = np.concatenate([sequence.random(rows) for sequence in self._sequences])
+        x, h = self._design.draw(levels)
+        return x, h, np.arange(len(x))
+
+
+class _Sobol:
+    def __init__(self, d: int, rng: np.random.Generator) -> None:
+        from scipy.stats.qmc import Sobol
+
+        self._points = Sobol(d, scramble=True, rng=rng)
+        self._order = rng.permutation(d)
+
+    def random(self, n: int) -> Floats:
+        return np.asarray(self._points.random(n)[:, self._order])
+
+
+class _Independent:
+    def __init__(self, d: int, rng: np.random.Generator) -> None:
+        self._d, self._rng = d, rng
+
+    def random(self, n: int) -> Floats:
+        return self._rng.random((n, self._d))

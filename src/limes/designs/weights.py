@@ -13,12 +13,12 @@ from typing import Protocol
 import numpy as np
 
 from limes.designs.gaussian import GaussianPieces
-from limes.designs.marginals import Bins, Marginal
+from limes.designs.marginals import BinCells, Marginal
 from limes.exceptions import InputError
 
 
 def check_bandwidth(bandwidth: float) -> float:
-    """Return the bandwidth as a float if it is positive (infinity allowed)."""
+    """Return the bandwidth as a float; raise unless it is positive (infinity allowed)."""
     if isinstance(bandwidth, bool) or not isinstance(bandwidth, int | float | np.number):
         raise InputError(f"bandwidth must be a positive number, got {bandwidth!r}")
     if not bandwidth > 0:
@@ -37,8 +37,8 @@ class Weights(Protocol):
     def tilt(self, marginal: Marginal, x: float, scale: float) -> tuple[Marginal, float]:
         """Tilt a column's law at the instance's value x; scale is the column's unit of distance.
 
-        Returns the law, and the log of one further factor that all cells but the instance's own have lost.
-        Keeping that factor apart keeps the law of the other cells exact, however small it is.
+        Return the law, and the log of one further factor that all cells but the instance's have lost. Kept
+        apart, that factor leaves the law of the other cells exact, however small it is.
         """
         ...
 
@@ -63,10 +63,10 @@ class EuclideanWeights:
     bandwidth: float
 
     def tilt(self, marginal: Marginal, x: float, scale: float) -> tuple[Marginal, float]:
-        if not isinstance(marginal.cells, Bins) or np.isnan(x):
+        if not isinstance(marginal.cells, BinCells) or np.isnan(x):
             return marginal, _penalty(self.bandwidth)
         with np.errstate(over="ignore", divide="ignore"):
-            # narrower than 1e-50 units is as narrow: the weight is 0 beyond the nearest float64
+            # below 1e-50 units nothing changes: the weight is 0 beyond the nearest float64
             precision = float(min((1.0 / np.float64(self.bandwidth)) ** 2, 1e100))
         factors = []
         for measure in marginal.measures:
@@ -80,7 +80,7 @@ class EuclideanWeights:
 
 def _penalty(bandwidth: float) -> float:
     with np.errstate(over="ignore", divide="ignore"):
-        # a penalty beyond 1e300 is no other number than 1e300: exp(-penalty) is 0
+        # beyond 1e300 nothing changes: exp(-penalty) is 0
         return float(min(0.5 / np.float64(bandwidth) ** 2, 1e300))
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
-from limes.designs.marginals import Bins, Marginal
+from limes.designs.marginals import BinCells, Marginal
 from limes.diagnostics.facts import Facts
 from limes.diagnostics.finding import SURE, Finding, Measure
 from limes.diagnostics.sample import Estimate
@@ -113,7 +113,7 @@ class Crossings:
         widest = max(law.cells.count for law in marginals)
         below, above = (np.full((len(marginals), widest), np.nan) for _ in range(2))
         for j, law in enumerate(marginals):
-            if binned[j] and isinstance(law.cells, Bins):
+            if binned[j] and isinstance(law.cells, BinCells):
                 down, up = _crossed(law.cells.edges[1:-1], background[:, j])
                 below[j, 1 : down.size + 1], above[j, : up.size] = down, up
         return cls(below, above, unit)
@@ -149,7 +149,7 @@ def edges(scene: TableScene) -> list[Edge | None]:
 
 def _edge(scene: TableScene, i: int, j: int, *, step: int, distance: float) -> Edge:
     cell, cells = int(scene.cells[i, j]), scene.family.marginals[j].cells
-    assert isinstance(cells, Bins)  # noqa: S101 - only bins have edges
+    assert isinstance(cells, BinCells)  # noqa: S101 - only bins have edges
     found = scene.source.moved(scene, i, [(j, cell + step)])
     return Edge(
         facts=scene.facts[i],

@@ -16,7 +16,7 @@ import numpy as np
 from limes.diagnostics.facts import Facts
 from limes.diagnostics.finding import Finding, Measure
 from limes.diagnostics.scene import Scene
-from limes.surrogates.ridge import LIME_SAMPLES
+from limes.surrogates.linear import LIME_SAMPLES
 
 # Rows a coefficient, that least squares should have
 _ENOUGH = 10

@@ -21,7 +21,7 @@ from limes.diagnostics.facts import Facts
 from limes.diagnostics.finding import Finding, Measure
 from limes.diagnostics.scene import Scene
 from limes.expectations.moments import Moments
-from limes.surrogates.ridge import LIME_SAMPLES, ridge
+from limes.surrogates.linear import LIME_SAMPLES, ridge
 
 # Of the largest coefficient
 _DIFFERS = 0.1

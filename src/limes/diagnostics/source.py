@@ -17,7 +17,7 @@ from limes.designs.product import ProductDesign
 from limes.diagnostics.sample import Estimate
 from limes.expectations.forest import ForestExpectation
 from limes.pipeline import Expectation
-from limes.surrogates.least_squares import least_squares
+from limes.surrogates.linear import least_squares
 
 if TYPE_CHECKING:
     from limes.diagnostics.scene import Scene

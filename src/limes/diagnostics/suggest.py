@@ -25,7 +25,7 @@ from limes.diagnostics.bandwidth import grid
 from limes.diagnostics.diagnose import output_of
 from limes.diagnostics.scene import Scene
 from limes.exceptions import InputError
-from limes.surrogates.ridge import LIME_SAMPLES
+from limes.surrogates.linear import LIME_SAMPLES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

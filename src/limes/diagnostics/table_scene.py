@@ -10,7 +10,7 @@ import numpy as np
 
 from limes._arrays import Bools, Floats, Ints, Objects
 from limes.designs.coordinates import IndicatorCoordinate
-from limes.designs.marginals import Bins
+from limes.designs.marginals import BinCells
 from limes.designs.product import ProductDesign, ProductFamily
 from limes.designs.weights import BinWeights
 from limes.diagnostics.sample import Sample
@@ -94,8 +94,7 @@ class TableScene(Scene):
 
     def draw(self, design: ProductDesign, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Independent rows."""
-        levels = rng.random((count, design.size))
-        return design.draw(np.clip(levels, 2.0**-54, 1.0 - 2.0**-53))
+        return design.draw(rng.random((count, design.size)))
 
     def squared(self, i: int, x: Floats) -> Floats:
         """Number of cells that differ, or squared distance in the columns' units."""
@@ -107,7 +106,7 @@ class TableScene(Scene):
         if self.family.by_cell:
             return np.asarray(differs.sum(axis=1), dtype=np.float64)
         scales = np.ones(row.size) if self.family.scales is None else self.family.scales
-        measured = np.array([isinstance(law.cells, Bins) for law in self.family.marginals])
+        measured = np.array([isinstance(law.cells, BinCells) for law in self.family.marginals])
         away = ((x - row) / scales) ** 2
         # a missing value, as another category, is one unit away
         return np.asarray(np.where(measured & ~np.isnan(away), away, differs).sum(axis=1))

@@ -1,25 +1,35 @@
-"""How good is an explanation? The same measures for limes, lime, shap, or any array of values.
+"""Measures of explanations, the same for limes, lime, shap, or any array of values.
 
-task = limes.evaluate.Task.of(model, background, X)
+task = limes.evaluate.EvaluationTask.of(model, background, X)
 limes.evaluate.fidelity(explanation, task)
 limes.evaluate.compare({"limes": explain, "shap": other}, task)
 """
 
 from limes.evaluate.comparison import Comparison, compare
-from limes.evaluate.faithfulness import Curves, curves, fidelity, infidelity
-from limes.evaluate.neighbourhoods import Bins, Neighbourhood, Removal
-from limes.evaluate.plots import plot_curves
-from limes.evaluate.score import Score
-from limes.evaluate.sparse import precision
-from limes.evaluate.stability import Explain, Stability, sensitivity, stability
-from limes.evaluate.task import Task
+from limes.evaluate.faithfulness import (
+    Bins,
+    Curves,
+    Neighbourhood,
+    Removal,
+    curves,
+    fidelity,
+    infidelity,
+    precision,
+)
+from limes.evaluate.repetition import Explain, Stability, sensitivity, stability
+from limes.evaluate.report import plot_curves
+from limes.evaluate.task import EvaluationTask, Score
 from limes.evaluate.values import Attribution, attribution
+
+# the shorter public name
+Task = EvaluationTask
 
 __all__ = [
     "Attribution",
     "Bins",
     "Comparison",
     "Curves",
+    "EvaluationTask",
     "Explain",
     "Neighbourhood",
     "Removal",

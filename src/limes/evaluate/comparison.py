@@ -10,19 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limes.evaluate.faithfulness import curves, fidelity, infidelity
-from limes.evaluate.neighbourhoods import Bins
+from limes.evaluate.faithfulness import Bins, curves, fidelity, infidelity
+from limes.evaluate.repetition import Explain, sensitivity, stability
 from limes.evaluate.report import fragment, page, terminal_table
-from limes.evaluate.score import Score
-from limes.evaluate.stability import Explain, sensitivity, stability
-from limes.evaluate.task import Task
+from limes.evaluate.task import EvaluationTask, Score
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
 
-# Differences below this are none
+# Differences below this count as 0
 _ROUNDING = 1e-12
 
 
@@ -38,24 +36,24 @@ class Comparison:
         return tuple(next(iter(self.scores.values())))
 
     def best(self, measure: str) -> frozenset[str]:
-        """Explainers that the winner does not beat by more than two standard errors of the difference.
+        """Return explainers that the winner does not beat by more than two standard errors of the difference.
 
-        The difference is taken row by row, as all explainers meet the same rows.
+        The difference is taken row by row, as all explainers have the same rows.
         """
-        known = {name: s[measure] for name, s in self.scores.items() if np.isfinite(s[measure].mean)}
-        if not known:
+        finite = {name: s[measure] for name, s in self.scores.items() if np.isfinite(s[measure].mean)}
+        if not finite:
             return frozenset()
-        sign = 1.0 if next(iter(known.values())).better == "higher" else -1.0
-        winner = max(known.values(), key=lambda score: sign * score.mean)
+        sign = 1.0 if next(iter(finite.values())).better == "higher" else -1.0
+        winner = max(finite.values(), key=lambda score: sign * score.mean)
         behind = {
-            name: Score(name, sign * (winner.rows - score.rows), "lower") for name, score in known.items()
+            name: Score(name, sign * (winner.rows - score.rows), "lower") for name, score in finite.items()
         }
         return frozenset(
             name for name, gap in behind.items() if not gap.mean > 2 * np.nan_to_num(gap.error) + _ROUNDING
         )
 
     def lines(self) -> Iterator[dict[str, Any]]:
-        """One a measure and explainer: measure, better, explainer, mean, error, best."""
+        """Yield a dict for each measure and explainer: measure, better, explainer, mean, error, best."""
         for measure in self.measures:
             best = self.best(measure)
             for name, scores in self.scores.items():
@@ -70,13 +68,13 @@ class Comparison:
                 }
 
     def to_frame(self) -> Any:
-        """Return a pandas data frame, a line a measure and explainer."""
+        """Return a pandas data frame, one row for each measure and explainer."""
         from limes.show.optional import require
 
         return require("pandas", "to_frame()").DataFrame(list(self.lines()))
 
     def to_html(self, path: str | Path | None = None) -> str:
-        """Return a self-contained page, and write it to ``path`` if given."""
+        """Return a self-contained page, and write it to ``path`` if there is one."""
         text = page(self)
         if path is not None:
             Path(path).write_text(text, encoding="utf-8")
@@ -99,7 +97,7 @@ class Comparison:
 
 def compare(
     explainers: Mapping[str, Explain],
-    task: Task,
+    task: EvaluationTask,
     *,
     runs: int = 5,
     k: int = 5,
@@ -109,7 +107,7 @@ def compare(
     rng: int = 0,
     progress: bool = True,
 ) -> Comparison:
-    """Judge explainers by all measures that need no more than their values.
+    """Compare explainers by all measures that need only their values.
 
     Parameters
     ----------
@@ -118,13 +116,13 @@ def compare(
     task
         Model, rows, background.
     runs, k
-        Of :func:`stability`.
+        As for :func:`stability`.
     noise
-        Its noise, and the radius of :func:`sensitivity`, in standard deviations.
+        As for :func:`stability`, and the radius of :func:`sensitivity`, in standard deviations.
     draws
         Rows drawn around each row.
     output
-        Of the explanations, if they have several.
+        Output of the explanations, if they have several.
     rng
         Seed.
     progress
@@ -138,32 +136,32 @@ def compare(
     Examples
     --------
     >>> background = np.random.default_rng(0).normal(size=(200, 2))
-    >>> task = Task.of(lambda x: 2 * x[:, 0] - x[:, 1], background, [[1.0, 1.0]])
+    >>> task = EvaluationTask.of(lambda x: 2 * x[:, 0] - x[:, 1], background, [[1.0, 1.0]])
     >>> explainers = {"slopes": lambda X, seed: X * [2.0, -1.0], "zeros": lambda X, seed: 0 * X}
-    >>> found = compare(explainers, task, k=1, draws=100, progress=False)
-    >>> found.scores["zeros"]["infidelity"].mean
+    >>> comparison = compare(explainers, task, k=1, draws=100, progress=False)
+    >>> comparison.scores["zeros"]["infidelity"].mean
     1.0
     """
     if not explainers:
-        raise InputError("there are no explainers to compare: give a name and a function (X, seed) of each")
+        raise InputError("there are no explainers to compare: pass a name and a function (X, seed) of each")
     from tqdm.auto import tqdm
 
-    asked = _Asked(task, Bins(task), runs, k, noise, draws, output, rng)
+    settings = _Settings(task, Bins(task), runs, k, noise, draws, output, rng)
     scores: dict[str, dict[str, Score]] = {name: {} for name in explainers}
     with tqdm(total=len(explainers) * len(_STEPS), desc="evaluating", disable=not progress) as bar:
         for name, explain in explainers.items():
             once = explain(task.X, rng)
             for step in _STEPS:
-                scores[name] |= step(asked, explain, once)
+                scores[name] |= step(settings, explain, once)
                 bar.update()
     return Comparison(scores)
 
 
 @dataclass(frozen=True, eq=False)
-class _Asked:
-    """What all explainers are asked for."""
+class _Settings:
+    """EvaluationTask and options, the same for all explainers."""
 
-    task: Task
+    task: EvaluationTask
     bins: Bins
     runs: int
     k: int
@@ -173,36 +171,32 @@ class _Asked:
     rng: int
 
 
-def _told(asked: _Asked, _: Explain, once: Any) -> dict[str, Score]:
-    shared: dict[str, Any] = {"draws": asked.draws, "output": asked.output, "rng": asked.rng}
+def _faithfulness(s: _Settings, _: Explain, once: Any) -> dict[str, Score]:
+    options: dict[str, Any] = {"draws": s.draws, "output": s.output, "rng": s.rng}
+    both = curves(once, s.task, output=s.output, rng=s.rng)
     return {
-        "fidelity, removal": fidelity(once, asked.task, **shared),
-        "fidelity, bins": fidelity(once, asked.task, neighbourhood=asked.bins, **shared),
-        "infidelity": infidelity(once, asked.task, **shared),
+        "fidelity, removal": fidelity(once, s.task, **options),
+        "fidelity, bins": fidelity(once, s.task, neighbourhood=s.bins, **options),
+        "infidelity": infidelity(once, s.task, **options),
+        "deletion area": both.deletion_area,
+        "insertion area": both.insertion_area,
     }
 
 
-def _ordered(asked: _Asked, _: Explain, once: Any) -> dict[str, Score]:
-    found = curves(once, asked.task, output=asked.output, rng=asked.rng)
-    return {"deletion area": found.deletion_area, "insertion area": found.insertion_area}
+def _over_seeds(s: _Settings, explain: Explain, _: Any) -> dict[str, Score]:
+    runs = stability(explain, s.task, runs=s.runs, k=s.k, output=s.output, rng=s.rng)
+    return {"VSI": runs.vsi, "CSI": runs.csi, "Jaccard, seeds": runs.jaccard, "spread, seeds": runs.spread}
 
 
-def _repeated(asked: _Asked, explain: Explain, _: Any) -> dict[str, Score]:
-    found = stability(explain, asked.task, runs=asked.runs, k=asked.k, output=asked.output, rng=asked.rng)
-    return {
-        "VSI": found.vsi,
-        "CSI": found.csi,
-        "Jaccard, seeds": found.jaccard,
-        "spread, seeds": found.spread,
-    }
-
-
-def _moved(asked: _Asked, explain: Explain, _: Any) -> dict[str, Score]:
-    shared: dict[str, Any] = {"output": asked.output, "rng": asked.rng}
-    near = stability(explain, asked.task, runs=asked.runs, k=asked.k, noise=asked.noise, **shared)
-    largest = sensitivity(explain, asked.task, radius=asked.noise, draws=asked.runs, **shared)
+def _over_noise(s: _Settings, explain: Explain, _: Any) -> dict[str, Score]:
+    options: dict[str, Any] = {"output": s.output, "rng": s.rng}
+    near = stability(explain, s.task, runs=s.runs, k=s.k, noise=s.noise, **options)
+    largest = sensitivity(explain, s.task, radius=s.noise, draws=s.runs, **options)
     return {"Jaccard, noise": near.jaccard, "max-sensitivity": largest}
 
 
-_Step = Callable[[_Asked, Explain, Any], dict[str, Score]]
-_STEPS: tuple[_Step, ...] = (_told, _ordered, _repeated, _moved)
+_STEPS: tuple[Callable[[_Settings, Explain, Any], dict[str, Score]], ...] = (
+    _faithfulness,
+    _over_seeds,
+    _over_noise,
+)

@@ -1,30 +1,33 @@
-"""A comparison of explainers in the terminal and as a page."""
+"""A comparison of explainers in the terminal and as a page; deletion and insertion curves as a picture."""
 
 from __future__ import annotations
 
 import html
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from limes.evaluate.faithfulness import Curves
+from limes.evaluate.task import Score
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from limes.evaluate.comparison import Comparison
-    from limes.evaluate.score import Score
 
-MEANING = {
-    "fidelity, removal": "share of f's variance told where features are removed",
-    "fidelity, bins": "the same on rows of LIME's own law",
-    "infidelity": "error about what removing does, 1 = zeros",
-    "deletion area": "f as the largest values go, in standard deviations",
-    "insertion area": "f as the largest values come",
+_MEANING = {
+    "fidelity, removal": "share of f's variance explained where features are removed",
+    "fidelity, bins": "the same on rows of LIME's law",
+    "infidelity": "error about the effect of removal, 1 = zeros",
+    "deletion area": "f as the largest values are removed, in standard deviations",
+    "insertion area": "f as the largest values are restored",
     "VSI": "strongest features shared by two seeds",
     "CSI": "features whose intervals overlap in two seeds",
     "Jaccard, seeds": "overlap of strongest features over seeds",
-    "Jaccard, noise": "the same when the row moves a little",
+    "Jaccard, noise": "the same under a small change of the row",
     "spread, seeds": "distance of two seeds' values, 0 = equal",
-    "max-sensitivity": "largest change when the row moves a little",
+    "max-sensitivity": "largest change under a small change of the row",
 }
 
 
@@ -35,7 +38,7 @@ def _cell(score: Score) -> str:
 
 
 def terminal_table(comparison: Comparison) -> Table:
-    """A line a measure, a column an explainer."""
+    """Return a table with a row for each measure and a column for each explainer."""
     from rich import box
     from rich.table import Table
 
@@ -54,7 +57,7 @@ def terminal_table(comparison: Comparison) -> Table:
 
 
 def page(comparison: Comparison) -> str:
-    """A self-contained page."""
+    """Return a self-contained page."""
     return (
         "<!doctype html><html lang=en><meta charset=utf-8><title>Explainers compared</title>"
         f"<style>body{{margin:24px}}</style>{fragment(comparison)}</html>\n"
@@ -62,7 +65,7 @@ def page(comparison: Comparison) -> str:
 
 
 def fragment(comparison: Comparison) -> str:
-    """The table with its style."""
+    """Return the table with its style."""
     return f"<style>{_STYLE}</style>{_html_table(comparison)}"
 
 
@@ -76,7 +79,7 @@ def _html_table(comparison: Comparison) -> str:
             for name, scores in comparison.scores.items()
         )
         better = next(iter(comparison.scores.values()))[measure].better
-        about = html.escape(MEANING.get(measure, ""))
+        about = html.escape(_MEANING.get(measure, ""))
         body.append(
             f"<tr><th>{html.escape(measure)}<small>{about}; {better} is better</small></th>{cells}</tr>"
         )
@@ -84,6 +87,37 @@ def _html_table(comparison: Comparison) -> str:
         f"<table class=limes-comparison><thead><tr><th></th>{head}</tr></thead><tbody>{''.join(body)}</tbody>"
         f"<caption>{_CAPTION.format(mark='Bold')}</caption></table>"
     )
+
+
+def plot_curves(curves: Mapping[str, Curves], *, ax: Any = None) -> Any:
+    """Draw the mean curves of explainers, deletion as lines and insertion dashed; return the axes.
+
+    Parameters
+    ----------
+    curves
+        Curves by explainer.
+    ax
+        Matplotlib axes; new ones by default.
+
+    Examples
+    --------
+    >>> flat = Curves(np.zeros((1, 3)), np.ones((1, 3)))
+    >>> plot_curves({"limes": flat}).get_xlabel()
+    'features removed, or put back'
+    """
+    if ax is None:
+        from matplotlib.figure import Figure
+
+        ax = Figure(figsize=(6.4, 3.6), layout="constrained").subplots()
+    for i, (name, pair) in enumerate(curves.items()):
+        steps = np.arange(pair.deletion.shape[1])
+        ax.plot(steps, pair.deletion.mean(axis=0), color=f"C{i}", label=f"{name}, deletion")
+        ax.plot(steps, pair.insertion.mean(axis=0), "--", color=f"C{i}", label=f"{name}, insertion")
+    ax.set_xlabel("features removed, or put back")
+    ax.set_ylabel("mean answer, standard deviations")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(frameon=False, fontsize=9)
+    return ax
 
 
 # Differences are taken row by row

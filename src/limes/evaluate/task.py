@@ -1,11 +1,11 @@
-"""What explanations are judged on: a model, rows, and a background that other values come from."""
+"""The data of an evaluation (model, rows and background), and the score of one measure."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -14,15 +14,49 @@ from limes.exceptions import InputError
 from limes.explainers.table import Table
 from limes.models.outputs import ModelCaller, resolve
 
-# Rows that the model is asked for at once
+# Rows in a call of the model
 _BATCH = 20_000
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class Score:
+    """One measure of explanations of n rows.
+
+    Attributes
+    ----------
+    name
+        Name of the measure.
+    rows
+        (n,) the value for each row; NaN where it is not defined.
+    better
+        "higher" or "lower".
+    """
+
+    name: str
+    rows: Floats
+    better: Literal["higher", "lower"]
+
+    @property
+    def mean(self) -> float:
+        """Mean over rows where it is defined; NaN if there are none."""
+        defined = self.rows[~np.isnan(self.rows)]
+        return float(defined.mean()) if defined.size else float("nan")
+
+    @property
+    def error(self) -> float:
+        """Standard error of the mean over rows; NaN for fewer than two."""
+        defined = self.rows[~np.isnan(self.rows)]
+        return float(defined.std(ddof=1) / np.sqrt(defined.size)) if defined.size > 1 else float("nan")
+
+    def __repr__(self) -> str:
+        return f"<Score {self.name}: {self.mean:.4g} ± {self.error:.2g}, {self.better} is better>"
+
+
+@dataclass(frozen=True, eq=False)
+class EvaluationTask:
     """A model's answers at rows of a table.
 
-    Made by :meth:`of`. All functions of :mod:`limes.evaluate` take one, so that all explanations meet the
+    Built by :meth:`of`. All functions of :mod:`limes.evaluate` take one, so that all explanations have the
     same rows, the same draws and the same model.
 
     Attributes
@@ -30,44 +64,44 @@ class Task:
     table
         The background.
     rows
-        (n, d) rows to be explained, encoded.
-    ask
-        (m, d) -> (m,), the one output that is explained.
+        (n, d) explained rows, encoded.
+    model
+        (m, d) -> (m,), the explained output.
     """
 
     table: Table
     rows: Floats
-    ask: Callable[[Floats], Floats]
+    model: Callable[[Floats], Floats]
 
     @classmethod
-    def of(cls, model: Any, background: Any, X: Any, *, output: Any = None) -> Task:
-        """Take a model, a background and rows as :class:`limes.TabularExplainer` does.
+    def of(cls, model: Any, background: Any, X: Any, *, output: Any = None) -> EvaluationTask:
+        """Make a task from a model, a background and rows, as for :class:`limes.TabularExplainer`.
 
         Parameters
         ----------
         model
             A fitted estimator, or a callable X -> (n,) or (n, k).
         background
-            Table that values of removed features are drawn from.
+            Table from which values of removed features are drawn.
         X
-            Rows whose explanations are judged.
+            Rows whose explanations are evaluated.
         output
-            As in :class:`limes.TabularExplainer`; of two classes the second if not given.
+            As in :class:`limes.TabularExplainer`; by default the second of two classes.
 
         Raises
         ------
         InputError
-            If rows do not match the background, or one of several outputs has to be chosen.
+            If rows do not match the background, or ``output`` has to choose one of several.
 
         Examples
         --------
-        >>> task = Task.of(lambda x: x[:, 0], [[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0]])
+        >>> task = EvaluationTask.of(lambda x: x[:, 0], [[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0]])
         >>> task.predictions.tolist(), task.typical
         ([5.0], 2.0)
         """
         table = Table.fit(background)
-        wanted = ModelCaller(model, resolve(model, output), table.decode)
-        return cls(table, table.encode(X), _one_output(wanted))
+        caller = ModelCaller(model, resolve(model, output), table.decode)
+        return cls(table, table.encode(X), _one_output(caller))
 
     @property
     def X(self) -> Any:  # noqa: N802 - the field's name for a table
@@ -76,18 +110,18 @@ class Task:
 
     @cached_property
     def predictions(self) -> Floats:
-        """Answers at the rows, (n,)."""
+        """Predictions at the rows, (n,)."""
         return self.predict(self.rows)
 
     @cached_property
     def unit(self) -> float:
-        """Standard deviation of f over the background, in which areas are told; 1 where f does not vary."""
-        return float(np.std(self._background_answers)) or 1.0
+        """Standard deviation of f over the background, the unit of areas; 1 where f does not vary."""
+        return float(np.std(self._background_predictions)) or 1.0
 
     @cached_property
     def typical(self) -> float:
         """Mean of f over the background."""
-        return float(np.mean(self._background_answers))
+        return float(np.mean(self._background_predictions))
 
     @cached_property
     def scales(self) -> Floats:
@@ -95,20 +129,20 @@ class Task:
         return np.where(self.table.numeric, np.nanstd(self.table.matrix, axis=0), 0.0)
 
     def predict(self, x: Floats) -> Floats:
-        """Answers at rows (m, d) -> (m,), in batches."""
-        parts = [self.ask(x[i : i + _BATCH]) for i in range(0, len(x), _BATCH)]
+        """Predict rows (m, d) -> (m,), in batches."""
+        parts = [self.model(x[i : i + _BATCH]) for i in range(0, len(x), _BATCH)]
         return np.concatenate(parts)
 
     @cached_property
-    def _background_answers(self) -> Floats:
+    def _background_predictions(self) -> Floats:
         return self.predict(self.table.matrix[:_BATCH])
 
 
-def _one_output(ask: Callable[[Floats], Floats]) -> Callable[[Floats], Floats]:
-    def answer(x: Floats) -> Floats:
-        found = ask(x)
-        if found.ndim == 2 and found.shape[1] > 2:
-            raise InputError(f"the model has {found.shape[1]} outputs: choose one with output=")
-        return found if found.ndim == 1 else np.asarray(found[:, -1])
+def _one_output(model: Callable[[Floats], Floats]) -> Callable[[Floats], Floats]:
+    def predict(x: Floats) -> Floats:
+        predictions = model(x)
+        if predictions.ndim == 2 and predictions.shape[1] > 2:
+            raise InputError(f"the model has {predictions.shape[1]} outputs: choose one with output=")
+        return predictions if predictions.ndim == 1 else np.asarray(predictions[:, -1])
 
-    return answer
+    return predict

@@ -1,12 +1,11 @@
 """Any explanation that has values, as one matrix: rows × features.
 
-Each kind of object has its door; what comes through is an :class:`Attribution`, and nothing behind the doors
-knows whose it was.
+Every kind of object is converted to an :class:`Attribution`; the measures see nothing else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,60 +17,72 @@ from limes.exceptions import InputError
 
 @dataclass(frozen=True, eq=False)
 class Attribution:
-    """Values (n, d) of n rows, and their standard errors (n, d) where the explainer says them."""
+    """Values (n, d) of n rows, and their standard errors (n, d) if the explainer has them."""
 
     values: Floats
     errors: Floats | None = None
 
 
 def attribution(explanation: Any, *, output: Any = None) -> Attribution:
-    """Values of an explanation of limes, shap or lime, of a list of such, or an array (n, d).
+    """Return the values of an explanation of limes, shap or lime, of a list of such, or an array (n, d).
 
     Parameters
     ----------
     explanation
         ``limes.Explanation``, ``shap.Explanation`` or anything else with ``values``; an explanation of
-        ``lime``, or a list of them, one a row; an array; or an :class:`Attribution`, which is returned.
+        ``lime``, or a list of them, one a row; an array; or an :class:`Attribution`, which is returned as it
+        is.
     output
-        Which one, where there are several: its position, or ``lime``'s label. Of two outputs the last if not
-        given, as with two classes it tells all.
+        Which one of several: its position, or ``lime``'s label. By default the last of two, which
+        determines the other for two classes.
 
     Raises
     ------
     InputError
-        If there is no door for the object, an output has to be chosen, or values are not finite.
+        If the object is of another kind, ``output`` has to choose one, or values are not finite.
 
     Examples
     --------
     >>> attribution([[1.0, -2.0]]).values.shape
     (1, 2)
     """
-    for fits, door in _DOORS:
-        if fits(explanation):
-            found = door(explanation, output)
-            break
-    else:
+    result = _converted(explanation, output)
+    if result.values.ndim != 2 or not np.isfinite(result.values).all():
         raise InputError(
-            f"{type(explanation).__name__} is no explanation that is known: give one of limes, shap or lime, "
-            "a list of them, one a row, or an array (rows, features)"
+            f"an explanation's values must be finite and (rows, features); got {result.values.shape}"
         )
-    if found.values.ndim != 2 or not np.isfinite(found.values).all():
-        raise InputError(
-            f"an explanation's values must be finite and (rows, features); got {found.values.shape}"
-        )
-    return found
+    return result
 
 
-def _listed(explanation: Any) -> bool:
-    return isinstance(explanation, list | tuple) and len(explanation) > 0 and not np.isscalar(explanation[0])
+def _converted(explanation: Any, output: Any) -> Attribution:
+    if isinstance(explanation, Attribution):
+        return explanation
+    is_list = isinstance(explanation, list | tuple) and len(explanation) > 0
+    is_list = is_list and not np.isscalar(explanation[0])
+    if is_list and (_is_lime(explanation[0]) or _has_values(explanation[0])):
+        return _stacked(explanation, output)
+    if _is_lime(explanation):
+        return _from_lime(explanation, output)
+    if _has_values(explanation):
+        return _from_values(explanation, output)
+    if is_list or isinstance(explanation, np.ndarray):
+        return Attribution(_select_output(np.asarray(explanation, dtype=np.float64), output))
+    raise InputError(
+        f"cannot read values of a {type(explanation).__name__}: pass an explanation of limes, shap or lime, "
+        "a list of them, one a row, or an array (rows, features)"
+    )
 
 
-def _is_list_of_objects(explanation: Any) -> bool:
-    return _listed(explanation) and any(fits(explanation[0]) for fits, _ in _DOORS[2:4])
+def _is_lime(explanation: Any) -> bool:
+    return hasattr(explanation, "local_exp")
 
 
-def _several(explanations: Sequence[Any], output: Any) -> Attribution:
-    parts = [attribution(one, output=output) for one in explanations]
+def _has_values(explanation: Any) -> bool:
+    return hasattr(explanation, "values") and not callable(explanation.values)
+
+
+def _stacked(explanations: Sequence[Any], output: Any) -> Attribution:
+    parts = [attribution(explanation, output=output) for explanation in explanations]
     if len({part.values.shape[1] for part in parts}) > 1:
         raise InputError("explanations in a list must have the same number of features")
     errors = [part.errors for part in parts if part.errors is not None]
@@ -81,27 +92,27 @@ def _several(explanations: Sequence[Any], output: Any) -> Attribution:
     )
 
 
-def _with_values(explanation: Any, output: Any) -> Attribution:
+def _from_values(explanation: Any, output: Any) -> Attribution:
     values = np.asarray(explanation.values, dtype=np.float64)
     errors = getattr(explanation, "standard_errors", None)
-    # shap gives one row alone without its axis
+    # a single row of shap has no axis for rows
     base = getattr(explanation, "base_values", None)
     if values.ndim == 1 or (
         values.ndim == 2 and base is not None and np.ndim(base) == 1 and _one_row(values, base)
     ):
         values = values[None]
     return Attribution(
-        _picked(values, output), None if errors is None else _picked(np.asarray(errors), output)
+        _select_output(values, output), None if errors is None else _select_output(np.asarray(errors), output)
     )
 
 
 def _one_row(values: Floats, base: Any) -> bool:
-    """Whether (d, k) values of one row are meant, rather than n rows: k base values, and not n."""
+    """Whether (d, k) values are those of one row, not of n rows: there are k base values, and not n."""
     return bool(len(base) == values.shape[1] != values.shape[0])
 
 
-def _picked(values: Floats, output: Any) -> Floats:
-    """(n, d) of (n, d) or (n, d, k)."""
+def _select_output(values: Floats, output: Any) -> Floats:
+    """Return (n, d) from (n, d) or (n, d, k)."""
     if values.ndim < 3:
         return np.asarray(values, dtype=np.float64)
     if output is None and values.shape[2] > 2:
@@ -111,8 +122,8 @@ def _picked(values: Floats, output: Any) -> Floats:
     return np.asarray(values[..., -1 if output is None else output], dtype=np.float64)
 
 
-def _of_lime(explanation: Any, output: Any) -> Attribution:
-    """``local_exp`` lists (feature, value) of a label; of a regression label 0 is the negation of label 1."""
+def _from_lime(explanation: Any, output: Any) -> Attribution:
+    """Read ``local_exp``, lists of (feature, value) by label; for a regression, label 0 negates label 1."""
     labels = explanation.local_exp
     label = output
     if label is None:
@@ -124,17 +135,3 @@ def _of_lime(explanation: Any, output: Any) -> Attribution:
     for j, value in labels[label]:
         values[0, j] = value
     return Attribution(values)
-
-
-def _of_array(explanation: Any, output: Any) -> Attribution:
-    return Attribution(_picked(np.asarray(explanation, dtype=np.float64), output))
-
-
-_Door = tuple[Callable[[Any], bool], Callable[[Any, Any], Attribution]]
-_DOORS: list[_Door] = [
-    (lambda e: isinstance(e, Attribution), lambda e, _: e),
-    (_is_list_of_objects, _several),
-    (lambda e: hasattr(e, "local_exp"), _of_lime),
-    (lambda e: hasattr(e, "values") and not callable(e.values), _with_values),
-    (lambda e: isinstance(e, np.ndarray) or _listed(e), _of_array),
-]

@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 
 from limes._arrays import Floats
-from limes.designs.coordinates import Coordinate, Table, functionals
+from limes.designs.coordinates import CellMeans, Coordinate, functionals
 from limes.designs.marginals import Marginal
 from limes.designs.product import ProductDesign
 from limes.exceptions import InputError, ModelError
@@ -47,7 +47,7 @@ class ExactExpectation:
     def __init__(self, form: Reducible) -> None:
         self._form = form
         self._reduced = form.reduce()
-        self._tables: dict[int, tuple[Marginal, Table]] = {}
+        self._tables: dict[int, tuple[Marginal, CellMeans]] = {}
 
     def moments(self, design: ProductDesign, row: Floats | None = None) -> Moments:  # noqa: ARG002
         """E_w f and Cov_w(h, f), exactly."""
@@ -67,7 +67,7 @@ class ExactExpectation:
             variance = design.variance.reshape(-1, *(1,) * mean.ndim)
             return Moments.exact(mean, contrast * variance)
 
-    def _table(self, j: int, coordinate: Coordinate, function: Function) -> Table:
+    def _table(self, j: int, coordinate: Coordinate, function: Function) -> CellMeans:
         known = self._tables.get(j)
         if known is None or known[0] is not coordinate.marginal:
             table = coordinate.tabulate(function)

@@ -27,7 +27,7 @@ import numpy as np
 from limes._arrays import Floats, Ints, Places
 from limes._recent import Recent
 from limes._threads import in_threads
-from limes.designs.coordinates import Coordinate, Table
+from limes.designs.coordinates import CellMeans, Coordinate
 from limes.designs.product import ProductDesign, ProductFamily
 from limes.exceptions import InputError
 from limes.expectations.exact import ExactExpectation
@@ -156,7 +156,9 @@ class ForestExpectation:
         return Moments.exact(mean, gamma, designs=variance.shape[:-1])
 
 
-def _tabulated(coordinates: Sequence[Coordinate], function: Function) -> Iterator[tuple[Coordinate, Table]]:
+def _tabulated(
+    coordinates: Sequence[Coordinate], function: Function
+) -> Iterator[tuple[Coordinate, CellMeans]]:
     """Coordinates with their tables; those that share a law share the table."""
     table, law = None, None
     for coordinate in coordinates:

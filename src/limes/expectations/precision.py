@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
-from limes.designs.literals import Neighbourhood
+from limes.designs.literals import LiteralNeighbourhood
 from limes.exceptions import InputError
 
 # Sums of coefficients below this share of their sizes are zero: weights carry roundings
@@ -49,7 +49,7 @@ def zero_sum_sets(u: Floats) -> Bools:
 
 
 def precision(
-    near: Neighbourhood,
+    near: LiteralNeighbourhood,
     predict: Callable[[Floats], Floats],
     u: Floats,
     target: float,
@@ -96,7 +96,7 @@ def precision(
 class _Layout:
     """Rows of a neighbourhood from what flips inside and outside the support."""
 
-    near: Neighbourhood
+    near: LiteralNeighbourhood
     support: Ints
     rest: Ints
     rng: np.random.Generator

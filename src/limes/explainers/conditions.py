@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from limes._arrays import Floats
-from limes.designs.marginals import Bins, Marginal
+from limes.designs.marginals import BinCells, Marginal
 from limes.explainers.columns import Column
 
 _DIGITS = 3
@@ -17,7 +17,7 @@ _DIGITS = 3
 def cell_texts(column: Column, marginal: Marginal) -> tuple[str, ...]:
     """One text a cell of the column's marginal."""
     cells = marginal.cells
-    if isinstance(cells, Bins):
+    if isinstance(cells, BinCells):
         return (*_bin_texts(column.name, cells.edges), *[f"{column.name} is missing"] * cells.missing)
     levels = column.originals(cells.values)
     return tuple(

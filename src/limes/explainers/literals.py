@@ -14,7 +14,7 @@ from limes._arrays import Bools, Floats, Ints
 from limes.designs.bins import bin_edges
 from limes.designs.columns import binned, categorical
 from limes.designs.literals import ColumnChanges
-from limes.designs.marginals import Bins, Marginal
+from limes.designs.marginals import BinCells, Marginal
 from limes.exceptions import InputError
 from limes.explainers.conditions import cell_texts, number_texts
 from limes.explainers.options import check_choice
@@ -83,7 +83,7 @@ class Literals:
         for j, column in enumerate(table.columns):
             law = _law(table.matrix[:, j], edges[j])
             cells = cell_texts(column, law)
-            of = _ENCODINGS[encoding if isinstance(law.cells, Bins) else "bins"]
+            of = _ENCODINGS[encoding if isinstance(law.cells, BinCells) else "bins"]
             columns.append(LiteralColumn(law, table.matrix[:, j], cells, *of(column.name, law, cells)))
         return cls(table, tuple(columns))
 
@@ -224,7 +224,7 @@ def _one_each(name: str, law: Marginal, cells: tuple[str, ...]) -> Texts:  # noq
 
 def _cumulative(name: str, law: Marginal, cells: tuple[str, ...]) -> Texts:
     """A literal a cut, and one for missing values, in which no other literal holds."""
-    assert isinstance(law.cells, Bins)  # noqa: S101 - categories have one literal a level
+    assert isinstance(law.cells, BinCells)  # noqa: S101 - categories have one literal a level
     cuts = number_texts(law.cells.edges[1:-1])
     holds = np.arange(law.cells.count)[:, None] > np.arange(len(cuts))[None, :]
     names = [f"{name} > {cut}" for cut in cuts]

@@ -11,7 +11,7 @@ import numpy as np
 from limes import __version__
 from limes._arrays import Floats
 from limes.certificate import Certificate
-from limes.designs.literals import Neighbourhood
+from limes.designs.literals import LiteralNeighbourhood
 from limes.exceptions import InputError, NotReadableError, ReadMismatchError
 from limes.expectations.combined import ExactMoments
 from limes.explainers.literals import Literals
@@ -29,7 +29,7 @@ from limes.pipeline import METHODS, exact_expectation
 from limes.show.rule import rule_text
 from limes.sparse_pipeline import Judged, Plan, explain_row
 from limes.surrogates.solvers import SOLVERS
-from limes.surrogates.sparse import Population, check_sparsity
+from limes.surrogates.sparse import PopulationProblem, check_sparsity
 
 _MEANING = (
     "weight of a literal, which counts +1 where it holds and -1 where it does not; "
@@ -211,7 +211,7 @@ class SparseExplainer:
     def _read(self, solver: str) -> tuple[ExactMoments | None, str, Watch]:
         """The exact expectation if Γ is of use and can be read, else why rows are sampled."""
         unread, exact = Watch(self._model), self._method == "exact"
-        if SOLVERS[solver].needs is not Population:
+        if SOLVERS[solver].needs is not PopulationProblem:
             if exact:
                 raise InputError(
                     f"method='exact' goes with solver='projection'; {solver!r} works on a sample"
@@ -245,7 +245,7 @@ class SparseExplainer:
         return replace(self._plan, sizes=(self._k,))
 
     def _explanation(
-        self, rows: Floats, near: Sequence[Neighbourhood], found: Sequence[Judged]
+        self, rows: Floats, near: Sequence[LiteralNeighbourhood], found: Sequence[Judged]
     ) -> Explanation:
         plan = self._plan
         shape = (len(rows), len(self._rows.names(rows.shape[1])))

@@ -10,7 +10,7 @@ from limes._arrays import Floats
 from limes.exceptions import InputError
 from limes.explainers.options import check_count, check_size
 from limes.models.outputs import ModelCaller, Output
-from limes.surrogates.scaling import Scale
+from limes.surrogates.sparse import AnswerScale
 
 
 class OneOutput:
@@ -57,16 +57,16 @@ def checked_confidence(confidence: Any) -> float:
     return float(confidence)
 
 
-def checked_scale(scale: Any) -> Scale | None:
+def checked_scale(scale: Any) -> AnswerScale | None:
     """Return the scale that was given, None for "auto"."""
     if isinstance(scale, str) and scale == "auto":
         return None
     if scale is None:
-        return Scale(-1.0, 1.0)
+        return AnswerScale(-1.0, 1.0)
     try:
         low, high = (float(end) for end in scale)
     except (TypeError, ValueError) as problem:
         raise InputError(f"scale must be 'auto', None or (low, high), got {scale!r}") from problem
     if not (np.isfinite([low, high]).all() and low < high):
         raise InputError(f"scale=(low, high) needs finite numbers, low < high; got {scale!r}")
-    return Scale(low, high)
+    return AnswerScale(low, high)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats, Objects
-from limes.designs.literals import LiteralFlips, Neighbourhood, checked_signs
+from limes.designs.literals import LiteralFlips, LiteralNeighbourhood, checked_signs
 from limes.exceptions import InputError
 from limes.explainers.literals import Literals, opposite
 from limes.explainers.options import check_choice
@@ -95,7 +95,7 @@ class TableRows:
         """The user's rows as a matrix."""
         return self._literals.table.encode(X)
 
-    def near(self, row: Floats, spread: float) -> Neighbourhood:
+    def near(self, row: Floats, spread: float) -> LiteralNeighbourhood:
         """Neighbourhood of a row."""
         return self._literals.changes(row, spread)
 

@@ -183,8 +183,7 @@ def product_rows(design: ProductDesign, seed: int = 0) -> Draw:
     """Independent rows of a product design."""
 
     def draw(count: int) -> tuple[Floats, Floats]:
-        levels = np.random.default_rng(seed).random((count, design.size))
-        return design.draw(np.clip(levels, 2.0**-54, 1.0 - 2.0**-53))
+        return design.draw(np.random.default_rng(seed).random((count, design.size)))
 
     return draw
 

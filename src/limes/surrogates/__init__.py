@@ -1,7 +1,5 @@
 """β from Γ and Σ."""
 
-from limes.surrogates.least_squares import least_squares
-from limes.surrogates.ridge import ridge
-from limes.surrogates.surrogate import Surrogate
+from limes.surrogates.linear import Surrogate, least_squares, ridge
 
 __all__ = ["Surrogate", "least_squares", "ridge"]

@@ -1,12 +1,15 @@
-r"""Sparse surrogates that agree with the model at the instance: the problem, and what a solver returns.
+r"""Sparse surrogates that agree with the model at the instance: the problem, and a solver's solution.
 
 A sparse explanation of f at x ∈ {±1}^d is w with at most k nonzero entries and w·x = y = f(x), of least
 fidelity error F(w) = E (w·z - f(z))². With s = z∘x and u = w∘x the constraint is Σ_j u_j = y, whatever x is,
-and F is a quadratic function of u. It comes in two kinds, and every solver says which it takes:
+and F is a quadratic function of u. It comes in two kinds; ``solvers.py`` lists which solver takes which:
 
-- ``Population``: the law itself. E[s sᵀ] is ρ² 11ᵀ + a I, so that only g = E[s f] is needed;
-- ``Sample``: m rows, the mean instead of the expectation (the 2025 paper's problem P3), so that the rows'
+- ``PopulationProblem``: the law itself. E[s sᵀ] is ρ² 11ᵀ + a I, so that only g = E[s f] is needed;
+- ``SampleProblem``: m rows, the mean instead of the expectation (the 2025 paper's problem P3), so that the
+rows'
   Gram matrix is needed.
+
+Errors are bounded for answers in [-1, 1]; an ``AnswerScale`` maps the model's answers to it.
 """
 
 from __future__ import annotations
@@ -17,25 +20,27 @@ from time import perf_counter
 
 import numpy as np
 
-from limes._arrays import Floats, Ints
+from limes._arrays import Bools, Floats, Ints
 from limes._checks import is_count
 from limes.designs.literals import FlipLaw
 from limes.exceptions import InputError
 
-# Roundings: a coefficient may pass ±1 by so much before the box counts as left, and a gap its tolerance
+# A coefficient may exceed ±1 by this rounding before it counts as outside the box, and a gap its tolerance
 _ROUNDINGS = 1e-9
+# A model's answer may exceed the end of its scale by this much
+SCALE_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class SparseSolution:
-    """A sparse explanation, and how good it is known to be.
+    """A sparse explanation with a bound on its error.
 
     Attributes
     ----------
     w
         (d,) coefficients of the literals; w·x = f(x).
     support
-        Positions of the nonzero ones, ascending.
+        Positions of the nonzero coefficients, ascending.
     objective
         F(w) of the problem that was solved.
     lower_bound
@@ -43,9 +48,9 @@ class SparseSolution:
     gap
         (objective - lower_bound) / objective, 0 where both are 0.
     proved
-        Whether w is optimal, up to the tolerance that was asked for.
+        Whether w is optimal, up to the tolerance.
     nodes
-        Of a search, or iterations.
+        Nodes of a search, or iterations.
     seconds
         Time taken.
     """
@@ -61,7 +66,7 @@ class SparseSolution:
 
 
 @dataclass(frozen=True, eq=False)
-class Population:
+class PopulationProblem:
     r"""F(u) = a‖u‖² - 2 g·u + ρ²y² + E f² on Σu = y, from the law itself.
 
     Attributes
@@ -71,11 +76,11 @@ class Population:
     target
         y = f(x).
     law
-        Of the flips: ρ and a.
+        The law of the flips: ρ and a.
     gamma
         Γ_j = Cov(s_j, f), (d,); g = Γ + ρ E f.
     mean, variance
-        E f and Var f. The variance moves the objective alone, and may be NaN.
+        E f and Var f. The variance only shifts the objective, and may be NaN.
     """
 
     instance: Floats
@@ -106,7 +111,7 @@ class Population:
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class SampleProblem:
     r"""F(u) = mean (s_i·u - f_i)² over m rows, on Σu = y.
 
     Attributes
@@ -144,9 +149,9 @@ class Sample:
 
     @cached_property
     def gram(self) -> Floats:
-        """Of the centred signs s - ρ̂, (d, d): on the hyperplane they give the same errors."""
+        """Gram matrix of the centred signs s - ρ̂, (d, d): the errors on the hyperplane are the same."""
         rows = self.signs.astype(np.float32)
-        # whole numbers up to m: single precision holds them exactly, and is twice as fast
+        # integers up to m are exact in single precision, which is twice as fast
         counts = (rows.T @ rows).astype(np.float64) if len(rows) < 2**24 else self.signs.T @ self.signs
         means = self.signs.mean(axis=0)
         shift = self.center * (means[:, None] + means[None, :]) - self.center**2
@@ -154,7 +159,7 @@ class Sample:
 
     @cached_property
     def centred(self) -> Floats:
-        """What the centred signs have to meet: f - ρ̂y, (m,)."""
+        """Target of the centred signs: f - ρ̂y, (m,)."""
         return self.values - self.center * self.target
 
     @cached_property
@@ -174,15 +179,15 @@ class Sample:
 
 
 def check_sparsity(k: object, size: int) -> None:
-    """Refuse a number of literals that cannot be had."""
+    """Raise unless k is a whole number from 1 to the number of literals."""
     if not is_count(k):
         raise InputError(f"k is the number of literals of an explanation, a whole number >= 1; got {k!r}")
     if k > size:
-        raise InputError(f"k={k} literals are asked for, but there are {size}; use k <= {size}")
+        raise InputError(f"k={k} exceeds the number of literals, {size}; use k <= {size}")
 
 
 def solution(
-    problem: Population | Sample,
+    problem: PopulationProblem | SampleProblem,
     u: Floats,
     *,
     began: float,
@@ -190,14 +195,16 @@ def solution(
     tolerance: float = 0.0,
     nodes: int = 0,
 ) -> SparseSolution:
-    """Report u, fitted again inside the box |u| ≤ 1 on its support should it leave it.
+    """Make a solution of u, fitted again inside the box |u| ≤ 1 on its support if it lies outside.
 
-    ``lower_bound=None``: u is the optimum, its own objective is the bound. ``began`` is a ``perf_counter``.
+    ``lower_bound=None``: u is optimal, and its objective is the bound. ``began`` is a ``perf_counter`` time.
     """
     objective = problem.objective(u)
     bound = objective if lower_bound is None else min(lower_bound, objective)
     if np.abs(u).max() > 1.0 + _ROUNDINGS:
-        u = _inside(problem, np.flatnonzero(u))
+        support = np.flatnonzero(u)
+        u = np.zeros(problem.size)
+        u[support] = boxed(*problem.on_support(support), problem.target)
         objective = problem.objective(u)
     gap = 0.0 if objective == bound else (objective - bound) / objective
     return SparseSolution(
@@ -212,9 +219,115 @@ def solution(
     )
 
 
-def _inside(problem: Population | Sample, support: Ints) -> Floats:
-    from limes.surrogates.on_support import boxed
+def summing_to(target: float, gram: Floats, moments: Floats) -> tuple[Floats, float]:
+    """Minimise u'Hu - 2b·u over Σu = target: u (n,), and η with Hu = b + η1.
 
-    u = np.zeros(problem.size)
-    u[support] = boxed(*problem.on_support(support), problem.target)
-    return u
+    Where literals depend on each other, it is the solution of least norm.
+    """
+    n = moments.size
+    system = np.ones((n + 1, n + 1))
+    system[:n, :n] = gram
+    system[n, n] = 0.0
+    solved, *_ = np.linalg.lstsq(system, np.append(moments, target), rcond=None)
+    return solved[:n], -float(solved[n])
+
+
+def boxed(gram: Floats, moments: Floats, target: float) -> Floats:
+    """Minimise u'Hu - 2b·u over Σu = target and |u| ≤ 1, (n,).
+
+    An active-set method: it starts from equal coefficients, which lie in the box, moves to the optimum of the
+    free ones, stops at the first bound on the way, and frees the bound that pulls inwards most.
+
+    Raises
+    ------
+    InputError
+        If no such u exists: |target| > n.
+    """
+    n = moments.size
+    if abs(target) > n:
+        raise InputError(f"{n} coefficients in [-1, 1] cannot add up to {target}: use a larger k, or a scale")
+    u, free = np.full(n, target / n), np.ones(n, dtype=np.bool_)
+    for _ in range(4 * 2 ** min(n, 20)):
+        goal, eta = _optimum_of(free, u, gram, moments, target)
+        step, blocked = _step_in_box(u, goal - u)
+        u = u + step * (goal - u)
+        if blocked >= 0:
+            u[blocked], free[blocked] = np.sign(u[blocked]), False
+            continue
+        inward = np.where(free, 0.0, np.sign(u) * (gram @ u - moments - eta))
+        if inward.max() <= 1e-12 * (1.0 + np.abs(moments).max()):
+            break
+        free[np.argmax(inward)] = True
+    return np.asarray(np.clip(u, -1.0, 1.0))
+
+
+def _optimum_of(free: Bools, u: Floats, gram: Floats, moments: Floats, target: float) -> tuple[Floats, float]:
+    """Return the optimum over the free coefficients with the others fixed, and η."""
+    if not free.any():
+        return u, _level_between(gram @ u - moments, u > 0)
+    goal, fixed = u.copy(), np.where(free, 0.0, u)
+    rest = moments - gram @ fixed
+    goal[free], eta = summing_to(target - fixed.sum(), gram[np.ix_(free, free)], rest[free])
+    return goal, eta
+
+
+def _level_between(pulls: Floats, high: Bools) -> float:
+    """Return η halfway between the pulls of the coefficients at 1 and of those at -1."""
+    highest = float(pulls.max(where=high, initial=-np.inf))
+    lowest = float(pulls.min(where=~high, initial=np.inf))
+    if high.all():
+        return highest
+    return 0.5 * (highest + lowest) if high.any() else lowest
+
+
+def _step_in_box(u: Floats, move: Floats) -> tuple[float, int]:
+    """Return how far along a move the box reaches, at most 1, and which coefficient stops it (or -1)."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        reach = np.where(move == 0.0, np.inf, (np.sign(move) - u) / move)
+    first = int(np.argmin(reach))
+    return (1.0, -1) if reach[first] >= 1.0 else (max(0.0, float(reach[first])), first)
+
+
+@dataclass(frozen=True)
+class AnswerScale:
+    """Map answers from [low, high] to [-1, 1]; only a scale that is ``fixed`` by the user is enforced."""
+
+    low: float
+    high: float
+    fixed: bool = True
+
+    @classmethod
+    def from_answers(cls, *answers: Floats) -> AnswerScale:
+        """Return no change for answers in [-1, 1], else their range."""
+        low = min(float(part.min()) for part in answers)
+        high = max(float(part.max()) for part in answers)
+        if low >= -1.0 and high <= 1.0:
+            return cls(-1.0, 1.0, fixed=False)
+        return cls(low, high, fixed=False) if low < high else cls(low - 1.0, low + 1.0, fixed=False)
+
+    @property
+    def middle(self) -> float:
+        """The answer that becomes 0."""
+        return 0.5 * (self.low + self.high)
+
+    @property
+    def half(self) -> float:
+        """The difference that becomes 1."""
+        return 0.5 * (self.high - self.low)
+
+    def to_unit(self, answers: Floats) -> Floats:
+        """Scale answers to [-1, 1].
+
+        Raises
+        ------
+        InputError
+            If one lies outside a fixed scale.
+        """
+        scaled = (answers - self.middle) / self.half
+        if self.fixed and np.abs(scaled).max() > 1.0 + SCALE_ROUNDING:
+            worst = float(answers[np.argmax(np.abs(scaled))])
+            raise InputError(
+                f"the model answers {worst:g}, outside scale=({self.low:g}, {self.high:g}): widen it, or use "
+                "scale='auto'"
+            )
+        return np.asarray(np.clip(scaled, -1.0, 1.0) if self.fixed else scaled)

@@ -1,10 +1,15 @@
-"""What is known in closed form: sample sizes, robustness, and linear models under smooth weights.
+"""Closed forms: robustness, sample sizes, and linear models under smooth weights.
 
-The formulas are the papers', mended where they are wrong as printed; each docstring says where.
+The formulas are the papers', corrected where they are wrong as printed, as each docstring states.
 """
 
-from limes.theory.bounds import Robustness, robustness, theorem_samples
-from limes.theory.sample_size import clt_samples, measured_errors
+from limes.theory.bounds import (
+    Robustness,
+    clt_samples,
+    measured_errors,
+    robustness,
+    theorem_samples,
+)
 from limes.theory.smooth import SmoothLimit, gaussian_bins, smooth_limit, switch_off_bandwidth
 
 __all__ = [

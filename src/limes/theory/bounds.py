@@ -1,6 +1,13 @@
-r"""How far an explanation can move, and how many rows theory asks for.
+r"""Bounds on the change of an explanation, and sample sizes: what theory requires and what is enough.
 
-Both are envelopes that hold for every model: what is seen is far below them.
+``robustness`` and ``theorem_samples`` are envelopes that hold for every model; practice is far below them.
+``clt_samples`` is the central limit theorem with a measured variance: a weighted least-squares fit to n rows
+is nearly normal around its limit, with covariance V/n,
+
+    V = Σ⁻¹ E[π² e² Z Zᵀ] Σ⁻¹,    Σ = E[π Z Zᵀ],    e = f - β·Z.
+
+The residual e is what the surrogate cannot fit, so V depends on the model and has to be measured: a few
+hundred rows are enough to tell how many thousand are needed.
 """
 
 from __future__ import annotations
@@ -8,6 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ndtri
 
 from limes._arrays import Floats
 from limes.designs.coordinates import IndicatorCoordinate
@@ -15,19 +24,22 @@ from limes.designs.product import ProductDesign
 from limes.designs.weights import check_bandwidth
 from limes.exceptions import InputError
 
+# A feature that spreads less than this share of its size does not vary
+_ROUNDING = 1e-12
+
 
 @dataclass(frozen=True, eq=False)
 class Robustness:
-    """What two models that differ by no more than 1 anywhere can differ in their explanations.
+    """Largest difference of the explanations of two models that differ by at most 1 everywhere.
 
     Attributes
     ----------
     coef
-        Of each coefficient, (d,): 2, or 0 where a column cannot vary. It is reached.
+        For each coefficient, (d,): 2, or 0 where a column cannot vary. It is attained.
     intercept
-        Of the intercept.
+        For the intercept.
     norm
-        Of the vector of intercept and coefficients.
+        For the vector of intercept and coefficients.
     """
 
     coef: Floats
@@ -36,7 +48,7 @@ class Robustness:
 
 
 def robustness(design: ProductDesign) -> Robustness:
-    r"""Bound what a change of the model does: for ‖f - g‖∞ ≤ 1.
+    r"""Bound the change of an explanation by the change of the model, ‖f - g‖∞ ≤ 1.
 
         |β_j^f - β_j^g| ≤ 2,    |β₀^f - β₀^g| ≤ 1 + 2 Σ α_j,    ‖β^f - β^g‖ ≤ √(4d + (1 + 2 Σ α_j)²).
 
@@ -45,7 +57,7 @@ def robustness(design: ProductDesign) -> Robustness:
     Parameters
     ----------
     design
-        Of bins or categories.
+        A design of bins or categories.
 
     Raises
     ------
@@ -54,7 +66,7 @@ def robustness(design: ProductDesign) -> Robustness:
 
     References
     ----------
-    Garreau & von Luxburg 2022, Proposition 2, mended: the printed bound √(d(9d + 4p²)) e^{1/(2ν²)}/(p - 1)
+    Garreau & von Luxburg 2022, Proposition 2, corrected: the printed bound √(d(9d + 4p²)) e^{1/(2ν²)}/(p - 1)
     fails for many bins.
 
     Examples
@@ -75,13 +87,13 @@ def robustness(design: ProductDesign) -> Robustness:
 def theorem_samples(
     tolerance: float, *, size: int, bins: int, bandwidth: float, bound: float, risk: float = 0.05
 ) -> float:
-    r"""Rows that Theorem 1 asks for, so that ‖β̂ - β‖ < ε with probability 1 - η at least.
+    r"""Return the rows that Theorem 1 requires for ‖β̂ - β‖ < ε with probability at least 1 - η.
 
         max( 2¹² C_f² d⁴ p⁴ e^{1/ν²} / (c^{2d} ε²),  2¹⁵ C_f² d⁷ p⁸ e^{2/ν²} / (c^{4d} ε²) ) · ln(8d/η),
 
         c = 1/p + (1 - 1/p) e^{-1/(2ν²)}.
 
-    An upper envelope, by many orders of magnitude: see :func:`clt_samples` for what is enough in practice.
+    An upper envelope, by many orders of magnitude; :func:`clt_samples` is enough in practice.
 
     Parameters
     ----------
@@ -97,7 +109,7 @@ def theorem_samples(
     Returns
     -------
     float
-        May be infinite: for a narrow ν.
+        Infinite for a narrow ν.
 
     Raises
     ------
@@ -106,7 +118,7 @@ def theorem_samples(
 
     References
     ----------
-    Garreau & von Luxburg 2022, Theorem 1, mended: the first term is printed with C_f in the place of C_f².
+    Garreau & von Luxburg 2022, Theorem 1, corrected: the first term is printed with C_f instead of C_f².
 
     Examples
     --------
@@ -117,7 +129,7 @@ def theorem_samples(
         raise InputError(f"tolerance must lie between 0 and bound={bound!r}, got {tolerance!r}")
     if size < 1 or bins < 2 or not 0 < risk < 1:
         raise InputError(
-            f"size={size!r} columns and bins={bins!r} must be 1 and 2 at least, risk={risk!r} in (0, 1)"
+            f"size={size!r} columns and bins={bins!r} must be at least 1 and 2, risk={risk!r} in (0, 1)"
         )
     nu = check_bandwidth(bandwidth)
     with np.errstate(over="ignore"):
@@ -126,3 +138,98 @@ def theorem_samples(
         second = 15 * np.log(2) + 7 * np.log(size) + 8 * np.log(bins) + 2 * nu**-2 - 4 * size * log_c
         scale = np.log(8 * size / risk) * (bound / tolerance) ** 2
         return float(np.ceil(scale * np.exp(max(first, second))))
+
+
+def measured_errors(features: ArrayLike, values: ArrayLike, weights: ArrayLike | None = None) -> Floats:
+    """Return the standard errors of the coefficients of a weighted least-squares fit with an intercept.
+
+    They hold for any residuals (sandwich, with the factor n/(n - d - 1)).
+
+    Parameters
+    ----------
+    features
+        h, (n, d): for LIME zeros and ones.
+    values
+        f(x), (n,).
+    weights
+        π, (n,); equal by default.
+
+    Returns
+    -------
+    array (d,)
+
+    Raises
+    ------
+    InputError
+        If shapes disagree, there are too few rows, or a feature does not vary among them.
+
+    References
+    ----------
+    White 1980; for LIME Visani et al. 2020, with residuals of equal variance.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> z = (rng.random((400, 2)) < 0.5).astype(float)
+    >>> measured_errors(z, z @ [1.0, 2.0] + rng.normal(size=400)).round(1).tolist()
+    [0.1, 0.1]
+    """
+    h, f = np.asarray(features, dtype=np.float64), np.asarray(values, dtype=np.float64)
+    n = len(h)
+    pi = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
+    if h.ndim != 2 or f.shape != (n,) or pi.shape != (n,) or n < h.shape[1] + 2:
+        raise InputError(
+            f"features {h.shape} need values and weights of {n} rows, and more rows than columns; "
+            f"got {f.shape} and {pi.shape}"
+        )
+    share = pi / pi.sum()
+    centred, deviation = h - share @ h, f - share @ f
+    gram = centred.T @ (share[:, None] * centred)
+    spread = np.sqrt(np.diag(gram))
+    constant = spread <= _ROUNDING * np.abs(h).max(axis=0)
+    if constant.any() or np.linalg.matrix_rank(gram / np.outer(spread, spread)) < len(gram):
+        raise InputError("a feature does not vary among these rows, or repeats others: draw more rows")
+    residual = deviation - centred @ np.linalg.solve(gram, centred.T @ (share * deviation))
+    scores = np.linalg.solve(gram, (centred * (share * residual)[:, None]).T)
+    return np.asarray(np.sqrt((scores**2).sum(axis=1) * n / (n - h.shape[1] - 1)))
+
+
+def clt_samples(
+    standard_errors: ArrayLike, samples: int, tolerance: float, *, confidence: float = 0.95
+) -> int:
+    r"""Return the rows after which all coefficients are within the tolerance, with simultaneous confidence.
+
+        n = n₀ (z s / ε)²,    z = Φ⁻¹(1 - (1 - confidence)/(2d)),    s the largest standard error at n₀ rows.
+
+    Parameters
+    ----------
+    standard_errors
+        For d coefficients of a first fit: from :func:`measured_errors`, or
+        ``explanation.standard_errors[0]``.
+    samples
+        n₀, the rows of that fit: ``explanation.calls[0]``.
+    tolerance
+        ε, in the output's units.
+    confidence
+        Probability that all d are within ε (Bonferroni).
+
+    Raises
+    ------
+    InputError
+        If a number is out of its range.
+
+    Examples
+    --------
+    >>> clt_samples([0.02, 0.05], 1000, 0.01)
+    125598
+    """
+    errors = np.asarray(standard_errors, dtype=np.float64).ravel()
+    if errors.size == 0 or not (np.isfinite(errors) & (errors >= 0)).all():
+        raise InputError(f"standard_errors must be finite and not negative, got {standard_errors!r}")
+    if samples < 1 or not tolerance > 0 or not 0 < confidence < 1:
+        raise InputError(
+            f"samples={samples!r} and tolerance={tolerance!r} must be positive, "
+            f"confidence={confidence!r} in (0, 1)"
+        )
+    z = float(ndtri(1 - (1 - confidence) / (2 * errors.size)))
+    return int(np.ceil(samples * (z * errors.max() / tolerance) ** 2))

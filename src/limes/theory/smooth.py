@@ -5,8 +5,8 @@ normal law times a Gaussian weight is normal again,
 
     x_j ~ normal(μ̃_j, σ̃²)  under w,    μ̃ = (ν²μ + σ²ξ)/(ν² + σ²),    σ̃ = νσ/√(ν² + σ²),
 
-so that all there is to know is Φ and its density at the two edges q₋, q₊ of the instance's bin. The paper
-prints σ̃² in the place of σ̃.
+so that the limit depends on Φ and its density at the two edges q₋, q₊ of the instance's bin. The paper prints
+σ̃² instead of σ̃.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from limes.exceptions import InputError
 
 _ROUNDING = 1e-12
 
-BinStatistics = tuple[list[Floats], list[Floats], list[Floats]]
 
+def gaussian_bins(
+    mean: ArrayLike, std: float, *, bins: int = 4
+) -> tuple[list[Floats], list[Floats], list[Floats]]:
+    """Return edges, means and standard deviations of quantile bins of normal(μ_j, σ²).
 
-def gaussian_bins(mean: ArrayLike, std: float, *, bins: int = 4) -> BinStatistics:
-    """Edges, means and standard deviations of quantile bins of normal(μ_j, σ²).
-
-    What :meth:`limes.designs.ProductDesign.from_bins` asks for. Inside a bin the law is the normal law
-    itself, cut to it: means and deviations are those of the whole, the same in every bin.
+    They are the arguments of :meth:`limes.designs.ProductDesign.from_bins`. Inside a bin the law is the
+    normal law itself, cut to it: means and deviations are those of the whole, the same in every bin.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def gaussian_bins(mean: ArrayLike, std: float, *, bins: int = 4) -> BinStatistic
     """
     centers = _means(mean, std)
     if bins < 2:
-        raise InputError(f"bins={bins!r}: a column needs two bins at least")
+        raise InputError(f"bins={bins!r}: a column needs at least two bins")
     cuts = ndtri(np.arange(bins + 1) / bins)
     return (
         [m + std * cuts for m in centers],
@@ -70,7 +70,7 @@ def gaussian_bins(mean: ArrayLike, std: float, *, bins: int = 4) -> BinStatistic
 
 @dataclass(frozen=True, eq=False)
 class SmoothLimit:
-    """What LIME converges to for a linear f under smooth weights.
+    """Limit of LIME for a linear f under smooth weights.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ class SmoothLimit:
     inclusion
         α_j = P_w(x_j in the instance's bin), (d,).
     local_error
-        What the surrogate says at the instance less f(ξ) (Corollary 3.1).
+        Surrogate at the instance less f(ξ) (Corollary 3.1).
     """
 
     intercept: float
@@ -98,7 +98,7 @@ def smooth_limit(
     bandwidth: float,
     bins: int = 4,
 ) -> SmoothLimit:
-    r"""Theorem 3.1, mended: the limit for f(x) = Σ λ_j x_j + c.
+    r"""Return the limit for f(x) = Σ λ_j x_j + c: Theorem 3.1, corrected.
 
         β_j = -λ_j θ_j / (α_j (1 - α_j)),    β₀ = f(μ̃) + Σ_j λ_j θ_j / (1 - α_j),
 
@@ -113,7 +113,7 @@ def smooth_limit(
     mean, std
         μ (d,) and σ of the training law.
     bandwidth
-        ν > 0, in the columns' own units.
+        ν > 0, in the units of the columns.
     bins
         p quantile bins.
 
@@ -121,17 +121,17 @@ def smooth_limit(
     ------
     InputError
         If shapes disagree, a number is not positive, or ν is so narrow that α or 1 - α is 0 in float64: then
-        take ``limes.limit(ProductDesign.from_bins(..., weights="euclidean"), forms.Linear(...))``, which
+        use ``limes.limit(ProductDesign.from_bins(..., weights="euclidean"), forms.Linear(...))``, which
         loses no digits.
 
     References
     ----------
-    Garreau & von Luxburg 2020, Theorem 3.1 and Corollary 3.1; σ̃ is printed as its square.
+    Garreau & von Luxburg 2020, Theorem 3.1 and Corollary 3.1; σ̃² is printed instead of σ̃.
 
     Examples
     --------
-    >>> found = smooth_limit([10.0, -10.0], 0.0, [1.0, 0.4], mean=[0.0, 0.0], std=1.0, bandwidth=1.0)
-    >>> found.coef.round(2).tolist()
+    >>> limit = smooth_limit([10.0, -10.0], 0.0, [1.0, 0.4], mean=[0.0, 0.0], std=1.0, bandwidth=1.0)
+    >>> limit.coef.round(2).tolist()
     [11.38, -1.99]
     """
     centers, width = _means(mean, std), check_bandwidth(bandwidth)
@@ -145,7 +145,7 @@ def smooth_limit(
     edges, _, _ = gaussian_bins(centers, std, bins=bins)
     shrink = 1.0 if np.isinf(width) else width**2 / (width**2 + std**2)
     middle, spread = shrink * centers + (1 - shrink) * row, std * np.sqrt(shrink)
-    lower, upper = ((edge - middle) / spread for edge in _own_bin(edges, row))
+    lower, upper = ((edge - middle) / spread for edge in _bin_edges(edges, row))
     inside, outside = ndtr(upper) - ndtr(lower), ndtr(lower) + ndtr(-upper)
     if not ((inside > 0) & (outside > 0)).all():
         raise InputError(
@@ -164,11 +164,11 @@ def smooth_limit(
 
 
 def switch_off_bandwidth(instance: ArrayLike, *, mean: ArrayLike, std: float, bins: int = 4) -> Floats:
-    r"""Bandwidth at which a feature vanishes from the explanation of any linear model.
+    r"""Return the bandwidth at which a feature vanishes from the explanation of any linear model.
 
         ν_j² = σ² (2ξ_j - q₋ - q₊) / (q₋ + q₊ - 2μ_j),
 
-    NaN where the right side is not positive, or the bin not bounded: then no bandwidth does.
+    NaN where the right side is not positive, or the bin is unbounded: then no bandwidth does.
 
     Parameters
     ----------
@@ -196,14 +196,14 @@ def switch_off_bandwidth(instance: ArrayLike, *, mean: ArrayLike, std: float, bi
     centers, row = _means(mean, std), np.asarray(instance, dtype=np.float64)
     if row.shape != centers.shape:
         raise InputError(f"instance {row.shape} and mean {centers.shape} must have one number a column")
-    lower, upper = _own_bin(gaussian_bins(centers, std, bins=bins)[0], row)
+    lower, upper = _bin_edges(gaussian_bins(centers, std, bins=bins)[0], row)
     bounded = np.isfinite(lower) & np.isfinite(upper)
-    twice = np.where(bounded, lower + upper, np.nan)
+    edge_sum = np.where(bounded, lower + upper, np.nan)
     # a bin around μ itself is switched off at no finite ν; its edges are symmetric but for rounding
-    lopsided = np.abs(twice - 2 * centers) > _ROUNDING * std
+    asymmetric = np.abs(edge_sum - 2 * centers) > _ROUNDING * std
     with np.errstate(divide="ignore", invalid="ignore"):
-        squared = std**2 * (2 * row - twice) / (twice - 2 * centers)
-        return np.where(lopsided & (squared > 0), np.sqrt(squared), np.nan)
+        squared = std**2 * (2 * row - edge_sum) / (edge_sum - 2 * centers)
+        return np.where(asymmetric & (squared > 0), np.sqrt(squared), np.nan)
 
 
 def _means(mean: ArrayLike, std: float) -> Floats:
@@ -215,8 +215,8 @@ def _means(mean: ArrayLike, std: float) -> Floats:
     return centers
 
 
-def _own_bin(edges: Sequence[Floats], row: Floats) -> tuple[Floats, Floats]:
-    """Edges q₋, q₊ of the bins (q₋, q₊] that hold the instance, (d,) each."""
+def _bin_edges(edges: Sequence[Floats], row: Floats) -> tuple[Floats, Floats]:
+    """Return edges q₋, q₊ of the bins (q₋, q₊] that contain the instance, (d,) each."""
     place = [int(np.searchsorted(e[1:-1], x, side="left")) for e, x in zip(edges, row, strict=True)]
     lower = np.array([e[b] for e, b in zip(edges, place, strict=True)])
     return lower, np.array([e[b + 1] for e, b in zip(edges, place, strict=True)])

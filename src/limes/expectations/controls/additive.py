@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from limes._arrays import Bools, Floats
-from limes.designs.coordinates import Coordinate, Table, functionals
+from limes.designs.coordinates import CellMeans, Coordinate, functionals
 from limes.designs.product import ProductDesign
 from limes.expectations.controls.control import Fitted, Known
 from limes.expectations.controls.shrinkage import ridge_path
@@ -52,7 +52,7 @@ class _Column:
         sloped = self.spread > 0
         values = np.concatenate([np.eye(count)[self.cells], np.zeros((sloped.sum(), count))])
         moments = np.concatenate([np.zeros((self.cells.sum(), count)), np.diag(self.spread)[sloped]])
-        return functionals(coordinate, Table(values, moments))
+        return functionals(coordinate, CellMeans(values, moments))
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from limes._arrays import Bools, Floats
-from limes.designs.marginals import Bins
+from limes.designs.marginals import BinCells
 from limes.designs.product import ProductDesign
 from limes.expectations.controls.control import Fitted, Known, Zero
 from limes.expectations.controls.kernel_ridge import PENALTIES, left_out, solved, spread
@@ -40,7 +40,7 @@ class _Space:
 
     @classmethod
     def of(cls, design: ProductDesign, x: Floats) -> _Space:
-        bins = np.array([isinstance(c.marginal.cells, Bins) for c in design.coordinates])
+        bins = np.array([isinstance(c.marginal.cells, BinCells) for c in design.coordinates])
         scale = np.nanstd(np.where(np.isfinite(x).any(axis=0), x, 0.0), axis=0)
         varies = np.array([np.unique(column).size > 1 for column in x.T])
         return cls(bins & (scale > 0), ~bins & varies, np.where(scale > 0, scale, 1.0))

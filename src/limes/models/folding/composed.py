@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats
-from limes.curves import Curves, Decay
 from limes.functions import (
     Bump,
+    Decay,
     Filled,
     Function,
     Identity,
@@ -25,6 +25,7 @@ from limes.functions import (
     Polynomial,
     Power,
     Shape,
+    SmoothFunctions,
     Stacked,
     Step,
 )
@@ -57,10 +58,14 @@ def behind(function: Function, track: Monotone | Curve) -> Function:
     return _BEHIND[type(function)](function, track)
 
 
-def _curves(function: Function, track: Monotone | Curve, levels: Sequence[float] | Floats = ()) -> Curves:
+def _curves(
+    function: Function, track: Monotone | Curve, levels: Sequence[float] | Floats = ()
+) -> SmoothFunctions:
     """g(φ(x)) by quadrature; ``levels`` are values of φ where g is not smooth."""
     own = track.near(levels) if isinstance(track, Monotone) else ()
-    return Curves(lambda x: function(numbers(track(x))), tuple(dict.fromkeys(track.breaks + own)), track.name)
+    return SmoothFunctions(
+        lambda x: function(numbers(track(x))), tuple(dict.fromkeys(track.breaks + own)), track.name
+    )
 
 
 def at_missing(function: Function, track: Monotone) -> Floats:
@@ -172,7 +177,7 @@ def _only_plain(track: Monotone) -> None:
         raise CannotRead("the model takes a column for categories that a step before it has scaled")
 
 
-def _shape(function: Shape | Curves, track: Monotone) -> Function:
+def _shape(function: Shape | SmoothFunctions, track: Monotone) -> Function:
     return _curves(function, track, function.breaks)
 
 
@@ -185,7 +190,7 @@ def _stacked(function: Stacked, track: Monotone) -> Function:
     return Stacked(tuple(behind(family, track) for family in function.families))
 
 
-_SMOOTH = (Identity, Power, Polynomial, Shape, Curves)
+_SMOOTH = (Identity, Power, Polynomial, Shape, SmoothFunctions)
 _BEHIND: Mapping[type, Callable[[Any, Monotone], Function]] = {
     Identity: _identity,
     Power: _power,
@@ -196,7 +201,7 @@ _BEHIND: Mapping[type, Callable[[Any, Monotone], Function]] = {
     Lookup: _lookup,
     Members: _members,
     Shape: _shape,
-    Curves: _shape,
+    SmoothFunctions: _shape,
     Decay: _decay,
     Filled: _filled,
     Stacked: _stacked,
@@ -259,10 +264,10 @@ def _steps(first: Step, second: Step) -> Function:
     return Step(cuts, first(ends) * second(ends), first.missing * second.missing)
 
 
-def _curves_times(first: Curves, second: Any) -> Function:
+def _curves_times(first: SmoothFunctions, second: Any) -> Function:
     """By quadrature: the other one bends at its own breaks, if anywhere."""
     breaks = dict.fromkeys((*first.breaks, *getattr(second, "breaks", ())))
-    return Curves(lambda x: first(x) * second(x), tuple(breaks), first.name)
+    return SmoothFunctions(lambda x: first(x) * second(x), tuple(breaks), first.name)
 
 
 def _constant_times(first: Step, second: Any) -> Function | None:
@@ -277,6 +282,9 @@ _PRODUCTS: Mapping[tuple[type, type], Callable[[Any, Any], Function | None]] = {
     (Polynomial, Polynomial): _polynomials,
     (Interval, Interval): _intervals,
     (Step, Step): _steps,
-    **{(Curves, kind): _curves_times for kind in (Curves, Polynomial, Shape)},
-    **{(Step, kind): _constant_times for kind in (Polynomial, Bump, Interval, Filled, Shape, Curves, Decay)},
+    **{(SmoothFunctions, kind): _curves_times for kind in (SmoothFunctions, Polynomial, Shape)},
+    **{
+        (Step, kind): _constant_times
+        for kind in (Polynomial, Bump, Interval, Filled, Shape, SmoothFunctions, Decay)
+    },
 }

@@ -19,8 +19,7 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats
-from limes.curves import Curves
-from limes.functions import Function, Identity, Stacked
+from limes.functions import Function, Identity, SmoothFunctions, Stacked
 from limes.models.additive import Linear
 from limes.models.algebra import combine, on_columns
 from limes.models.combination import Combination, Reduced, outputs_of
@@ -197,7 +196,7 @@ def _added_curves(effects: Sequence[Effect], outputs: tuple[int, ...]) -> tuple[
 
     tracks = [track for group in groups.values() for track, _ in group[:1]]
     breaks = dict.fromkeys(point for track in tracks for point in track.breaks)
-    return Curves(added, tuple(breaks), tracks[0].name), np.eye(count).reshape(count, *outputs)
+    return SmoothFunctions(added, tuple(breaks), tracks[0].name), np.eye(count).reshape(count, *outputs)
 
 
 def _is_linear_in_curve(effect: Effect) -> bool:

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Bools, Floats
-from limes.curves import Curves
-from limes.functions import Function, Lookup, Stacked
+from limes.functions import Function, Lookup, SmoothFunctions, Stacked
 from limes.models.combination import Reduced
 from limes.models.folding.feature_maps import Column
 from limes.models.folding.kinds import Curve, Finite, Monotone, Pieces
@@ -83,7 +82,7 @@ class Guard:
         """
         return _FUNCTIONS[type(self.column.map)](self, self.column.map)
 
-    def curves(self, breaks: tuple[float, ...]) -> Curves:
+    def curves(self, breaks: tuple[float, ...]) -> SmoothFunctions:
         """The function, of a column that has numbers."""
         track, accepted = self.column.map, self.accepted
         name = getattr(track, "name", "") or "a column"
@@ -94,7 +93,7 @@ class Guard:
         def undefined_at(x: Floats) -> Floats:
             return np.where(accepted.test(track(x)), 0.0, np.nan)[None, :]
 
-        return Curves(undefined_at, breaks, f"{name}: {self.step} takes {limits}")
+        return SmoothFunctions(undefined_at, breaks, f"{name}: {self.step} takes {limits}")
 
 
 def _of_monotone(guard: Guard, track: Monotone) -> Function | None:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats, Ints
-from limes.curves import Decay
+from limes.functions import Decay
 from limes.models.additive import Linear
 from limes.models.algebra import combine, mapped
 from limes.models.combination import Reduced

@@ -23,7 +23,7 @@ from limes.compat.lime.surrogates import Surrogates
 from limes.compat.lime.tables.training import Request, Training
 from limes.compat.lime.way_back import renamed
 from limes.designs import ProductDesign
-from limes.designs.features import Features, taken
+from limes.designs.features import Features
 from limes.exceptions import InputError
 from limes.expectations.sampled import least_calls
 from limes.models.asking import answer_of
@@ -98,7 +98,7 @@ class Neighbourhood:
 
         design = self.design()
         levels = qmc.Sobol(design.size, rng=np.random.default_rng(self.seed)).random(_SCORED)
-        return self.answers(self.decode(design.draw(np.clip(levels, 2.0**-54, 1.0 - 2.0**-53))[0]))
+        return self.answers(self.decode(design.draw(levels)[0]))
 
     def scores(self) -> dict[int, float]:
         """Weighted R² of each fit."""
@@ -188,7 +188,7 @@ class LimitEngine:
 
     def _limits(self, fitted: Any, labels: Sequence[int]) -> list[Limit]:
         d, surrogate = len(self.training.names), fitted.surrogate
-        moments = taken(fitted.features, np.array(0))
+        moments = fitted.features.select(np.array(0))
         values, errors = surrogate.coef.reshape(d, -1), surrogate.standard_errors.reshape(d, -1)
         intercepts, units = surrogate.intercept.reshape(-1), (self.training.unit, self.training.origin)
         return [Limit(values[:, k], errors[:, k], float(intercepts[k]), moments, *units) for k in labels]

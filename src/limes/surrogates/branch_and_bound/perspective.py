@@ -1,7 +1,7 @@
-r"""The perspective bound: every literal's own ridge, shared out by how much of the literal is chosen.
+r"""The perspective bound: a ridge on every literal, divided by the share of the literal that is chosen.
 
 With λ ≤ the smallest eigenvalue of H, u'Hu = u'(H - λI)u + λ‖u‖², and for weights t ∈ [0, 1]^d, Σt = k, the
-term λ Σ u_j²/t_j is what a k-sparse u pays at least. At any u, η the dual value is a lower bound:
+term λ Σ u_j²/t_j is a lower bound of the ridge of a k-sparse u. At any u, η the dual value is a lower bound:
 
     c - u'(H - λI)u + 2ηy - (sum of the k largest (b - (H - λI)u + η)_j²)/λ.
 
@@ -13,19 +13,19 @@ from __future__ import annotations
 import numpy as np
 
 from limes._arrays import Floats
-from limes.surrogates.sparse import Sample
+from limes.surrogates.sparse import SampleProblem
 
 _STEPS = 60
-# Beyond this many literals a row the smallest eigenvalue leaves nothing to share out
+# With more literals a row than this the smallest eigenvalue is too small for a bound
 _CROWDED = 0.5
-# Multiple of the squared constraint that is added: it holds, so nothing changes, and λ grows
+# Multiple of the squared constraint that is added: it is 0 on the hyperplane, and raises λ
 _LIFT = 10.0
-# A smallest eigenvalue below this share of the variances is a rounding
+# A smallest eigenvalue below this share of the variances is a rounding error
 _SMALLEST = 1e-9
 
 
-def perspective_bound(problem: Sample, k: int) -> float:
-    """A lower bound of F over Σu = y and at most k nonzero entries; 0 where it has nothing to say."""
+def perspective_bound(problem: SampleProblem, k: int) -> float:
+    """Return a lower bound of F over Σu = y and at most k nonzero entries; 0 where the bound is void."""
     d = problem.size
     if d < 2 or d >= _CROWDED * problem.values.size:
         return 0.0
@@ -41,7 +41,7 @@ def perspective_bound(problem: Sample, k: int) -> float:
         u, eta = _stationary(rest + np.diag(ridge / chosen), moments, y)
         scores = np.sort((moments - rest @ u + eta) ** 2)[::-1]
         bound = square - u @ rest @ u + 2.0 * eta * y - scores[:k].sum() / ridge
-        best, chosen = max(best, float(bound)), _shared_out(np.abs(u), k)
+        best, chosen = max(best, float(bound)), _best_shares(np.abs(u), k)
     return best
 
 
@@ -52,8 +52,8 @@ def _stationary(matrix: Floats, moments: Floats, target: float) -> tuple[Floats,
     return free + eta * unit, eta
 
 
-def _shared_out(sizes: Floats, k: int) -> Floats:
-    """The t in (0, 1]^d with Σt = k that makes Σ u²/t least: t = min(1, |u|/τ)."""
+def _best_shares(sizes: Floats, k: int) -> Floats:
+    """Return the t in (0, 1]^d with Σt = k that makes Σ u²/t least: t = min(1, |u|/τ)."""
     falling = np.sort(sizes)[::-1]
     tails = np.cumsum(falling[::-1])[::-1]
     levels = tails[:k] / (k - np.arange(k))

@@ -1,17 +1,17 @@
-r"""The pairwise bound, compiled: what n more literals can gain at most.
+r"""The pairwise bound, compiled: the most that n further literals can gain.
 
-At a node some literals S have been swept in (A is the Schur complement of the Gram matrix, r = b + η1 what is
-left to gain, the hyperplane being kept as a multiplier η) and n more may join. A set T of them gains
+At a node some literals S have been swept in (A is the Schur complement of the Gram matrix, r = b + η1 the
+remaining moments, with η the multiplier of the hyperplane) and n more may join. A set T of them gains
 
     max_v  2 r·v - v'Av,
 
 with v scaled so that A has a unit diagonal and correlations e. Each v_i² and 2 r_i v_i is shared out evenly
-among the n - 1 partners of i, and every pair maximised on its own:
+among the n - 1 partners of i, and every pair maximised separately:
 
     gain(T) ≤ 1/(n-1) Σ_pairs g_ij,   g_ij = (r_i² + r_j² - 2 c r_i r_j)/(1 - c²),   c = (n-1) e_ij,
 
 so that, with q_i = (sum of the n - 1 largest g_i·)/(2(n-1)), gain(T) ≤ Σ_{i∈T} q_i. Correlations beyond
-τ = 0.9/(n-1) are clipped to ±τ, and what was cut off is charged to the diagonal, as
+τ = 0.9/(n-1) are clipped to ±τ, and the excess is charged to the diagonal, as
 -2 e v_i v_j ≤ -2 sgn(e) τ v_i v_j + (|e| - τ)(v_i² + v_j²). The bound is exact for n ≤ 2, and good where
 literals are nearly uncorrelated, as they are in a sample of many rows.
 """
@@ -25,7 +25,7 @@ from limes._arrays import Floats, Ints
 
 # Correlations times (n - 1) are kept below this: at 1 a pair's gain is unbounded
 _CLIP = 0.9
-# A diagonal or determinant that is left with less than this share counts as nothing: its gain is not bounded
+# A diagonal or determinant below this share counts as 0: its gain is not bounded
 _NOTHING = 1e-3
 
 
@@ -76,16 +76,16 @@ def couplings(gram: Floats, slots: int) -> tuple[Floats, Floats, Floats]:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _shares(wish: Floats, cross: Floats, share: Floats, slots: int, shares: Floats) -> None:
-    """Fill in q_i, (p,), of scaled r; inf where the gain is not bounded."""
+    """Write q_i, (p,), of scaled r into ``shares``; inf where the gain is not bounded."""
     p, partners = wish.size, slots - 1
     top = np.empty(partners)
     for i in range(p):
-        own, square = wish[i], wish[i] ** 2
+        residual, square = wish[i], wish[i] ** 2
         top[:] = 0.0
         for j in range(p):
             gain = np.inf
             if share[i, j] < np.inf:
-                gain = (square + wish[j] * (wish[j] - 2.0 * cross[i, j] * own)) * share[i, j]
+                gain = (square + wish[j] * (wish[j] - 2.0 * cross[i, j] * residual)) * share[i, j]
             if gain > top[0]:
                 place = 0
                 while place + 1 < partners and top[place + 1] < gain:
@@ -114,10 +114,10 @@ def tighten(
     enough: float,
     tries: int,
 ) -> tuple[float, float, Floats]:
-    """The best bound over η that a few steps find: η, the floor, and every literal's share q (p,).
+    """Search a few steps for the best bound over η; return η, the floor, and every literal's share q (p,).
 
     The bound is floor - (sum of the ``slots`` largest q), concave in η; steps end where it reaches
-    ``enough``. ``moments`` and ``ones`` are b and 1 as they are left after the sweep.
+    ``enough``. ``moments`` and ``ones`` are b and 1 after the sweep.
     """
     scale, cross, share = couplings(gram, slots)
     p = scale.size
@@ -151,7 +151,7 @@ def tighten(
 def best_pair(
     gram: Floats, moments: Floats, ones: Floats, swept: Floats, square: float, target: float, below: float
 ) -> tuple[float, int, int]:
-    """The two literals that end best, all pairs tried: objective and places, -1 if none is below ``below``.
+    """Try all pairs of literals; return the lowest objective and its pair, -1 if none is below ``below``.
 
     With S of gains (α, β, δ) = (b'H⁻¹b, b'H⁻¹1, 1'H⁻¹1) the objective is c - α + (β - y)²/δ.
     """
@@ -163,7 +163,7 @@ def best_pair(
             m, n, s, t = moments[i], moments[j], ones[i], ones[j]
             det = a * b - c * c
             if det <= 1e-9 * a * b:
-                # the second adds nothing to the first
+                # the second is determined by the first
                 b, c, n, t, det = 1.0, 0.0, 0.0, 0.0, a
             alpha = swept[0] + (b * m * m - 2.0 * c * m * n + a * n * n) / det
             if square - alpha >= below:
@@ -180,26 +180,26 @@ def best_pair(
 def swept_in(
     gram: Floats, moments: Floats, ones: Floats, swept: Floats, place: int
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """Sweep one literal in; the literals before it are left out for good."""
+    """Sweep one literal in and exclude those before it: Gram matrix, moments, ones and gains."""
     after = len(gram) - place - 1
     pivot = gram[place, place]
-    left = np.empty((after, after))
+    schur = np.empty((after, after))
     rest, unit = np.empty(after), np.empty(after)
     for i in range(after):
         factor = gram[place + 1 + i, place] / pivot
         for j in range(after):
-            left[i, j] = gram[place + 1 + i, place + 1 + j] - factor * gram[place, place + 1 + j]
+            schur[i, j] = gram[place + 1 + i, place + 1 + j] - factor * gram[place, place + 1 + j]
         rest[i] = moments[place + 1 + i] - factor * moments[place]
         unit[i] = ones[place + 1 + i] - factor * ones[place]
     gains = np.array([moments[place] ** 2, moments[place] * ones[place], ones[place] ** 2]) / pivot
-    return left, rest, unit, swept + gains
+    return schur, rest, unit, swept + gains
 
 
 @njit(cache=True, nogil=True)
-def picked(gram: Floats, places: Ints) -> Floats:
-    """Rows and columns of a matrix."""
-    found = np.empty((places.size, places.size))
+def submatrix(gram: Floats, places: Ints) -> Floats:
+    """Return rows and columns of a matrix."""
+    part = np.empty((places.size, places.size))
     for i in range(places.size):
         for j in range(places.size):
-            found[i, j] = gram[places[i], places[j]]
-    return found
+            part[i, j] = gram[places[i], places[j]]
+    return part

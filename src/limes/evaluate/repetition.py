@@ -1,8 +1,8 @@
-r"""Does an explanation stay what it is? Over seeds, and when the row hardly changes.
+r"""Agreement of repeated explanations: over seeds, and when the row hardly changes.
 
 With runs r, s of the same explainer at the same row, and averages over all pairs of them:
 
-    VSI       share of the k strongest features that two runs have in common;
+    VSI       share of the k strongest features that two runs share;
     Jaccard   |A ∩ B| / |A ∪ B| of the same sets;
     CSI       share of features whose 95 % intervals overlap in two runs.
 """
@@ -18,8 +18,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from limes._arrays import Floats
-from limes.evaluate.score import Score
-from limes.evaluate.task import Task
+from limes.evaluate.task import EvaluationTask, Score
 from limes.evaluate.values import Attribution, attribution
 from limes.exceptions import InputError
 
@@ -30,10 +29,10 @@ _Z = float(ndtri(0.975))
 
 @dataclass(frozen=True, eq=False)
 class Stability:
-    """How alike repeated explanations of n rows are; ``spread`` is of the values themselves.
+    """Agreement of repeated explanations of n rows.
 
-    ``csi`` is NaN where the explainer says no standard errors. ``spread`` is the distance of two runs' values
-    over the size of both, √(‖φ - φ'‖² / (‖φ‖² + ‖φ'‖²)): 0 for equals, 1 for strangers of the same size.
+    ``csi`` is NaN if the explainer has no standard errors. ``spread`` is the distance of two runs' values
+    relative to the size of both, √(‖φ - φ'‖² / (‖φ‖² + ‖φ'‖²)): 0 if equal, 1 if orthogonal.
     """
 
     vsi: Score
@@ -44,7 +43,7 @@ class Stability:
 
 def stability(
     explain: Explain,
-    task: Task,
+    task: EvaluationTask,
     *,
     runs: int = 5,
     k: int = 5,
@@ -52,7 +51,7 @@ def stability(
     output: Any = None,
     rng: int = 0,
 ) -> Stability:
-    """Explain the same rows again and again.
+    """Explain the same rows repeatedly, and compare all pairs of runs.
 
     Parameters
     ----------
@@ -61,12 +60,12 @@ def stability(
     task
         Model, rows, background.
     runs
-        How often; seeds are ``rng``, ``rng`` + 1, ...
+        Number of runs; seeds are ``rng``, ``rng`` + 1, ...
     k
-        Strongest features that are compared, by |φ|; VSI and Jaccard are NaN if there are no more than k.
+        Number of strongest features to compare, by |φ|; VSI and Jaccard are NaN if there are no more than k.
     noise
-        0, or uniform noise of up to so many standard deviations of each number, another in each run: then it
-        is told whether explanations of neighbours agree.
+        Largest uniform noise, in standard deviations of each number, drawn anew for each run; 0 compares the
+        same rows, above 0 explanations of neighbours.
     output
         Of the explanation, if it has several.
     rng
@@ -84,22 +83,22 @@ def stability(
     Examples
     --------
     >>> background = np.random.default_rng(0).normal(size=(200, 2))
-    >>> task = Task.of(lambda x: 2 * x[:, 0] - x[:, 1], background, [[1.0, 1.0]])
+    >>> task = EvaluationTask.of(lambda x: 2 * x[:, 0] - x[:, 1], background, [[1.0, 1.0]])
     >>> stability(lambda X, seed: X * [2.0, -1.0], task, k=1).jaccard.mean
     1.0
     """
     if runs < 2:
-        raise InputError(f"runs={runs!r}: stability needs two at least")
+        raise InputError(f"runs={runs!r}: stability needs at least two")
     rows = noisy_rows(task, noise, runs, rng)
-    found = [
+    results = [
         attribution(explain(task.table.decode(x), rng + run), output=output) for run, x in enumerate(rows)
     ]
-    return compared(found, k=k)
+    return compare_runs(results, k=k)
 
 
 def sensitivity(
     explain: Explain,
-    task: Task,
+    task: EvaluationTask,
     *,
     radius: float = 0.1,
     draws: int = 10,
@@ -110,7 +109,7 @@ def sensitivity(
 
         max over draws of ‖φ(ξ + δ) - φ(ξ)‖ / ‖φ(ξ)‖,    |δ_j| ≤ radius · deviation of column j.
 
-    The seed is the same for all, so that a sampler's noise is not counted more than it must be. Parameters
+    The seed is the same for all, so that a sampler's noise counts as little as possible. Parameters
     are those of :func:`stability`. Lower is better; NaN where the explanation is zero.
 
     References
@@ -120,36 +119,36 @@ def sensitivity(
     Examples
     --------
     >>> background = np.random.default_rng(0).normal(size=(200, 2))
-    >>> task = Task.of(lambda x: 2 * x[:, 0] - x[:, 1], background, [[1.0, 1.0]])
+    >>> task = EvaluationTask.of(lambda x: 2 * x[:, 0] - x[:, 1], background, [[1.0, 1.0]])
     >>> sensitivity(lambda X, seed: X * [2.0, -1.0], task, radius=0.01).mean < 0.02
     True
     """
-    here = attribution(explain(task.X, rng), output=output).values
-    size = np.linalg.norm(here, axis=1)
-    largest = np.zeros(len(here))
+    values = attribution(explain(task.X, rng), output=output).values
+    size = np.linalg.norm(values, axis=1)
+    largest = np.zeros(len(values))
     for x in noisy_rows(task, radius, draws, rng):
-        there = attribution(explain(task.table.decode(x), rng), output=output).values
-        largest = np.maximum(largest, np.linalg.norm(there - here, axis=1))
+        moved = attribution(explain(task.table.decode(x), rng), output=output).values
+        largest = np.maximum(largest, np.linalg.norm(moved - values, axis=1))
     return Score(
         "max-sensitivity", np.divide(largest, size, out=np.full(size.shape, np.nan), where=size > 0), "lower"
     )
 
 
-def noisy_rows(task: Task, noise: float, runs: int, rng: int) -> list[Floats]:
-    """The task's rows, so many times, each with its own uniform noise on numbers that are there."""
+def noisy_rows(task: EvaluationTask, noise: float, runs: int, rng: int) -> list[Floats]:
+    """Repeat the task's rows ``runs`` times, each with independent uniform noise on its numbers."""
     if not noise >= 0:
-        raise InputError(f"noise and radius are shares of a standard deviation, 0 or more; got {noise!r}")
+        raise InputError(f"noise and radius must be shares of a standard deviation, 0 or more; got {noise!r}")
     stream = np.random.default_rng([rng, 1])
     return [task.rows + noise * task.scales * stream.uniform(-1, 1, task.rows.shape) for _ in range(runs)]
 
 
-def compared(found: Sequence[Attribution], *, k: int) -> Stability:
+def compare_runs(results: Sequence[Attribution], *, k: int) -> Stability:
     """Compare runs pair by pair."""
     if k < 1:
-        raise InputError(f"k={k!r}: compare one feature at least")
-    pairs = list(combinations(found, 2))
-    # all features are the strongest where there are no more of them: that says nothing
-    size = k if k < found[0].values.shape[1] else np.nan
+        raise InputError(f"k={k!r}: compare at least one feature")
+    pairs = list(combinations(results, 2))
+    # with no more than k features, all are the strongest: the overlap would always be full
+    size = k if k < results[0].values.shape[1] else np.nan
     shared = [_shared(a.values, b.values, k) for a, b in pairs]
     return Stability(
         vsi=Score("VSI", np.mean(shared, axis=0) / size, "higher"),
@@ -160,7 +159,7 @@ def compared(found: Sequence[Attribution], *, k: int) -> Stability:
 
 
 def _shared(a: Floats, b: Floats, k: int) -> Floats:
-    """How many of the k strongest features two runs share, (n,)."""
+    """Number of the k strongest features that two runs share, (n,)."""
     return np.asarray((_strongest(a, k) & _strongest(b, k)).sum(axis=1), dtype=np.float64)
 
 
@@ -176,7 +175,7 @@ def _overlapping(a: Attribution, b: Attribution) -> Floats:
     """Share of features whose intervals overlap, (n,)."""
     if a.errors is None or b.errors is None:
         return np.full(len(a.values), np.nan)
-    # exact values are intervals without length: they overlap where they are equal but for rounding
+    # intervals of exact values have no length: they overlap where they are equal up to rounding
     slack = 1e-9 * np.abs(a.values).max(axis=1, keepdims=True)
     apart = np.abs(a.values - b.values) > _Z * (a.errors + b.errors) + slack
     return np.asarray(1.0 - apart.mean(axis=1))

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import oracle
-from limes.curves import Decay
-from limes.designs.atoms import Atoms
 from limes.designs.gaussian import GaussianPieces
+from limes.designs.marginals import Atoms
+from limes.functions import Decay
 
 # mean, std, lower, upper
 PIECES = {

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import limes
-from limes.evaluate import Attribution, Score, Task, compare, sensitivity, stability
-from limes.evaluate.stability import compared, noisy_rows
+from limes.evaluate import Attribution, EvaluationTask, Score, compare, sensitivity, stability
+from limes.evaluate.repetition import compare_runs, noisy_rows
 from limes.exceptions import InputError
 
 BACKGROUND = np.random.default_rng(0).normal(size=(200, 4))
@@ -19,7 +19,7 @@ def line(x):
     return x @ SLOPES
 
 
-TASK = Task.of(line, BACKGROUND, ROWS)
+TASK = EvaluationTask.of(line, BACKGROUND, ROWS)
 
 
 def exact(X, seed):
@@ -37,14 +37,14 @@ def lost(X, seed):
 def test_indices_by_hand():
     a = Attribution(np.array([[3.0, 2.0, 1.0, 0.0]]), np.full((1, 4), 0.1))
     b = Attribution(np.array([[3.0, 0.0, 1.0, 2.0]]), np.full((1, 4), 0.1))
-    found = compared([a, b], k=2)
+    found = compare_runs([a, b], k=2)
     # {0, 1} and {0, 3}
     assert found.vsi.rows[0] == pytest.approx(1 / 2)
     assert found.jaccard.rows[0] == pytest.approx(1 / 3)
     # features 1 and 3 are 2 apart, more than 1.96 (0.1 + 0.1)
     assert found.csi.rows[0] == pytest.approx(1 / 2)
     assert found.spread.rows[0] == pytest.approx(np.sqrt(8 / 28))
-    three = compared([a, b, a], k=2)
+    three = compare_runs([a, b, a], k=2)
     assert three.vsi.rows[0] == pytest.approx((0.5 + 0.5 + 1) / 3)
 
 
@@ -74,7 +74,7 @@ def test_runs_of_limes_overlap_as_intervals_must():
         seed: limes.TabularExplainer(wavy, BACKGROUND, max_calls=256, control="none", rng=seed)
         for seed in range(6)
     }
-    task = Task.of(wavy, BACKGROUND, ROWS)
+    task = EvaluationTask.of(wavy, BACKGROUND, ROWS)
     found = stability(lambda X, seed: explainers[seed](X, progress=False), task, runs=6)
     assert found.csi.mean > 0.95
     assert found.spread.mean > 0.0
@@ -101,7 +101,7 @@ def test_noise_leaves_categories_alone():
     import pandas as pd
 
     frame = pd.DataFrame({"a": np.arange(20.0), "b": ["x", "y"] * 10})
-    task = Task.of(lambda t: t["a"].to_numpy(), frame, frame.iloc[:4])
+    task = EvaluationTask.of(lambda t: t["a"].to_numpy(), frame, frame.iloc[:4])
     for x in noisy_rows(task, 0.5, 3, rng=0):
         assert np.array_equal(x[:, 1], task.rows[:, 1])
         assert (x[:, 0] != task.rows[:, 0]).all()

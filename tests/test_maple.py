@@ -10,7 +10,7 @@ from sklearn.linear_model import Ridge
 import limes
 import oracle
 from limes.exceptions import InputError, UnknownOptionError
-from limes.surrogates.prefix_ridge import WeightedMoments
+from limes.maple import WeightedMoments
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def test_every_prefix_is_the_ridge_fit_of_its_features(seed):
     x, y, at = rng.normal(size=(60, 5)), rng.normal(size=60), rng.normal(size=5)
     weights = np.where(rng.random(60) < 0.3, 0.0, rng.random(60))
     weights /= weights.sum()
-    moments = WeightedMoments.of(x, y, weights, 0.01)
+    moments = WeightedMoments.from_rows(x, y, weights, 0.01)
     found = moments.prefix_predictions(at)
     assert found[0] == pytest.approx(weights @ y)
     for kept in range(1, 6):
@@ -85,7 +85,7 @@ def test_it_is_deterministic_and_takes_tables(rows):
 @pytest.mark.parametrize(
     ("background", "message"),
     [
-        (pd.DataFrame({"a": ["u", "v"] * 10}), "'a' is no number"),
+        (pd.DataFrame({"a": ["u", "v"] * 10}), "'a' is not numeric"),
         (np.array([[1.0], [np.nan]] * 10), "missing values"),
         (np.ones((3, 2)), "8 background rows"),
     ],

@@ -1,0 +1,142 @@
+"""The problem that a search solves, its nodes, and the order in which open nodes are processed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from heapq import heapify, heappop, heappush
+from itertools import count
+from types import ModuleType
+
+import numpy as np
+
+from limes._arrays import Floats, Ints
+from limes.surrogates.sparse import SampleProblem, summing_to
+
+# Objectives are compared up to this share of the mean of f²: the rounding of sums of a few thousand terms
+_ROUNDING = 1e-12
+# A multiple of the squared constraint is 0 on the hyperplane, and keeps the matrix positive definite where
+# literals depend on each other; a small one leaves them nearly uncorrelated
+_LIFT = 1e-3
+# Memory of open nodes: beyond 1 GB of matrices the search goes deep before it goes wide
+_MEMORY = 1 << 30
+
+
+@dataclass(frozen=True, eq=False)
+class SearchProblem:
+    """F(u) = u'Hu - 2b·u + c over Σu = y, and the tolerance at which to stop."""
+
+    gram: Floats
+    moments: Floats
+    square: float
+    target: float
+    tolerance: float
+
+    @classmethod
+    def from_sample(cls, problem: SampleProblem, tolerance: float) -> SearchProblem:
+        """Add a small multiple of the squared constraint to the sample's problem."""
+        lift = _LIFT * float(np.diag(problem.gram).mean()) or 1.0
+        return cls(
+            gram=problem.gram + lift,
+            moments=problem.moments + lift * problem.target,
+            square=problem.square + lift * problem.target**2,
+            target=problem.target,
+            tolerance=tolerance,
+        )
+
+    def cutoff(self, best: float) -> float:
+        """Bound from which on a node cannot improve on the best objective."""
+        return best * (1.0 - self.tolerance) - _ROUNDING * self.square
+
+    def value(self, support: Ints) -> tuple[float, float]:
+        """Return the objective on a support, and its multiplier η."""
+        part = self.gram[np.ix_(support, support)]
+        u, eta = summing_to(self.target, part, self.moments[support])
+        return float(u @ part @ u - 2.0 * (self.moments[support] @ u)) + self.square, eta
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """Literals swept in, those still free (with their Schur complement), and a bound for all descendants."""
+
+    chosen: tuple[int, ...]
+    slots: int
+    free: Ints
+    gram: Floats
+    moments: Floats
+    ones: Floats
+    swept: Floats
+    eta: float
+    bound: float
+    floor: float = 0.0
+    shares: Floats | None = None
+
+    def restricted(self, places: Ints) -> Node:
+        """Return the node with only these of its free literals, in this order."""
+        return replace(
+            self,
+            free=self.free[places],
+            gram=kernels().submatrix(self.gram, places),
+            moments=self.moments[places],
+            ones=self.ones[places],
+            shares=None if self.shares is None else self.shares[places],
+        )
+
+    def child(self, place: int, bound: float) -> Node:
+        """Return the child that includes one free literal and excludes those before it."""
+        gram, moments, ones, swept = kernels().swept_in(self.gram, self.moments, self.ones, self.swept, place)
+        return Node(
+            chosen=(*self.chosen, int(self.free[place])),
+            slots=self.slots - 1,
+            free=self.free[place + 1 :],
+            gram=gram,
+            moments=moments,
+            ones=ones,
+            swept=swept,
+            eta=self.eta,
+            bound=bound,
+        )
+
+    def bound_from(self, place: int) -> float:
+        """Return a bound for all children from this place on; shares descend."""
+        assert self.shares is not None  # noqa: S101 - only tightened nodes have children
+        return max(self.bound, self.floor - float(self.shares[place : place + self.slots].sum()))
+
+
+class Frontier:
+    """Open nodes, the lowest bound first; each with the place of its next child and that child's bound."""
+
+    def __init__(self) -> None:
+        self._open: list[tuple[float, int, int, Node]] = []
+        self._ticket = count()
+        self._bytes = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._open)
+
+    @property
+    def lowest(self) -> float:
+        """Lowest bound of all nodes."""
+        return self._open[0][0]
+
+    def put(self, node: Node, place: int, bound: float) -> None:
+        """Add a node."""
+        self._bytes += node.gram.nbytes
+        heappush(self._open, (bound, next(self._ticket), place, node))
+
+    def pop(self) -> tuple[Node, int]:
+        """Remove and return the next node and its place."""
+        if self._bytes > _MEMORY:
+            entry = max(self._open, key=lambda e: (-e[3].slots, -e[0]))
+            self._open.remove(entry)
+            heapify(self._open)
+        else:
+            entry = heappop(self._open)
+        self._bytes -= entry[3].gram.nbytes
+        return entry[3], entry[2]
+
+
+def kernels() -> ModuleType:
+    """Import the compiled code, and numba with it, only when a search begins."""
+    from limes.surrogates.branch_and_bound import pairwise
+
+    return pairwise
