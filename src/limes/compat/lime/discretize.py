@@ -1,7 +1,7 @@
 """lime's discretizers: inner edges q cut a column into bins (q[b-1], q[b]]; inside one, a truncated normal.
 
-A subclass says where to cut (:meth:`BaseDiscretizer.bins`); names, bins' means, deviations and bounds follow.
-A bin without width gives back its one value.
+Subclasses define where to cut (:meth:`BaseDiscretizer.bins`); names, bins' means, deviations and bounds follow.
+A bin without width has one value.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from limes._arrays import Floats, Ints
 from limes.designs import BinStatistics
 from limes.designs.bins import entropy_edges, quantile_edges
 from limes.exceptions import InputError
+from limes.explainers.options import check_choice
 
 # lime adds it to every deviation, so that none is 0
 _LEAST_STD = 1e-11
@@ -27,6 +28,7 @@ __all__ = [
     "EntropyDiscretizer",
     "QuartileDiscretizer",
     "StatsDiscretizer",
+    "make_discretizer",
 ]
 
 
@@ -42,14 +44,14 @@ class BaseDiscretizer:
     ----------
     data : (n, d)
     categorical_features : positions
-        Columns that are left as they are.
+        Columns that are not cut.
     feature_names : d names
     labels : (n,)
-        What entropy bins are to separate.
+        Classes or numbers that entropy bins separate.
     random_state : int, RandomState or None
         Of :meth:`undiscretize`.
     data_stats : mapping
-        "means", "stds", "mins" and "maxs" of each column's bins, where ``data`` are not to be asked.
+        "means", "stds", "mins" and "maxs" of each column's bins, instead of those of ``data``.
     """
 
     def __init__(
@@ -93,7 +95,7 @@ class BaseDiscretizer:
         self.maxs[j] = [*edges.tolist(), float(x.max())]
 
     def statistics(self, feature: int, cells: Sequence[float], frequencies: Floats) -> BinStatistics | None:
-        """What limes needs to know of a column whose bins ``cells`` are so frequent.
+        """A column's bins as limes takes them, ``cells`` having these frequencies.
 
         None where bins do not meet at their edges, or a subclass draws in its own way.
         """
@@ -102,8 +104,8 @@ class BaseDiscretizer:
             np.array(stat[feature], dtype=np.float64)
             for stat in (self.mins, self.maxs, self.means, self.stds)
         )
-        own = type(self).drawn is not BaseDiscretizer.drawn
-        if own or not (np.array_equal(lower[1:], edges) and np.array_equal(upper[:-1], edges)):
+        overridden = type(self).drawn is not BaseDiscretizer.drawn
+        if overridden or not (np.array_equal(lower[1:], edges) and np.array_equal(upper[:-1], edges)):
             return None
         mass = np.zeros(len(edges) + 1)
         mass[np.asarray(cells, dtype=int)] = frequencies
@@ -112,7 +114,7 @@ class BaseDiscretizer:
         return BinStatistics([ends[0], *edges, ends[1]], means, narrow, mass)
 
     def bins(self, data: Any, labels: Any) -> Sequence[Any]:
-        """Inner edges of each column of ``to_discretize``; subclasses say which."""
+        """Inner edges of each column of ``to_discretize``."""
         raise NotImplementedError(
             "a discretizer must have a method bins(data, labels): the edges of each column"
         )
@@ -170,18 +172,61 @@ class EntropyDiscretizer(BaseDiscretizer):
 
     def bins(self, data: Any, labels: Any) -> Sequence[Any]:
         if labels is None:
-            raise InputError("entropy bins need the training data's labels: give labels (training_labels)")
+            raise InputError("entropy bins need the training data's labels: pass labels (training_labels)")
         return [entropy_edges(np.asarray(data[:, j], dtype=np.float64), labels) for j in self.to_discretize]
 
 
 class StatsDiscretizer(BaseDiscretizer):
-    """Bins that are given with their statistics: ``data_stats["bins"]`` has each column's inner edges."""
+    """The user's bins and statistics: ``data_stats["bins"]`` has each column's inner edges."""
 
     def bins(self, data: Any, labels: Any) -> Sequence[Any]:  # noqa: ARG002 - lime's signature
-        given = (self.data_stats or {}).get("bins") or {}
-        missing = [j for j in self.to_discretize if j not in given]
+        edges = (self.data_stats or {}).get("bins") or {}
+        missing = [j for j in self.to_discretize if j not in edges]
         if missing:
             raise InputError(
-                f"training_data_stats['bins'] has no edges for column {missing[0]}: give a list of them"
+                f"training_data_stats['bins'] has no edges for column {missing[0]}: pass a list of them"
             )
-        return [given[j] for j in self.to_discretize]
+        return [edges[j] for j in self.to_discretize]
+
+
+# Ways to draw that limes does not use; ``drawn`` is the one to override
+_DRAWS = ("undiscretize", "get_undiscretize_values")
+_BY_NAME: dict[str, type[BaseDiscretizer]] = {
+    "quartile": QuartileDiscretizer,
+    "decile": DecileDiscretizer,
+    "entropy": EntropyDiscretizer,
+}
+
+
+def make_discretizer(
+    kind: Any,
+    data: Floats,
+    categorical: Sequence[int],
+    names: Sequence[str],
+    labels: Any,
+    random_state: Any,
+    stats: Mapping[str, Any] | None,
+) -> BaseDiscretizer:
+    """Return the user's discretizer, or make one by its name, or of statistics.
+
+    Raises
+    ------
+    InputError
+        An unknown name, statistics that lack something, or draws that limes would not use.
+    """
+    if stats:
+        return StatsDiscretizer(data, categorical, names, labels, random_state, data_stats=stats)
+    if isinstance(kind, BaseDiscretizer):
+        changed = [name for name in _DRAWS if getattr(type(kind), name) is not getattr(BaseDiscretizer, name)]
+        if changed:
+            raise InputError(
+                f"{type(kind).__name__}.{changed[0]} is not used: override drawn(feature, cells, levels)"
+            )
+        return kind
+    if hasattr(kind, "undiscretize"):
+        raise InputError(
+            f"discretizer is a {type(kind).__module__}.{type(kind).__name__}: pass one of "
+            "limes.compat.lime.discretize"
+        )
+    cls = _BY_NAME[check_choice("discretizer", kind, tuple(_BY_NAME))]
+    return cls(data, categorical, names, labels, random_state)

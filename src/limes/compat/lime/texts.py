@@ -1,32 +1,38 @@
-"""A text as lime sees it: words or characters with their numbers, and what is left when some are removed."""
+"""Texts: lime's indexed strings (words or characters by number), and what engines need to know of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property, partial
+from hashlib import blake2b
+from typing import Any
 
 import numpy as np
 
-from limes._arrays import Ints, Objects
-from limes.compat.lime.domain_mapper import DomainMapper, Pairs
+from limes._arrays import Floats, Ints, Objects
+from limes.compat.lime.call import Call, Kind, PredictFunction, in_batches
+from limes.compat.lime.lime_sampling import deletions
+from limes.compat.lime.limit import SCORED_ROWS, Limits, exchangeable_limits, least_subset_calls
 from limes.exceptions import InputError
-from limes.explainers.tokens import Spans, document_of, splitter
+from limes.explainers.tokens import Spans, conditions_of, document_of, spans_of, splitter
 from limes.models.documents import Document
-
-if TYPE_CHECKING:
-    from limes.explanation import Explanation as Told
+from limes.models.text_models import TextModel
 
 # What lime puts in the places of words and of characters, where they are not to be deleted
 _MASKED_WORD, _MASKED_CHARACTER = "UNKWORDZ", "\0"
+# lime's unit of distance
+SCALE = 100.0
+# Texts between two steps of the progress bar
+_BATCH = 256
 
 __all__ = [
+    "SCALE",
     "IndexedCharacters",
     "IndexedString",
     "IndexedText",
     "Split",
-    "TextDomainMapper",
+    "TextKind",
     "characters",
 ]
 
@@ -48,9 +54,9 @@ class Split:
             splitter(self.expression)
 
     def __call__(self, text: str) -> Iterable[tuple[int, int]]:
-        """Give the words' places (start, end)."""
+        """Places (start, end) of the words."""
         if self._by_tokens:
-            return _found(self.expression(text), text)
+            return _places(self.expression(text), text)
         return splitter(self.expression)(text)
 
     @property
@@ -59,17 +65,17 @@ class Split:
         return callable(self.expression) and not hasattr(self.expression, "encode")
 
 
-def _found(tokens: Iterable[str], text: str) -> list[tuple[int, int]]:
-    """Places of tokens, one behind the other; empty ones stand nowhere."""
+def _places(tokens: Iterable[str], text: str) -> list[tuple[int, int]]:
+    """Places of tokens, one behind the other; empty ones are ignored."""
     spans: list[tuple[int, int]] = []
     end = 0
     for token in filter(None, tokens):
         start = text.find(token, end)
         if start < 0:
             raise InputError(
-                f"split_expression gives the token {token!r}, which is not in the text behind character "
+                f"split_expression returns the token {token!r}, which is not in the text behind character "
                 f"{end}: tokens must be pieces of the text, in their order; of a tokenizer of Hugging Face "
-                "give the tokenizer itself"
+                "pass the tokenizer itself"
             )
         end = start + len(token)
         spans.append((start, end))
@@ -221,23 +227,112 @@ def characters(text: str) -> list[tuple[int, int]]:
     return [(i, i + 1) for i in range(len(text))]
 
 
-class TextDomainMapper(DomainMapper):
-    """Words of a text, by their numbers."""
+@dataclass(frozen=True, eq=False)
+class TextKind(Kind):
+    """Texts, of whose words some are removed.
 
-    page_options = frozenset({"text", "opacity"})
+    Attributes
+    ----------
+    spans
+        Where words stand.
+    bandwidth
+        ν, a hundredth of lime's kernel width.
+    seed
+        Of the limit, where it is sampled.
+    """
 
-    def __init__(self, indexed_string: IndexedText) -> None:
-        self.indexed_string = indexed_string
+    distance_unit = SCALE
 
-    def map_exp_ids(self, exp: Pairs, positions: bool = False, **kwargs: Any) -> list[tuple[Any, float]]:  # noqa: ARG002 - lime's signature
-        """Replace numbers by words, or with ``positions`` by words and where they stand: bad_3-6-12."""
-        return [(self._name(j, positions), value) for j, value in exp]
+    spans: Spans
+    mode: str
+    bandwidth: float
+    seed: int
 
-    def on_page(self, told: Told, *, text: Any = True, **kwargs: Any) -> Told:  # noqa: ARG002 - colours always fade
-        """Leave out the text, if it is not wanted."""
-        left = {name: fact for name, fact in told.provenance.items() if name not in ("text", "spans")}
-        return told if text else replace(told, provenance=left)
+    def only_sampled(self, call: Call) -> dict[str, bool]:
+        least = least_subset_calls(call.instance.num_words())
+        black_box = _pipeline(call.predict) is None
+        return {f"fewer than {least} num_samples": black_box and call.num_samples < least}
 
-    def _name(self, j: int, positions: bool) -> str:
-        word = self.indexed_string.word(j)
-        return f"{word}_{'-'.join(map(str, self.indexed_string.string_position(j)))}" if positions else word
+    def explainer(self, call: Call) -> tuple[Any, Any]:
+        from limes.explainers.text import TextExplainer
+
+        indexed = call.instance
+        model, output = _pipeline(call.predict) or (_named(call.predict), None)
+        explainer = TextExplainer(
+            model,
+            output=output,
+            split=self.spans,
+            bag="spelling" if indexed.bow else False,
+            mask=None if indexed.bow else indexed.mask_string,
+            bandwidth=self.bandwidth,
+            # of a pipeline that is taken apart too few texts may be asked for: its words need more
+            max_calls=max(call.num_samples, least_subset_calls(indexed.num_words())),
+            rng=self.seed,
+        )
+        return explainer, model
+
+    def limits(self, explainer: Any, call: Call) -> Limits:
+        result = explainer.fitted(call.instance.document, progress=call.progress)
+        prediction = call.predict.checked(result.subject.prediction.reshape(1, -1)).ravel()
+        labels = call.choose_labels(prediction)
+        surrogate = result.fitted.surrogate
+        numbers = surrogate.coef, surrogate.standard_errors, surrogate.intercept, surrogate.fidelity
+        limits = exchangeable_limits(*numbers, result.fitted.features)
+        explanation = cache(partial(explainer.told, result))
+        return Limits(
+            prediction,
+            {k: limits[k] for k in labels},
+            lambda: _ask_near(explanation(), result.fitted.features),
+            lambda: explanation() if self.mode == "regression" else explanation()[..., labels],
+        )
+
+    def fingerprint(self, call: Call) -> Sequence[int]:
+        text = call.instance.raw.encode("utf-8", "surrogatepass")
+        return (int.from_bytes(blake2b(text, digest_size=16).digest(), "little"),)
+
+    def draw(self, call: Call, rng: np.random.Generator) -> tuple[Floats, Any]:
+        document = call.instance.document
+        z = deletions(document.size, call.num_samples, rng)
+        return z, document.texts(z)
+
+    def ask(self, call: Call, rows: Any) -> Floats:
+        return in_batches(call.predict, rows, _BATCH if call.progress else len(rows), progress=call.progress)
+
+    def describe(self, call: Call, provenance: Mapping[str, Any]) -> dict[str, Any]:
+        document = call.instance.document
+        conditions = conditions_of(document)
+        spans = dict(zip(conditions, spans_of(document), strict=True))
+        return {
+            "feature_names": document.names,
+            "conditions": (conditions,),
+            "data": document.counts[None].astype(object),
+            "provenance": {**provenance, "text": document.text, "spans": spans},
+        }
+
+
+def _ask_near(explanation: Any, design: Any) -> Floats:
+    """Answers (n, k) to rows of w."""
+    outputs = np.arange(len(explanation.output_names))
+    scene = explanation.explainer.scene(explanation, output=outputs, calls=None)
+    rows, _ = design.sample(SCORED_ROWS, np.random.SeedSequence(0))
+    return np.asarray(scene.predict(rows).reshape(SCORED_ROWS, -1))
+
+
+def _pipeline(predict: PredictFunction) -> tuple[Any, str | None] | None:
+    """The Pipeline and output of a bound method such as ``pipeline.predict_proba``; None of all else.
+
+    Raises
+    ------
+    InputError
+        If it is the method of a model that takes numbers.
+    """
+    return predict.model if predict.model and TextModel.of(predict.model[0]).steps else None
+
+
+def _named(predict: PredictFunction) -> Callable[[Any], Floats]:
+    """The answers as a function, which errors call by its name."""
+
+    def predict_fn(texts: Any) -> Floats:
+        return predict.flat(texts) if predict.mode == "regression" else predict(texts)
+
+    return predict_fn

@@ -1,0 +1,40 @@
+"""limes' explanations with lime's names of features, outputs or conditions, which can still be diagnosed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from limes.diagnostics.facts import facts_of
+
+if TYPE_CHECKING:
+    from limes._arrays import Ints
+    from limes.diagnostics.scene import Scene
+    from limes.explanation import Explanation
+
+__all__ = ["RenamedExplainer", "renamed"]
+
+
+def renamed(explanation: Explanation, **names: Any) -> Explanation:
+    """Replace names of features, outputs or conditions; ``limes.diagnose`` works as before."""
+    explainer = explanation.explainer
+    if explainer is not None:
+        explainer = RenamedExplainer(explainer, explanation.feature_names, explanation.output_names)
+    return replace(explanation, **names, explainer=explainer)
+
+
+@dataclass(frozen=True, eq=False)
+class RenamedExplainer:
+    """An explainer with its names of features and outputs, for explanations in which they were replaced."""
+
+    explainer: Any
+    features: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+    def scene(self, explanation: Explanation, *, output: Ints, calls: int | None) -> Scene:
+        """The explainer's scene, with the names of the explanation."""
+        original = replace(
+            explanation, feature_names=self.features, output_names=self.outputs, explainer=self.explainer
+        )
+        scene: Scene = self.explainer.scene(original, output=output, calls=calls)
+        return replace(scene, facts=facts_of(explanation, output))
