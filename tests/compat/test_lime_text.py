@@ -24,9 +24,8 @@ from sklearn.preprocessing import FunctionTransformer
 import limes
 from limes.compat.lime import engine, lime_text
 from limes.compat.lime.exceptions import LimeError
+from limes.compat.lime.lime_sampling import deletions, distances
 from limes.compat.lime.lime_text import IndexedCharacters, IndexedString, LimeTextExplainer
-from limes.compat.lime.switched_law import distances
-from limes.compat.lime.texts.law import deletions
 from limes.exceptions import InputError, ModelError, UnknownOptionError
 from oracle import EXACT
 
@@ -211,7 +210,7 @@ def test_distances_are_lime_s(metric):
     expected = pairwise_distances(rows, rows[:1], metric=metric).ravel()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of numbers that become bools
-        np.testing.assert_allclose(distances(z, metric), expected, atol=1e-9)
+        np.testing.assert_allclose(distances(z, metric, "cosine"), expected, atol=1e-9)
 
 
 def test_standard_errors_of_the_engine_lime_are_the_spread_over_seeds():

@@ -13,8 +13,8 @@ from sklearn.tree import DecisionTreeRegressor
 
 import limes
 from limes._recent import Recent
+from limes.compat.lime import limit
 from limes.compat.lime.lime_tabular import LimeTabularExplainer
-from limes.compat.lime.tables import limit
 from limes.exceptions import ModelError
 from limes.models.state import state_of
 

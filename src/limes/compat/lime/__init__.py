@@ -1,8 +1,8 @@
 """The modules and calls of ``lime`` 0.2.0.1 on top of limes.
 
-Two engines answer a call: "limit" computes what lime converges to, exactly where the model can be read; "lime"
-draws lime's own rows and fits lime's own surrogate. :func:`engine` chooses one for a block of code, and
-:func:`install` lets ``import lime``, ``lime.lime_tabular`` and all others mean this package's modules: no
+Two engines answer a call: "limit" computes what lime converges to, exactly where the model can be read;
+"lime" draws lime's own rows and fits lime's own surrogate. :func:`engine` chooses one for a block of code,
+and :func:`install` lets ``import lime``, ``lime.lime_tabular`` and all others mean this package's modules: no
 copies of them.
 """
 

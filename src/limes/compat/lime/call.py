@@ -1,8 +1,8 @@
-"""One call of ``explain_instance``: what it explains (`Call`), whom it asks (`PredictFunction`), and who answers.
+"""One call of ``explain_instance``: what it explains (`Call`), whom it asks (`PredictFunction`), who answers.
 
 An explainer (`BaseExplainer`) has two engines, "limit" and "lime", which know nothing of tables, texts or
-images: a `Kind` of data tells them what they need. The explainer's own choice of an engine goes before that
-of a ``with engine(...)`` block, which goes before LIMES_ENGINE.
+images: a `Kind` of data supplies what they need. The choice of an engine made by the explainer goes before
+that of a ``with engine(...)`` block, which goes before LIMES_ENGINE.
 """
 
 from __future__ import annotations
@@ -36,20 +36,6 @@ _READABLE: dict[str, dict[str, str | None]] = {
     "classification": {"predict_proba": "probability"},
     "regression": {"predict": None, "decision_function": "margin"},
 }
-
-__all__ = [
-    "ENGINES",
-    "VARIABLE",
-    "BaseExplainer",
-    "Call",
-    "EngineSeeds",
-    "Kind",
-    "PredictFunction",
-    "engine",
-    "engine_name",
-    "in_batches",
-    "model_behind",
-]
 
 
 @contextmanager
@@ -110,13 +96,7 @@ def in_batches(predict: Callable[[Any], Floats], rows: Any, size: int, *, progre
 
 @dataclass(frozen=True)
 class PredictFunction:
-    """Calls ``predict_fn`` and checks its answers.
-
-    Raises
-    ------
-    InputError
-        If ``predict_fn`` cannot be called.
-    """
+    """Calls ``predict_fn``, which must be callable, and checks its answers."""
 
     predict_fn: Callable[[Any], Any]
     mode: str
@@ -133,10 +113,8 @@ class PredictFunction:
 
         Raises
         ------
-        ModelError
-            If the function fails, or answers in another shape, or not in finite numbers.
-        InputError
-            A classifier's answers of one column that are no probabilities.
+        ModelError, InputError
+            If the function fails; or if its answers are not usable.
         """
         rows = table.shape[0] if hasattr(table, "tocsr") else len(table)
         try:
@@ -152,24 +130,23 @@ class PredictFunction:
             return self.checked(answers)
         return _both_classes(answers) if answers.shape[1] == 1 else answers
 
-    def flat(self, table: Any) -> Floats:
-        """Answers of a regression, (n,)."""
-        return self(table)[:, 0]
-
     def checked(self, answers: Floats) -> Floats:
-        """Return answers (n, k), of a regression if they are of one column.
-
-        Raises
-        ------
-        InputError
-            Several numbers a row of a regression.
-        """
+        """Return answers (n, k); raise InputError if they are several numbers a row of a regression."""
         if self.mode == "regression" and answers.shape[1] != 1:
             raise InputError(
                 f"predict_fn answered {answers.shape[1]} numbers a row: explain one at a time, "
                 "as with lambda X: model.predict(X)[:, 0]"
             )
         return answers
+
+    @property
+    def function(self) -> Callable[[Any], Floats]:
+        """Answers (n, k), (n,) of a regression, as a plain function, which errors call by its name."""
+
+        def predict_fn(table: Any) -> Floats:
+            return self(table)[:, 0] if self.mode == "regression" else self(table)
+
+        return predict_fn
 
     @cached_property
     def model(self) -> tuple[Any, str | None] | None:
@@ -214,7 +191,7 @@ def _both_classes(p: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """One checked call of ``explain_instance``, of any kind of data.
+    """One checked call of ``explain_instance``, with lime's options, of any kind of data.
 
     Attributes
     ----------
@@ -224,8 +201,6 @@ class Call:
         Calls the user's function.
     choose_labels
         The labels to be explained, of the model's answer (k,) at the instance.
-    num_features, num_samples, metric, regressor, sampling, progress
-        lime's options.
     prediction : (k,)
         The model's answer at the instance, where it was asked already.
     """
@@ -247,24 +222,15 @@ class Call:
 
 
 class Kind(ABC):
-    """A kind of data: what both engines need to know of it.
+    """A kind of data: what both engines need to know of it."""
 
-    Attributes
-    ----------
-    mode : "classification" or "regression"
-    metric, distance_unit
-        The distance that the limit has, and its unit.
-    bandwidth
-        ν in this unit.
-    reuses_explainers
-        Whether an explainer of limes serves other calls of the same function.
-    """
-
+    # the distance that the limit has, its unit, and ν in this unit
     metric: ClassVar[str] = "cosine"
     distance_unit: ClassVar[float] = 1.0
+    bandwidth: float | None
+    # whether an explainer of limes serves other calls of the same function
     reuses_explainers: ClassVar[bool] = False
     mode: str
-    bandwidth: float | None
 
     @abstractmethod
     def only_sampled(self, call: Call) -> dict[str, bool]:
@@ -304,17 +270,11 @@ class Kind(ABC):
 
 
 class EngineSeeds(NamedTuple):
-    """Seeds of the engines.
+    """Seeds of the engines, drawn from the user's, if there is one."""
 
-    Attributes
-    ----------
-    limit
-        0 unless the user passes a seed: the limit is one number, and its estimate the same every time.
-    lime
-        Drawn from the user's seed, else another every time: lime's own sample should be seen to scatter.
-    """
-
+    # else 0: the limit is one number, and its estimate the same every time
     limit: int
+    # else another every time: lime's own sample should be seen to scatter
     lime: int
 
 
@@ -323,7 +283,6 @@ class BaseExplainer:
 
     def __init__(
         self,
-        *,
         mode: str,
         kernel: Callable[..., Floats] | None,
         verbose: bool,
@@ -377,13 +336,7 @@ class BaseExplainer:
         )
 
     def _choose_labels(self, prediction: Floats, labels: int | Iterable[int], top: int | None) -> list[int]:
-        """The labels asked for, or those of the ``top`` largest answers (k,), largest first.
-
-        Raises
-        ------
-        InputError
-            A label that the model does not have, or none at all; or another number of class names.
-        """
+        """The labels asked for, or those of the ``top`` largest answers (k,), largest first."""
         if self.mode == "regression":
             return [0]
         self._classes(len(prediction))
@@ -398,13 +351,7 @@ class BaseExplainer:
         return [int(k) for k in dict.fromkeys(wanted)]
 
     def _classes(self, k: int) -> list[Any] | None:
-        """Names of a classifier's k classes, their numbers unless the user names them.
-
-        Raises
-        ------
-        InputError
-            Another number of names.
-        """
+        """Names of a classifier's k classes, their numbers unless the user names them."""
         if self.mode == "regression":
             return None
         names = [str(i) for i in range(k)] if self.class_names is None else list(self.class_names)

@@ -1,7 +1,7 @@
 """lime's discretizers: inner edges q cut a column into bins (q[b-1], q[b]]; inside one, a truncated normal.
 
-Subclasses define where to cut (:meth:`BaseDiscretizer.bins`); names, bins' means, deviations and bounds follow.
-A bin without width has one value.
+Subclasses define where to cut (:meth:`BaseDiscretizer.bins`); names, and means, deviations and bounds of bins
+follow. A bin without width has one value.
 """
 
 from __future__ import annotations
@@ -207,13 +207,7 @@ def make_discretizer(
     random_state: Any,
     stats: Mapping[str, Any] | None,
 ) -> BaseDiscretizer:
-    """Return the user's discretizer, or make one by its name, or of statistics.
-
-    Raises
-    ------
-    InputError
-        An unknown name, statistics that lack something, or draws that limes would not use.
-    """
+    """Return the user's discretizer, or make one by its name, or of statistics."""
     if stats:
         return StatsDiscretizer(data, categorical, names, labels, random_state, data_stats=stats)
     if isinstance(kind, BaseDiscretizer):

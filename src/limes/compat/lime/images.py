@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,6 @@ from limes.explainers.image import ImageExplainer
 from limes.models.images import SwitchedImage
 from limes.models.networks import columns, composer_of
 from limes.models.outputs import ModelCaller, resolve
-
-__all__ = ["ImageClassifier", "ImageKind", "estimator_of"]
 
 
 def estimator_of(classifier_fn: Any, size: int) -> Any:
@@ -103,14 +101,11 @@ class ImageKind(Kind):
     def limits(self, explainer: Any, call: Call) -> Limits:
         explanation = explainer(call.instance.shown, progress=call.progress)
         design = ExchangeableDesign.superpixel_switches(call.instance.size, self.bandwidth)
-        numbers = (
-            explanation.values,
-            explanation.standard_errors,
-            explanation.intercepts,
-            explanation.fidelity,
-        )
-        limits = dict(zip(self._labels(call), exchangeable_limits(*numbers, design), strict=True))
-        return Limits(np.asarray(call.prediction), limits, lambda: _ask_near(call.predict, design), lambda: explanation)
+        numbers = explanation.values, explanation.standard_errors, explanation.intercepts
+        limits = exchangeable_limits(*numbers, explanation.fidelity, design)
+        by_label = dict(zip(self._labels(call), limits, strict=True))
+        ask = partial(_ask_near, call.predict, design)
+        return Limits(np.asarray(call.prediction), by_label, ask, lambda: explanation)
 
     def fingerprint(self, call: Call) -> Sequence[int]:
         return image_facts.fingerprint(call.instance)

@@ -195,15 +195,8 @@ class LimeImageExplainer(BaseExplainer):
         **unknown: Never,
     ) -> None:
         refuse_unknown(unknown, LimeImageExplainer)
-        super().__init__(
-            mode="classification",
-            kernel=kernel,
-            verbose=verbose,
-            class_names=None,
-            feature_selection=feature_selection,
-            random_state=random_state,
-            engine=engine,
-        )
+        options = (feature_selection, random_state, engine)
+        super().__init__("classification", kernel, verbose, None, *options)
         self.kernel_width = check_bandwidth(BANDWIDTH if kernel_width is None else kernel_width)
         self._set_kind(ImageKind(self.kernel_width, self._seeds.limit), self.kernel_width)
 

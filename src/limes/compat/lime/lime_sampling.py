@@ -1,7 +1,7 @@
-"""Engine "lime": lime's own rows, drawn as lime draws them, and lime's own surrogate fitted to their answers.
+"""Engine "lime": lime's own rows, drawn as lime draws them, and lime's surrogate fitted to their answers.
 
-Tables: columns are independent, each drawn from the training data's law. Feature z_j = 1 in the instance's bin
-or category, else 0; without bins, it is the value in standard deviations.
+Tables: columns are independent, each drawn from the training data's law. Feature z_j = 1 in the instance's
+bin or category, else 0; without bins, it is the value in standard deviations.
 Texts: s of d words are removed, s uniform on 1, ..., d, which ones by chance.
 Images: each superpixel is shown with probability ½.
 The first row is the instance itself.
@@ -23,8 +23,6 @@ from limes.exceptions import InputError
 if TYPE_CHECKING:
     from limes.compat.lime.call import Call, Kind
     from limes.explanation import Explanation as LimesExplanation
-
-__all__ = ["SAMPLINGS", "LimeSampler", "SamplingEngine", "deletions", "distances", "switches"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,13 +96,7 @@ _DISTANCES: dict[str, Callable[[Floats], Floats]] = {
 
 
 def distances(features: Floats, metric: Any, default: str) -> Floats:
-    """Distances (n,) of features (n, d) from the first row; a ``default`` metric has a formula of its kind.
-
-    Raises
-    ------
-    InputError
-        If scikit-learn has no such metric, or it is not one of such features.
-    """
+    """Distances (n,) of features (n, d) from the first row; the ``default`` of a kind has a formula."""
     if metric == default:
         return _DISTANCES[default](features)
     from sklearn.metrics import pairwise_distances
@@ -131,7 +123,7 @@ def deletions(d: int, count: int, rng: np.random.Generator) -> Floats:
 
 
 def switches(d: int, count: int, rng: np.random.Generator) -> Floats:
-    """Draw rows z (count, d) of superpixels that are shown (1) or filled (0), of which the first shows all."""
+    """Draw rows z (count, d) of superpixels that are shown (1) or filled (0), in the first all shown."""
     z = rng.integers(0, 2, size=(count, d)).astype(np.float64)
     z[0] = 1.0
     return np.asarray(z)
@@ -156,18 +148,9 @@ SAMPLINGS: dict[str, Callable[[int, int, np.random.Generator], Floats]] = {
 
 @dataclass(frozen=True, eq=False)
 class LimeSampler:
-    """Laws of a table's columns: bins or categories with their frequencies, and normals.
+    """Laws of a table's columns: bins or categories (``values``) with their frequencies, and normals.
 
-    Attributes
-    ----------
-    discretizer
-        None where numbers are not cut into bins.
-    values, frequencies
-        Of the columns with bins or categories, by position.
-    mean, scale
-        (d,) of the others.
-    around
-        Whether normals are centred on the instance.
+    ``discretizer`` is None where numbers are not cut into bins; ``around`` centres normals on the instance.
     """
 
     discretizer: BaseDiscretizer | None

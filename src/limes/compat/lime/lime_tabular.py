@@ -1,4 +1,4 @@
-"""lime's explainers of tables and sequences: their calls, with the limit or lime's own sampling behind them."""
+"""lime's explainers of tables and sequences, with the limit or lime's own sampling behind their calls."""
 
 from __future__ import annotations
 
@@ -72,15 +72,7 @@ class LimeTabularExplainer(BaseExplainer):
         **unknown: Never,
     ) -> None:
         refuse_unknown(unknown, type(self))
-        super().__init__(
-            mode=mode,
-            kernel=kernel,
-            verbose=verbose,
-            class_names=class_names,
-            feature_selection=feature_selection,
-            random_state=random_state,
-            engine=engine,
-        )
+        super().__init__(mode, kernel, verbose, class_names, feature_selection, random_state, engine)
         self.categorical_names = dict(categorical_names or {})
         self.sample_around_instance = sample_around_instance
         if training_data_stats:
@@ -119,13 +111,7 @@ class LimeTabularExplainer(BaseExplainer):
 
     @staticmethod
     def validate_training_data_stats(training_data_stats: Mapping[str, Any]) -> None:
-        """Refuse statistics that lack something.
-
-        Raises
-        ------
-        InputError
-            Names what is missing.
-        """
+        """Raise InputError if statistics lack something."""
         check_stats(training_data_stats)
 
     def explain_instance(
@@ -201,13 +187,7 @@ class Sequences:
 
     @classmethod
     def from_array(cls, training_data: Any) -> Sequences:
-        """Timesteps and features of an array.
-
-        Raises
-        ------
-        InputError
-            If it does not have three axes.
-        """
+        """Timesteps and features of an array with three axes."""
         shape = np.shape(training_data)
         if len(shape) != 3:
             raise InputError(
@@ -216,28 +196,17 @@ class Sequences:
         return cls(shape[1], shape[2])
 
     def names(self, names: Sequence[Any] | None) -> list[str]:
-        """Names of the table's columns; features are numbered unless they have names.
-
-        Raises
-        ------
-        InputError
-            Another number of names.
-        """
+        """Names of the table's columns; features are numbered unless they have names."""
         features = range(self.features) if names is None else names
         if len(features) != self.features:
             raise InputError(
-                f"feature_names has {len(features)} names, but training_data has {self.features} features a step"
+                f"feature_names has {len(features)} names, "
+                f"but training_data has {self.features} features a step"
             )
         return [f"{name}_t-{self.timesteps - 1 - t}" for name in features for t in range(self.timesteps)]
 
     def flat(self, rows: Any) -> Objects:
-        """Rows of a table, one of a single sequence (timesteps, features).
-
-        Raises
-        ------
-        InputError
-            Sequences of another shape.
-        """
+        """Rows of a table, one of a single sequence (timesteps, features)."""
         array = np.asarray(rows)
         several = array[None] if array.ndim == 2 else array
         if several.shape[1:] != (self.timesteps, self.features):

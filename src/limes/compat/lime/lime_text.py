@@ -109,15 +109,7 @@ class LimeTextExplainer(BaseExplainer):
         **unknown: Never,
     ) -> None:
         refuse_unknown(unknown, LimeTextExplainer)
-        super().__init__(
-            mode=mode,
-            kernel=kernel,
-            verbose=verbose,
-            class_names=class_names,
-            feature_selection=feature_selection,
-            random_state=random_state,
-            engine=engine,
-        )
+        super().__init__(mode, kernel, verbose, class_names, feature_selection, random_state, engine)
         self.vocabulary = None
         self.bow = bow
         self.mask_string = mask_string

@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -39,30 +39,10 @@ _ROUNDING = 1e-12
 # Rows that Var_w f and the range of the answers are estimated from
 SCORED_ROWS = 4096
 
-__all__ = [
-    "SCORED_ROWS",
-    "ExchangeableLimit",
-    "IndependentLimit",
-    "LimitEngine",
-    "Limits",
-    "exchangeable_limits",
-    "least_subset_calls",
-]
-
 
 def least_subset_calls(d: int) -> int:
     """Model calls that the limit of d words or superpixels needs; all 2^d where these are fewer."""
     return min(1 << min(d, LARGEST_ENUMERATION), least_calls(d))
-
-
-class Limit(Protocol):
-    """One output's surrogate on all features, from which those on some of them follow."""
-
-    def fit(self, count: int, selection: str) -> LocalFit:
-        """Keep the ``count`` features that ``selection`` selects; the score may be NaN: not known yet."""
-
-    def score(self, fit: LocalFit, answers: Floats) -> float:
-        """Weighted R² of a fit, Var_w f being that of answers (n,) to rows of w."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +60,7 @@ class IndependentLimit:
     origin: Floats
 
     def fit(self, count: int, selection: str) -> LocalFit:
+        """Keep the ``count`` features that ``selection`` selects; the score is not known yet."""
         scaled = self.coef * self.scale
         kept = selected(self._equations(scaled), count, selection)
         kept = kept[np.argsort(-np.abs(scaled[kept]), kind="stable")]
@@ -96,6 +77,7 @@ class IndependentLimit:
         )
 
     def score(self, fit: LocalFit, answers: Floats) -> float:
+        """Weighted R² of a fit, Var_w f being that of answers (n,) to rows of w."""
         # rounding errors of answers that are all the same are no variance to explain
         if answers.std() <= _ROUNDING * np.abs(answers).max():
             return 1.0
@@ -123,6 +105,7 @@ class ExchangeableLimit:
     design: ExchangeableDesign
 
     def fit(self, count: int, selection: str) -> LocalFit:
+        """Keep the ``count`` features that ``selection`` selects; the score is NaN where R² is not known."""
         single = self.design.size == 1  # nothing to select from
         used = np.zeros(1, dtype=np.int64) if single else selected(self._equations, count, selection)
         coef = self._coef(used)
@@ -139,6 +122,7 @@ class ExchangeableLimit:
         )
 
     def score(self, fit: LocalFit, answers: Floats) -> float:
+        """Weighted R² of a fit, Var_w f being that of answers (n,) to rows of w."""
         spread = float(np.var(answers))
         return min(float(fit.coef @ self._gamma[fit.features]) / spread, 1.0) if spread > 0 else 1.0
 
@@ -192,29 +176,22 @@ def exchangeable_limits(
 class Limits:
     """What a kind of data computes for one instance: the model's answer (k,) at it, and limits by label.
 
-    ``ask`` calls the model with rows of w, for answers (n, k); ``explanation`` makes that of limes.
+    ``ask`` calls the model with rows of w, for answers (n, k): once, when a score or bound needs them.
+    ``explanation`` makes that of limes.
     """
 
     prediction: Floats
-    by_label: Mapping[int, Limit]
+    by_label: Mapping[int, IndependentLimit | ExchangeableLimit]
     ask: Callable[[], Floats]
     explanation: Callable[[], LimesExplanation]
 
-
-@dataclass(eq=False)
-class _Scores:
-    """Scores of fits, and bounds of answers; the model is called when the first of them is wanted."""
-
-    limits: Limits
-    fits: Mapping[int, LocalFit]
-
     @cached_property
     def _answers(self) -> Floats:
-        return self.limits.ask()
+        return self.ask()
 
-    def scores(self) -> dict[int, float]:
+    def scores(self, fits: Mapping[int, LocalFit]) -> dict[int, float]:
         """Weighted R² of each fit."""
-        return {label: self._score(label, fit) for label, fit in self.fits.items()}
+        return {label: self._score(label, fit) for label, fit in fits.items()}
 
     def bounds(self) -> tuple[float, float]:
         """Smallest and largest answer."""
@@ -223,7 +200,7 @@ class _Scores:
     def _score(self, label: int, fit: LocalFit) -> float:
         if np.isfinite(fit.score):
             return fit.score
-        return self.limits.by_label[label].score(fit, self._answers[:, label])
+        return self.by_label[label].score(fit, self._answers[:, label])
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,8 +237,8 @@ class LimitEngine:
         if self.verbose:
             for k, fit in fits.items():
                 report(fit, float(limits.prediction[k]))
-        scores = _Scores(limits, fits)
-        return Surrogates(fits, limits.prediction, scores.scores, scores.bounds, limits.explanation)
+        scores = partial(limits.scores, fits)
+        return Surrogates(fits, limits.prediction, scores, limits.bounds, limits.explanation)
 
     def _explainer(self, call: Call) -> Any:
         if not self.kind.reuses_explainers:

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from limes.diagnostics.scene import Scene
     from limes.explanation import Explanation
 
-__all__ = ["RenamedExplainer", "renamed"]
-
 
 def renamed(explanation: Explanation, **names: Any) -> Explanation:
     """Replace names of features, outputs or conditions; ``limes.diagnose`` works as before."""

@@ -19,8 +19,6 @@ from limes.compat.lime.lime_sampling import SAMPLINGS
 from limes.compat.lime.tables import TableDomainMapper, column_names, in_units, only_sampled
 from limes.exceptions import InputError
 
-__all__ = ["SparseKind", "SparseTraining", "is_sparse"]
-
 
 def is_sparse(table: Any) -> bool:
     """Whether a table is one of scipy's sparse ones."""
@@ -37,13 +35,7 @@ class SparseTraining:
 
     @classmethod
     def fit(cls, training_data: Any, names: Sequence[str] | None, categorical: Any) -> SparseTraining:
-        """Learn from a sparse table.
-
-        Raises
-        ------
-        InputError
-            A number of names that does not fit, categories, or values that are not finite.
-        """
+        """Learn from a sparse table of finite numbers, without categories."""
         rows = training_data.tocsr().astype(np.float64)
         checked = column_names(names, rows.shape[1])
         if categorical is not None and len(categorical):
@@ -72,13 +64,7 @@ class SparseTraining:
     frequencies = values
 
     def encode(self, data_row: Any) -> Any:
-        """The user's sparse row as (1, d).
-
-        Raises
-        ------
-        InputError
-            A dense row, several rows, or one without values.
-        """
+        """The user's sparse row as (1, d); raise InputError if it is dense, several rows, or all zeros."""
         if not is_sparse(data_row):
             raise InputError("training_data is sparse, data_row is not: pass a row such as training_data[0]")
         row = data_row.reshape(1, -1).tocsr()

@@ -1,4 +1,4 @@
-"""Tables: what lime learns from training data (`Training`), and what engines need to know of it (`TableKind`)."""
+"""Tables: what lime learns from training data (`Training`), and what engines need of it (`TableKind`)."""
 
 from __future__ import annotations
 
@@ -29,16 +29,6 @@ from limes.models.asking import answer_of
 _STATS = ("means", "stds", "mins", "maxs", "feature_values", "feature_frequencies")
 # Rows drawn from statistics, where there are no training data to check a model on
 _STAND_INS = 200
-
-__all__ = [
-    "TableDomainMapper",
-    "TableKind",
-    "Training",
-    "check_stats",
-    "column_names",
-    "in_units",
-    "only_sampled",
-]
 
 
 class TableDomainMapper(DomainMapper):
@@ -113,13 +103,7 @@ class Training:
         stats: Mapping[str, Any] | None,
         random_state: Any,
     ) -> Training:
-        """Learn from a table, or from its statistics.
-
-        Raises
-        ------
-        InputError
-            Data or an option that is not usable.
-        """
+        """Learn from a table, or from its statistics."""
         chosen = [] if categorical is None else list(categorical)
         if isinstance(cut, BaseDiscretizer) and not stats:
             # a discretizer cuts the columns that it was made for
@@ -204,13 +188,7 @@ class Training:
         return matrix if self.discretizer is None else np.asarray(self.discretizer.discretize(matrix))
 
     def encode(self, data_row: Any) -> Floats:
-        """The user's row as numbers (d,).
-
-        Raises
-        ------
-        InputError
-            Several rows, or one that does not fit the table.
-        """
+        """The user's row as numbers (d,); raise InputError if there are several, or it does not fit."""
         one = isinstance(data_row, np.ndarray) and data_row.ndim == 1
         rows = self.table.encode(data_row[None] if one else data_row)
         if len(rows) != 1:
@@ -253,26 +231,14 @@ class Training:
 
 
 def column_names(names: Sequence[Any] | None, d: int) -> list[str]:
-    """Names of d columns, their positions unless there are names.
-
-    Raises
-    ------
-    InputError
-        Another number of names.
-    """
+    """Names of d columns, their positions unless there are names; raise InputError if these are not d."""
     if names is not None and len(names) != d:
         raise InputError(f"feature_names has {len(names)} names, but training_data has {d} columns")
     return [str(name) for name in (range(d) if names is None else names)]
 
 
 def check_stats(stats: Mapping[str, Any]) -> None:
-    """Refuse statistics of training data that lack something.
-
-    Raises
-    ------
-    InputError
-        Names what is missing.
-    """
+    """Raise InputError if statistics of training data lack something."""
     missing = [key for key in _STATS if key not in stats]
     if missing:
         raise InputError(f"training_data_stats lacks {', '.join(missing)}")
@@ -281,17 +247,8 @@ def check_stats(stats: Mapping[str, Any]) -> None:
 class TableKind(Kind):
     """Tables with columns of numbers and categories.
 
-    Parameters
-    ----------
-    training : Training
-    target
-        Labels of the training data, for entropy bins.
-    bandwidth
-        ν, lime's kernel width.
-    around
-        Whether lime's normals are centred on the instance.
-    seed
-        Of the limit, where it is sampled.
+    ``target`` are labels for entropy bins, ``bandwidth`` ν is lime's kernel width, ``around`` centres lime's
+    normals on the instance, and ``seed`` is the limit's.
     """
 
     metric = "euclidean"
@@ -323,8 +280,7 @@ class TableKind(Kind):
         # what is only asked has no state that could change
         model, output = call.predict.model or (None, None)
         if model is None:
-            function = call.predict.flat if self.mode == "regression" else call.predict
-            return self._explainer(function, None, call, control="additive"), None
+            return self._explainer(call.predict.function, None, call, control="additive"), None
         # probabilities of a model whose margin can be read follow it
         if output == "probability" and answer_of(model, "decision_function") is not None:
             with suppress(InputError):

@@ -26,26 +26,10 @@ SCALE = 100.0
 # Texts between two steps of the progress bar
 _BATCH = 256
 
-__all__ = [
-    "SCALE",
-    "IndexedCharacters",
-    "IndexedString",
-    "IndexedText",
-    "Split",
-    "TextKind",
-    "characters",
-]
-
 
 @dataclass(frozen=True)
 class Split:
-    """Where words stand: between matches of a regular expression, or where a callable's tokens are found.
-
-    Raises
-    ------
-    InputError
-        If it is neither; or, with a text, if a token is not in it.
-    """
+    """Places of words: between matches of a regular expression, or of a callable's tokens."""
 
     expression: Any
 
@@ -92,14 +76,8 @@ class IndexedText:
         Whether a word has one number wherever it stands.
     mask_string : str
         What stands in the places of removed words, if not ``bow``.
-    as_list, as_np : list of str, array
-        Words and what stands between them, in order.
-    string_start : (n,)
-        First character of each of these.
     inverse_vocab : list of str
         Words by number.
-    positions : list of lists, or (d,)
-        Places of each word in ``as_list``; one each if not ``bow``.
     """
 
     def __init__(self, document: Document, bow: bool, mask_string: str) -> None:
@@ -121,7 +99,7 @@ class IndexedText:
 
     @property
     def as_list(self) -> list[str]:
-        """Words and what stands between them."""
+        """Words and what stands between them, in order."""
         return self._pieces[0]
 
     @property
@@ -136,13 +114,11 @@ class IndexedText:
 
     @cached_property
     def positions(self) -> Any:
-        """Places of each word among the pieces."""
+        """Places of each word in `as_list`: lists, or (d,) if not ``bow``."""
         places = np.array(self._pieces[1])
-        return (
-            [places[self.document.word == j].tolist() for j in range(self.num_words())]
-            if self.bow
-            else places
-        )
+        if not self.bow:
+            return places
+        return [places[self.document.word == j].tolist() for j in range(self.num_words())]
 
     def raw_string(self) -> str:
         """The whole text."""
@@ -231,14 +207,7 @@ def characters(text: str) -> list[tuple[int, int]]:
 class TextKind(Kind):
     """Texts, of whose words some are removed.
 
-    Attributes
-    ----------
-    spans
-        Where words stand.
-    bandwidth
-        ν, a hundredth of lime's kernel width.
-    seed
-        Of the limit, where it is sampled.
+    ``spans`` finds words, ``bandwidth`` ν is a hundredth of lime's kernel width, and ``seed`` the limit's.
     """
 
     distance_unit = SCALE
@@ -257,7 +226,7 @@ class TextKind(Kind):
         from limes.explainers.text import TextExplainer
 
         indexed = call.instance
-        model, output = _pipeline(call.predict) or (_named(call.predict), None)
+        model, output = _pipeline(call.predict) or (call.predict.function, None)
         explainer = TextExplainer(
             model,
             output=output,
@@ -265,7 +234,7 @@ class TextKind(Kind):
             bag="spelling" if indexed.bow else False,
             mask=None if indexed.bow else indexed.mask_string,
             bandwidth=self.bandwidth,
-            # of a pipeline that is taken apart too few texts may be asked for: its words need more
+            # a pipeline that can be taken apart may be asked for fewer texts than its words need
             max_calls=max(call.num_samples, least_subset_calls(indexed.num_words())),
             rng=self.seed,
         )
@@ -319,20 +288,8 @@ def _ask_near(explanation: Any, design: Any) -> Floats:
 
 
 def _pipeline(predict: PredictFunction) -> tuple[Any, str | None] | None:
-    """The Pipeline and output of a bound method such as ``pipeline.predict_proba``; None of all else.
+    """The Pipeline and output of a bound method such as ``pipeline.predict_proba``; None of a function.
 
-    Raises
-    ------
-    InputError
-        If it is the method of a model that takes numbers.
+    Raises InputError if it is the method of a model that takes numbers.
     """
     return predict.model if predict.model and TextModel.of(predict.model[0]).steps else None
-
-
-def _named(predict: PredictFunction) -> Callable[[Any], Floats]:
-    """The answers as a function, which errors call by its name."""
-
-    def predict_fn(texts: Any) -> Floats:
-        return predict.flat(texts) if predict.mode == "regression" else predict(texts)
-
-    return predict_fn
