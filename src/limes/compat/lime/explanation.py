@@ -16,7 +16,7 @@ from limes.compat.lime.renamed import renamed
 from limes.exceptions import UnknownOptionError
 
 if TYPE_CHECKING:
-    from limes._arrays import Floats
+    from limes._arrays import Floats, Ints
     from limes.explanation import Explanation as LimesExplanation
 
 Pairs = list[tuple[int, float]]
@@ -142,8 +142,8 @@ class Explanation:
         self.random_state = random_state
         self.engine, self.engine_reason = engine
         self.top_labels = list(fits) if top and not regression else None
-        self.local_exp: dict[int, Pairs] = {k: fit.pairs for k, fit in fits.items()}
-        self.standard_errors: dict[int, Pairs] = {k: fit.error_pairs for k, fit in fits.items()}
+        self.local_exp = {k: self._pairs(fit.features, fit.coef) for k, fit in fits.items()}
+        self.standard_errors = {k: self._pairs(fit.features, fit.errors) for k, fit in fits.items()}
         self.intercept = {k: fit.intercept for k, fit in fits.items()}
         self.local_pred = self._per_label({k: fit.local_pred for k, fit in fits.items()})
         # NaN where the model would have to be called
@@ -159,6 +159,9 @@ class Explanation:
         else:
             self.class_names = class_names
             self.predict_proba = prediction
+
+    def _pairs(self, features: Ints, numbers: Floats) -> Pairs:
+        return [(int(j), float(number)) for j, number in zip(features, numbers, strict=True)]
 
     def _mirror(self) -> None:
         """Call a regression label 1, and its negative label 0, as lime does."""

@@ -63,11 +63,6 @@ class LocalFit:
         """(feature, coefficient), largest first."""
         return [(int(j), float(b)) for j, b in zip(self.features, self.coef, strict=True)]
 
-    @property
-    def error_pairs(self) -> list[tuple[int, float]]:
-        """(feature, standard error), in the order of `pairs`."""
-        return [(int(j), float(e)) for j, e in zip(self.features, self.errors, strict=True)]
-
 
 @dataclass(frozen=True, eq=False)
 class Surrogates:

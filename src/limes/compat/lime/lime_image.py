@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import Any, Never
 
 import numpy as np
 
-from limes._arrays import Floats
+from limes._arrays import Floats, Ints
 from limes.compat.lime.call import BaseExplainer, Call
 from limes.compat.lime.explanation import DomainMapper, Explanation, Pairs
 from limes.compat.lime.images import ImageClassifier, ImageKind, estimator_of
-from limes.compat.lime.lime_base import Surrogates
 from limes.compat.lime.lime_sampling import switches
 from limes.designs.exchangeable import BANDWIDTH
 from limes.designs.weights import check_bandwidth
@@ -45,9 +43,8 @@ class ImageExplanation(Explanation):
     image : (H, W, C) or (H, W)
     segments : (H, W)
         Superpixels, any whole numbers; features are called by them.
-    random_state, surrogates, engine, top
-        As :class:`limes.compat.lime.explanation.Explanation` takes them; the features of ``surrogates`` are
-        counted from 0.
+    **options
+        Of :class:`limes.compat.lime.explanation.Explanation`.
 
     Attributes
     ----------
@@ -57,25 +54,14 @@ class ImageExplanation(Explanation):
         As :class:`limes.compat.lime.explanation.Explanation` has them.
     """
 
-    def __init__(
-        self,
-        image: Any,
-        segments: Any,
-        random_state: Any = None,
-        *,
-        surrogates: Surrogates | None = None,
-        engine: tuple[str, str] = ("", ""),
-        top: bool = False,
-    ) -> None:
+    def __init__(self, image: Any, segments: Any, **options: Any) -> None:
         self.image = image
         self.segments = segments
-        if surrogates is not None:
-            names = np.unique(segments)
-            fits = {k: replace(fit, features=names[fit.features]) for k, fit in surrogates.fits.items()}
-            surrogates = replace(surrogates, fits=fits)
-        super().__init__(
-            SegmentMapper(), random_state=random_state, surrogates=surrogates, engine=engine, top=top
-        )
+        super().__init__(SegmentMapper(), **options)
+
+    def _pairs(self, features: Ints, numbers: Floats) -> Pairs:
+        # limes counts superpixels from 0, whatever they are called
+        return super()._pairs(np.unique(self.segments)[features], numbers)
 
     def get_image_and_mask(
         self,
@@ -269,7 +255,7 @@ class LimeImageExplainer(BaseExplainer):
         return ImageExplanation(
             _coloured(switched.shown),
             segments,
-            self.random_state,
+            random_state=self.random_state,
             surrogates=surrogates,
             engine=engine,
             top=bool(top_labels),

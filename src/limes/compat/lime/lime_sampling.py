@@ -129,10 +129,6 @@ def switches(d: int, count: int, rng: np.random.Generator) -> Floats:
     return np.asarray(z)
 
 
-def _independent(count: int, d: int, rng: np.random.Generator) -> Floats:
-    return rng.random((count, d))
-
-
 def _latin(count: int, d: int, rng: np.random.Generator) -> Floats:
     from scipy.stats import qmc
 
@@ -141,7 +137,7 @@ def _latin(count: int, d: int, rng: np.random.Generator) -> Floats:
 
 # Levels (n, d) in (0, 1) of the columns' distribution functions, by lime's names
 SAMPLINGS: dict[str, Callable[[int, int, np.random.Generator], Floats]] = {
-    "gaussian": _independent,
+    "gaussian": lambda count, d, rng: rng.random((count, d)),
     "lhs": _latin,
 }
 
