@@ -191,22 +191,13 @@ def _both_classes(p: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """One checked call of ``explain_instance``, with lime's options, of any kind of data.
+    """One checked call of ``explain_instance``, with lime's options, of any kind of data."""
 
-    Attributes
-    ----------
-    instance
-        A row (d,), a sparse row (1, d), an indexed text, or an image with its superpixels.
-    predict
-        Calls the user's function.
-    choose_labels
-        The labels to be explained, of the model's answer (k,) at the instance.
-    prediction : (k,)
-        The model's answer at the instance, where it was asked already.
-    """
-
+    # a row (d,), a sparse row (1, d), an indexed text, or an image with its superpixels
     instance: Any
+    # a PredictFunction or ImageClassifier
     predict: Any
+    # the labels to be explained, of the model's answer (k,) at the instance
     choose_labels: Callable[[Floats], list[int]]
     num_features: int
     num_samples: int
@@ -214,6 +205,7 @@ class Call:
     regressor: Any
     sampling: str = "gaussian"
     progress: bool = False
+    # the model's answer (k,) at the instance, where it was asked already
     prediction: Floats | None = None
 
     def __post_init__(self) -> None:
@@ -237,7 +229,7 @@ class Kind(ABC):
         """What the limit does not cover, in words, and whether the call has it."""
 
     def explainer(self, call: Call) -> tuple[Any, Any]:
-        """Limes' explainer for a call, and the model that was read for it; None where none was read."""
+        """An explainer of limes for a call, and the model that was read for it; None where none was read."""
         raise NotImplementedError
 
     def limits(self, explainer: Any, call: Call) -> Limits:
@@ -250,7 +242,7 @@ class Kind(ABC):
 
     @abstractmethod
     def draw(self, call: Call, rng: np.random.Generator) -> tuple[Floats, Any]:
-        """Lime's features (n, m), and the rows to be asked about."""
+        """Features (n, m) as lime draws them, the instance's first, and the rows to be asked about."""
 
     @abstractmethod
     def ask(self, call: Call, rows: Any) -> Floats:

@@ -6,7 +6,7 @@ follow. A bin without width has one value.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -75,14 +75,10 @@ class BaseDiscretizer:
         self.lambdas: dict[int, Callable[[Any], Any]] = {
             j: partial(np.searchsorted, q) for j, q in self._edges.items()
         }
-        self.means: dict[int, Any] = {}
-        self.stds: dict[int, Any] = {}
-        self.mins: dict[int, Any] = {}
-        self.maxs: dict[int, Any] = {}
-        if data_stats:
-            for key in ("means", "stds", "mins", "maxs"):
-                setattr(self, key, data_stats[key])
-        else:
+        statistics: Mapping[str, Any] = data_stats or {"means": {}, "stds": {}, "mins": {}, "maxs": {}}
+        self.means, self.stds = statistics["means"], statistics["stds"]
+        self.mins, self.maxs = statistics["mins"], statistics["maxs"]
+        if not data_stats:
             for j, q in self._edges.items():
                 self._learn(j, q, np.asarray(data[:, j], dtype=np.float64))
 
@@ -100,10 +96,7 @@ class BaseDiscretizer:
         None where bins do not meet at their edges, or a subclass draws in its own way.
         """
         edges = self._edges[feature]
-        lower, upper, means, stds = (
-            np.array(stat[feature], dtype=np.float64)
-            for stat in (self.mins, self.maxs, self.means, self.stds)
-        )
+        lower, upper, means, stds = self._statistics(feature)
         overridden = type(self).drawn is not BaseDiscretizer.drawn
         if overridden or not (np.array_equal(lower[1:], edges) and np.array_equal(upper[:-1], edges)):
             return None
@@ -112,6 +105,11 @@ class BaseDiscretizer:
         ends = min(lower[0], edges[0]), max(upper[-1], edges[-1])
         narrow = np.where(stds > _LEAST_STD, stds, 0.0)
         return BinStatistics([ends[0], *edges, ends[1]], means, narrow, mass)
+
+    def _statistics(self, feature: int) -> Iterator[Floats]:
+        """Lower and upper bounds, means and deviations of a column's bins."""
+        for statistic in (self.mins, self.maxs, self.means, self.stds):
+            yield np.array(statistic[feature], dtype=np.float64)
 
     def bins(self, data: Any, labels: Any) -> Sequence[Any]:
         """Inner edges of each column of ``to_discretize``."""
@@ -142,10 +140,7 @@ class BaseDiscretizer:
         """Values at the levels (n,) in (0, 1) of the laws of bins (n,); a subclass may have other laws."""
         from scipy.special import ndtr, ndtri
 
-        low, high, mean, std = (
-            np.asarray(stat[feature], dtype=np.float64)
-            for stat in (self.mins, self.maxs, self.means, self.stds)
-        )
+        low, high, mean, std = self._statistics(feature)
         below, above = ndtr((low - mean) / std), ndtr((high - mean) / std)
         inside = ndtri(below[cells] + levels * (above - below)[cells])
         values = np.where((low < high)[cells], mean[cells] + std[cells] * inside, low[cells])
@@ -198,18 +193,10 @@ _BY_NAME: dict[str, type[BaseDiscretizer]] = {
 }
 
 
-def make_discretizer(
-    kind: Any,
-    data: Floats,
-    categorical: Sequence[int],
-    names: Sequence[str],
-    labels: Any,
-    random_state: Any,
-    stats: Mapping[str, Any] | None,
-) -> BaseDiscretizer:
-    """Return the user's discretizer, or make one by its name, or of statistics."""
+def make_discretizer(kind: Any, stats: Mapping[str, Any] | None, *arguments: Any) -> BaseDiscretizer:
+    """Return the user's discretizer, or make one by its name, or of statistics, with other arguments."""
     if stats:
-        return StatsDiscretizer(data, categorical, names, labels, random_state, data_stats=stats)
+        return StatsDiscretizer(*arguments, stats)
     if isinstance(kind, BaseDiscretizer):
         changed = [name for name in _DRAWS if getattr(type(kind), name) is not getattr(BaseDiscretizer, name)]
         if changed:
@@ -222,5 +209,4 @@ def make_discretizer(
             f"discretizer is a {type(kind).__module__}.{type(kind).__name__}: pass one of "
             "limes.compat.lime.discretize"
         )
-    cls = _BY_NAME[check_choice("discretizer", kind, tuple(_BY_NAME))]
-    return cls(data, categorical, names, labels, random_state)
+    return _BY_NAME[check_choice("discretizer", kind, tuple(_BY_NAME))](*arguments)

@@ -49,7 +49,10 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class LocalFit:
-    """One label's surrogate: features (m,), coefficients (m,), largest first, and standard errors (m,)."""
+    """One label's surrogate: features (m,), coefficients (m,), largest first, and standard errors (m,).
+
+    The score is NaN where the model would have to be called for it.
+    """
 
     intercept: float
     features: Ints
@@ -66,18 +69,10 @@ class LocalFit:
 
 @dataclass(frozen=True, eq=False)
 class Surrogates:
-    """What an engine returns for one instance, whatever it is made of.
+    """What an engine computes for one instance: a fit per label, and the model's answer (k,) at it.
 
-    Attributes
-    ----------
-    fits
-        One a label; a score is NaN where the model would have to be called for it.
-    prediction : (k,)
-        The model's answer at the instance.
-    scores, bounds
-        Compute each fit's weighted R², and the smallest and largest answer near the instance.
-    explanation
-        Makes the explanation as limes has them.
+    ``scores`` and ``bounds`` compute each fit's weighted R², and the smallest and largest answer near the
+    instance, with model calls where these are needed; ``explanation`` makes that of limes.
     """
 
     fits: Mapping[int, LocalFit]

@@ -102,7 +102,13 @@ class LimeTabularExplainer(BaseExplainer):
             )
         width = np.sqrt(len(self.feature_names)) * 0.75 if kernel_width is None else kernel_width
         self.kernel_width = check_size("kernel_width", width)
-        self._set_kind(self._make_kind(training_labels), self.kernel_width)
+        kind: Kind
+        if isinstance(self._training, SparseTraining):
+            kind = SparseKind(self._training, self.mode, sample_around_instance)
+        else:
+            options = (training_labels, sample_around_instance, self._seeds.limit)
+            kind = TableKind(self._training, self.mode, self.kernel_width, *options)
+        self._set_kind(kind, self.kernel_width)
 
     @staticmethod
     def convert_and_round(values: Iterable[float]) -> list[str]:
@@ -158,18 +164,6 @@ class LimeTabularExplainer(BaseExplainer):
         count = data_rows.shape[0] if hasattr(data_rows, "shape") else len(data_rows)
         return [self.explain_instance(several[i], predict_fn, **options) for i in range(count)]
 
-    def _make_kind(self, target: Any) -> Kind:
-        if isinstance(self._training, SparseTraining):
-            return SparseKind(self._training, self.mode, self.sample_around_instance)
-        return TableKind(
-            self._training,
-            mode=self.mode,
-            target=target,
-            bandwidth=self.kernel_width,
-            around=self.sample_around_instance,
-            seed=self._seeds.limit,
-        )
-
 
 @dataclass(frozen=True)
 class Sequences:
@@ -223,13 +217,12 @@ class Sequences:
 
 @dataclass(frozen=True)
 class _OfTable:
-    """A function of sequences as a function of their table; equal where function and shape are."""
+    """A function of sequences as one of their table; equal where function and shape are."""
 
     predict_fn: Callable[[Any], Any]
     sequences: Sequences
 
     def __call__(self, table: Any) -> Any:
-        """What the function answers."""
         return self.predict_fn(self.sequences.folded(np.asarray(table)))
 
 

@@ -7,7 +7,7 @@ values in standard deviations. There is no limit: engine "lime" answers.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,11 @@ class SparseTraining:
     names: list[str]
     mean: Floats
     scale: Floats
+    # as of a table whose columns are all numbers, without bins
+    discretizer: None = None
+    categorical: list[int] = field(default_factory=list)
+    values: dict[int, Any] = field(default_factory=dict)
+    frequencies: dict[int, Any] = field(default_factory=dict)
 
     @classmethod
     def fit(cls, training_data: Any, names: Sequence[str] | None, categorical: Any) -> SparseTraining:
@@ -47,21 +52,6 @@ class SparseTraining:
         mean = np.asarray(rows.mean(axis=0)).ravel()
         variance = np.asarray(rows.multiply(rows).mean(axis=0)).ravel() - mean**2
         return cls(checked, mean, np.where(variance > 0, np.sqrt(np.maximum(variance, 0.0)), 1.0))
-
-    # as of a table whose columns are all numbers, without bins
-    discretizer = None
-
-    @property
-    def categorical(self) -> list[int]:
-        """No column."""
-        return []
-
-    @property
-    def values(self) -> dict[int, Any]:
-        """Of no column."""
-        return {}
-
-    frequencies = values
 
     def encode(self, data_row: Any) -> Any:
         """The user's sparse row as (1, d); raise InputError if it is dense, several rows, or all zeros."""

@@ -75,12 +75,7 @@ class TableDomainMapper(DomainMapper):
 class Training:
     """A table, its columns' names, bins (None where numbers are not cut) and categories' names.
 
-    Attributes
-    ----------
-    cut
-        How numbers are cut: a discretizer, its name, or None.
-    stats : mapping
-        The user's statistics, where none are learnt.
+    ``cut`` is how numbers are cut: a discretizer, its name, or None; ``stats`` are the user's statistics.
     """
 
     table: Table
@@ -109,13 +104,13 @@ class Training:
             # a discretizer cuts the columns that it was made for
             chosen = [j for j in range(np.shape(training_data)[1]) if j not in cut.to_discretize]
         table = Table.fit(training_data, categorical=chosen or None)
-        framed = hasattr(training_data, "columns")
-        d = len(table.names)
-        checked = column_names(table.names if names is None and framed else names, d)
+        if names is None and hasattr(training_data, "columns"):
+            names = table.names
+        checked = column_names(names, len(table.names))
         discretizer = None
         if cut is not None:
-            options = (np.flatnonzero(~table.numeric).tolist(), checked, labels, random_state, stats)
-            discretizer = make_discretizer(cut, table.matrix, *options)
+            options = (np.flatnonzero(~table.numeric).tolist(), checked, labels, random_state)
+            discretizer = make_discretizer(cut, stats, table.matrix, *options)
         return cls(table, checked, discretizer, categories, cut, stats)
 
     @cached_property
@@ -128,16 +123,6 @@ class Training:
             statistics(j, self.values[j], self.frequencies[j]) if number else None
             for j, number in enumerate(self.table.numeric)
         ]
-
-    @property
-    def only_sampled(self) -> dict[str, bool]:
-        """What has no limit, in words, and whether it is so here."""
-        numbers = np.flatnonzero(self.table.numeric).tolist()
-        return {
-            "bins that do not meet, or draws of your own": isinstance(self.bins, list)
-            and any(self.bins[j] is None for j in numbers),
-            "training_data_stats of categories": bool(self.stats) and not self.table.numeric.all(),
-        }
 
     @cached_property
     def mean(self) -> Floats:
@@ -255,7 +240,7 @@ class TableKind(Kind):
     reuses_explainers = True
 
     def __init__(
-        self, training: Training, *, mode: str, target: Any, bandwidth: float, around: bool, seed: int
+        self, training: Training, mode: str, bandwidth: float, target: Any, around: bool, seed: int
     ) -> None:
         self.training, self.mode, self.bandwidth = training, mode, bandwidth
         self._target, self._around, self._seed = target, around, seed
@@ -273,8 +258,13 @@ class TableKind(Kind):
         )
 
     def only_sampled(self, call: Call) -> dict[str, bool]:
-        names = self.training.names
-        return {**only_sampled(call, len(names), self._around), **self.training.only_sampled}
+        bins, numeric = self.training.bins, self.training.table.numeric
+        unknown = isinstance(bins, list) and any(bins[j] is None for j in np.flatnonzero(numeric))
+        return {
+            **only_sampled(call, len(self.training.names), self._around),
+            "bins that do not meet, or draws of your own": unknown,
+            "training_data_stats of categories": bool(self.training.stats) and not numeric.all(),
+        }
 
     def explainer(self, call: Call) -> tuple[Any, Any]:
         # what is only asked has no state that could change
@@ -330,7 +320,7 @@ class TableKind(Kind):
         return predict(self.training.table.decode(rows))
 
     def _explanation(self, explainer: Any, result: Any, call: Call, labels: Sequence[int]) -> Any:
-        """Limes' explanation with lime's names of columns and bins."""
+        """The explanation of limes with lime's names of columns and bins."""
         explanation = explainer.told(result)
         return renamed(
             explanation if self.mode == "regression" else explanation[..., labels],

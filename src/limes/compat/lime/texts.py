@@ -16,7 +16,6 @@ from limes.compat.lime.lime_sampling import deletions
 from limes.compat.lime.limit import SCORED_ROWS, Limits, exchangeable_limits, least_subset_calls
 from limes.exceptions import InputError
 from limes.explainers.tokens import Spans, conditions_of, document_of, spans_of, splitter
-from limes.models.documents import Document
 from limes.models.text_models import TextModel
 
 # What lime puts in the places of words and of characters, where they are not to be deleted
@@ -80,12 +79,12 @@ class IndexedText:
         Words by number.
     """
 
-    def __init__(self, document: Document, bow: bool, mask_string: str) -> None:
-        self.document = document
-        self.raw = document.text
+    def __init__(self, text: str, spans: Spans, bow: bool, mask_string: str) -> None:
+        self.document = document_of(text, spans, bag=bow, mask="" if bow else mask_string)
+        self.raw = text
         self.bow = bow
         self.mask_string = mask_string
-        self.inverse_vocab = list(document.names)
+        self.inverse_vocab = list(self.document.names)
 
     @cached_property
     def _pieces(self) -> tuple[list[str], list[int]]:
@@ -143,10 +142,6 @@ class IndexedText:
         return self.document.texts(kept)[0]
 
 
-def _document(text: str, spans: Spans, bow: bool, mask: str) -> Document:
-    return document_of(text, spans, bag=bow, mask="" if bow else mask)
-
-
 class IndexedString(IndexedText):
     """A text's words by number.
 
@@ -181,7 +176,7 @@ class IndexedString(IndexedText):
         mask_string: str | None = None,
     ) -> None:
         mask = _MASKED_WORD if mask_string is None else mask_string
-        super().__init__(_document(raw_string, Split(split_expression), bow, mask), bow, mask)
+        super().__init__(raw_string, Split(split_expression), bow, mask)
 
 
 class IndexedCharacters(IndexedText):
@@ -195,7 +190,7 @@ class IndexedCharacters(IndexedText):
 
     def __init__(self, raw_string: str, bow: bool = True, mask_string: str | None = None) -> None:
         mask = _MASKED_CHARACTER if mask_string is None else mask_string
-        super().__init__(_document(raw_string, characters, bow, mask), bow, mask)
+        super().__init__(raw_string, characters, bow, mask)
 
 
 def characters(text: str) -> list[tuple[int, int]]:
