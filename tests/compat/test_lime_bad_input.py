@@ -175,7 +175,7 @@ def test_few_samples_are_enough():
     assert explained(num_samples=20).limes.method == "exact"
     found = explained(lines, num_samples=20)
     assert (found.engine, found.limes.model_calls) == ("lime", 20)
-    assert found.engine_reason == "only lime's own sampling knows num_samples < 64"
+    assert found.engine_reason == "only lime's sampling supports num_samples < 64"
     assert (
         explained(LogisticRegression(max_iter=1000).fit(X, Y).predict_proba, num_samples=20).engine == "limit"
     )

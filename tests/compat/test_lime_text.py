@@ -337,7 +337,7 @@ def test_a_score_in_its_own_units(chosen):
 def test_what_only_lime_knows_is_said(option, call):
     found = explained(options=option, num_samples=200, **call)
     assert found.engine == "lime"
-    assert found.engine_reason == f"only lime's own sampling knows {next(iter(option | call))}"
+    assert found.engine_reason == f"only lime's sampling supports {next(iter(option | call))}"
 
 
 def test_few_samples_are_lime_s():
@@ -345,7 +345,7 @@ def test_few_samples_are_lime_s():
     found = explained(asked, long, num_samples=100)
     assert (found.engine, found.engine_reason) == (
         "lime",
-        "only lime's own sampling knows fewer than 124 num_samples",
+        "only lime's sampling supports fewer than 124 num_samples",
     )
     assert explained(MODEL.predict_proba, long, num_samples=100).engine == "limit"
 

@@ -316,7 +316,7 @@ class BaseExplainer:
         } | self._kind.only_sampled(call)
         used = [option for option, is_used in only_sampled.items() if is_used]
         if name == "limit" and used:
-            name, reason = "lime", f"only lime's own sampling knows {', '.join(used)}"
+            name, reason = "lime", f"only lime's sampling supports {', '.join(used)}"
         return self._engines[name](call), (name, reason)
 
     def _explanation(self, call: Call, mapper: DomainMapper, top: bool) -> Explanation:

@@ -196,7 +196,7 @@ _BY_NAME: dict[str, type[BaseDiscretizer]] = {
 def make_discretizer(kind: Any, stats: Mapping[str, Any] | None, *arguments: Any) -> BaseDiscretizer:
     """Return the user's discretizer, or make one by its name, or of statistics, with other arguments."""
     if stats:
-        return StatsDiscretizer(*arguments, stats)
+        return StatsDiscretizer(*(*arguments, stats))
     if isinstance(kind, BaseDiscretizer):
         changed = [name for name in _DRAWS if getattr(type(kind), name) is not getattr(BaseDiscretizer, name)]
         if changed:

@@ -8,7 +8,7 @@ __all__ = ["LimeError", "UnknownLabelError"]
 
 
 class LimeError(LimesError):
-    """Something that an explanation does not have was asked for."""
+    """An explanation does not have what a call wants of it."""
 
 
 class UnknownLabelError(LimeError, KeyError):

@@ -265,17 +265,17 @@ class Explanation:
         Parameters
         ----------
         labels
-            All that were explained, unless given; of a regression they are ignored.
+            None for all that were explained; ignored of a regression.
         predict_proba, show_predicted_value
             Whether the model's prediction is shown, of a classification and of a regression.
         **kwargs
-            What lime's pages of such data know. Of tables: ``show_table=False`` leaves out the row's values,
+            Options of lime's pages of such data. Of tables: ``show_table=False`` leaves out the row's values,
             ``show_all=True`` shows all features. Of texts: ``text=False`` leaves out the text.
 
         Raises
         ------
         UnknownOptionError
-            An option that these pages do not know.
+            An option that these pages do not have.
         UnknownLabelError
             A label that was not explained.
         """

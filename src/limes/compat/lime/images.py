@@ -1,4 +1,4 @@
-"""Images whose superpixels are switched off: how their classifier is asked, and what engines need to know."""
+"""Images whose superpixels are switched off: how the classifier is called, and what engines need of them."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class ImageKind(Kind):
     seed: int
 
     def only_sampled(self, call: Call) -> dict[str, bool]:
-        # what may be read need not be asked
+        # a model that may be read need not be called
         least = 1 if call.predict.is_readable else least_subset_calls(call.instance.size)
         return {f"num_samples < {least}": call.num_samples < least}
 

@@ -1,4 +1,4 @@
-"""lime's explainer of images: its calls and results, with the limit or lime's own sampling behind them."""
+"""lime's explainer of images: its calls and results, answered by the limit or by lime's sampling."""
 
 from __future__ import annotations
 
@@ -123,7 +123,6 @@ class ImageExplanation(Explanation):
         return signs[places].reshape(np.shape(self.segments))
 
     def _position(self, feature: int) -> int:
-        """Limes counts superpixels from 0, whatever they are called."""
         return int(np.searchsorted(np.unique(self.segments), feature))
 
 
@@ -144,9 +143,9 @@ class LimeImageExplainer(BaseExplainer):
     """Explain predictions on images.
 
     The parameters are lime's; ``engine`` is "limit", "lime" or None (:func:`limes.compat.lime.engine`).
-    Requests that only lime's own sampling knows (another kernel, metric or regressor, or too few samples for
-    the limit) go to engine "lime" in any case, and ``explanation.engine_reason`` says so. A seed fixes each
-    image's result, whatever came before.
+    Calls that only lime's sampling supports (another kernel, metric or regressor, or too few samples for
+    the limit) go to engine "lime" in any case, with the reason in ``explanation.engine_reason``. A seed
+    fixes each image's result, whatever came before.
 
     Raises
     ------
@@ -213,11 +212,11 @@ class LimeImageExplainer(BaseExplainer):
             A batch of images (n, H, W, C) -> (n, k), or (n,); or the ``predict_proba`` of an estimator that
             was fitted on flattened images. Batches are one buffer: copy what you keep.
         labels, top_labels
-            The labels to explain, or how many of the largest answers; the second counts if it is given.
+            The labels to explain, or how many of the largest answers; the second takes precedence.
         hide_color
             What a superpixel shows when it is off: None for its mean colour, a number, a colour or an image.
         num_features, num_samples, batch_size
-            Superpixels in a surrogate; images that the classifier is asked about, at most; at once.
+            Superpixels in a surrogate; images that the classifier is called with, at most; at once.
         segmentation_fn
             Image -> superpixels (H, W), any whole numbers; or these themselves, or a name that
             :class:`limes.ImageExplainer` knows. None: lime's quickshift of the colours that people see.
@@ -238,7 +237,7 @@ class LimeImageExplainer(BaseExplainer):
         switched, segments = self._switched(image, classifier_fn, hide_color, segmentation_fn, random_seed)
         predict = ImageClassifier(classifier_fn, switched, check_count("batch_size", batch_size))
         prediction = predict(np.ones((1, switched.size)))[0]
-        # chosen before the classifier is asked about more images
+        # a wrong label is refused before the classifier is called with more images
         chosen = self._choose_labels(prediction, labels, top_labels)
         call = Call(
             switched,
@@ -271,7 +270,7 @@ class LimeImageExplainer(BaseExplainer):
         batch_size: int = 10,
         progress_bar: bool = True,
     ) -> tuple[Floats, Floats]:
-        """Draw lime's own rows (n, d) of superpixels that are shown; ask for their answers (n, k)."""
+        """Draw lime's rows (n, d) of superpixels that are shown; call the classifier for answers (n, k)."""
         pixels = checked_image(image)
         fill = filled(filler(np.asarray(fudged_image)), pixels, np.zeros(1, dtype=np.int64))
         switched = SwitchedImage(pixels, fill, superpixels(lambda _: segments, pixels))

@@ -1,4 +1,4 @@
-"""lime's explainers of tables and sequences, with the limit or lime's own sampling behind their calls."""
+"""lime's explainers of tables and sequences: their calls, answered by the limit or by lime's sampling."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class LimeTabularExplainer(BaseExplainer):
 
     The parameters are lime's. ``training_data`` may be any table, with texts, and with missing values for the
     limit, or a sparse matrix; ``engine`` is "limit", "lime" or None (:func:`limes.compat.lime.engine`).
-    Requests that only lime's own sampling knows (another kernel, metric or regressor, sampling around the
-    instance, sparse tables) go to engine "lime" in any case, and ``explanation.engine_reason`` says so. A
-    seed fixes each row's result, whatever came before.
+    Calls that only lime's sampling supports (another kernel, metric or regressor, sampling around the
+    instance, sparse tables) go to engine "lime" in any case, with the reason in
+    ``explanation.engine_reason``. A seed fixes each row's result, whatever came before.
 
     Raises
     ------
@@ -226,7 +226,7 @@ class _OfTable:
         return self.predict_fn(self.sequences.folded(np.asarray(table)))
 
 
-# A table's, but for two that lime's explainer of sequences does not have
+# The table's parameters, but for two that lime's explainer of sequences does not have
 _SIGNATURE = inspect.Signature(
     [
         parameter
@@ -239,7 +239,7 @@ _SIGNATURE = inspect.Signature(
 class RecurrentTabularExplainer(LimeTabularExplainer):
     """Explain sequences, arrays (n, timesteps, features), as recurrent networks take them.
 
-    Each value at each time step is a column of its own, named ``feature_t-k``, k steps before the last; the
+    Each value at each time step is a column, named ``feature_t-k``, k steps before the last; the
     positions of ``categorical_features`` count these columns, all steps of a feature together. Parameters are
     those of :class:`LimeTabularExplainer`, but for sampling around the instance and training statistics.
 
@@ -287,7 +287,7 @@ class RecurrentTabularExplainer(LimeTabularExplainer):
         Raises
         ------
         InputError, ModelError
-            As :meth:`LimeTabularExplainer.explain_instance` says.
+            As in :meth:`LimeTabularExplainer.explain_instance`.
         """
         options = (labels, top_labels, num_features, num_samples, distance_metric, model_regressor)
         predict = _OfTable(classifier_fn, self._sequences)

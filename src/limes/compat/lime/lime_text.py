@@ -1,4 +1,4 @@
-"""lime's explainer of texts: its calls and results, with the limit or lime's own sampling behind them."""
+"""lime's explainer of texts: its calls and results, answered by the limit or by lime's sampling."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ class LimeTextExplainer(BaseExplainer):
     r"""Explain classifiers of texts.
 
     The parameters are lime's; two are added: ``mode="regression"`` explains a score, as lime does for
-    tables, and ``engine`` is "limit", "lime" or None (:func:`limes.compat.lime.engine`). Requests that only
-    lime's own sampling knows (another kernel, metric or regressor, or too few samples for error bars) go to
-    engine "lime" in any case, and ``explanation.engine_reason`` says so. A seed fixes each text's result,
-    whatever came before.
+    tables, and ``engine`` is "limit", "lime" or None (:func:`limes.compat.lime.engine`). Calls that only
+    lime's sampling supports (another kernel, metric or regressor, or too few samples for error bars) go to
+    engine "lime" in any case, with the reason in ``explanation.engine_reason``. A seed fixes each text's
+    result, whatever came before.
 
     Parameters
     ----------

@@ -231,7 +231,7 @@ class LimitEngine:
 
     def __call__(self, call: Call) -> Surrogates:
         """Compute surrogates; scores and bounds call the model when they are asked for."""
-        with _own_errors():
+        with _unwrapped_errors():
             limits = self.kind.limits(self._explainer(call), call)
         fits = {k: limit.fit(call.num_features, self.selection) for k, limit in limits.by_label.items()}
         if self.verbose:
@@ -255,8 +255,8 @@ class LimitEngine:
 
 
 @contextmanager
-def _own_errors() -> Iterator[None]:
-    """Raise an error of limes' own checks as it is, not as the failure of a model that it was raised in."""
+def _unwrapped_errors() -> Iterator[None]:
+    """Unwrap errors of limes' checks, which were raised inside the model and so look like its failure."""
     try:
         yield
     except ModelError as error:

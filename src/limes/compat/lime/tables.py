@@ -267,7 +267,7 @@ class TableKind(Kind):
         }
 
     def explainer(self, call: Call) -> tuple[Any, Any]:
-        # what is only asked has no state that could change
+        # a function has no state that could be seen to change
         model, output = call.predict.model or (None, None)
         if model is None:
             return self._explainer(call.predict.function, None, call, control="additive"), None
@@ -333,7 +333,7 @@ class TableKind(Kind):
 
     def draw(self, call: Call, rng: np.random.Generator) -> tuple[Floats, Any]:
         if not np.isfinite(self.training.table.matrix).all() or not np.isfinite(call.instance).all():
-            raise InputError('engine "lime" knows no missing values: impute them, or use engine "limit"')
+            raise InputError('engine "lime" takes no missing values: impute them, or use engine "limit"')
         return self._sampler.draw(call.instance, call.num_samples, call.sampling, rng)
 
     def ask(self, call: Call, rows: Any) -> Floats:

@@ -151,10 +151,10 @@ class IndexedString(IndexedText):
     split_expression : str or callable
         Regular expression of what stands between words; or a function from a text to its tokens.
     bow : bool
-        Whether a word has one number wherever it stands, and is deleted; else every occurrence has its own,
+        Whether a word has one number wherever it stands, and is deleted; else every occurrence has one,
         and ``mask_string`` is put in its place.
     mask_string : str, optional
-        UNKWORDZ unless given.
+        None for UNKWORDZ.
 
     Raises
     ------
@@ -180,7 +180,7 @@ class IndexedString(IndexedText):
 
 
 class IndexedCharacters(IndexedText):
-    """A text's characters by number; ``bow`` and ``mask_string``, chr(0) unless given, as for words.
+    """A text's characters by number; ``bow`` and ``mask_string`` (None for chr(0)) as for words.
 
     Examples
     --------
