@@ -306,8 +306,8 @@ class BaseExplainer:
             "lime": SamplingEngine(kind, self.base, self.feature_selection, self._seeds.lime),
         }
 
-    def _answer(self, call: Call) -> tuple[Surrogates, tuple[str, str]]:
-        """Surrogates, the engine that made them, and why, if it is not the one that was asked for."""
+    def _answer(self, call: Call, top_labels: int | None) -> dict[str, Any]:
+        """Options of lime's result object: surrogates, the engine, and why, if it was not the one chosen."""
         name, reason = engine_name(self.engine), ""
         only_sampled = {
             "kernel": self._kernel is not None,
@@ -317,15 +317,13 @@ class BaseExplainer:
         used = [option for option, is_used in only_sampled.items() if is_used]
         if name == "limit" and used:
             name, reason = "lime", f"only lime's sampling supports {', '.join(used)}"
-        return self._engines[name](call), (name, reason)
+        options = {"random_state": self.random_state, "engine": (name, reason), "top": bool(top_labels)}
+        return {"surrogates": self._engines[name](call), **options}
 
-    def _explanation(self, call: Call, mapper: DomainMapper, top: bool) -> Explanation:
-        """Answer a call in lime's result object; ``top`` labels are those of the largest answers."""
-        surrogates, engine = self._answer(call)
-        classes = self._classes(len(surrogates.prediction))
-        return Explanation(
-            mapper, self.mode, classes, self.random_state, surrogates=surrogates, engine=engine, top=top
-        )
+    def _explanation(self, call: Call, mapper: DomainMapper, top_labels: int | None) -> Explanation:
+        options = self._answer(call, top_labels)
+        classes = self._classes(len(options["surrogates"].prediction))
+        return Explanation(mapper, self.mode, classes, **options)
 
     def _choose_labels(self, prediction: Floats, labels: int | Iterable[int], top: int | None) -> list[int]:
         """The labels asked for, or those of the ``top`` largest answers (k,), largest first."""

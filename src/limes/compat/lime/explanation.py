@@ -208,6 +208,7 @@ class Explanation:
 
     @cached_property
     def _bounds(self) -> tuple[float, float]:
+        # lime's defaults, where no engine made the explanation
         return (0.0, 1.0) if self._surrogates is None else self._surrogates.bounds()
 
     def __getstate__(self) -> dict[str, Any]:

@@ -250,15 +250,7 @@ class LimeImageExplainer(BaseExplainer):
             progress=bool(progress_bar),
             prediction=prediction,
         )
-        surrogates, engine = self._answer(call)
-        return ImageExplanation(
-            _coloured(switched.shown),
-            segments,
-            random_state=self.random_state,
-            surrogates=surrogates,
-            engine=engine,
-            top=bool(top_labels),
-        )
+        return ImageExplanation(_coloured(switched.shown), segments, **self._answer(call, top_labels))
 
     def data_labels(
         self,

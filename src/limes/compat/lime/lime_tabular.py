@@ -154,7 +154,7 @@ class LimeTabularExplainer(BaseExplainer):
             model_regressor,
             check_choice("sampling_method", sampling_method, tuple(SAMPLINGS)),
         )
-        return self._explanation(call, self._training.mapper(call.instance), bool(top_labels))
+        return self._explanation(call, self._training.mapper(call.instance), top_labels)
 
     def explain_instances(
         self, data_rows: Any, predict_fn: Callable[[Any], Any], **options: Any
@@ -166,64 +166,16 @@ class LimeTabularExplainer(BaseExplainer):
 
 
 @dataclass(frozen=True)
-class Sequences:
-    """Arrays (n, timesteps, features) and their tables (n, features · timesteps), a feature's steps together.
-
-    Examples
-    --------
-    >>> sequences = Sequences(timesteps=2, features=1)
-    >>> sequences.names(["load"])
-    ['load_t-1', 'load_t-0']
-    """
-
-    timesteps: int
-    features: int
-
-    @classmethod
-    def from_array(cls, training_data: Any) -> Sequences:
-        """Timesteps and features of an array with three axes."""
-        shape = np.shape(training_data)
-        if len(shape) != 3:
-            raise InputError(
-                f"training_data has shape {shape}, expected three axes: (rows, timesteps, features)"
-            )
-        return cls(shape[1], shape[2])
-
-    def names(self, names: Sequence[Any] | None) -> list[str]:
-        """Names of the table's columns; features are numbered unless they have names."""
-        features = range(self.features) if names is None else names
-        if len(features) != self.features:
-            raise InputError(
-                f"feature_names has {len(features)} names, "
-                f"but training_data has {self.features} features a step"
-            )
-        return [f"{name}_t-{self.timesteps - 1 - t}" for name in features for t in range(self.timesteps)]
-
-    def flat(self, rows: Any) -> Objects:
-        """Rows of a table, one of a single sequence (timesteps, features)."""
-        array = np.asarray(rows)
-        several = array[None] if array.ndim == 2 else array
-        if several.shape[1:] != (self.timesteps, self.features):
-            raise InputError(
-                f"data_row has shape {array.shape}, expected ({self.timesteps}, {self.features}): "
-                "timesteps, features"
-            )
-        return several.transpose(0, 2, 1).reshape(len(several), -1)
-
-    def folded(self, table: Objects) -> Objects:
-        """Sequences (n, timesteps, features) of a table's rows."""
-        return table.reshape(len(table), self.features, self.timesteps).transpose(0, 2, 1)
-
-
-@dataclass(frozen=True)
 class _OfTable:
     """A function of sequences as one of their table; equal where function and shape are."""
 
     predict_fn: Callable[[Any], Any]
-    sequences: Sequences
+    timesteps: int
+    features: int
 
     def __call__(self, table: Any) -> Any:
-        return self.predict_fn(self.sequences.folded(np.asarray(table)))
+        rows = np.asarray(table)
+        return self.predict_fn(rows.reshape(len(rows), self.features, self.timesteps).transpose(0, 2, 1))
 
 
 # The table's parameters, but for two that lime's explainer of sequences does not have
@@ -262,10 +214,21 @@ class RecurrentTabularExplainer(LimeTabularExplainer):
         arguments = _SIGNATURE.bind(self, *args, **options).arguments
         refuse_unknown(arguments.pop("unknown", {}), type(self))
         del arguments["self"]
-        self._sequences = Sequences.from_array(arguments["training_data"])
-        self.n_timesteps, self.n_features = self._sequences.timesteps, self._sequences.features
-        arguments["training_data"] = self._sequences.flat(arguments["training_data"])
-        arguments["feature_names"] = self._sequences.names(arguments.get("feature_names"))
+        shape, names = np.shape(arguments["training_data"]), arguments.get("feature_names")
+        if len(shape) != 3:
+            raise InputError(
+                f"training_data has shape {shape}, expected three axes: (rows, timesteps, features)"
+            )
+        _, self.n_timesteps, self.n_features = shape
+        names = range(self.n_features) if names is None else names
+        if len(names) != self.n_features:
+            raise InputError(
+                f"feature_names has {len(names)} names, "
+                f"but training_data has {self.n_features} features a step"
+            )
+        steps = range(self.n_timesteps)[::-1]
+        arguments["feature_names"] = [f"{name}_t-{step}" for name in names for step in steps]
+        arguments["training_data"] = self._flat(arguments["training_data"])
         super().__init__(**arguments)
 
     __init__.__signature__ = _SIGNATURE  # type: ignore[attr-defined]
@@ -290,5 +253,16 @@ class RecurrentTabularExplainer(LimeTabularExplainer):
             As in :meth:`LimeTabularExplainer.explain_instance`.
         """
         options = (labels, top_labels, num_features, num_samples, distance_metric, model_regressor)
-        predict = _OfTable(classifier_fn, self._sequences)
-        return super().explain_instance(self._sequences.flat(data_row), predict, *options)
+        predict = _OfTable(classifier_fn, self.n_timesteps, self.n_features)
+        return super().explain_instance(self._flat(data_row), predict, *options)
+
+    def _flat(self, rows: Any) -> Objects:
+        """Sequences, or a single one, as rows of a table; the steps of a feature are columns side by side."""
+        array = np.asarray(rows)
+        sequences = array[None] if array.ndim == 2 else array
+        if sequences.shape[1:] != (self.n_timesteps, self.n_features):
+            raise InputError(
+                f"data_row has shape {array.shape}, expected ({self.n_timesteps}, {self.n_features}): "
+                "timesteps, features"
+            )
+        return sequences.transpose(0, 2, 1).reshape(len(sequences), -1)

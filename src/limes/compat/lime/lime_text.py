@@ -154,4 +154,4 @@ class LimeTextExplainer(BaseExplainer):
             model_regressor,
             progress=progress_bar,
         )
-        return self._explanation(call, TextDomainMapper(indexed), bool(top_labels))
+        return self._explanation(call, TextDomainMapper(indexed), top_labels)
