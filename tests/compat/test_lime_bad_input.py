@@ -43,7 +43,7 @@ OPTIONS = {
     "an engine that is not there": ({"engine": "limits"}, "did you mean 'limit'"),
     "another library's discretizer": (
         {"discretizer": lime.discretize.QuartileDiscretizer(X, [], "abcd")},
-        "give one of limes.compat.lime.discretize",
+        "pass one of limes.compat.lime.discretize",
     ),
     "entropy without labels": ({"discretizer": "entropy"}, "training_labels"),
     "sampling around the row in bins": ({"sample_around_instance": True}, "discretize_continuous=False"),
@@ -89,7 +89,7 @@ CALLS = {
     "no top labels": ({"top_labels": -1}, "top_labels must be"),
     "no metric": ({"distance_metric": "euclid"}, "distance_metric='euclid'"),
     "a misspelt way to sample": ({"sampling_method": "lhc"}, "lhs"),
-    "the model for its method": ({"predict": FOREST}, "give its .predict_proba"),
+    "the model for its method": ({"predict": FOREST}, "pass its .predict_proba"),
     "labels for probabilities": ({"predict": FOREST.predict}, "no probability"),
     "names for probabilities": ({"predict": lambda x: np.full(len(x), "setosa")}, "which is no number"),
     "a margin for a probability": (
@@ -175,7 +175,7 @@ def test_few_samples_are_enough():
     assert explained(num_samples=20).limes.method == "exact"
     found = explained(lines, num_samples=20)
     assert (found.engine, found.limes.model_calls) == ("lime", 20)
-    assert found.engine_reason == "only lime's own sampling knows num_samples < 64"
+    assert found.engine_reason == "only lime's sampling supports num_samples < 64"
     assert (
         explained(LogisticRegression(max_iter=1000).fit(X, Y).predict_proba, num_samples=20).engine == "limit"
     )

@@ -367,13 +367,13 @@ def test_pages_lists_and_limes_explanation(chosen, tmp_path):
 )
 def test_what_only_lime_knows_is_said(option, call):
     found = explained(**call)
-    assert (found.engine, found.engine_reason) == ("lime", f"only lime's own sampling knows {option}")
+    assert (found.engine, found.engine_reason) == ("lime", f"only lime's sampling supports {option}")
 
 
 def test_a_kernel_of_one_s_own():
     explainer = LimeImageExplainer(kernel=lambda d, kernel_width: np.ones(len(d)), random_state=0)
     found = explainer.explain_instance(IMAGE, model, segmentation_fn=lambda image: TWELVE, num_samples=100)
-    assert (found.engine, found.engine_reason) == ("lime", "only lime's own sampling knows kernel")
+    assert (found.engine, found.engine_reason) == ("lime", "only lime's sampling supports kernel")
 
 
 @ENGINES

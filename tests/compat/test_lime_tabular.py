@@ -314,7 +314,7 @@ def test_the_engine_is_chosen_by_explainer_block_and_environment(monkeypatch):
 
 def test_what_only_lime_knows_is_said():
     found = explained(distance_metric="manhattan")
-    assert (found.engine, found.engine_reason) == ("lime", "only lime's own sampling knows distance_metric")
+    assert (found.engine, found.engine_reason) == ("lime", "only lime's sampling supports distance_metric")
 
 
 @ENGINES

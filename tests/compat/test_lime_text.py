@@ -24,9 +24,8 @@ from sklearn.preprocessing import FunctionTransformer
 import limes
 from limes.compat.lime import engine, lime_text
 from limes.compat.lime.exceptions import LimeError
+from limes.compat.lime.lime_sampling import deletions, distances
 from limes.compat.lime.lime_text import IndexedCharacters, IndexedString, LimeTextExplainer
-from limes.compat.lime.switched_law import distances
-from limes.compat.lime.texts.law import deletions
 from limes.exceptions import InputError, ModelError, UnknownOptionError
 from oracle import EXACT
 
@@ -211,7 +210,7 @@ def test_distances_are_lime_s(metric):
     expected = pairwise_distances(rows, rows[:1], metric=metric).ravel()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of numbers that become bools
-        np.testing.assert_allclose(distances(z, metric), expected, atol=1e-9)
+        np.testing.assert_allclose(distances(z, metric, "cosine"), expected, atol=1e-9)
 
 
 def test_standard_errors_of_the_engine_lime_are_the_spread_over_seeds():
@@ -338,7 +337,7 @@ def test_a_score_in_its_own_units(chosen):
 def test_what_only_lime_knows_is_said(option, call):
     found = explained(options=option, num_samples=200, **call)
     assert found.engine == "lime"
-    assert found.engine_reason == f"only lime's own sampling knows {next(iter(option | call))}"
+    assert found.engine_reason == f"only lime's sampling supports {next(iter(option | call))}"
 
 
 def test_few_samples_are_lime_s():
@@ -346,7 +345,7 @@ def test_few_samples_are_lime_s():
     found = explained(asked, long, num_samples=100)
     assert (found.engine, found.engine_reason) == (
         "lime",
-        "only lime's own sampling knows fewer than 124 num_samples",
+        "only lime's sampling supports fewer than 124 num_samples",
     )
     assert explained(MODEL.predict_proba, long, num_samples=100).engine == "limit"
 

@@ -72,7 +72,7 @@ def test_coefficients_are_per_standard_deviation_and_in_units_in_limes():
         assert value == pytest.approx(SLOPES[j] * scale[j], abs=0.1)
         assert found.limes.values[0, j] == pytest.approx(value / scale[j])
     assert {j for j, _ in found.as_map()[1]} == set(COUNTS[ROW].indices)
-    assert (found.engine, found.engine_reason) == ("lime", "only lime's own sampling knows sparse tables")
+    assert (found.engine, found.engine_reason) == ("lime", "only lime's sampling supports sparse tables")
     assert "coefficient" in found.as_html()
 
 

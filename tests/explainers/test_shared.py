@@ -13,8 +13,8 @@ from sklearn.tree import DecisionTreeRegressor
 
 import limes
 from limes._recent import Recent
+from limes.compat.lime import limit
 from limes.compat.lime.lime_tabular import LimeTabularExplainer
-from limes.compat.lime.tables import limit
 from limes.exceptions import ModelError
 from limes.models.state import state_of
 
@@ -132,9 +132,9 @@ def test_two_models_on_one_drop_in_explainer_never_mix(background, monkeypatch):
 
     def work(i):
         model = (positive, negative)[i % 2]
-        return [explained(model) == expected[i % 2] for _ in range(30)]
+        return [explained(model) == expected[i % 2] for _ in range(15)]
 
-    assert all(all(same) for same in in_threads(work))
+    assert all(all(same) for same in in_threads(work, 8))
 
 
 def test_a_diagnosis_leaves_the_explainers_table(background):

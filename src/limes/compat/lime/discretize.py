@@ -1,12 +1,12 @@
 """lime's discretizers: inner edges q cut a column into bins (q[b-1], q[b]]; inside one, a truncated normal.
 
-A subclass says where to cut (:meth:`BaseDiscretizer.bins`); names, bins' means, deviations and bounds follow.
-A bin without width gives back its one value.
+Subclasses define where to cut (:meth:`BaseDiscretizer.bins`); names, and means, deviations and bounds of bins
+follow. A bin without width has one value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -17,6 +17,7 @@ from limes._arrays import Floats, Ints
 from limes.designs import BinStatistics
 from limes.designs.bins import entropy_edges, quantile_edges
 from limes.exceptions import InputError
+from limes.explainers.options import check_choice
 
 # lime adds it to every deviation, so that none is 0
 _LEAST_STD = 1e-11
@@ -27,6 +28,7 @@ __all__ = [
     "EntropyDiscretizer",
     "QuartileDiscretizer",
     "StatsDiscretizer",
+    "make_discretizer",
 ]
 
 
@@ -42,14 +44,14 @@ class BaseDiscretizer:
     ----------
     data : (n, d)
     categorical_features : positions
-        Columns that are left as they are.
+        Columns that are not cut.
     feature_names : d names
     labels : (n,)
-        What entropy bins are to separate.
+        Classes or numbers that entropy bins separate.
     random_state : int, RandomState or None
         Of :meth:`undiscretize`.
     data_stats : mapping
-        "means", "stds", "mins" and "maxs" of each column's bins, where ``data`` are not to be asked.
+        "means", "stds", "mins" and "maxs" of each column's bins, instead of those of ``data``.
     """
 
     def __init__(
@@ -73,14 +75,10 @@ class BaseDiscretizer:
         self.lambdas: dict[int, Callable[[Any], Any]] = {
             j: partial(np.searchsorted, q) for j, q in self._edges.items()
         }
-        self.means: dict[int, Any] = {}
-        self.stds: dict[int, Any] = {}
-        self.mins: dict[int, Any] = {}
-        self.maxs: dict[int, Any] = {}
-        if data_stats:
-            for key in ("means", "stds", "mins", "maxs"):
-                setattr(self, key, data_stats[key])
-        else:
+        statistics: Mapping[str, Any] = data_stats or {"means": {}, "stds": {}, "mins": {}, "maxs": {}}
+        self.means, self.stds = statistics["means"], statistics["stds"]
+        self.mins, self.maxs = statistics["mins"], statistics["maxs"]
+        if not data_stats:
             for j, q in self._edges.items():
                 self._learn(j, q, np.asarray(data[:, j], dtype=np.float64))
 
@@ -93,17 +91,14 @@ class BaseDiscretizer:
         self.maxs[j] = [*edges.tolist(), float(x.max())]
 
     def statistics(self, feature: int, cells: Sequence[float], frequencies: Floats) -> BinStatistics | None:
-        """What limes needs to know of a column whose bins ``cells`` are so frequent.
+        """A column's bins as limes takes them, ``cells`` having these frequencies.
 
         None where bins do not meet at their edges, or a subclass draws in its own way.
         """
         edges = self._edges[feature]
-        lower, upper, means, stds = (
-            np.array(stat[feature], dtype=np.float64)
-            for stat in (self.mins, self.maxs, self.means, self.stds)
-        )
-        own = type(self).drawn is not BaseDiscretizer.drawn
-        if own or not (np.array_equal(lower[1:], edges) and np.array_equal(upper[:-1], edges)):
+        lower, upper, means, stds = self._statistics(feature)
+        overridden = type(self).drawn is not BaseDiscretizer.drawn
+        if overridden or not (np.array_equal(lower[1:], edges) and np.array_equal(upper[:-1], edges)):
             return None
         mass = np.zeros(len(edges) + 1)
         mass[np.asarray(cells, dtype=int)] = frequencies
@@ -111,8 +106,13 @@ class BaseDiscretizer:
         narrow = np.where(stds > _LEAST_STD, stds, 0.0)
         return BinStatistics([ends[0], *edges, ends[1]], means, narrow, mass)
 
+    def _statistics(self, feature: int) -> Iterator[Floats]:
+        """Lower and upper bounds, means and deviations of a column's bins."""
+        for statistic in (self.mins, self.maxs, self.means, self.stds):
+            yield np.array(statistic[feature], dtype=np.float64)
+
     def bins(self, data: Any, labels: Any) -> Sequence[Any]:
-        """Inner edges of each column of ``to_discretize``; subclasses say which."""
+        """Inner edges of each column of ``to_discretize``."""
         raise NotImplementedError(
             "a discretizer must have a method bins(data, labels): the edges of each column"
         )
@@ -140,10 +140,7 @@ class BaseDiscretizer:
         """Values at the levels (n,) in (0, 1) of the laws of bins (n,); a subclass may have other laws."""
         from scipy.special import ndtr, ndtri
 
-        low, high, mean, std = (
-            np.asarray(stat[feature], dtype=np.float64)
-            for stat in (self.mins, self.maxs, self.means, self.stds)
-        )
+        low, high, mean, std = self._statistics(feature)
         below, above = ndtr((low - mean) / std), ndtr((high - mean) / std)
         inside = ndtri(below[cells] + levels * (above - below)[cells])
         values = np.where((low < high)[cells], mean[cells] + std[cells] * inside, low[cells])
@@ -170,18 +167,46 @@ class EntropyDiscretizer(BaseDiscretizer):
 
     def bins(self, data: Any, labels: Any) -> Sequence[Any]:
         if labels is None:
-            raise InputError("entropy bins need the training data's labels: give labels (training_labels)")
+            raise InputError("entropy bins need the training data's labels: pass labels (training_labels)")
         return [entropy_edges(np.asarray(data[:, j], dtype=np.float64), labels) for j in self.to_discretize]
 
 
 class StatsDiscretizer(BaseDiscretizer):
-    """Bins that are given with their statistics: ``data_stats["bins"]`` has each column's inner edges."""
+    """The user's bins and statistics: ``data_stats["bins"]`` has each column's inner edges."""
 
     def bins(self, data: Any, labels: Any) -> Sequence[Any]:  # noqa: ARG002 - lime's signature
-        given = (self.data_stats or {}).get("bins") or {}
-        missing = [j for j in self.to_discretize if j not in given]
+        edges = (self.data_stats or {}).get("bins") or {}
+        missing = [j for j in self.to_discretize if j not in edges]
         if missing:
             raise InputError(
-                f"training_data_stats['bins'] has no edges for column {missing[0]}: give a list of them"
+                f"training_data_stats['bins'] has no edges for column {missing[0]}: pass a list of them"
             )
-        return [given[j] for j in self.to_discretize]
+        return [edges[j] for j in self.to_discretize]
+
+
+# Ways to draw that limes does not use; ``drawn`` is the one to override
+_DRAWS = ("undiscretize", "get_undiscretize_values")
+_BY_NAME: dict[str, type[BaseDiscretizer]] = {
+    "quartile": QuartileDiscretizer,
+    "decile": DecileDiscretizer,
+    "entropy": EntropyDiscretizer,
+}
+
+
+def make_discretizer(kind: Any, stats: Mapping[str, Any] | None, *arguments: Any) -> BaseDiscretizer:
+    """Return the user's discretizer, or make one by its name, or of statistics, with other arguments."""
+    if stats:
+        return StatsDiscretizer(*(*arguments, stats))
+    if isinstance(kind, BaseDiscretizer):
+        changed = [name for name in _DRAWS if getattr(type(kind), name) is not getattr(BaseDiscretizer, name)]
+        if changed:
+            raise InputError(
+                f"{type(kind).__name__}.{changed[0]} is not used: override drawn(feature, cells, levels)"
+            )
+        return kind
+    if hasattr(kind, "undiscretize"):
+        raise InputError(
+            f"discretizer is a {type(kind).__module__}.{type(kind).__name__}: pass one of "
+            "limes.compat.lime.discretize"
+        )
+    return _BY_NAME[check_choice("discretizer", kind, tuple(_BY_NAME))](*arguments)

@@ -1,24 +1,85 @@
-"""What lime's explainers return, with standard errors and the way back to :class:`limes.Explanation`."""
+"""What lime's explainers return, with standard errors and the same explanation as limes has it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limes.compat.lime.domain_mapper import DomainMapper, Pairs
-from limes.compat.lime.exceptions import LimeError
-from limes.compat.lime.pages import Fit, with_numbers
-from limes.compat.lime.per_label import PerLabel, UnknownLabelError
+from limes.compat.lime.exceptions import LimeError, UnknownLabelError
+from limes.compat.lime.lime_base import Surrogates
+from limes.compat.lime.renamed import renamed
 from limes.exceptions import UnknownOptionError
 
 if TYPE_CHECKING:
-    from limes._arrays import Floats
-    from limes.explanation import Explanation as Told
+    from limes._arrays import Floats, Ints
+    from limes.explanation import Explanation as LimesExplanation
 
-__all__ = ["DomainMapper", "Explanation", "PerLabel", "UnknownLabelError"]
+Pairs = list[tuple[int, float]]
+_PER_DEVIATION = (
+    "change of the surrogate per standard deviation of a number, or when a category holds against when not"
+)
+
+__all__ = ["DomainMapper", "Explanation", "Pairs", "PerLabel", "UnknownLabelError"]
+
+
+class DomainMapper:
+    """Names of features by their positions; subclasses know the kind of data.
+
+    ``page_options`` are what :meth:`Explanation.as_html` takes beside its own options.
+    """
+
+    page_options: frozenset[str] = frozenset()
+
+    def map_exp_ids(self, exp: Pairs, **kwargs: Any) -> list[tuple[Any, float]]:  # noqa: ARG002 - lime's signature
+        """Replace positions by names."""
+        return [*exp]
+
+    def on_page(self, explanation: LimesExplanation, **kwargs: Any) -> LimesExplanation:  # noqa: ARG002
+        """An explanation as pages show it, with options of `page_options`."""
+        return explanation
+
+    def visualize_instance_html(
+        self,
+        exp: Pairs,  # noqa: ARG002 - lime's signature
+        label: int,  # noqa: ARG002
+        div_name: str,  # noqa: ARG002
+        exp_object_name: str,  # noqa: ARG002
+        **kwargs: Any,  # noqa: ARG002
+    ) -> str:
+        """Nothing: pages are limes' and run no script."""
+        return ""
+
+
+class PerLabel(float):
+    """A number of the label explained last, as lime has it; ``[label]`` is any label's.
+
+    ``[0]`` is the number itself where no label 0 was explained, as lime's arrays of one number have it.
+
+    Examples
+    --------
+    >>> score = PerLabel({1: 0.25, 2: 0.5})
+    >>> float(score), score[1], score[0]
+    (0.5, 0.25, 0.5)
+    """
+
+    def __new__(cls, values: Mapping[int, float]) -> PerLabel:
+        return super().__new__(cls, list(values.values())[-1])
+
+    def __init__(self, values: Mapping[int, float]) -> None:
+        self.by_label = dict(values)
+
+    def __getitem__(self, label: int) -> float:
+        if label not in self.by_label and label == 0:
+            return float(self)
+        return self.by_label[label]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PerLabel, (self.by_label,)
 
 
 class Explanation:
@@ -31,6 +92,12 @@ class Explanation:
     class_names : sequence of names
     random_state : any
         Kept for lime's signature.
+    surrogates : Surrogates
+        What an engine computed; None leaves the attributes to be filled by hand.
+    engine : (name, reason)
+        The engine, and why this one where another was asked for.
+    top : bool
+        Whether labels are those of the largest answers.
 
     Attributes
     ----------
@@ -38,7 +105,8 @@ class Explanation:
         Largest coefficient first. Of a regression, label 1 is the prediction and label 0 its negative.
     intercept : {label: number}
     local_pred, score : PerLabel
-        The surrogate's prediction at the row, and its weighted R².
+        The surrogate's prediction at the row, and its weighted R²; model calls that the latter needs are
+        made when it is read.
     predict_proba, predicted_value : (k,), number
         The model's answer at the row; the latter of a regression, whose answers near the row go from
         ``min_value`` to ``max_value``.
@@ -59,79 +127,94 @@ class Explanation:
         mode: str = "classification",
         class_names: Sequence[Any] | None = None,
         random_state: Any = None,
+        *,
+        surrogates: Surrogates | None = None,
+        engine: tuple[str, str] = ("", ""),
+        top: bool = False,
     ) -> None:
         if mode not in ("classification", "regression"):
             raise LimeError(f'mode={mode!r} is neither "classification" nor "regression"')
+        regression = mode == "regression"
+        fits = {} if surrogates is None else surrogates.fits
+        prediction = None if surrogates is None else surrogates.prediction
         self.domain_mapper = domain_mapper
         self.mode = mode
         self.random_state = random_state
-        self.local_exp: dict[int, Pairs] = {}
-        self.standard_errors: dict[int, Pairs] = {}
-        self.intercept: dict[int, float] = {}
-        self.local_pred: PerLabel | None = None
-        self._score: PerLabel | Callable[[], PerLabel] | None = None
-        # NaN where the model would have to be asked
-        self.known_scores = PerLabel({1: np.nan})
-        self.engine = ""
-        self.engine_reason = ""
-        self._told: Told | Callable[[], Told] | None = None
-        self.top_labels: list[int] | None = None
+        self.engine, self.engine_reason = engine
+        self.top_labels = list(fits) if top and not regression else None
+        self.local_exp = {k: self._pairs(fit.features, fit.coef) for k, fit in fits.items()}
+        self.standard_errors = {k: self._pairs(fit.features, fit.errors) for k, fit in fits.items()}
+        self.intercept = {k: fit.intercept for k, fit in fits.items()}
+        self.local_pred = self._per_label({k: fit.local_pred for k, fit in fits.items()})
+        # NaN where the model would have to be called
+        self._free_score = self._per_label({k: fit.score for k, fit in fits.items()})
+        self._surrogates = surrogates
         self.predict_proba: Floats | None = None
-        if mode == "regression":
+        if regression:
             self.class_names: Sequence[Any] | None = ["negative", "positive"]
-            self.predicted_value: float | None = None
-            self._range: tuple[float, float] | Callable[[], tuple[float, float]] = (0.0, 1.0)
+            self.predicted_value = None if prediction is None else float(prediction[0])
             self.dummy_label = 1
+            if fits:
+                self._mirror()
         else:
             self.class_names = class_names
+            self.predict_proba = prediction
 
-    @property
-    def limes(self) -> Told | None:
-        """The same explanation as limes has them, made when it is asked for."""
-        if callable(self._told):
-            self._told = self._told()
-        return self._told
+    def _pairs(self, features: Ints, numbers: Floats) -> Pairs:
+        return [(int(j), float(number)) for j, number in zip(features, numbers, strict=True)]
 
-    @limes.setter
-    def limes(self, value: Told | Callable[[], Told] | None) -> None:
-        self._told = value
+    def _mirror(self) -> None:
+        """Call a regression label 1, and its negative label 0, as lime does."""
+        for pairs in (self.local_exp, self.standard_errors):
+            pairs[1] = pairs.pop(0)
+        self.local_exp[0] = [(j, -value) for j, value in self.local_exp[1]]
+        self.standard_errors[0] = list(self.standard_errors[1])
+        self.intercept[1] = self.intercept[0]
 
-    @property
+    def _per_label(self, values: dict[int, float]) -> PerLabel | None:
+        """Numbers by label, 1 of a regression; lime lists the top label last."""
+        if not values:
+            return None
+        if self.mode == "regression":
+            return PerLabel({1: values[0]})
+        return PerLabel(dict(reversed(values.items())) if self.top_labels else values)
+
+    @cached_property
+    def limes(self) -> LimesExplanation | None:
+        """The same explanation as limes has it, made when it is asked for."""
+        if self._surrogates is None:
+            return None
+        explanation = self._surrogates.explanation()
+        if self.mode == "regression" or self.class_names is None:
+            return explanation
+        names = tuple(str(self.class_names[k]) for k in self._surrogates.fits)
+        distinct = len(set(names)) == len(names)
+        return renamed(explanation, output_names=names) if distinct else explanation
+
+    @cached_property
     def score(self) -> PerLabel | None:
         """Weighted R² of the surrogate; model calls that it needs are made when it is asked for."""
-        if callable(self._score):
-            self._score = self._score()
-        return self._score
-
-    @score.setter
-    def score(self, value: PerLabel | Callable[[], PerLabel] | None) -> None:
-        self._score = value
+        return None if self._surrogates is None else self._per_label(self._surrogates.scores())
 
     @property
     def min_value(self) -> float:
         """Smallest answer of a regression near the row; model calls are made when it is asked for."""
-        return self._bounds()[0]
+        return self._bounds[0]
 
     @property
     def max_value(self) -> float:
         """Largest answer of a regression near the row; model calls are made when it is asked for."""
-        return self._bounds()[1]
+        return self._bounds[1]
 
-    def ranges_over(self, bounds: Callable[[], tuple[float, float]]) -> None:
-        """Let a regression's smallest and largest answer be these, had when they are asked for."""
-        self._range = bounds
+    @cached_property
+    def _bounds(self) -> tuple[float, float]:
+        # lime's defaults, where no engine made the explanation
+        return (0.0, 1.0) if self._surrogates is None else self._surrogates.bounds()
 
     def __getstate__(self) -> dict[str, Any]:
-        # what asks the model when it is wanted is asked now: functions need not be picklable
-        asked = {"_score": self.score, "_told": self.limes} | (
-            {"_range": self._bounds()} if self.mode == "regression" else {}
-        )
-        return vars(self) | asked
-
-    def _bounds(self) -> tuple[float, float]:
-        if callable(self._range):
-            self._range = self._range()
-        return self._range
+        # model calls that may still be wanted are made now: functions need not be picklable
+        bounds = {"_bounds": self._bounds} if self.mode == "regression" else {}
+        return {**vars(self), "score": self.score, "limes": self.limes, **bounds, "_surrogates": None}
 
     def available_labels(self) -> list[int]:
         """Labels that were explained; [1] of a regression."""
@@ -147,7 +230,7 @@ class Explanation:
         UnknownLabelError
             A label that was not explained; it is a KeyError and a LimeError.
         """
-        pairs = self.local_exp[self._known(label)]
+        pairs = self.local_exp[self._explained(label)]
         return [(name, float(value)) for name, value in self.domain_mapper.map_exp_ids(pairs, **kwargs)]
 
     def as_map(self) -> dict[int, Pairs]:
@@ -161,7 +244,7 @@ class Explanation:
         import matplotlib.pyplot as plt
 
         pairs = self.as_list(label, **kwargs)[::-1]
-        errors = [1.96 * error for _, error in self.standard_errors.get(self._known(label), [])[::-1]]
+        errors = [1.96 * error for _, error in self.standard_errors.get(self._explained(label), [])[::-1]]
         figure, ax = plt.subplots(figsize=figsize, layout="constrained")
         values = [value for _, value in pairs]
         colours = ["green" if value > 0 else "red" for value in values]
@@ -183,31 +266,33 @@ class Explanation:
         Parameters
         ----------
         labels
-            All that were explained, unless given; of a regression they are ignored.
+            None for all that were explained; ignored of a regression.
         predict_proba, show_predicted_value
             Whether the model's prediction is shown, of a classification and of a regression.
         **kwargs
-            What lime's pages of such data know. Of tables: ``show_table=False`` leaves out the row's values,
+            Options of lime's pages of such data. Of tables: ``show_table=False`` leaves out the row's values,
             ``show_all=True`` shows all features. Of texts: ``text=False`` leaves out the text.
 
         Raises
         ------
         UnknownOptionError
-            An option that these pages do not know.
+            An option that these pages do not have.
         UnknownLabelError
             A label that was not explained.
         """
         from limes.show.html import page
 
-        known = self.domain_mapper.page_options
-        if unknown := [name for name in kwargs if name not in known]:
-            own = ("labels", "predict_proba", "show_predicted_value", *sorted(known))
-            raise UnknownOptionError(f"as_html has no option {unknown[0]!r}; known: {', '.join(own)}")
-        told = self._outputs(labels) if kwargs.get("show_all") else self._shown(labels)
-        told = self.domain_mapper.on_page(told, **kwargs)
+        options = self.domain_mapper.page_options
+        if unknown := [name for name in kwargs if name not in options]:
+            names = ("labels", "predict_proba", "show_predicted_value", *sorted(options))
+            raise UnknownOptionError(f"as_html has no option {unknown[0]!r}; known: {', '.join(names)}")
+        explanation = self._outputs(labels) if kwargs.get("show_all") else self._shown(labels)
         predicted = show_predicted_value if self.mode == "regression" else predict_proba
         hidden = () if predicted else ("prediction", "local difference")
-        return page(told, hidden=hidden if kwargs.get("show_table", True) else (*hidden, "value"))
+        return page(
+            self.domain_mapper.on_page(explanation, **kwargs),
+            hidden=hidden if kwargs.get("show_table", True) else (*hidden, "value"),
+        )
 
     def show_in_notebook(
         self,
@@ -237,26 +322,37 @@ class Explanation:
     def _repr_html_(self) -> str:
         return self._shown(None)._repr_html_()
 
-    def _shown(self, labels: Sequence[int] | None) -> Told:
-        """What pages show: the numbers of this explanation, with the words of limes' own."""
-        told = self._outputs(labels)
-        fits = [
-            Fit(
-                coef=dict(self.local_exp[label]),
-                errors=dict(self.standard_errors[label]),
-                intercept=self.intercept[label],
-                prediction=np.nan if self.local_pred is None else self.local_pred[label],
-                score=self.known_scores[label],
-            )
-            for label in self._wanted(labels)
-        ]
-        return with_numbers(told, fits, self._place)
+    def _shown(self, labels: Sequence[int] | None) -> LimesExplanation:
+        """What pages show: the features and numbers of this explanation, in the words of limes'."""
+        from limes.explainers.tabular_model import SLOPE_MEANING
 
-    def _place(self, feature: int) -> int:
-        """Where limes' explanation has a feature."""
+        original, wanted = self._outputs(labels), self._wanted(labels)
+        coefs = [dict(self.local_exp[label]) for label in wanted]
+        errors = [dict(self.standard_errors[label]) for label in wanted]
+        used = list(dict.fromkeys(j for coef in coefs for j in coef))
+        picked = original[:, [self._position(j) for j in used]]
+        numbers: dict[str, Any] = {
+            "values": [[coef.get(j, 0.0) for coef in coefs] for j in used],
+            "standard_errors": [[error.get(j, 0.0) for error in errors] for j in used],
+            "intercepts": [self.intercept[label] for label in wanted],
+            "surrogate_predictions": _by_label(self.local_pred, wanted),
+        }
+        changed: dict[str, Any] = dict.fromkeys(("shares", "share_errors", "surrogate_errors"))
+        if any(len(coef) < len(original.feature_names) for coef in coefs):
+            # limes' fidelity is that of all features
+            numbers["fidelity"] = _by_label(self._free_score, wanted)
+            changed["fidelity_errors"] = None
+        if original.provenance.get("meaning") == SLOPE_MEANING:
+            changed["provenance"] = {**original.provenance, "meaning": _PER_DEVIATION}
+        for name, values in numbers.items():
+            changed[name] = np.reshape(values, getattr(picked, name).shape)
+        return replace(picked, **changed)
+
+    def _position(self, feature: int) -> int:
+        """The position of a feature in limes' explanation."""
         return feature
 
-    def _outputs(self, labels: Sequence[int] | None) -> Told:
+    def _outputs(self, labels: Sequence[int] | None) -> LimesExplanation:
         if self.limes is None:
             raise LimeError("this explanation was made by hand: only an explainer's can be shown as a page")
         if self.mode == "regression":
@@ -264,17 +360,21 @@ class Explanation:
         return self.limes[..., [list(self.local_exp).index(label) for label in self._wanted(labels)]]
 
     def _wanted(self, labels: Sequence[int] | None) -> list[int]:
-        given = None if self.mode == "regression" else labels
-        return [self._known(label) for label in (self.available_labels() if given is None else given)]
+        wanted = self.available_labels() if labels is None or self.mode == "regression" else labels
+        return [self._explained(label) for label in wanted]
 
-    def _known(self, label: int) -> int:
+    def _explained(self, label: int) -> int:
         wanted = self.dummy_label if self.mode == "regression" else label
         if wanted not in self.local_exp:
             raise UnknownLabelError(
                 f"label {label!r} was not explained, only {self.available_labels()}: "
-                "give labels= or top_labels= to explain_instance"
+                "pass labels= or top_labels= to explain_instance"
             )
         return wanted
 
     def _name(self, label: int) -> str:
         return str(label if self.class_names is None else self.class_names[label])
+
+
+def _by_label(numbers: PerLabel | None, labels: Sequence[int]) -> list[float]:
+    return [np.nan if numbers is None else numbers[label] for label in labels]

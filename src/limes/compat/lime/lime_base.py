@@ -1,38 +1,58 @@
 r"""lime's surrogate: a weighted ridge regression on some of the features.
 
-With x̃, ỹ centred by their weighted means, G = Σ π x̃x̃ᵀ and c = Σ π x̃ỹ, all is read off G and c:
+With x̃, ỹ centred by their weighted means, G = Σ π x̃x̃ᵀ and c = Σ π x̃ỹ, all is computed from G and c:
 
-    coefficients (G + αI)⁻¹c,     and which features they are of (``selection.py``).
+    coefficients (G + αI)⁻¹c,     and which features they are of: forward selection, say, is pivoted
+    elimination of G by the largest c_j² / G_jj.
+
+The limit's normal equations have Σ and Γ in place of G and c, and go through the same selections.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from limes._arrays import Floats, Ints
-from limes.compat.lime.selection import SELECTIONS, NormalEquations, selected
 from limes.exceptions import InputError
 from limes.explainers.options import check_choice
 
+if TYPE_CHECKING:
+    from limes.explanation import Explanation as LimesExplanation
+
 # lime's penalties: of the surrogate, and of the fit that ranks features
 _PENALTY, _RANKING_PENALTY = 1.0, 0.01
-# What keeps a Gram matrix of collinear features from being singular
+# Keeps a Gram matrix of collinear features from being singular
 _LEAST_PENALTY = 1e-12
-
-# Share of the answers' size, below which they are all the same, and there is nothing to be explained
+# Share of the answers' size, below which they are all the same, and nothing is to be explained
 _ROUNDING = 1e-12
+# lime selects up to this number of features forward, and ranks above
+_FORWARD_UP_TO = 6
+# Share of a column's own variance, below which the columns before it explain it
+_COLLINEAR = 1e-12
 
-__all__ = ["SELECTIONS", "LimeBase", "LocalFit", "default_kernel", "report"]
+__all__ = [
+    "SELECTIONS",
+    "LimeBase",
+    "LocalFit",
+    "NormalEquations",
+    "Surrogates",
+    "default_kernel",
+    "report",
+    "selected",
+]
 
 
 @dataclass(frozen=True, eq=False)
 class LocalFit:
-    """One label's surrogate: features (m,), coefficients (m,), largest first, and standard errors (m,)."""
+    """One label's surrogate: features (m,), coefficients (m,), largest first, and standard errors (m,).
+
+    The score is NaN where the model would have to be called for it.
+    """
 
     intercept: float
     features: Ints
@@ -48,11 +68,98 @@ class LocalFit:
 
 
 @dataclass(frozen=True, eq=False)
+class Surrogates:
+    """What an engine computes for one instance: a fit per label, and the model's answer (k,) at it.
+
+    ``scores`` and ``bounds`` compute each fit's weighted R², and the smallest and largest answer near the
+    instance, with model calls where these are needed; ``explanation`` makes that of limes.
+    """
+
+    fits: Mapping[int, LocalFit]
+    prediction: Floats
+    scores: Callable[[], dict[int, float]]
+    bounds: Callable[[], tuple[float, float]]
+    explanation: Callable[[], LimesExplanation]
+
+
+@dataclass(frozen=True, eq=False)
+class NormalEquations:
+    """G (d, d) and c (d,) of centred features, and the features at the instance (d,).
+
+    ``ranking`` computes the coefficients (d,) of all features, by which they are ranked.
+    """
+
+    gram: Floats
+    gamma: Floats
+    at_instance: Floats
+    ranking: Callable[[], Floats]
+
+
+def _forward(equations: NormalEquations, count: int) -> Ints:
+    """Add the feature that raises R² most, again and again."""
+    gram, gamma = equations.gram, equations.gamma
+    unused, variance = np.ones(len(gamma), dtype=bool), np.diag(gram).copy()
+    chosen: list[int] = []
+    for _ in range(count):
+        pivots = np.diag(gram)
+        able = unused & (pivots > _COLLINEAR * variance)
+        gain = np.where(able, gamma**2 / np.where(able, pivots, 1.0), np.where(unused, 0.0, -1.0))
+        best = int(np.argmax(gain))
+        chosen.append(best)
+        unused[best] = False
+        if able[best]:
+            column = gram[:, best] / pivots[best]
+            gamma, gram = gamma - column * gamma[best], gram - np.outer(column, gram[best])
+    return np.array(chosen, dtype=int)
+
+
+def _highest(equations: NormalEquations, count: int) -> Ints:
+    """Features whose coefficient times the instance's value is largest."""
+    size = np.abs(equations.ranking() * equations.at_instance)
+    return np.argsort(-size, kind="stable")[:count]
+
+
+def _lasso(equations: NormalEquations, count: int) -> Ints:
+    """The last features of the lasso's path that are not too many."""
+    from sklearn.linear_model import lars_path_gram
+
+    _, _, coefs = lars_path_gram(equations.gamma, equations.gram, n_samples=1, method="lasso")
+    few = [np.flatnonzero(c) for c in coefs.T if np.count_nonzero(c) <= count]
+    return np.asarray(few[-1], dtype=int)
+
+
+def _all(equations: NormalEquations, count: int) -> Ints:  # noqa: ARG001 - all of them
+    return np.arange(len(equations.gamma))
+
+
+def _auto(equations: NormalEquations, count: int) -> Ints:
+    return (_forward if count <= _FORWARD_UP_TO else _highest)(equations, count)
+
+
+SELECTIONS: dict[str, Callable[[NormalEquations, int], Ints]] = {
+    "auto": _auto,
+    "forward_selection": _forward,
+    "highest_weights": _highest,
+    "lasso_path": _lasso,
+    "none": _all,
+}
+
+
+def selected(equations: NormalEquations, count: int, method: str) -> Ints:
+    """Positions of ``count`` features, or as many as there are, that a method of `SELECTIONS` selects."""
+    return SELECTIONS[method](equations, min(count, len(equations.gamma)))
+
+
+@dataclass(frozen=True, eq=False)
 class _Sample:
     """Features x (n, d) and weights (n,) of rows, the instance's first; one Gram matrix for all answers."""
 
     x: Floats
     weights: Floats
+
+    @classmethod
+    def of(cls, data: Any, weights: Any) -> _Sample:
+        return cls(np.asarray(data, dtype=np.float64), np.asarray(weights, dtype=np.float64))
 
     @cached_property
     def mean(self) -> Floats:
@@ -65,16 +172,16 @@ class _Sample:
     @cached_property
     def rooted(self) -> Floats:
         """Rows of x̃ times √π, (n, d)."""
-        found = self.x - self.mean
-        found *= self.root[:, None]
-        return found
+        rows = self.x - self.mean
+        rows *= self.root[:, None]
+        return rows
 
     @cached_property
     def gram(self) -> Floats:
         return self.rooted.T @ self.rooted
 
     def equations(self, y: Floats) -> NormalEquations:
-        """Of answers y (n,) on all features."""
+        """Normal equations of answers y (n,) on all features."""
         gamma = self.rooted.T @ (self.root * (y - self.level(y)))
         return NormalEquations(
             self.gram, gamma, self.x[0], lambda: _ridge(self.gram, gamma, _RANKING_PENALTY)
@@ -89,6 +196,28 @@ class _Sample:
         bread = np.linalg.inv(self.gram[np.ix_(used, used)] + penalty * np.eye(len(used)))
         scores = self.rooted[:, used] * (self.root * residual)[:, None]
         return np.asarray(np.sqrt(np.diag(bread @ (scores.T @ scores) @ bread)))
+
+    def fit(self, y: Floats, equations: NormalEquations, used: Ints, regressor: Any) -> LocalFit:
+        """The surrogate of answers y (n,) on the used features: lime's ridge, or another regressor."""
+        x, level = self.x[:, used], self.level(y)
+        if regressor is None:
+            penalty = _PENALTY
+            coef = _ridge(equations.gram[np.ix_(used, used)], equations.gamma[used], penalty)
+            intercept = level - float(self.mean[used] @ coef)
+        else:
+            regressor.fit(x, y, sample_weight=self.weights)
+            penalty, coef, intercept = _LEAST_PENALTY, np.ravel(regressor.coef_), float(regressor.intercept_)
+        residual = y - intercept - x @ coef
+        spread, size = (float(self.weights @ part**2) for part in (y - level, y))
+        order = np.argsort(-np.abs(coef), kind="stable")
+        return LocalFit(
+            intercept=intercept,
+            features=used[order],
+            coef=coef[order],
+            errors=self.errors(used, residual, penalty)[order],
+            score=1.0 - float(self.weights @ residual**2) / spread if spread > _ROUNDING**2 * size else 1.0,
+            local_pred=float(intercept + x[0] @ coef),
+        )
 
 
 def _ridge(gram: Floats, gamma: Floats, penalty: float) -> Floats:
@@ -142,7 +271,7 @@ class LimeBase:
             An unknown method.
         """
         check_choice("feature_selection", method, tuple(SELECTIONS))
-        equations = _sample(data, weights).equations(np.asarray(labels, dtype=np.float64))
+        equations = _Sample.of(data, weights).equations(np.asarray(labels, dtype=np.float64))
         return selected(equations, num_features, method)
 
     def forward_selection(self, data: Any, labels: Any, weights: Any, num_features: int) -> Ints:
@@ -160,28 +289,10 @@ class LimeBase:
         model_regressor: Any = None,
     ) -> tuple[float, list[tuple[int, float]], float, Floats]:
         """Intercept, (feature, coefficient) by size, weighted R², and the surrogate's prediction (1,)."""
-        fit = self.fit(
-            neighborhood_data,
-            neighborhood_labels[:, label],
-            distances,
-            num_features,
-            feature_selection,
-            model_regressor,
-        )
+        answers = np.asarray(neighborhood_labels[:, label], dtype=np.float64)[:, None]
+        options = (num_features, feature_selection, model_regressor)
+        fit = self.fits(neighborhood_data, answers, distances, [0], *options)[0]
         return fit.intercept, fit.pairs, fit.score, np.array([fit.local_pred])
-
-    def fit(
-        self,
-        data: Any,
-        y: Any,
-        distances: Any,
-        num_features: int,
-        selection: str = "auto",
-        regressor: Any = None,
-    ) -> LocalFit:
-        """Fit the surrogate of answers y (n,) on features (n, d), the instance's first."""
-        answers = np.asarray(y, dtype=np.float64)[:, None]
-        return self.fits(data, answers, distances, [0], num_features, selection, regressor)[0]
 
     def fits(
         self,
@@ -195,50 +306,22 @@ class LimeBase:
     ) -> dict[int, LocalFit]:
         """Fit surrogates of some columns of answers (n, k) on features (n, d), the instance's first."""
         check_choice("feature_selection", selection, tuple(SELECTIONS))
-        sample = _sample(data, _checked(self.kernel_fn(distances), len(answers)))
-        found = {}
+        sample = _Sample.of(data, _check_weights(self.kernel_fn(distances), len(answers)))
+        fits = {}
         for label in labels:
             y = answers[:, label]
             equations = sample.equations(y)
-            used = selected(equations, num_features, selection)
-            found[label] = _fitted(sample, equations, y, used, regressor)
+            fits[label] = sample.fit(y, equations, selected(equations, num_features, selection), regressor)
             if self.verbose:
-                report(found[label], float(y[0]))
-        return found
+                report(fits[label], float(y[0]))
+        return fits
 
 
-def _checked(weights: Any, rows: int) -> Floats:
-    found = np.asarray(weights, dtype=np.float64)
-    if found.shape != (rows,) or not np.isfinite(found).all() or found.min() < 0 or not found.any():
+def _check_weights(values: Any, rows: int) -> Floats:
+    weights = np.asarray(values, dtype=np.float64)
+    if weights.shape != (rows,) or not np.isfinite(weights).all() or weights.min() < 0 or not weights.any():
         raise InputError(
-            f"the kernel gave weights of shape {found.shape} for {rows} distances: it must give a finite "
-            "number >= 0 for each, and not 0 for all"
+            f"the kernel returned weights of shape {weights.shape} for {rows} distances: it must return a "
+            "finite number >= 0 for each, and not 0 for all"
         )
-    return found
-
-
-def _sample(data: Any, weights: Any) -> _Sample:
-    return _Sample(np.asarray(data, dtype=np.float64), np.asarray(weights, dtype=np.float64))
-
-
-def _fitted(sample: _Sample, equations: NormalEquations, y: Floats, used: Ints, regressor: Any) -> LocalFit:
-    """The surrogate of answers y (n,) on the used features: lime's ridge, or another regressor."""
-    x, level = sample.x[:, used], sample.level(y)
-    if regressor is None:
-        penalty = _PENALTY
-        coef = _ridge(equations.gram[np.ix_(used, used)], equations.gamma[used], penalty)
-        intercept = level - float(sample.mean[used] @ coef)
-    else:
-        regressor.fit(x, y, sample_weight=sample.weights)
-        penalty, coef, intercept = _LEAST_PENALTY, np.ravel(regressor.coef_), float(regressor.intercept_)
-    residual = y - intercept - x @ coef
-    spread, size = (float(sample.weights @ part**2) for part in (y - level, y))
-    order = np.argsort(-np.abs(coef), kind="stable")
-    return LocalFit(
-        intercept=intercept,
-        features=used[order],
-        coef=coef[order],
-        errors=sample.errors(used, residual, penalty)[order],
-        score=1.0 - float(sample.weights @ residual**2) / spread if spread > _ROUNDING**2 * size else 1.0,
-        local_pred=float(intercept + x[0] @ coef),
-    )
+    return weights

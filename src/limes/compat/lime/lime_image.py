@@ -1,29 +1,22 @@
-"""lime's explainer of images: its calls and results, with the limit or lime's own sampling behind them."""
+"""lime's explainer of images: its calls and results, answered by the limit or by lime's sampling."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
-from functools import partial
 from typing import Any, Never
 
 import numpy as np
 
-from limes._arrays import Floats
-from limes.compat.lime.answers import chosen_labels
-from limes.compat.lime.engines import Seeds, engine_for, engine_of
-from limes.compat.lime.images.answers import ImageAnswers, ImageRequest, estimator_of
-from limes.compat.lime.images.explanation import ImageExplanation, coloured
-from limes.compat.lime.images.law import LimeImages, asked, switches
-from limes.compat.lime.images.limit import LimitImages
-from limes.compat.lime.lime_base import SELECTIONS, LimeBase, default_kernel
-from limes.compat.lime.surrogates import Surrogates, filled
-from limes.compat.lime.switched_limit import fewest
+from limes._arrays import Floats, Ints
+from limes.compat.lime.call import BaseExplainer, Call
+from limes.compat.lime.explanation import DomainMapper, Explanation, Pairs
+from limes.compat.lime.images import ImageClassifier, ImageKind, estimator_of
+from limes.compat.lime.lime_sampling import switches
 from limes.designs.exchangeable import BANDWIDTH
 from limes.designs.weights import check_bandwidth
-from limes.explainers.fills import filled as switched_off
-from limes.explainers.fills import filler
-from limes.explainers.options import check_choice, check_count, refuse_unknown, seed_of
+from limes.exceptions import InputError
+from limes.explainers.fills import filled, filler
+from limes.explainers.options import check_count, refuse_unknown, seed_of
 from limes.explainers.pixels import checked_image, rgb
 from limes.explainers.superpixels import checked_labels, quickshift, segmenter, superpixels
 from limes.models.images import SwitchedImage
@@ -31,16 +24,128 @@ from limes.models.images import SwitchedImage
 # scikit-image's own, which lime's quickshift gets too, whatever its seed
 _SEED = 42
 
-__all__ = ["ImageExplanation", "LimeImageExplainer"]
+__all__ = ["ImageExplanation", "LimeImageExplainer", "default_segmentation"]
 
 
-class LimeImageExplainer:
+class SegmentMapper(DomainMapper):
+    """Names of segments."""
+
+    def map_exp_ids(self, exp: Pairs, **kwargs: Any) -> list[tuple[Any, float]]:  # noqa: ARG002 - lime's signature
+        """Replace numbers of segments by names."""
+        return [(f"superpixel {segment}", value) for segment, value in exp]
+
+
+class ImageExplanation(Explanation):
+    """One image's surrogates, one a label; all that explanations of tables have, and pictures.
+
+    Parameters
+    ----------
+    image : (H, W, C) or (H, W)
+    segments : (H, W)
+        Superpixels, any whole numbers; features are called by them.
+    **options
+        Of :class:`limes.compat.lime.explanation.Explanation`.
+
+    Attributes
+    ----------
+    local_exp, standard_errors : {label: [(segment, coefficient or its standard error)]}
+        Largest coefficient first.
+    top_labels, intercept, local_pred, score, predict_proba, engine, engine_reason, limes
+        As :class:`limes.compat.lime.explanation.Explanation` has them.
+    """
+
+    def __init__(self, image: Any, segments: Any, **options: Any) -> None:
+        self.image = image
+        self.segments = segments
+        super().__init__(SegmentMapper(), **options)
+
+    def _pairs(self, features: Ints, numbers: Floats) -> Pairs:
+        # limes counts superpixels from 0, whatever they are called
+        return super()._pairs(np.unique(self.segments)[features], numbers)
+
+    def get_image_and_mask(
+        self,
+        label: int,
+        positive_only: bool = True,
+        negative_only: bool = False,
+        hide_rest: bool = False,
+        num_features: int = 5,
+        min_weight: float = 0.0,
+    ) -> tuple[Any, Any]:
+        """The image with the largest superpixels of a label, and where they are.
+
+        Parameters
+        ----------
+        label
+            One that was explained.
+        positive_only, negative_only
+            Only superpixels that speak for the label, or only those against it; with neither both are shown,
+            in green and red.
+        hide_rest
+            Black out the rest of the image.
+        num_features
+            How many superpixels at most.
+        min_weight
+            Least size of their coefficients.
+
+        Returns
+        -------
+        image, mask
+            An array of the image's type; (H, W), 1 where superpixels are shown, -1 where both kinds are and
+            they speak against it, and 0 elsewhere.
+
+        Raises
+        ------
+        UnknownLabelError
+            A label that was not explained; it is a KeyError and a LimeError.
+        InputError
+            Both positive_only and negative_only.
+        """
+        pairs = self.local_exp[self._explained(label)]
+        if positive_only and negative_only:
+            raise InputError("positive_only and negative_only exclude each other: pass one, or neither")
+        sign = 1 if positive_only else -1 if negative_only else 0
+        mask = self._signs(_largest(pairs, sign, num_features, min_weight))
+        image = _coloured(self.image)
+        shown = np.where((mask != 0)[..., None], image, 0).astype(image.dtype) if hide_rest else image.copy()
+        if sign:
+            return shown, np.abs(mask)
+        for channel, side in enumerate((-1, 1)):
+            shown[mask == side, channel] = image.max()
+        return shown, mask
+
+    def _signs(self, pairs: Pairs) -> Any:
+        """(H, W), the sign of each segment's coefficient, 0 of segments that are not among the pairs."""
+        names, places = np.unique(self.segments, return_inverse=True)
+        signs = np.zeros(len(names), dtype=np.int64)
+        for segment, value in pairs:
+            signs[np.searchsorted(names, segment)] = -1 if value < 0 else 1
+        return signs[places].reshape(np.shape(self.segments))
+
+    def _position(self, feature: int) -> int:
+        return int(np.searchsorted(np.unique(self.segments), feature))
+
+
+def _largest(pairs: Pairs, sign: int, count: int, least: float) -> Pairs:
+    """As lime has them: the first ``count`` of one sign that are large enough, or those of the first."""
+    if sign:
+        return [(j, value) for j, value in pairs if sign * value > max(least, 0.0)][:count]
+    return [(j, value) for j, value in pairs[:count] if abs(value) >= least]
+
+
+def _coloured(image: Any) -> Any:
+    """(H, W, C) with three colours or more."""
+    planes = image[..., None] if np.ndim(image) == 2 else image
+    return np.repeat(planes, 3, axis=2) if planes.shape[2] == 1 else planes
+
+
+class LimeImageExplainer(BaseExplainer):
     """Explain predictions on images.
 
-    The parameters are lime's; ``engine`` is "limit", "lime" or None (:mod:`limes.compat.lime.engines`).
-    Requests that only lime's own sampling knows (another kernel, metric or regressor, or too few samples for
-    the limit) go to engine "lime" in any case, and ``explanation.engine_reason`` says so. A seed fixes each
-    image's result, whatever came before.
+    The parameters are lime's; ``engine`` is "limit", "lime" or None (:func:`limes.compat.lime.engine`).
+    Calls that only lime's sampling supports (another kernel, metric or regressor, or too few samples for
+    the limit) go to engine "lime" in any case, with the reason in ``explanation.engine_reason``. A seed
+    fixes each image's result, whatever came before.
 
     Raises
     ------
@@ -74,23 +179,11 @@ class LimeImageExplainer:
         engine: str | None = None,
         **unknown: Never,
     ) -> None:
-        from sklearn.utils import check_random_state
-
         refuse_unknown(unknown, LimeImageExplainer)
-        engine_of(engine)
-        self.engine = engine
-        self.feature_selection = check_choice("feature_selection", feature_selection, tuple(SELECTIONS))
+        options = (feature_selection, random_state, engine)
+        super().__init__("classification", kernel, verbose, None, *options)
         self.kernel_width = check_bandwidth(BANDWIDTH if kernel_width is None else kernel_width)
-        self.random_state = check_random_state(random_state)
-        self._seeds = Seeds.of(random_state, self.random_state)
-        self._kernel = kernel
-        weigh = partial(kernel or default_kernel, kernel_width=self.kernel_width)
-        self.base = LimeBase(weigh, verbose, random_state=self.random_state)
-        facts = {"engine": "lime", "bandwidth": self.kernel_width, "ridge": 1.0, "seed": self._seeds.lime}
-        self._engines: dict[str, Callable[[ImageRequest], Surrogates]] = {
-            "limit": LimitImages(self.kernel_width, feature_selection, self._seeds.limit, verbose),
-            "lime": LimeImages(self.base, feature_selection, self._seeds.lime, facts),
-        }
+        self._set_kind(ImageKind(self.kernel_width, self._seeds.limit), self.kernel_width)
 
     def explain_instance(
         self,
@@ -119,11 +212,11 @@ class LimeImageExplainer:
             A batch of images (n, H, W, C) -> (n, k), or (n,); or the ``predict_proba`` of an estimator that
             was fitted on flattened images. Batches are one buffer: copy what you keep.
         labels, top_labels
-            The labels to explain, or how many of the largest answers; the second counts if it is given.
+            The labels to explain, or how many of the largest answers; the second takes precedence.
         hide_color
             What a superpixel shows when it is off: None for its mean colour, a number, a colour or an image.
         num_features, num_samples, batch_size
-            Superpixels in a surrogate; images that the classifier is asked about, at most; at once.
+            Superpixels in a surrogate; images that the classifier is called with, at most; at once.
         segmentation_fn
             Image -> superpixels (H, W), any whole numbers; or these themselves, or a name that
             :class:`limes.ImageExplainer` knows. None: lime's quickshift of the colours that people see.
@@ -142,23 +235,22 @@ class LimeImageExplainer:
             If the classifier fails, or answers in another shape, or not in finite numbers.
         """
         switched, segments = self._switched(image, classifier_fn, hide_color, segmentation_fn, random_seed)
-        answers = ImageAnswers(classifier_fn, switched, check_count("batch_size", batch_size))
-        said = answers(np.ones((1, switched.size)))[0]
-        request = ImageRequest(
-            answers,
-            said,
-            chosen_labels(said, labels, top_labels),
-            check_count("num_features", num_features),
-            check_count("num_samples", num_samples),
+        predict = ImageClassifier(classifier_fn, switched, check_count("batch_size", batch_size))
+        prediction = predict(np.ones((1, switched.size)))[0]
+        # a wrong label is refused before the classifier is called with more images
+        chosen = self._choose_labels(prediction, labels, top_labels)
+        call = Call(
+            switched,
+            predict,
+            lambda _: chosen,
+            num_features,
+            num_samples,
             distance_metric,
             model_regressor,
-            bool(progress_bar),
+            progress=bool(progress_bar),
+            prediction=prediction,
         )
-        explanation = ImageExplanation(coloured(switched.shown), segments)
-        explanation.random_state = self.random_state
-        engine = self._engine(request)
-        found = _renamed(self._engines[engine[0]](request), np.unique(segments))
-        return filled(explanation, found, engine, top=bool(top_labels))
+        return ImageExplanation(_coloured(switched.shown), segments, **self._answer(call, top_labels))
 
     def data_labels(
         self,
@@ -170,12 +262,12 @@ class LimeImageExplainer:
         batch_size: int = 10,
         progress_bar: bool = True,
     ) -> tuple[Floats, Floats]:
-        """Draw lime's own rows (n, d) of superpixels that are shown; ask for their answers (n, k)."""
+        """Draw lime's rows (n, d) of superpixels that are shown; call the classifier for answers (n, k)."""
         pixels = checked_image(image)
-        fill = switched_off(filler(np.asarray(fudged_image)), pixels, np.zeros(1, dtype=np.int64))
+        fill = filled(filler(np.asarray(fudged_image)), pixels, np.zeros(1, dtype=np.int64))
         switched = SwitchedImage(pixels, fill, superpixels(lambda _: segments, pixels))
-        rows = switches(num_samples, switched.size, np.random.default_rng(self._seeds.lime))
-        return rows, asked(ImageAnswers(classifier_fn, switched, batch_size), rows, progress=progress_bar)
+        rows = switches(switched.size, num_samples, np.random.default_rng(self._seeds.lime))
+        return rows, ImageClassifier(classifier_fn, switched, batch_size)(rows, progress=progress_bar)
 
     def _switched(
         self, image: Any, classifier_fn: Any, hide_color: Any, segmentation_fn: Any, random_seed: int | None
@@ -183,34 +275,16 @@ class LimeImageExplainer:
         """The image as the classifier takes it, with fill and superpixels; and the user's own segments."""
         pixels = checked_image(image)
         if pixels.ndim == 2 and estimator_of(classifier_fn, pixels.size) is None:
-            pixels = np.ascontiguousarray(coloured(pixels))
+            pixels = np.ascontiguousarray(_coloured(pixels))
         if segmentation_fn is None:
             segmentation_fn = default_segmentation(random_seed)
         segments = checked_labels(segmenter(segmentation_fn, None)(pixels))
         labels = superpixels(lambda _: segments, pixels)
         fill = filler("mean" if hide_color is None else hide_color)
-        return SwitchedImage(pixels, switched_off(fill, pixels, labels), labels), segments
-
-    def _engine(self, request: ImageRequest) -> tuple[str, str]:
-        """Which engine answers, and why, if it is not the one that was asked for."""
-        # what may be read need not be asked
-        least = 1 if request.answers.reads else fewest(request.image.size)
-        only_lime = {
-            "kernel": self._kernel is not None,
-            "model_regressor": request.regressor is not None,
-            "distance_metric": request.metric != "cosine",
-            f"num_samples < {least}": request.samples < least,
-        }
-        return engine_for(self.engine, only_lime)
+        return SwitchedImage(pixels, filled(fill, pixels, labels), labels), segments
 
 
 def default_segmentation(seed: int | None = None) -> Callable[[Any], Any]:
     """Superpixels by lime's own quickshift, of any image as people see it."""
-    known = _SEED if seed is None else seed_of(seed)
-    return lambda image: quickshift(rgb(image), seed=known)
-
-
-def _renamed(found: Surrogates, segments: Any) -> Surrogates:
-    """Call superpixels by the user's own numbers."""
-    fits = {k: replace(fit, features=segments[fit.features]) for k, fit in found.fits.items()}
-    return replace(found, fits=fits)
+    checked = _SEED if seed is None else seed_of(seed)
+    return lambda image: quickshift(rgb(image), seed=checked)

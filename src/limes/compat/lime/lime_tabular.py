@@ -1,41 +1,36 @@
-"""lime's explainers of tables: their calls and results, with the limit or lime's own sampling behind them."""
+"""lime's explainers of tables and sequences: their calls, answered by the limit or by lime's sampling."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Never
 
 import numpy as np
 
-from limes._arrays import Floats
-from limes.compat.lime.answers import Answers, chosen_labels, classes_of, model_behind
+from limes._arrays import Floats, Objects
+from limes.compat.lime.call import BaseExplainer, Call, Kind, PredictFunction
 from limes.compat.lime.discretize import BaseDiscretizer
-from limes.compat.lime.engines import Seeds, engine_for, engine_of
 from limes.compat.lime.explanation import Explanation
-from limes.compat.lime.lime_base import SELECTIONS, LimeBase, default_kernel
-from limes.compat.lime.surrogates import Surrogates, filled, named
-from limes.compat.lime.tables.engines import dense_engines, sparse_engines
-from limes.compat.lime.tables.law import SAMPLINGS
-from limes.compat.lime.tables.sequences import Asked, Sequences
-from limes.compat.lime.tables.sparse import SparseTraining, is_sparse
-from limes.compat.lime.tables.training import Request, Training, check_stats
-from limes.compat.lime.tables.words import TableDomainMapper
+from limes.compat.lime.lime_sampling import SAMPLINGS
+from limes.compat.lime.sparse_tables import SparseKind, SparseTraining, is_sparse
+from limes.compat.lime.tables import TableDomainMapper, TableKind, Training, check_stats
 from limes.exceptions import InputError
-from limes.expectations.sampled import least_calls
-from limes.explainers.options import check_choice, check_count, check_size, refuse_unknown
+from limes.explainers.options import check_choice, check_size, refuse_unknown
 
 __all__ = ["LimeTabularExplainer", "RecurrentTabularExplainer", "TableDomainMapper"]
 
 
-class LimeTabularExplainer:
+class LimeTabularExplainer(BaseExplainer):
     """Explain rows of a table.
 
     The parameters are lime's. ``training_data`` may be any table, with texts, and with missing values for the
-    limit, or a sparse matrix; ``engine`` is "limit", "lime" or None (:mod:`limes.compat.lime.engines`).
-    Requests that only lime's own sampling knows (another kernel, metric or regressor, sampling around the
-    instance, sparse tables) go to engine "lime" in any case, and ``explanation.engine_reason`` says so. A
-    seed fixes each row's result, whatever came before.
+    limit, or a sparse matrix; ``engine`` is "limit", "lime" or None (:func:`limes.compat.lime.engine`).
+    Calls that only lime's sampling supports (another kernel, metric or regressor, sampling around the
+    instance, sparse tables) go to engine "lime" in any case, with the reason in
+    ``explanation.engine_reason``. A seed fixes each row's result, whatever came before.
 
     Raises
     ------
@@ -76,15 +71,8 @@ class LimeTabularExplainer:
         engine: str | None = None,
         **unknown: Never,
     ) -> None:
-        from sklearn.utils import check_random_state
-
         refuse_unknown(unknown, type(self))
-        engine_of(engine)
-        self.mode = check_choice("mode", mode, ("classification", "regression"))
-        self.feature_selection = check_choice("feature_selection", feature_selection, tuple(SELECTIONS))
-        self.engine = engine
-        self.random_state = check_random_state(random_state)
-        self.class_names = class_names
+        super().__init__(mode, kernel, verbose, class_names, feature_selection, random_state, engine)
         self.categorical_names = dict(categorical_names or {})
         self.sample_around_instance = sample_around_instance
         if training_data_stats:
@@ -92,9 +80,9 @@ class LimeTabularExplainer:
         self.training_data_stats = training_data_stats
         self._training: Training | SparseTraining
         if is_sparse(training_data):
-            self._training = SparseTraining.of(training_data, feature_names, categorical_features)
+            self._training = SparseTraining.fit(training_data, feature_names, categorical_features)
         else:
-            self._training = Training.of(
+            self._training = Training.fit(
                 training_data,
                 names=feature_names,
                 categorical=categorical_features,
@@ -104,22 +92,23 @@ class LimeTabularExplainer:
                 stats=training_data_stats,
                 random_state=self.random_state,
             )
-        learnt = self._training
-        self.feature_names, self.discretizer = learnt.names, learnt.discretizer
-        self.categorical_features = learnt.categorical
-        self.feature_values, self.feature_frequencies = learnt.values, learnt.frequencies
+        self.feature_names, self.discretizer = self._training.names, self._training.discretizer
+        self.categorical_features = self._training.categorical
+        self.feature_values, self.feature_frequencies = self._training.values, self._training.frequencies
         if sample_around_instance and self.discretizer is not None:
             raise InputError(
                 "sample_around_instance changes nothing where numbers are cut into bins: "
-                "give discretize_continuous=False too"
+                "pass discretize_continuous=False too"
             )
         width = np.sqrt(len(self.feature_names)) * 0.75 if kernel_width is None else kernel_width
         self.kernel_width = check_size("kernel_width", width)
-        self._kernel = kernel
-        weigh = partial(kernel or default_kernel, kernel_width=self.kernel_width)
-        self.base = LimeBase(weigh, verbose, random_state=self.random_state)
-        self._seeds = Seeds.of(random_state, self.random_state)
-        self._engines = self._made_engines(training_labels)
+        kind: Kind
+        if isinstance(self._training, SparseTraining):
+            kind = SparseKind(self._training, self.mode, sample_around_instance)
+        else:
+            options = (training_labels, sample_around_instance, self._seeds.limit)
+            kind = TableKind(self._training, self.mode, self.kernel_width, *options)
+        self._set_kind(kind, self.kernel_width)
 
     @staticmethod
     def convert_and_round(values: Iterable[float]) -> list[str]:
@@ -128,13 +117,7 @@ class LimeTabularExplainer:
 
     @staticmethod
     def validate_training_data_stats(training_data_stats: Mapping[str, Any]) -> None:
-        """Refuse statistics that lack something.
-
-        Raises
-        ------
-        InputError
-            Says what.
-        """
+        """Raise InputError if statistics lack something."""
         check_stats(training_data_stats)
 
     def explain_instance(
@@ -161,21 +144,17 @@ class LimeTabularExplainer:
         ModelError
             If ``predict_fn`` fails, or answers with a wrong shape or values that are not finite.
         """
-        request = Request(
+        call = Call(
             self._training.encode(data_row),
-            Answers(predict_fn, self.mode),
-            self._labels(labels, top_labels),
-            check_count("num_features", num_features),
-            check_count("num_samples", num_samples),
+            PredictFunction(predict_fn, self.mode),
+            partial(self._choose_labels, labels=labels, top=top_labels),
+            num_features,
+            num_samples,
             distance_metric,
             model_regressor,
             check_choice("sampling_method", sampling_method, tuple(SAMPLINGS)),
         )
-        engine = self._engine(request)
-        found = self._engines[engine[0]](request)
-        classes = self._classes(len(found.answers))
-        explanation = Explanation(self._training.mapper(request.row), self.mode, classes, self.random_state)
-        return filled(explanation, named(found, classes), engine, top=bool(top_labels))
+        return self._explanation(call, self._training.mapper(call.instance), top_labels)
 
     def explain_instances(
         self, data_rows: Any, predict_fn: Callable[[Any], Any], **options: Any
@@ -185,37 +164,34 @@ class LimeTabularExplainer:
         count = data_rows.shape[0] if hasattr(data_rows, "shape") else len(data_rows)
         return [self.explain_instance(several[i], predict_fn, **options) for i in range(count)]
 
-    def _labels(self, labels: int | Iterable[int], top: int | None) -> Callable[[Floats], list[int]]:
-        if self.mode == "regression":
-            return lambda said: [0]  # noqa: ARG005 - there is one
-        return partial(chosen_labels, labels=labels, top=top)
 
-    def _made_engines(self, target: Any) -> dict[str, Callable[[Request], Surrogates]]:
-        common = (self.base, self.feature_selection, self._seeds, self.mode, self.sample_around_instance)
-        if isinstance(self._training, SparseTraining):
-            return sparse_engines(self._training, *common)
-        return dense_engines(self._training, *common, bandwidth=self.kernel_width, target=target)
+@dataclass(frozen=True)
+class _OfTable:
+    """A function of sequences as one of their table; equal where function and shape are."""
 
-    def _engine(self, request: Request) -> tuple[str, str]:
-        """Which engine answers, and why, if it is not the one that was asked for."""
-        few = request.samples < (least := least_calls(len(self.feature_names)))
-        only_lime = {
-            "kernel": self._kernel is not None,
-            "model_regressor": request.regressor is not None,
-            "distance_metric": request.metric != "euclidean",
-            "sample_around_instance": self.sample_around_instance,
-            f"num_samples < {least}": few and model_behind(request.answers.predict_fn, self.mode) is None,
-        }
-        return engine_for(self.engine, only_lime | dict.fromkeys(self._training.unlimited, True))
+    predict_fn: Callable[[Any], Any]
+    timesteps: int
+    features: int
 
-    def _classes(self, k: int) -> list[Any] | None:
-        return None if self.mode == "regression" else classes_of(self.class_names, k)
+    def __call__(self, table: Any) -> Any:
+        rows = np.asarray(table)
+        return self.predict_fn(rows.reshape(len(rows), self.features, self.timesteps).transpose(0, 2, 1))
+
+
+# The table's parameters, but for two that lime's explainer of sequences does not have
+_SIGNATURE = inspect.Signature(
+    [
+        parameter
+        for name, parameter in inspect.signature(LimeTabularExplainer.__init__).parameters.items()
+        if name not in ("sample_around_instance", "training_data_stats")
+    ]
+)
 
 
 class RecurrentTabularExplainer(LimeTabularExplainer):
     """Explain sequences, arrays (n, timesteps, features), as recurrent networks take them.
 
-    Each value at each time step is a column of its own, named ``feature_t-k``, k steps before the last; the
+    Each value at each time step is a column, named ``feature_t-k``, k steps before the last; the
     positions of ``categorical_features`` count these columns, all steps of a feature together. Parameters are
     those of :class:`LimeTabularExplainer`, but for sampling around the instance and training statistics.
 
@@ -229,51 +205,33 @@ class RecurrentTabularExplainer(LimeTabularExplainer):
     >>> import numpy as np
     >>> loads = np.random.default_rng(0).normal(size=(60, 3, 2))
     >>> explainer = RecurrentTabularExplainer(loads, mode="regression", feature_names=["a", "b"])
-    >>> found = explainer.explain_instance(loads[0], lambda x: x[:, 2, 1], num_features=1)
-    >>> found.as_list()[0][0]
+    >>> explanation = explainer.explain_instance(loads[0], lambda x: x[:, 2, 1], num_features=1)
+    >>> explanation.as_list()[0][0]
     '0.20 < b_t-0 <= 0.70'
     """
 
-    def __init__(
-        self,
-        training_data: Any,
-        mode: str = "classification",
-        training_labels: Any = None,
-        feature_names: Sequence[str] | None = None,
-        categorical_features: Sequence[int] | None = None,
-        categorical_names: Mapping[int, Sequence[Any]] | None = None,
-        kernel_width: float | None = None,
-        kernel: Callable[..., Floats] | None = None,
-        verbose: bool = False,
-        class_names: Sequence[Any] | None = None,
-        feature_selection: str = "auto",
-        discretize_continuous: bool = True,
-        discretizer: str | BaseDiscretizer = "quartile",
-        random_state: Any = None,
-        *,
-        engine: str | None = None,
-        **unknown: Never,
-    ) -> None:
-        refuse_unknown(unknown, type(self))
-        self._sequences = Sequences.of(training_data)
-        self.n_timesteps, self.n_features = self._sequences.timesteps, self._sequences.features
-        super().__init__(
-            self._sequences.flat(training_data),
-            mode,
-            training_labels,
-            self._sequences.names(feature_names),
-            categorical_features,
-            categorical_names,
-            kernel_width,
-            kernel,
-            verbose,
-            class_names,
-            feature_selection,
-            discretize_continuous,
-            discretizer,
-            random_state=random_state,
-            engine=engine,
-        )
+    def __init__(self, *args: Any, **options: Any) -> None:
+        arguments = _SIGNATURE.bind(self, *args, **options).arguments
+        refuse_unknown(arguments.pop("unknown", {}), type(self))
+        del arguments["self"]
+        shape, names = np.shape(arguments["training_data"]), arguments.get("feature_names")
+        if len(shape) != 3:
+            raise InputError(
+                f"training_data has shape {shape}, expected three axes: (rows, timesteps, features)"
+            )
+        _, self.n_timesteps, self.n_features = shape
+        names = range(self.n_features) if names is None else names
+        if len(names) != self.n_features:
+            raise InputError(
+                f"feature_names has {len(names)} names, "
+                f"but training_data has {self.n_features} features a step"
+            )
+        steps = range(self.n_timesteps)[::-1]
+        arguments["feature_names"] = [f"{name}_t-{step}" for name in names for step in steps]
+        arguments["training_data"] = self._flat(arguments["training_data"])
+        super().__init__(**arguments)
+
+    __init__.__signature__ = _SIGNATURE  # type: ignore[attr-defined]
 
     # lime calls the function by another name here
     def explain_instance(  # type: ignore[override]
@@ -292,8 +250,19 @@ class RecurrentTabularExplainer(LimeTabularExplainer):
         Raises
         ------
         InputError, ModelError
-            As :meth:`LimeTabularExplainer.explain_instance` says.
+            As in :meth:`LimeTabularExplainer.explain_instance`.
         """
         options = (labels, top_labels, num_features, num_samples, distance_metric, model_regressor)
-        asked = Asked(classifier_fn, self._sequences)
-        return super().explain_instance(self._sequences.flat(data_row), asked, *options)
+        predict = _OfTable(classifier_fn, self.n_timesteps, self.n_features)
+        return super().explain_instance(self._flat(data_row), predict, *options)
+
+    def _flat(self, rows: Any) -> Objects:
+        """Sequences, or a single one, as rows of a table; the steps of a feature are columns side by side."""
+        array = np.asarray(rows)
+        sequences = array[None] if array.ndim == 2 else array
+        if sequences.shape[1:] != (self.n_timesteps, self.n_features):
+            raise InputError(
+                f"data_row has shape {array.shape}, expected ({self.n_timesteps}, {self.n_features}): "
+                "timesteps, features"
+            )
+        return sequences.transpose(0, 2, 1).reshape(len(sequences), -1)

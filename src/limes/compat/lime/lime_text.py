@@ -1,43 +1,64 @@
-"""lime's explainer of texts: its calls and results, with the limit or lime's own sampling behind them."""
+"""lime's explainer of texts: its calls and results, answered by the limit or by lime's sampling."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any, Never
+from typing import TYPE_CHECKING, Any, Never
 
 from limes._arrays import Floats
-from limes.compat.lime.answers import Answers, chosen_labels, classes_of
-from limes.compat.lime.engines import Seeds, engine_for, engine_of
-from limes.compat.lime.explanation import Explanation
-from limes.compat.lime.lime_base import SELECTIONS, LimeBase, default_kernel
-from limes.compat.lime.surrogates import Surrogates, filled, named
-from limes.compat.lime.switched_limit import fewest
-from limes.compat.lime.texts.law import SCALE, LimeEngine, TextRequest
-from limes.compat.lime.texts.limit import LimitEngine, pipeline_behind
-from limes.compat.lime.texts.strings import (
+from limes.compat.lime.call import BaseExplainer, Call, PredictFunction
+from limes.compat.lime.explanation import DomainMapper, Explanation, Pairs
+from limes.compat.lime.texts import (
+    SCALE,
     IndexedCharacters,
     IndexedString,
     IndexedText,
     Split,
-    TextDomainMapper,
+    TextKind,
     characters,
 )
-from limes.explainers.options import check_choice, check_count, check_size, refuse_unknown
+from limes.explainers.options import check_size, refuse_unknown
+
+if TYPE_CHECKING:
+    from limes.explanation import Explanation as LimesExplanation
 
 _WIDTH = 25.0
 
 __all__ = ["IndexedCharacters", "IndexedString", "LimeTextExplainer", "TextDomainMapper"]
 
 
-class LimeTextExplainer:
+class TextDomainMapper(DomainMapper):
+    """Words of a text, by their numbers."""
+
+    page_options = frozenset({"text", "opacity"})
+
+    def __init__(self, indexed_string: IndexedText) -> None:
+        self.indexed_string = indexed_string
+
+    def map_exp_ids(self, exp: Pairs, positions: bool = False, **kwargs: Any) -> list[tuple[Any, float]]:  # noqa: ARG002 - lime's signature
+        """Replace numbers by words, or with ``positions`` by words and where they stand: bad_3-6-12."""
+        return [(self._name(j, positions), value) for j, value in exp]
+
+    def on_page(self, explanation: LimesExplanation, *, text: Any = True, **kwargs: Any) -> LimesExplanation:  # noqa: ARG002 - colours always fade
+        """Leave out the text, if it is not wanted."""
+        facts = {name: fact for name, fact in explanation.provenance.items() if name not in ("text", "spans")}
+        return explanation if text else replace(explanation, provenance=facts)
+
+    def _name(self, j: int, positions: bool) -> str:
+        word = self.indexed_string.word(j)
+        return f"{word}_{'-'.join(map(str, self.indexed_string.string_position(j)))}" if positions else word
+
+
+class LimeTextExplainer(BaseExplainer):
     r"""Explain classifiers of texts.
 
     The parameters are lime's; two are added: ``mode="regression"`` explains a score, as lime does for
-    tables, and ``engine`` is "limit", "lime" or None (:mod:`limes.compat.lime.engines`). Requests that only
-    lime's own sampling knows (another kernel, metric or regressor, or too few samples for error bars) go to
-    engine "lime" in any case, and ``explanation.engine_reason`` says so. A seed fixes each text's result,
-    whatever came before.
+    tables, and ``engine`` is "limit", "lime" or None (:func:`limes.compat.lime.engine`). Calls that only
+    lime's sampling supports (another kernel, metric or regressor, or too few samples for error bars) go to
+    engine "lime" in any case, with the reason in ``explanation.engine_reason``. A seed fixes each text's
+    result, whatever came before.
 
     Parameters
     ----------
@@ -87,32 +108,16 @@ class LimeTextExplainer:
         engine: str | None = None,
         **unknown: Never,
     ) -> None:
-        from sklearn.utils import check_random_state
-
         refuse_unknown(unknown, LimeTextExplainer)
-        engine_of(engine)
-        self.mode = check_choice("mode", mode, ("classification", "regression"))
-        self.feature_selection = check_choice("feature_selection", feature_selection, tuple(SELECTIONS))
-        self.engine = engine
-        self.random_state = check_random_state(random_state)
-        self.class_names = class_names
+        super().__init__(mode, kernel, verbose, class_names, feature_selection, random_state, engine)
         self.vocabulary = None
         self.bow = bow
         self.mask_string = mask_string
         self.split_expression = split_expression
         self.char_level = char_level
-        self._kernel = kernel
         width = check_size("kernel_width", kernel_width)
         spans = characters if char_level else Split(split_expression)
-        self.base = LimeBase(
-            partial(kernel or default_kernel, kernel_width=width), verbose, self.random_state
-        )
-        seeds, bandwidth = Seeds.of(random_state, self.random_state), width / SCALE
-        facts = {"engine": "lime", "bandwidth": bandwidth, "ridge": 1.0, "seed": seeds.lime}
-        self._engines: dict[str, Callable[[TextRequest], Surrogates]] = {
-            "limit": LimitEngine(spans, bandwidth, feature_selection, seeds.limit, mode, verbose),
-            "lime": LimeEngine(self.base, feature_selection, seeds.lime, mode, facts),
-        }
+        self._set_kind(TextKind(spans, self.mode, width / SCALE, self._seeds.limit), width)
 
     def explain_instance(
         self,
@@ -135,44 +140,18 @@ class LimeTextExplainer:
         ModelError
             If ``classifier_fn`` fails, or answers with a wrong shape or values that are not finite.
         """
-        request = TextRequest(
-            self._indexed(text_instance),
-            Answers(classifier_fn, self.mode),
-            partial(self._labels, labels=labels, top=top_labels),
-            check_count("num_features", num_features),
-            check_count("num_samples", num_samples),
+        if self.char_level:
+            indexed: IndexedText = IndexedCharacters(text_instance, self.bow, self.mask_string)
+        else:
+            indexed = IndexedString(text_instance, self.split_expression, self.bow, self.mask_string)
+        call = Call(
+            indexed,
+            PredictFunction(classifier_fn, self.mode),
+            partial(self._choose_labels, labels=labels, top=top_labels),
+            num_features,
+            num_samples,
             distance_metric,
             model_regressor,
-            progress_bar,
+            progress=progress_bar,
         )
-        engine = engine_for(self.engine, self._only_lime(request))
-        found = self._engines[engine[0]](request)
-        classes = self._classes(len(found.answers))
-        explanation = Explanation(TextDomainMapper(request.indexed), self.mode, classes, self.random_state)
-        return filled(explanation, named(found, classes), engine, top=bool(top_labels))
-
-    def _indexed(self, text: str) -> IndexedText:
-        if self.char_level:
-            return IndexedCharacters(text, self.bow, self.mask_string)
-        return IndexedString(text, self.split_expression, self.bow, self.mask_string)
-
-    def _only_lime(self, request: TextRequest) -> dict[str, bool]:
-        found = {
-            "kernel": self._kernel is not None,
-            "model_regressor": request.regressor is not None,
-            "distance_metric": request.metric != "cosine",
-        }
-        if pipeline_behind(request.answers) is None:
-            least = fewest(request.indexed.num_words())
-            found[f"fewer than {least} num_samples"] = request.samples < least
-        return found
-
-    def _labels(self, said: Floats, labels: int | Iterable[int], top: int | None) -> list[int]:
-        """The labels to be explained, of a model that answers (k,)."""
-        if self.mode == "regression":
-            return [0]
-        self._classes(len(said))
-        return chosen_labels(said, labels, top)
-
-    def _classes(self, k: int) -> list[Any] | None:
-        return None if self.mode == "regression" else classes_of(self.class_names, k)
+        return self._explanation(call, TextDomainMapper(indexed), top_labels)

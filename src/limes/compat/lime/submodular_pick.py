@@ -1,4 +1,4 @@
-r"""A few explanations that together show what a model looks at: lime's submodular pick (SP-LIME).
+r"""A few explanations that together show what a model depends on: lime's submodular pick (SP-LIME).
 
 With W_ij the size of feature j in explanation i and I_j = √(Σ_i W_ij) its importance, explanations are picked
 one after the other, each to add most to the importance that is covered,
@@ -17,7 +17,7 @@ import numpy as np
 
 from limes._arrays import Floats, Ints
 from limes.compat.lime.explanation import Explanation
-from limes.compat.lime.images.explanation import ImageExplanation
+from limes.compat.lime.lime_image import ImageExplanation
 from limes.exceptions import InputError
 from limes.explainers.options import check_choice, check_count
 from limes.explainers.progress import progress_of
@@ -52,9 +52,9 @@ class SubmodularPick:
     Attributes
     ----------
     explanations
-        Of all rows that were explained; ``indices`` are their places in the data.
+        Of all rows that were explained; ``indices`` are their positions in the data.
     sp_explanations
-        The picked ones, the most telling first; ``V`` are their places among ``explanations``.
+        The picked ones, the most important first; ``V`` are their positions in ``explanations``.
 
     Raises
     ------
@@ -94,42 +94,43 @@ class SubmodularPick:
     ) -> None:
         check_choice("method", method, METHODS)
         check_count("sample_size", sample_size)
-        wanted = check_count("num_exps_desired", num_exps_desired)
-        rows = len(data)
-        if rows == 0:
+        count = check_count("num_exps_desired", num_exps_desired)
+        if len(data) == 0:
             raise InputError("data has no rows: there is nothing to explain")
         if random_state is None:
             random_state = getattr(explainer, "random_state", None)
-        self.indices = _places(rows, method, sample_size, random_state)
+        self.indices = _row_indices(len(data), method, sample_size, random_state)
+        rows = data.iloc if hasattr(data, "iloc") else data
         options = {"num_features": num_features, "top_labels": 1, **kwargs}
         self.explanations = []
-        with progress_of(shown=progress_bar)(len(self.indices)) as done:
+        with progress_of(shown=progress_bar)(len(self.indices)) as advance:
             for i in self.indices:
-                found = explainer.explain_instance(_row(data, int(i)), predict_fn, **options)
-                _refuse_images(found)
-                self.explanations.append(found)
-                done(1)
-        if wanted > len(self.explanations):
+                explanation = explainer.explain_instance(rows[int(i)], predict_fn, **options)
+                if isinstance(explanation, ImageExplanation):
+                    raise InputError("images have no superpixels in common: pass tables or texts")
+                self.explanations.append(explanation)
+                advance(1)
+        if count > len(self.explanations):
             warnings.warn(
-                f"num_exps_desired={wanted}, and there are {len(self.explanations)} explanations: "
+                f"num_exps_desired={count}, and there are {len(self.explanations)} explanations: "
                 "all of them are picked",
                 stacklevel=2,
             )
-        self.V = picked(sizes(self.explanations), wanted)
+        self.V = picked(sizes(self.explanations), count)
         self.sp_explanations = [self.explanations[i] for i in self.V]
 
 
 def sizes(explanations: Sequence[Explanation]) -> Floats:
     """Sizes of coefficients W (n, d), added up over labels; columns are the features that occur."""
-    found = [
+    entries = [
         (i, name, abs(value))
-        for i, one in enumerate(explanations)
-        for label in one.available_labels()
-        for name, value in one.as_list(label=label)
+        for i, explanation in enumerate(explanations)
+        for label in explanation.available_labels()
+        for name, value in explanation.as_list(label=label)
     ]
-    columns = {name: j for j, name in enumerate(dict.fromkeys(name for _, name, _ in found))}
+    columns = {name: j for j, name in enumerate(dict.fromkeys(name for _, name, _ in entries))}
     matrix = np.zeros((len(explanations), len(columns)))
-    for i, name, size in found:
+    for i, name, size in entries:
         matrix[i, columns[name]] += size
     return matrix
 
@@ -144,19 +145,19 @@ def picked(matrix: Floats, count: int) -> list[int]:
     [1, 0]
     """
     used, importance = matrix > 0, np.sqrt(matrix.sum(axis=0))
-    left, bare = np.ones(len(matrix), dtype=bool), np.ones(matrix.shape[1], dtype=bool)
+    unpicked, uncovered = np.ones(len(matrix), dtype=bool), np.ones(matrix.shape[1], dtype=bool)
     chosen: list[int] = []
     for _ in range(min(count, len(matrix))):
-        gain = np.where(left, used @ (importance * bare), -1.0)
+        gain = np.where(unpicked, used @ (importance * uncovered), -1.0)
         best = len(gain) - 1 - int(np.argmax(gain[::-1]))
         chosen.append(best)
-        left[best] = False
-        bare &= ~used[best]
+        unpicked[best] = False
+        uncovered &= ~used[best]
     return chosen
 
 
-def _places(rows: int, method: str, size: int, random_state: Any) -> Ints:
-    """Which rows are explained."""
+def _row_indices(rows: int, method: str, size: int, random_state: Any) -> Ints:
+    """Rows to be explained."""
     from sklearn.utils import check_random_state
 
     if method == "full":
@@ -168,12 +169,3 @@ def _places(rows: int, method: str, size: int, random_state: Any) -> Ints:
     # a copy: the next pick of this explainer is the same
     order: Ints = deepcopy(check_random_state(random_state)).permutation(rows)
     return order[:size]
-
-
-def _row(data: Any, place: int) -> Any:
-    return data.iloc[place] if hasattr(data, "iloc") else data[place]
-
-
-def _refuse_images(found: Any) -> None:
-    if isinstance(found, ImageExplanation):
-        raise InputError("superpixels of one image are none of another's: pick needs tables or texts")

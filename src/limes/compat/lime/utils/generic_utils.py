@@ -1,4 +1,4 @@
-"""What a callable takes."""
+"""Parameters of a callable."""
 
 from __future__ import annotations
 
@@ -14,12 +14,7 @@ _BY_NAME = frozenset({inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter
 def has_arg(fn: Callable[..., Any], arg_name: str | None) -> bool:
     """Whether a callable takes an argument by this name; ``**kwargs`` alone do not count.
 
-    A callable that tells nothing of itself (compiled code without a signature) takes nothing by name.
-
-    Raises
-    ------
-    TypeError
-        What cannot be called.
+    A callable without a signature (compiled code) takes nothing by name. Raises TypeError if ``fn`` is none.
 
     Examples
     --------
@@ -27,7 +22,7 @@ def has_arg(fn: Callable[..., Any], arg_name: str | None) -> bool:
     (True, False)
     """
     try:
-        known = inspect.signature(fn).parameters
+        parameters = inspect.signature(fn).parameters
     except ValueError:
         return False
-    return arg_name in {name for name, parameter in known.items() if parameter.kind in _BY_NAME}
+    return arg_name in {name for name, parameter in parameters.items() if parameter.kind in _BY_NAME}

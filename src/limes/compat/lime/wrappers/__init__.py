@@ -1,1 +1,1 @@
-"""lime's doors to other libraries."""
+"""lime's wrappers of other libraries."""

@@ -41,30 +41,16 @@ class BaseWrapper:
         self.target_params = target_params
 
     def _check_params(self, parameters: Iterable[str]) -> None:
-        """Refuse names that the function does not take.
-
-        Raises
-        ------
-        InputError
-            A name that is no parameter; it is a ValueError.
-        TypeError
-            A text instead of several names, or nothing to be called.
-        """
+        """Raise InputError at a name that is no parameter, TypeError where there is no function."""
         fn = _signed(self.target_fn if self.target_fn is not None else self)
         if isinstance(parameters, str):
-            raise TypeError(f"give parameters as a list or mapping of names, not as the text {parameters!r}")
+            raise TypeError(f"pass parameters as a list or mapping of names, not as the text {parameters!r}")
         for name in parameters:
             if not has_arg(fn, name):
                 raise InputError(f"{name!r} is not a parameter of {getattr(fn, '__qualname__', fn)}")
 
     def set_params(self, **params: Any) -> None:
-        """Replace the parameters.
-
-        Raises
-        ------
-        InputError
-            A name that is no parameter of the function.
-        """
+        """Replace the parameters; raise InputError, a ValueError, at a name that is no parameter."""
         self._check_params(params)
         self.target_params = params
 
@@ -72,8 +58,8 @@ class BaseWrapper:
         self, fn: Callable[..., Any], override: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
         """The parameters that ``fn`` takes, and those of ``override``."""
-        taken = {name: value for name, value in self.target_params.items() if has_arg(fn, name)}
-        return {**taken, **(override or {})}
+        accepted = {name: value for name, value in self.target_params.items() if has_arg(fn, name)}
+        return {**accepted, **(override or {})}
 
 
 class SegmentationAlgorithm(BaseWrapper):
@@ -83,8 +69,8 @@ class SegmentationAlgorithm(BaseWrapper):
     ----------
     algo_type : "quickshift", "felzenszwalb" or "slic"
     **target_params
-        Of the segmentation. ``random_seed`` is any of theirs: what scikit-image calls ``rng`` by now, and
-        nothing where nothing is random.
+        Of the segmentation. ``random_seed`` is what scikit-image calls ``rng`` by now; it is ignored where
+        nothing is random.
 
     Raises
     ------
@@ -102,21 +88,12 @@ class SegmentationAlgorithm(BaseWrapper):
 
     def __init__(self, algo_type: str, **target_params: Any) -> None:
         self.algo_type = check_choice("algo_type", algo_type, ALGORITHMS)
-        super().__init__(getattr(_segmentation(), algo_type))
-        self.set_params(**self._today(target_params))
-
-    def _today(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """The parameters by the names that scikit-image has for them by now."""
-        found = dict(params)
-        if (
-            self.target_fn is not None
-            and "random_seed" in found
-            and not has_arg(self.target_fn, "random_seed")
-        ):
-            seed = found.pop("random_seed")
-            if has_arg(self.target_fn, "rng"):
-                found["rng"] = seed
-        return found
+        function = getattr(_segmentation(), algo_type)
+        super().__init__(function)
+        if "random_seed" in target_params and not has_arg(function, "random_seed"):
+            seed = target_params.pop("random_seed")
+            target_params |= {"rng": seed} if has_arg(function, "rng") else {}
+        self.set_params(**target_params)
 
     def _check_params(self, parameters: Iterable[str]) -> None:
         try:
@@ -127,11 +104,10 @@ class SegmentationAlgorithm(BaseWrapper):
     def _advice(self, parameters: Iterable[str]) -> str:
         from inspect import signature
 
-        known = list(signature(self.target_fn).parameters)[1:] if self.target_fn else []
-        near = [
-            close[0] for name in parameters if name not in known if (close := get_close_matches(name, known))
-        ]
-        return f"; did you mean {near[0]!r}?" if near else f"; it has {', '.join(known)}"
+        names = list(signature(self.target_fn).parameters)[1:] if self.target_fn else []
+        unknown = [name for name in parameters if name not in names]
+        near = [close[0] for name in unknown if (close := get_close_matches(name, names))]
+        return f"; did you mean {near[0]!r}?" if near else f"; it has {', '.join(names)}"
 
     def __call__(self, *args: Any) -> Any:
         """Superpixels of the image, the first argument."""
@@ -141,14 +117,14 @@ class SegmentationAlgorithm(BaseWrapper):
 
 
 def _signed(target: Any) -> Callable[..., Any]:
-    """What has the signature: the function itself, or an instance's own call."""
+    """The function that has the signature: the target, or the ``__call__`` of an instance."""
     if isinstance(target, FunctionType | MethodType):
         return target
     if not callable(target):
-        raise NotCallableError(f"{target!r} cannot be called: give a function as target_fn")
+        raise NotCallableError(f"{target!r} cannot be called: pass a function as target_fn")
     call: Callable[..., Any] = target.__call__
     return call
 
 
 class NotCallableError(InputError, TypeError, AttributeError):
-    """A target that cannot be called, which lime tells now as the one, now as the other."""
+    """A target that cannot be called; lime raises sometimes TypeError, sometimes AttributeError."""

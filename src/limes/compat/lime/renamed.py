@@ -1,4 +1,4 @@
-"""limes' explanations in lime's words, for which their explainer can still be asked."""
+"""limes' explanations with lime's names of features, outputs or conditions, which can still be diagnosed."""
 
 from __future__ import annotations
 
@@ -12,29 +12,27 @@ if TYPE_CHECKING:
     from limes.diagnostics.scene import Scene
     from limes.explanation import Explanation
 
-__all__ = ["Renamed", "renamed"]
-
 
 def renamed(explanation: Explanation, **names: Any) -> Explanation:
-    """Give it other names of features, outputs or conditions; ``limes.diagnose`` works as before."""
-    maker = explanation.explainer
-    if maker is not None:
-        maker = Renamed(maker, explanation.feature_names, explanation.output_names)
-    return replace(explanation, **names, explainer=maker)
+    """Replace names of features, outputs or conditions; ``limes.diagnose`` works as before."""
+    explainer = explanation.explainer
+    if explainer is not None:
+        explainer = RenamedExplainer(explainer, explanation.feature_names, explanation.output_names)
+    return replace(explanation, **names, explainer=explainer)
 
 
 @dataclass(frozen=True, eq=False)
-class Renamed:
-    """An explainer, which knows features and outputs by these names, of an explanation with others."""
+class RenamedExplainer:
+    """An explainer with its names of features and outputs, for explanations in which they were replaced."""
 
     explainer: Any
     features: tuple[str, ...]
     outputs: tuple[str, ...]
 
     def scene(self, explanation: Explanation, *, output: Ints, calls: int | None) -> Scene:
-        """The explainer's own scene, with the names of the explanation."""
-        own = replace(
+        """The explainer's scene, with the names of the explanation."""
+        original = replace(
             explanation, feature_names=self.features, output_names=self.outputs, explainer=self.explainer
         )
-        scene: Scene = self.explainer.scene(own, output=output, calls=calls)
+        scene: Scene = self.explainer.scene(original, output=output, calls=calls)
         return replace(scene, facts=facts_of(explanation, output))

@@ -1,1 +1,0 @@
-"""Images: requests, results, the limit, and lime's own law."""

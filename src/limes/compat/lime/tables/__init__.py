@@ -1,1 +1,0 @@
-"""Tables: requests, the limit, and lime's own law."""

@@ -1,1 +1,0 @@
-"""Texts: strings as lime has them, the limit, and lime's own law."""
