@@ -116,7 +116,7 @@ def test_signs_change_with_the_bandwidth_on_the_wine_data():
     (j,) = (X.columns.get_loc(name) for name in finding.features)
     other = limes.TabularExplainer(model, X, bandwidth=finding.number**2 / row.path.bandwidth)
     beyond = other(X.iloc[row.number : row.number + 1]).values[0, j]
-    assert np.sign(beyond) == -np.sign(row.facts.values[j])
+    assert np.sign(beyond) == -np.sign(row.explanation.values[j])
 
 
 # -- edges ------------------------------------------------------------------------------------------------
@@ -135,7 +135,7 @@ def test_a_row_on_an_edge_is_told_and_so_is_the_other_side():
         assert finding.features == ("x1",)
         assert finding.number == pytest.approx(1e-6 / X[:, 1].std(), rel=1e-6)
         np.testing.assert_allclose(
-            row.readings["edge"].coef.value, explanation.values[other], rtol=0, atol=EXACT
+            row.diagnostics["edge"].coef.value, explanation.values[other], rtol=0, atol=EXACT
         )
     assert not [f for f in away.findings if f.kind == "edge"]
 
@@ -147,7 +147,7 @@ def test_on_a_grid_of_values_an_edge_is_a_step_away():
     explainer = limes.TabularExplainer(linear([1.0, 1.0]), X)
     explanation = explainer([[edge, 70.0]])
     assert explanation.warnings == ()
-    reading = limes.diagnose(explanation).rows[0].readings["edge"]
+    reading = limes.diagnose(explanation).rows[0].diagnostics["edge"]
     assert reading.distance == pytest.approx(1 / X[:, 0].std(), rel=0.2)
     assert reading.severity == "none"
 

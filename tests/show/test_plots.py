@@ -9,7 +9,7 @@ import pytest
 from matplotlib import pyplot as plt
 
 from limes.exceptions import InputError
-from limes.show.plots import LOWERS, RAISES, UNKNOWN
+from limes.show.axes import LOWERS, RAISES, UNKNOWN
 from show.samples import NAMES, explanation
 
 mpl.use("agg")

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from limes import Explanation
 from limes.exceptions import InputError
-from limes.show.plots import LOWERS, RAISES
+from limes.show.axes import LOWERS, RAISES
 from limes.show.texts import pieces
 from show.samples import explanation
 from show.test_html import Reader

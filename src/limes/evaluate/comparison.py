@@ -71,7 +71,7 @@ class Comparison:
 
     def to_frame(self) -> Any:
         """Return a pandas data frame, a line a measure and explainer."""
-        from limes.show.optional import require
+        from limes._optional import require
 
         return require("pandas", "to_frame()").DataFrame(list(self.lines()))
 

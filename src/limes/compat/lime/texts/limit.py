@@ -57,7 +57,7 @@ class LimitEngine:
             for k, fit in fits.items():
                 report(fit, float(said[k]))
         told = cache(partial(explainer.told, done))
-        near = Neighbourhood(limits, fits, lambda z: _scene(told()).predict(z))
+        near = Neighbourhood(limits, fits, lambda z: _context(told()).predict(z))
         return Surrogates(
             fits,
             near.scores,
@@ -108,5 +108,5 @@ def _named(answers: Answers) -> Callable[[Any], Floats]:
     return predict_fn
 
 
-def _scene(told: Any) -> Any:
-    return told.explainer.scene(told, output=np.arange(len(told.output_names)), calls=None)
+def _context(told: Any) -> Any:
+    return told.explainer.diagnostic_context(told, output=np.arange(len(told.output_names)), calls=None)
