@@ -16,7 +16,7 @@ from limes import Explanation, ImageExplainer
 from limes.exceptions import InputError
 from limes.explanation.png import from_data_url, labels_from_data_url, labels_to_data_url, to_data_url
 from limes.show.images import gallery, image_view
-from show.samples import explanation as of_a_table
+from samples import explanation as of_a_table
 
 IMAGE = np.random.default_rng(0).integers(0, 256, (8, 12, 3)).astype(np.uint8)
 LABELS = np.repeat(np.repeat([[0, 1, 2], [3, 4, 5]], 4, axis=0), 4, axis=1)

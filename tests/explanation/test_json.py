@@ -7,7 +7,7 @@ import pytest
 
 from limes.exceptions import InputError
 from limes.explanation import Explanation
-from show.samples import explanation
+from samples import explanation
 
 FLOATS = ("values", "standard_errors", "intercepts", "predictions", "surrogate_predictions")
 FLOATS += ("fidelity",)

@@ -10,7 +10,7 @@ import pytest
 
 from limes.exceptions import InputError
 from limes.explanation import Explanation, UnknownNameError
-from show.samples import CLASSES, NAMES, explanation, fields
+from samples import CLASSES, NAMES, explanation, fields
 
 ARRAYS = ("values", "standard_errors", "intercepts", "predictions", "surrogate_predictions")
 ARRAYS += ("fidelity", "data", "calls", "row_converged")
@@ -285,7 +285,7 @@ def test_making_and_slicing_load_no_library_for_showing():
     code = """
 import sys
 sys.path.insert(0, "tests")
-from show.samples import explanation
+from samples import explanation
 e = explanation(3, 2)
 e[0, "bmi", "setosa"], e.top(2), e.warnings, repr(e), e.to_json()
 heavy = {"matplotlib", "pandas", "polars", "pyarrow", "jinja2", "rich", "narwhals", "shap", "numba"}
