@@ -10,7 +10,6 @@ import numpy as np
 
 from limes import __version__
 from limes._arrays import Floats
-from limes.certificate import Certificate
 from limes.designs.literals import Neighbourhood
 from limes.exceptions import InputError, NotReadableError, ReadMismatchError
 from limes.expectations.combined import ExactMoments
@@ -22,6 +21,7 @@ from limes.explainers.sparse_warnings import meets, warnings_of
 from limes.explainers.verification import check_agreement
 from limes.explainers.watch import Watch
 from limes.explanation import Explanation
+from limes.explanation.certificate import Certificate
 from limes.explanation.wording import rule_text
 from limes.models.outputs import ModelCaller, resolve
 from limes.models.read import read_output, tolerance_of

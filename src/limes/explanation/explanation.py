@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 
 from limes._checks import is_count
-from limes.certificate import Certificate
 from limes.exceptions import InputError
 from limes.explanation import json
+from limes.explanation.certificate import Certificate
 from limes.explanation.drawing import Page, drawer, write_text
 from limes.explanation.fields import data_field_names, select, validate
 from limes.explanation.plots import Plots
@@ -71,7 +71,7 @@ class Explanation(Page):
     explainer : any
         The explainer, for ``limes.diagnose``; it is neither written to JSON nor pickled.
     certificates : n mappings, or none
-        Of sparse explanations; see :class:`limes.certificate.Certificate`.
+        Of sparse explanations; see :class:`limes.explanation.certificate.Certificate`.
 
     Raises
     ------
