@@ -1,4 +1,4 @@
-"""What diagnostics may ask of an explainer: its designs at any bandwidth, and its model.
+"""What diagnostics see of an explainer: its designs at any bandwidth, and its model.
 
 A context is about n rows and one output of each. Tables (`TableContext`) and texts or images
 (`SubsetContext`) differ in how a neighbourhood is drawn; a `Source` (``source.py``) computes numbers from the

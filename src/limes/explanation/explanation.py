@@ -53,7 +53,7 @@ class Explanation(Page):
         What holds at the row, such as ``"bmi <= -0.54"`` or ``"age is missing"``.
     data : (n, d)
         The rows in the user's own values; None where missing. NumPy scalars become Python ones,
-        dates and other objects become text, so that JSON gives back the same.
+        dates and other objects become text, so that JSON returns the same.
     method : "exact" or "sampled"
     reason : str
         Why it is sampled; or why it is exact although the model was not read.

@@ -155,7 +155,7 @@ def _names(fields: Mapping[str, Any], shape: tuple[int, ...]) -> dict[str, tuple
     n, d, *k = shape
     outputs = _texts("output_names", fields["output_names"], *(k or [1]))
     if len(set(outputs)) != len(outputs) or not outputs:
-        raise InputError(f"output_names is {outputs}; give each output a different name")
+        raise InputError(f"output_names is {outputs}; pass a different name for each output")
     return {
         "feature_names": _texts("feature_names", fields["feature_names"], d),
         "output_names": outputs,

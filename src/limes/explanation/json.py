@@ -2,7 +2,7 @@
 
 The object holds ``"format"``, ``"version"``, ``"shape"`` (of the values) and the fields of the
 explanation under their own names, arrays as nested lists. Finite floats are written with the fewest
-digits that give the same float again. JSON has no number for the others: they are
+digits that read back as the same float. JSON has no number for the others: they are
 ``{"$float": "nan"}``, ``{"$float": "inf"}`` and ``{"$float": "-inf"}``; a missing cell is ``null``.
 """
 
