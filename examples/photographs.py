@@ -13,7 +13,7 @@ import onnxruntime
 from PIL import Image
 
 import limes
-from limes.show.image_plot import gallery
+from limes.show.images import gallery
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / os.environ.get("LIMES_DATA", "../shared/data")

@@ -12,7 +12,7 @@ import sys
 import pytest
 
 import limes
-from limes.show.optional import MissingLibraryError
+from limes._optional import MissingLibraryError
 
 HEAVY = ("numba", "matplotlib", "pandas", "sklearn", "jinja2", "rich", "lime", "shap", "polars", "pyarrow")
 MODULES = sorted(

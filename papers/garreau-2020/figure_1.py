@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 import limes
-from limes.show.image_plot import draw as draw_image
+from limes.show.images import draw_image
 from papers.common.drawn import Drawn, panels
 from papers.common.expected import Sampled
 

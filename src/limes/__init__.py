@@ -21,7 +21,7 @@ _HOME = {
     "TabularExplainer": "limes.explainers.tabular",
     "TextExplainer": "limes.explainers.text",
     "designs": "limes.designs",
-    "diagnose": "limes.diagnostics.diagnose",
+    "diagnose": "limes.diagnostics.diagnosis",
     "evaluate": "limes.evaluate",
     "exceptions": "limes.exceptions",
     "limit": "limes.pipeline",
@@ -36,7 +36,7 @@ __all__ = ["__version__", *sorted(_HOME)]
 
 if TYPE_CHECKING:
     from limes import designs, evaluate, exceptions, models, scale, theory
-    from limes.diagnostics.diagnose import diagnose
+    from limes.diagnostics.diagnosis import diagnose
     from limes.diagnostics.suggest import suggest_bandwidth
     from limes.diagnostics.summary import summary
     from limes.explainers.image import ImageExplainer

@@ -193,7 +193,7 @@ def diagnose(
     trust_pickle: TrustPickle = False,
 ) -> None:
     """Say when the explanation of a row, or of a text, should not be trusted."""
-    from limes.diagnostics.diagnose import diagnose as diagnosed
+    from limes.diagnostics.diagnosis import diagnose as diagnosed
 
     if (data is None) == (text is None):
         raise InputError("give one thing to diagnose: a table, or --text")

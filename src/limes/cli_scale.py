@@ -59,8 +59,8 @@ def explain_table(
     trust_pickle: TrustPickle = False,
 ) -> None:
     """Explain every row of a table into Parquet files; the same command goes on where it stopped."""
+    from limes._optional import require
     from limes.explainers.tabular import TabularExplainer
-    from limes.show.optional import require
 
     require("pyarrow", "limes explain-table")
     from limes.scale.engines import Cluster

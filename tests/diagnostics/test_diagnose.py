@@ -40,9 +40,9 @@ def wine():
 def test_each_row_is_diagnosed_for_its_largest_output(wine):
     X, explainer, diagnosis = wine
     predictions = explainer(X.iloc[[0, 70, 140]]).predictions
-    assert [row.facts.output for row in diagnosis] == [str(k) for k in predictions.argmax(axis=1)]
+    assert [row.explanation.output for row in diagnosis] == [str(k) for k in predictions.argmax(axis=1)]
     chosen = limes.diagnose(explainer(X.iloc[:2]), output="2")
-    assert [row.facts.output for row in chosen] == ["2", "2"]
+    assert [row.explanation.output for row in chosen] == ["2", "2"]
     picked = limes.diagnose(explainer(X.iloc[:1])[..., "2"])
     assert picked.to_json() == chosen[0].to_json()
 
@@ -91,8 +91,8 @@ def test_rows_survive_the_way_through_the_explanation():
     cities, numbers = ["Rome", "Oslo", None, "Rome"] * 50, [0.5, np.nan, 2.5, 3.5] * 50
     X = pd.DataFrame({"city": cities, "n": [1, 2, 3, 4] * 50, "x": numbers})
     explainer = limes.TabularExplainer(lambda t: t["n"].to_numpy() * 1.0, X, max_calls=256)
-    scene = explainer.scene(explainer(X.iloc[:4]), output=np.zeros(4, dtype=int), calls=None)
-    np.testing.assert_array_equal(scene.rows, explainer._model.table.encode(X.iloc[:4]))
+    context = explainer.diagnostic_context(explainer(X.iloc[:4]), output=np.zeros(4, dtype=int), calls=None)
+    np.testing.assert_array_equal(context.rows, explainer._model.table.encode(X.iloc[:4]))
 
 
 # -- how it is shown --------------------------------------------------------------------------------------
@@ -176,8 +176,8 @@ def test_texts_are_diagnosed(reviews, options, method):
     (row,) = diagnosis.rows
     assert (explanation.method, diagnosis.method) == (method, method)
     assert row.profiles == ()
-    assert np.isfinite(row.path.values[row.path.own :]).all()
-    fit = row.readings["fit"]
+    assert np.isfinite(row.path.values[row.path.current :]).all()
+    fit = row.diagnostics["fit"]
     assert 0 < fit.fidelity <= 1
     own = explanation.predictions.argmax()
     np.testing.assert_allclose(fit.local_error, explanation.local_errors.reshape(-1)[own])
@@ -187,9 +187,9 @@ def test_texts_are_diagnosed(reviews, options, method):
 def test_all_subsets_of_a_short_text_give_exact_numbers(reviews):
     explainer = limes.TextExplainer(reviews)
     (row,) = limes.diagnose(explainer("Good food, bad music.")).rows
-    np.testing.assert_allclose(row.path.values[row.path.own], row.facts.values, atol=1e-9)
+    np.testing.assert_allclose(row.path.values[row.path.current], row.explanation.values, atol=1e-9)
     assert (row.path.errors == 0).all()
-    assert row.readings["fit"].fidelity_error == 0
+    assert row.diagnostics["fit"].fidelity_error == 0
 
 
 # -- real tables ------------------------------------------------------------------------------------------

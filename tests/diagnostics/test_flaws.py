@@ -14,6 +14,10 @@ from sklearn.preprocessing import StandardScaler
 
 import limes
 from flaws import about, bump, diagnosed, kinds, linear, switching, uniform_table, well_behaved
+from limes.diagnostics.dependence import Dependence, Outside
+from limes.diagnostics.edges import Edge
+from limes.diagnostics.row_output import RowOutput
+from limes.diagnostics.sample import Estimate
 from oracle import EXACT
 
 DATA = Path(__file__).parents[2] / os.environ.get("LIMES_DATA", "../shared/data")
@@ -116,7 +120,7 @@ def test_signs_change_with_the_bandwidth_on_the_wine_data():
     (j,) = (X.columns.get_loc(name) for name in finding.features)
     other = limes.TabularExplainer(model, X, bandwidth=finding.number**2 / row.path.bandwidth)
     beyond = other(X.iloc[row.number : row.number + 1]).values[0, j]
-    assert np.sign(beyond) == -np.sign(row.facts.values[j])
+    assert np.sign(beyond) == -np.sign(row.explanation.values[j])
 
 
 # -- edges ------------------------------------------------------------------------------------------------
@@ -135,7 +139,7 @@ def test_a_row_on_an_edge_is_told_and_so_is_the_other_side():
         assert finding.features == ("x1",)
         assert finding.number == pytest.approx(1e-6 / X[:, 1].std(), rel=1e-6)
         np.testing.assert_allclose(
-            row.readings["edge"].coef.value, explanation.values[other], rtol=0, atol=EXACT
+            row.diagnostics["edge"].coef.value, explanation.values[other], rtol=0, atol=EXACT
         )
     assert not [f for f in away.findings if f.kind == "edge"]
 
@@ -147,9 +151,39 @@ def test_on_a_grid_of_values_an_edge_is_a_step_away():
     explainer = limes.TabularExplainer(linear([1.0, 1.0]), X)
     explanation = explainer([[edge, 70.0]])
     assert explanation.warnings == ()
-    reading = limes.diagnose(explanation).rows[0].readings["edge"]
+    reading = limes.diagnose(explanation).rows[0].diagnostics["edge"]
     assert reading.distance == pytest.approx(1 / X[:, 0].std(), rel=0.2)
     assert reading.severity == "none"
+
+
+def row_output(values, errors):
+    d = len(values)
+    names = tuple(f"x{j}" for j in range(d))
+    numbers = dict.fromkeys(
+        ("intercept", "prediction", "surrogate", "surrogate_error", "fidelity", "fidelity_error"), 0.0
+    )
+    return RowOutput(
+        names=names,
+        conditions=names,
+        output="y",
+        values=np.array(values),
+        errors=np.array(errors),
+        **numbers,
+    )
+
+
+@pytest.mark.parametrize("unknown", [np.inf, np.nan])
+def test_an_unknown_error_of_the_explanation_is_none_and_one_beyond_the_edge_hides_all(unknown):
+    beyond = Estimate(np.array([0.5, 2.0, 0.0]), np.array([0.1, 0.0, unknown]))
+    edge = Edge(
+        row=row_output([1.0, 2.0, 4.0], [unknown, 0.0, 0.0]),
+        column=0,
+        distance=0.0,
+        value=0.0,
+        beyond="x0 > 0",
+        coef=beyond,
+    )
+    np.testing.assert_allclose(edge.changes, np.array([0.5 - 2 * 0.1, 0.0, 0.0]) / 4.0)
 
 
 # -- dependence -------------------------------------------------------------------------------------------
@@ -170,6 +204,18 @@ def test_independent_columns_are_not_blamed_for_corners(bandwidth):
     corner = np.full((1, 5), 2.0)
     diagnosis = diagnosed(linear(np.ones(5)), X, corner, bandwidth=bandwidth)
     assert "dependence" not in kinds(diagnosis)
+
+
+@pytest.mark.parametrize(
+    ("outside", "severity"),
+    # standard errors are 0.0497 and 0.0433: two of them must fit between the excess and the threshold
+    [(0.61, "warning"), (0.55, "note"), (0.30, "note"), (0.25, None)],
+)
+def test_an_excess_counts_only_beyond_its_noise(outside, severity):
+    together = Outside(names=("a", "b", "c"), rows=100, real=outside, shuffled=0.0)
+    assert together.error == pytest.approx(np.sqrt(outside * (1 - outside) / 100))
+    findings = list(Dependence(row=None, together=together, pairs=()).findings())
+    assert [f.severity for f in findings] == ([] if severity is None else [severity])
 
 
 def test_categories_that_always_go_together_are_found():

@@ -60,7 +60,7 @@ def test_a_profile_gives_its_coefficient(small):
     for profile in row.profiles:
         j = int(profile.name[1:])
         assert profile.coef == pytest.approx(explanation.values[0, j], abs=EXACT)
-        assert 0 <= profile.told <= profile.between * (1 + EXACT)
+        assert 0 <= profile.explained <= profile.between * (1 + EXACT)
 
 
 def test_fidelity_and_variance_are_those_of_all_rows(small):
@@ -71,7 +71,7 @@ def test_fidelity_and_variance_are_those_of_all_rows(small):
     mean = weights @ f
     variance = weights @ (f - mean) ** 2
     fidelity = 1 - weights @ (f - surrogate) ** 2 / variance
-    fit = row.readings["fit"]
+    fit = row.diagnostics["fit"]
     assert abs(fit.fidelity - fidelity) < Z_LIMIT * fit.fidelity_error
     assert fit.deviation == pytest.approx(np.sqrt(variance), rel=0.1)
     assert fit.shares.sum() == pytest.approx(fit.fidelity)
@@ -82,7 +82,7 @@ def test_the_path_is_the_explanation_at_other_bandwidths(small):
     for at in (0, 7, 12, 24):
         other = limes.TabularExplainer(model, X, law="empirical", bandwidth=row.path.bandwidths[at])
         np.testing.assert_allclose(row.path.values[at], other(X[:1]).values[0], rtol=0, atol=EXACT)
-    np.testing.assert_allclose(row.path.values[row.path.own], explanation.values[0], rtol=0, atol=EXACT)
+    np.testing.assert_allclose(row.path.values[row.path.current], explanation.values[0], rtol=0, atol=EXACT)
 
 
 def test_what_lime_would_print_is_the_ridge_explanation():
@@ -90,12 +90,12 @@ def test_what_lime_would_print_is_the_ridge_explanation():
     X = rng.normal(size=(300, 4))
     model = RandomForestRegressor(5, max_depth=4, random_state=0).fit(X, X[:, 0] + X[:, 1] * X[:, 2])
     for bandwidth, told in ((0.2, True), (1.5, False)):
-        reading = diagnosed(model, X, X[:1], bandwidth=bandwidth).rows[0].readings["shrinkage"]
+        reading = diagnosed(model, X, X[:1], bandwidth=bandwidth).rows[0].diagnostics["shrinkage"]
         ridge = limes.TabularExplainer(model, X, bandwidth=bandwidth, ridge=1.0)(X[:1])
         np.testing.assert_allclose(reading.lime, ridge.values[0], rtol=0, atol=EXACT)
         assert bool(list(reading.findings())) is told
         # a ridge explanation is measured against the same limit, with a mean that is sampled
-        again = limes.diagnose(ridge).rows[0].readings["shrinkage"]
+        again = limes.diagnose(ridge).rows[0].diagnostics["shrinkage"]
         np.testing.assert_allclose(again.limit, reading.limit, rtol=0, atol=EXACT)
 
 
@@ -103,12 +103,12 @@ def test_what_lime_would_print_is_the_ridge_explanation():
 def test_effective_sample_size_is_that_of_weighted_rows(weights):
     X = np.random.default_rng(3).normal(size=(200, 3))
     explainer = limes.TabularExplainer(linear([1.0, 1.0, 1.0]), X, weights=weights, bandwidth=0.7)
-    scene = explainer.scene(explainer(X[:1]), output=np.zeros(1, dtype=int), calls=None)
-    share = limes.diagnose(explainer(X[:1])).rows[0].readings["sample size"].share
+    context = explainer.diagnostic_context(explainer(X[:1]), output=np.zeros(1, dtype=int), calls=None)
+    share = limes.diagnose(explainer(X[:1])).rows[0].diagnostics["sample size"].share
     # rows of the law without weights, weighed afterwards
-    far = scene.designs(np.inf)[0]
-    x, _ = scene.draw(far, 200_000, np.random.default_rng(0))
-    pi = np.exp(-scene.squared(0, x) / (2 * 0.7**2))
+    far = context.designs(np.inf)[0]
+    x, _ = context.draw(far, 200_000, np.random.default_rng(0))
+    pi = np.exp(-context.squared_distances(0, x) / (2 * 0.7**2))
     sampled = pi.mean() ** 2 / (pi**2).mean()
     assert share == pytest.approx(sampled, rel=0.03)
 
@@ -130,10 +130,10 @@ def test_a_sample_agrees_with_the_form_within_its_errors(weights):
     for profile in sampled.profiles:
         z = (profile.mean - profiles[profile.name].mean) / profile.error
         assert np.abs(z).max() < Z_LIMIT
-    gap = sampled.readings["alignment"].alone.value - exact.readings["alignment"].alone.value
-    assert (np.abs(gap) < Z_LIMIT * sampled.readings["alignment"].alone.error + EXACT).all()
+    gap = sampled.diagnostics["alignment"].effects.value - exact.diagnostics["alignment"].effects.value
+    assert (np.abs(gap) < Z_LIMIT * sampled.diagnostics["alignment"].effects.error + EXACT).all()
     if weights == "bins":
-        edge, true = sampled.readings["edge"], exact.readings["edge"]
+        edge, true = sampled.diagnostics["edge"], exact.diagnostics["edge"]
         assert (edge.column, edge.distance) == (true.column, true.distance)
         assert (np.abs(edge.coef.value - true.coef.value) < Z_LIMIT * edge.coef.error).all()
 
@@ -141,7 +141,9 @@ def test_a_sample_agrees_with_the_form_within_its_errors(weights):
 def test_a_narrow_bandwidth_is_the_box_alone(small):
     X, model, _, row = small
     narrow = limes.TabularExplainer(model, X, law="empirical", bandwidth=0.05)(X[:1])
-    np.testing.assert_allclose(row.readings["alignment"].alone.value, narrow.values[0], rtol=0, atol=EXACT)
+    np.testing.assert_allclose(
+        row.diagnostics["alignment"].effects.value, narrow.values[0], rtol=0, atol=EXACT
+    )
 
 
 def test_rows_do_not_depend_on_each_other():
@@ -158,7 +160,7 @@ def test_blocks_of_rows_change_nothing(monkeypatch):
     X = np.random.default_rng(8).normal(size=(300, 3))
     explanation = limes.TabularExplainer(linear([1.0, 2.0, 3.0]), X)(X[:5])
     whole = limes.diagnose(explanation, progress=False)
-    monkeypatch.setattr("limes.diagnostics.diagnose._BLOCK", 2)
+    monkeypatch.setattr("limes.diagnostics.diagnosis._BLOCK", 2)
     assert limes.diagnose(explanation, progress=False).to_json() == whole.to_json()
 
 
@@ -176,7 +178,7 @@ def test_a_model_that_does_not_vary_has_no_findings(method):
     constant = lambda x: np.full(len(x), 0.3)  # noqa: E731
     diagnosis = diagnosed(constant, X, X[:2], max_calls=256, method=method)
     assert not diagnosis.findings
-    assert np.isnan(diagnosis.rows[0].readings["fit"].fidelity)
+    assert np.isnan(diagnosis.rows[0].diagnostics["fit"].fidelity)
     assert diagnosis.to_html()
     assert diagnosis.to_json()
 
@@ -185,5 +187,5 @@ def test_slopes_are_diagnosed_too():
     X = np.random.default_rng(7).normal(size=(300, 3))
     row = diagnosed(linear([1.0, 2.0, 3.0]), X, X[:1], bins=None).rows[0]
     assert not row.profiles
-    assert row.readings["fit"].fidelity == pytest.approx(1.0, abs=0.3)
+    assert row.diagnostics["fit"].fidelity == pytest.approx(1.0, abs=0.3)
     assert not row.findings

@@ -44,13 +44,13 @@ def test_curves_are_what_they_say(forest):
     at = 15
     bandwidth = found.bandwidths[at]
     there = limes.diagnose(limes.TabularExplainer(model, X, bandwidth=bandwidth)(X[:1]), calls=8192).rows[0]
-    assert found.locality[at] == pytest.approx(there.readings["sample size"].kept, abs=EXACT)
-    assert found.fidelity[at] == pytest.approx(there.readings["fit"].fidelity, rel=0.1)
+    assert found.locality[at] == pytest.approx(there.diagnostics["sample size"].locality, abs=EXACT)
+    assert found.fidelity[at] == pytest.approx(there.diagnostics["fit"].fidelity, rel=0.1)
     wide, narrow = (
         limes.TabularExplainer(model, X, bandwidth=bandwidth * step)(X[:1]).values[0]
         for step in (np.sqrt(2), 1 / np.sqrt(2))
     )
-    drift = np.linalg.norm(wide - narrow) / np.linalg.norm(there.facts.values)
+    drift = np.linalg.norm(wide - narrow) / np.linalg.norm(there.explanation.values)
     assert found.drift[at] == pytest.approx(drift, rel=1e-6)
 
 
@@ -59,13 +59,13 @@ def test_the_noise_is_that_of_weighted_fits(forest):
     X, model = forest
     explainer = limes.TabularExplainer(model, X, bandwidth=1.0)
     found = limes.suggest_bandwidth(explainer, X[:1], calls=8192)
-    scene = explainer.scene(explainer(X[:1]), output=np.zeros(1, dtype=int), calls=None)
+    context = explainer.diagnostic_context(explainer(X[:1]), output=np.zeros(1, dtype=int), calls=None)
     fits = []
     for seed in range(50):
-        x, h = scene.draw(scene.designs(np.inf)[0], 5000, np.random.default_rng(seed))
-        root = np.exp(-scene.squared(0, x) / 4)  # √π at ν = 1
+        x, h = context.draw(context.designs(np.inf)[0], 5000, np.random.default_rng(seed))
+        root = np.exp(-context.squared_distances(0, x) / 4)  # √π at ν = 1
         design = np.column_stack([np.ones(5000), h]) * root[:, None]
-        fits.append(np.linalg.lstsq(design, scene.answers(0, x) * root, rcond=None)[0][1:])
+        fits.append(np.linalg.lstsq(design, context.predictions(0, x) * root, rcond=None)[0][1:])
     noise = np.sqrt(np.var(fits, axis=0, ddof=1).sum()) / np.linalg.norm(np.mean(fits, axis=0))
     at = int(np.argmin(np.abs(found.bandwidths - 1.0)))
     assert found.noise[at] == pytest.approx(noise, rel=0.25)

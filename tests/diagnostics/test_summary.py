@@ -12,7 +12,7 @@ from matplotlib import pyplot as plt
 
 import limes
 from flaws import linear, uniform_table
-from limes.diagnostics.pick import GUARANTEE, greedy, shown
+from limes.diagnostics.summary import GUARANTEE, greedy_pick, largest_features
 from limes.exceptions import InputError
 from oracle import ROUNDING
 
@@ -29,7 +29,7 @@ def test_greedy_keeps_its_promise(seed, rows):
     rng = np.random.default_rng(seed)
     shows = rng.random((8, 9)) < 0.3
     importance = rng.random(9) + 1e-3
-    pick = greedy(shows, importance, rows)
+    pick = greedy_pick(shows, importance, rows)
     best = best_coverage(shows, importance, rows)
     covered = importance[shows[list(pick.rows)].any(axis=0)].sum() / importance.sum() if pick.rows else 0.0
     assert pick.coverage == pytest.approx(covered, abs=ROUNDING)
@@ -41,19 +41,19 @@ def test_greedy_keeps_its_promise(seed, rows):
 def test_a_greedy_pick_may_be_beaten():
     """The bound is no empty word: here two other rows cover all."""
     shows = np.array([[1, 1, 0, 1, 1, 0], [1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1]], dtype=bool)
-    pick = greedy(shows, np.ones(6), 2)
+    pick = greedy_pick(shows, np.ones(6), 2)
     assert pick.rows[0] == 0
     assert pick.coverage == pytest.approx(5 / 6)
     assert best_coverage(shows, np.ones(6), 2) == 1.0 == pick.bound
 
 
 def test_rows_show_their_largest_coefficients_and_no_zeros():
-    found = shown(np.array([[3.0, -4.0, 0.5], [0.0, 0.0, 1.0]]), 2)
+    found = largest_features(np.array([[3.0, -4.0, 0.5], [0.0, 0.0, 1.0]]), 2)
     np.testing.assert_array_equal(found, [[True, True, False], [False, False, True]])
 
 
 def test_nothing_to_show():
-    assert greedy(np.zeros((3, 2), bool), np.zeros(2), 2).rows == ()
+    assert greedy_pick(np.zeros((3, 2), bool), np.zeros(2), 2).rows == ()
 
 
 @pytest.fixture(scope="module")

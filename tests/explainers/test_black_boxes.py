@@ -261,6 +261,24 @@ def test_ties_are_named():
     assert found[0] == ("the order is not certain, coefficients are equal within their errors: a and b",)
 
 
+@pytest.mark.parametrize(("tied", "named"), [(3, True), (4, True), (5, False)])
+def test_ties_count_down_to_the_fifth_place(tied, named):
+    """A tie of the fifth place with the sixth decides who is among the first five; a later tie does not."""
+    coef = 10.0 - np.arange(8.0)
+    coef[tied + 1] = coef[tied] - 0.01
+    names = list("abcdefgh")
+
+    class Fitted:
+        sampled = type(
+            "S", (), {"excess": np.zeros(1), "unlike": np.array([64]), "carriers": np.array([64.0])}
+        )
+        calls, converged = np.array([64]), np.array([True])
+        surrogate = Surrogate(np.zeros(1), coef[None], np.full((1, 8), 0.1), np.ones(1), coef[None])
+
+    texts = doubts(Fitted, np.zeros(1), names, ["y"], max_calls=64).get(0, ())
+    assert [f"{names[tied]} and {names[tied + 1]}" in text for text in texts] == [True] * named
+
+
 def test_fidelity_shares_and_local_error_have_errors_that_cover(diabetes):
     """Against a long run, over 40 seeds."""
     X, y = diabetes

@@ -120,9 +120,9 @@ def test_floats_up_to_1_and_up_to_255_look_the_same(scale):
     explanation = ImageExplainer(brightness, segments="grid", segment_options={"rows": 2, "columns": 2})(
         image
     )
-    from limes.show.images import view
+    from limes.show.images import image_view
 
-    assert np.abs(view(explanation, 0).image.astype(int) - IMAGE).max() <= 1
+    assert np.abs(image_view(explanation, 0).image.astype(int) - IMAGE).max() <= 1
 
 
 # -- superpixels ---------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import limes
-from limes.show.images import view
+from limes.show.images import image_view
 
 ROOT = Path(__file__).parents[2]
 DATA = (ROOT / os.environ.get("LIMES_DATA", "../shared/data")).resolve()
@@ -84,7 +84,7 @@ def test_the_top_superpixels_lie_on_the_object(photograph):
     for left, top, right, bottom in BOXES[photograph]:
         inside[top:bottom, left:right] = True
     assert inside.mean() < 0.65
-    seen = view(explanation, 0)
+    seen = image_view(explanation, 0)
     top = seen.top(TOP, "+")
     on_object = np.array([inside[seen.labels == j].mean() for j in top])
     assert on_object[0] > 0.5
@@ -111,7 +111,7 @@ def test_deleting_the_top_fifth_is_worse_than_deleting_any_fifth(photograph):
 
 def answers(image, explanation, kept):
     """The network's own probabilities of the class, asked without limes's composition."""
-    labels = view(explanation, 0).labels
+    labels = image_view(explanation, 0).labels
     fill = image.copy()
     for j in range(kept.shape[1]):
         fill[labels == j] = image[labels == j].mean(axis=0)

@@ -16,11 +16,11 @@ from sklearn.datasets import load_diabetes
 
 import limes
 from jobs import read, same
+from limes._optional import MissingLibraryError
 from limes.exceptions import InputError
 from limes.scale.engines import Cluster, engine_of
 from limes.scale.sources import Source
 from limes.scale.tables import explain_files
-from limes.show.optional import MissingLibraryError
 
 dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
 distributed = pytest.importorskip("distributed", reason="distributed is not installed")
@@ -155,7 +155,7 @@ def test_a_model_that_workers_cannot_load_is_said(source, explainer, tmp_path, c
     exec("class Model:\n    def predict(self, X):\n        return X['age']", module.__dict__)  # noqa: S102
     module.Model.__module__ = "only_here"
     monkeypatch.setitem(sys.modules, "only_here", module)
-    X = explainer.scene  # any part of an explainer will do
+    X = explainer.diagnostic_context  # any part of an explainer will do
     assert X
     foreign = limes.TabularExplainer(
         module.Model(), load_diabetes(as_frame=True).data.iloc[:, :5], control="none"

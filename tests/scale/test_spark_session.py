@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
+from limes._optional import MissingLibraryError
 from limes.exceptions import InputError
 from limes.scale.spark_session import check_java
-from limes.show.optional import MissingLibraryError
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from show.samples import NAMES, explanation
+from samples import NAMES, explanation
 
 EVIL = "</script><script>alert(1)</script>"
 

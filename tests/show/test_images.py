@@ -14,10 +14,9 @@ from matplotlib import pyplot as plt
 
 from limes import Explanation, ImageExplainer
 from limes.exceptions import InputError
-from limes.show.image_plot import gallery
-from limes.show.images import KINDS, view
-from limes.show.png import decoded, decoded_labels, encoded, encoded_labels
-from show.samples import explanation as of_a_table
+from limes.explanation.png import from_data_url, labels_from_data_url, labels_to_data_url, to_data_url
+from limes.show.images import gallery, image_view
+from samples import explanation as of_a_table
 
 IMAGE = np.random.default_rng(0).integers(0, 256, (8, 12, 3)).astype(np.uint8)
 LABELS = np.repeat(np.repeat([[0, 1, 2], [3, 4, 5]], 4, axis=0), 4, axis=1)
@@ -60,7 +59,7 @@ def test_masks_are_the_top_superpixels(explanation, top, sign, expected):
     mask = explanation.mask("for <it>", top=top, sign=sign)
     assert mask.dtype == bool
     assert np.array_equal(mask, np.isin(LABELS, expected))
-    assert view(explanation, 0).top(top, sign).tolist() == expected
+    assert image_view(explanation, 0).top(top, sign).tolist() == expected
 
 
 def test_the_default_output_is_the_one_predicted(explanation):
@@ -75,7 +74,7 @@ def test_features_that_are_left_out_are_not_drawn(explanation):
 
 
 def test_pictures(explanation):
-    found = view(explanation, 0)
+    found = image_view(explanation, 0)
     overlay = found.overlay().astype(int)
     inner = ~found.edges
     blue = overlay[..., 2] - overlay[..., 0]
@@ -86,13 +85,13 @@ def test_pictures(explanation):
     assert np.array_equal(cutout[LABELS == 0], IMAGE[LABELS == 0])
     assert np.unique(cutout[LABELS != 0].reshape(-1, 3), axis=0).shape == (1, 3)
     assert found.boundaries().shape == IMAGE.shape
-    assert np.array_equal(KINDS["original"](found, 1, "+", None), IMAGE)
+    assert np.array_equal(found.picture("original", 1, "+"), IMAGE)
 
 
 def test_a_constant_model_has_no_colours():
     dull = ImageExplainer(lambda images: np.ones(len(images)), segments=LABELS)(IMAGE)
     assert not dull.mask().any()
-    assert np.ptp(view(dull, 0).overlay(), axis=2).max() == 0
+    assert np.ptp(image_view(dull, 0).overlay(), axis=2).max() == 0
 
 
 def test_plots_take_axes_and_return_them(explanation):
@@ -117,12 +116,12 @@ def test_the_page_needs_no_network(explanation):
 
 def test_many_superpixels_and_large_photographs_survive():
     labels = np.arange(70_000).reshape(200, 350)
-    assert np.array_equal(decoded_labels(encoded_labels(labels)), labels)
-    assert np.array_equal(decoded_labels(encoded_labels(labels % 256)), labels % 256)
-    assert np.array_equal(decoded(encoded(IMAGE, lossless=False)), IMAGE)
+    assert np.array_equal(labels_from_data_url(labels_to_data_url(labels)), labels)
+    assert np.array_equal(labels_from_data_url(labels_to_data_url(labels % 256)), labels % 256)
+    assert np.array_equal(from_data_url(to_data_url(IMAGE, lossless=False)), IMAGE)
     large = np.full((600, 600, 3), 90, np.uint8)
-    assert encoded(large, lossless=False).startswith("data:image/jpeg")
-    assert np.abs(decoded(encoded(large, lossless=False)).astype(int) - 90).max() <= 2
+    assert to_data_url(large, lossless=False).startswith("data:image/jpeg")
+    assert np.abs(from_data_url(to_data_url(large, lossless=False)).astype(int) - 90).max() <= 2
 
 
 def test_what_is_no_image_is_refused(explanation):

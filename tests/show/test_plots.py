@@ -9,8 +9,8 @@ import pytest
 from matplotlib import pyplot as plt
 
 from limes.exceptions import InputError
-from limes.show.plots import LOWERS, RAISES, UNKNOWN
-from show.samples import NAMES, explanation
+from limes.show.axes import LOWERS, RAISES, UNKNOWN
+from samples import NAMES, explanation
 
 mpl.use("agg")
 
@@ -162,7 +162,7 @@ def test_given_axes_need_no_pyplot():
 import sys
 sys.path.insert(0, "tests")
 from matplotlib.figure import Figure
-from show.samples import explanation
+from samples import explanation
 explanation(5).plot.bar(ax=Figure().subplots())
 explanation(5).plot.beeswarm(ax=Figure().subplots())
 print("matplotlib.pyplot" in sys.modules)

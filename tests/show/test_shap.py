@@ -7,7 +7,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
-from show.samples import NAMES, explanation
+from samples import NAMES, explanation
 
 mpl.use("agg")
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from show.samples import CLASSES, NAMES, explanation
+from samples import CLASSES, NAMES, explanation
 
 
 def printed(e, width=80, encoding="utf-8"):

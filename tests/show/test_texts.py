@@ -14,9 +14,9 @@ from rich.console import Console
 
 from limes import Explanation
 from limes.exceptions import InputError
-from limes.show.plots import LOWERS, RAISES
+from limes.show.axes import LOWERS, RAISES
 from limes.show.texts import pieces
-from show.samples import explanation
+from samples import explanation
 from show.test_html import Reader
 
 mpl.use("agg")

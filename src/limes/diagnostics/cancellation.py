@@ -3,9 +3,9 @@ r"""Cancellation: a coefficient near 0 may hide a feature that the model follows
 Let m(b) = E_w[f | x_j in cell b], its *profile*. The coefficient compares one cell with the average of the
 others, β_j = m(b*) - Σ_{b≠b*} q_b m(b) / (1 - q_b*). Of the variance between cells,
 
-    between = Σ_b q_b (m(b) - m̄)²,     it tells     told = β_j² α_j (1 - α_j) <= between;
+    between = Σ_b q_b (m(b) - m̄)²,     it explains     explained = β_j² α_j (1 - α_j) <= between;
 
-the rest is hidden. On uniform data with five bins a linear model has β = 0 in the middle bin: everything is.
+the rest is hidden: on uniform data with five bins all of it, as a linear model has β = 0 in the middle bin.
 
 References
 ----------
@@ -19,31 +19,31 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from limes._arrays import Bools, Floats
-from limes.diagnostics.facts import Facts
+from limes._arrays import Floats
+from limes.diagnostics.context import TableContext
 from limes.diagnostics.finding import SURE, Finding, Measure
+from limes.diagnostics.row_output import RowOutput
 from limes.diagnostics.sample import Estimate
 from limes.diagnostics.source import indicator
-from limes.diagnostics.table_scene import TableScene
 
-# Cells of one column that are looked at: the most frequent ones
+# The most frequent cells of each column are considered
 MOST_CELLS = 64
-# The feature matters if cells tell so much of the model's variance ...
+# A feature matters if its cells explain this share of the model's variance ...
 _MATTERS = {"warning": 0.2, "note": 0.1}
-# ... and is hidden if the coefficient tells no more of that.
-_TOLD = {"warning": 0.05, "note": 0.1}
+# ... and is hidden if the coefficient explains at most this share of that.
+_EXPLAINED = {"warning": 0.05, "note": 0.1}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Profile:
-    """What the model is on average in each cell of one column: arrays (p,), cells in their order.
+    """Mean of the model in each cell of one column: arrays (p,), cells in their order.
 
     Attributes
     ----------
-    own
-        Place of the instance's cell.
+    current
+        Position of the instance's cell.
     cells, texts
-        Positions of the cells among the column's, and in words.
+        The cells' positions among all of the column's, and in words.
     mean, error
         m(b) and its standard errors.
     probability
@@ -51,7 +51,7 @@ class Profile:
     """
 
     name: str
-    own: int
+    current: int
     cells: tuple[int, ...]
     texts: tuple[str, ...]
     mean: Floats
@@ -60,14 +60,14 @@ class Profile:
 
     @property
     def coef(self) -> float:
-        """β_j from the profile: its own cell against the average of the others."""
+        """β_j from the profile: the instance's cell against the average of the others."""
         q = self.probability.copy()
-        q[self.own] = 0.0
-        return float(self.mean[self.own] - q @ self.mean / q.sum()) if q.sum() > 0 else 0.0
+        q[self.current] = 0.0
+        return float(self.mean[self.current] - q @ self.mean / q.sum()) if q.sum() > 0 else 0.0
 
     @property
     def between(self) -> float:
-        """Variance between cells, less what noise adds to it, at least 0."""
+        """Variance between cells, corrected for noise, at least 0."""
         q = self.probability
         spread = float(q @ (self.mean - q @ self.mean) ** 2)
         return max(spread - float(q @ self.error**2), 0.0)
@@ -79,42 +79,42 @@ class Profile:
         return float(2 * np.sqrt((q * (self.mean - q @ self.mean)) ** 2 @ self.error**2))
 
     @property
-    def told(self) -> float:
-        """What β_j tells of it."""
-        alpha = self.probability[self.own]
+    def explained(self) -> float:
+        """Variance between cells that β_j explains."""
+        alpha = self.probability[self.current]
         return min(self.coef**2 * float(alpha * (1 - alpha)), self.between)
 
     @property
     def hidden(self) -> float:
-        """What it does not."""
-        return self.between - self.told
+        """Variance between cells that β_j does not explain."""
+        return self.between - self.explained
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Cancellation:
     """The profiles of one row, and Var_w f."""
 
-    facts: Facts
+    row: RowOutput
     profiles: tuple[Profile, ...]
     variance: Estimate
 
     def share(self, profile: Profile) -> float:
-        """Variance that the coefficient hides, of all that f has."""
+        """Return the share of f's variance that the coefficient hides."""
         return profile.hidden / float(self.variance.value) if self.variance.value > 0 else 0.0
 
     def share_error(self, profile: Profile) -> float:
-        """Its standard error, to first order."""
+        """Return the standard error of the share, to first order."""
         variance, error = float(self.variance.value), float(self.variance.error)
         if not variance > 0:
             return 0.0
         return float(np.hypot(profile.between_error, self.share(profile) * error)) / variance
 
     def ordered(self) -> list[Profile]:
-        """Profiles by what they hide, largest first."""
+        """Return the profiles by hidden variance, largest first."""
         return sorted(self.profiles, key=lambda p: -p.hidden)
 
     def measures(self) -> Iterator[Measure]:
-        """The largest hidden share."""
+        """Yield the largest hidden share."""
         if self.profiles:
             worst = self.ordered()[0]
             yield Measure(
@@ -125,7 +125,7 @@ class Cancellation:
             )
 
     def findings(self) -> Iterator[Finding]:
-        """Features whose coefficient tells next to nothing of what cells tell."""
+        """Yield features whose coefficient explains next to nothing of the variance between their cells."""
         for severity in ("warning", "note"):
             for profile in self.ordered():
                 if _severity(profile, self.variance) == severity:
@@ -135,7 +135,7 @@ class Cancellation:
         share, swing = self.share(profile), float(np.ptp(profile.mean[profile.probability > 0]))
         low = profile.texts[int(np.argmin(profile.mean))]
         high = profile.texts[int(np.argmax(profile.mean))]
-        told = profile.told / profile.between
+        explained = profile.explained / profile.between
         return Finding(
             kind="cancellation",
             severity="warning" if severity == "warning" else "note",
@@ -144,9 +144,9 @@ class Cancellation:
             error=self.share_error(profile),
             unit="share of the model's variance that the coefficient hides",
             sentence=(
-                f"The coefficient of “{profile.texts[profile.own]}”, {profile.coef:+.3g}, tells {told:.0%} "
-                f"of what the model does with {profile.name}: from “{low}” to “{high}” its average moves by "
-                f"{swing:.3g}; {share:.0%} of its variance is hidden."
+                f"The coefficient of “{profile.texts[profile.current]}”, {profile.coef:+.3g}, explains "
+                f"{explained:.0%} of what the model does with {profile.name}: from “{low}” to “{high}” its "
+                f"average moves by {swing:.3g}; {share:.0%} of its variance is hidden."
             ),
             advice=(
                 f"Read the profile of {profile.name} in place of its coefficient; other bins, or slopes "
@@ -158,68 +158,70 @@ class Cancellation:
 def _severity(profile: Profile, variance: Estimate) -> str:
     sure = profile.between - SURE * profile.between_error
     for name in ("warning", "note"):
-        if sure >= _MATTERS[name] * variance.value > 0 and profile.told <= _TOLD[name] * profile.between:
+        if (
+            sure >= _MATTERS[name] * variance.value > 0
+            and profile.explained <= _EXPLAINED[name] * profile.between
+        ):
             return name
     return "none"
 
 
-def cancellations(scene: TableScene) -> list[Cancellation]:
-    """Profiles of each row."""
+def cancellations(context: TableContext) -> list[Cancellation]:
+    """Return the profiles of each row."""
     return [
-        Cancellation(facts=facts, profiles=_profiles(scene, i), variance=_variance(scene, i))
-        for i, facts in enumerate(scene.facts)
+        Cancellation(row=row, profiles=_profiles(context, i), variance=_variance(context, i))
+        for i, row in enumerate(context.row_outputs)
     ]
 
 
-def _variance(scene: TableScene, i: int) -> Estimate:
-    sample = scene.samples[i]
-    return sample.variance(sample.weights(scene.bandwidth))
+def _variance(context: TableContext, i: int) -> Estimate:
+    sample = context.samples[i]
+    return sample.variance(sample.weights(context.bandwidth))
 
 
-def _profiles(scene: TableScene, i: int) -> tuple[Profile, ...]:
-    columns = np.flatnonzero(scene.binned).tolist()
-    looked_at = {j: _looked_at(_probability(scene, i, j), int(scene.cells[i, j])) for j in columns}
-    places = [(j, cell) for j, cells in looked_at.items() for cell in cells]
+def _profiles(context: TableContext, i: int) -> tuple[Profile, ...]:
+    columns = np.flatnonzero(context.binned).tolist()
+    considered = {j: _most_frequent(_probability(context, i, j), int(context.cells[i, j])) for j in columns}
+    places = [(j, cell) for j, cells in considered.items() for cell in cells]
     if not places:
         return ()
-    found = scene.source.profile(scene, i, places)
-    owner = np.array([j for j, _ in places])
-    each = (_profile(scene, i, j, cells, _taken(found, owner == j)) for j, cells in looked_at.items())
-    return tuple(profile for profile in each if profile is not None)
+    means = context.source.profile(context, i, places)
+    column = np.array([j for j, _ in places])
+    profiles = (
+        _profile(context, i, j, cells, Estimate(means.value[column == j], means.error[column == j]))
+        for j, cells in considered.items()
+    )
+    return tuple(profile for profile in profiles if profile is not None)
 
 
-def _profile(scene: TableScene, i: int, j: int, cells: list[int], mean: Estimate) -> Profile | None:
-    """None where the sample knows nothing of the row's own cell, or of no other."""
-    own = int(scene.cells[i, j])
-    known = np.isfinite(mean.value)
-    chosen = [cell for cell, k in zip(cells, known, strict=True) if k]
-    if own not in chosen or len(chosen) < 2:
+def _profile(context: TableContext, i: int, j: int, cells: list[int], mean: Estimate) -> Profile | None:
+    """Return None if the sample has too few rows in the instance's cell, or in all others."""
+    instance_cell = int(context.cells[i, j])
+    finite = np.isfinite(mean.value)
+    chosen = [cell for cell, is_finite in zip(cells, finite, strict=True) if is_finite]
+    if instance_cell not in chosen or len(chosen) < 2:
         return None
-    q = _probability(scene, i, j)[chosen]
+    q = _probability(context, i, j)[chosen]
     return Profile(
-        name=scene.facts[i].names[j],
-        own=chosen.index(own),
+        name=context.row_outputs[i].names[j],
+        current=chosen.index(instance_cell),
         cells=tuple(chosen),
-        texts=tuple(scene.texts[j][cell] for cell in chosen),
-        mean=mean.value[known],
-        error=mean.error[known],
+        texts=tuple(context.texts[j][cell] for cell in chosen),
+        mean=mean.value[finite],
+        error=mean.error[finite],
         probability=q / q.sum(),
     )
 
 
-def _probability(scene: TableScene, i: int, j: int) -> Floats:
-    """q_b under the weighted law, (p,)."""
-    coordinate = indicator(scene.here[i], j)
-    found = coordinate.exclusion * coordinate.elsewhere
-    found[coordinate.cell] = coordinate.inclusion
-    return np.asarray(found)
+def _probability(context: TableContext, i: int, j: int) -> Floats:
+    """Return q_b under the weighted law, (p,)."""
+    coordinate = indicator(context.row_designs[i], j)
+    probability = coordinate.exclusion * coordinate.elsewhere
+    probability[coordinate.cell] = coordinate.inclusion
+    return np.asarray(probability)
 
 
-def _taken(found: Estimate, chosen: Bools) -> Estimate:
-    return Estimate(found.value[chosen], found.error[chosen])
-
-
-def _looked_at(probability: Floats, own: int) -> list[int]:
-    """Cells that can happen, the most frequent ones where they are many, in their order."""
+def _most_frequent(probability: Floats, instance_cell: int) -> list[int]:
+    """Return the possible cells, the most frequent ones if there are many, in their order."""
     order = np.argsort(-probability, kind="stable")[:MOST_CELLS]
-    return sorted({own, *(int(b) for b in order if probability[b] > 0)})
+    return sorted({instance_cell, *(int(b) for b in order if probability[b] > 0)})

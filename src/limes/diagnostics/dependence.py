@@ -1,4 +1,4 @@
-r"""Dependence: columns are perturbed one by one, so that rows appear which the background does not know.
+r"""Dependence: columns are perturbed independently, which makes rows that do not occur in the background.
 
 Is a perturbed row outside the background's support? It is if its k-th nearest background row is farther away
 than that of 95 % of background rows themselves. Rows drawn for an explanation are compared with two
@@ -6,8 +6,8 @@ backgrounds, the real one and one whose columns were shuffled independently:
 
     excess = P(outside the real one) - P(outside the shuffled one).
 
-The second takes care of everything that is not dependence: corners, narrow bandwidths, many columns. Where
-columns are independent the two backgrounds are alike, and the excess is 0 but for noise.
+The second corrects for everything that is not dependence: corners, narrow bandwidths, many columns. If
+columns are independent the two backgrounds are alike, and the excess is noise around 0.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from dataclasses import dataclass
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
-from limes.diagnostics.facts import Facts
+from limes.diagnostics.context import TableContext
 from limes.diagnostics.finding import SURE, Finding, Measure, Severity
-from limes.diagnostics.table_scene import TableScene
+from limes.diagnostics.row_output import RowOutput
 
 _NEIGHBOUR = 5
 _BACKGROUND, _DRAWN = 1000, 256
 _INSIDE = 0.95
-# Pairs of columns with the largest rank correlation that are looked at on their own
+# Pairs of columns with the largest rank correlation that are checked separately
 _PAIRS = 3
 _EXCESS: dict[Severity, float] = {"warning": 0.5, "note": 0.2}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outside:
-    """Share of ``rows`` drawn rows outside the background's support, and outside the shuffled one's.
+    """Shares of ``rows`` drawn rows outside the supports of the background and of the shuffled one.
 
-    ``names`` are the columns in which it was looked; ``correlation`` the rank correlation of two.
+    ``names`` are the columns that were compared; ``correlation`` is the rank correlation of a pair.
     """
 
     names: tuple[str, ...]
@@ -45,30 +45,30 @@ class Outside:
 
     @property
     def excess(self) -> float:
-        """What dependence explains."""
+        """Share of rows outside because of dependence."""
         return self.real - self.shuffled
 
     @property
     def error(self) -> float:
-        """Standard error of the excess, as if the two shares were of different rows."""
+        """Standard error of the excess, as if the two shares were from different rows."""
         return float(np.sqrt(sum(p * (1 - p) for p in (self.real, self.shuffled)) / self.rows))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Dependence:
-    """All columns together, and the pairs that correlate most."""
+    """All columns together, and the most correlated pairs."""
 
-    facts: Facts
+    row: RowOutput
     together: Outside
     pairs: tuple[Outside, ...]
 
     @property
     def worst(self) -> Outside:
-        """Where the excess is largest."""
+        """The comparison with the largest excess."""
         return max((self.together, *self.pairs), key=lambda o: o.excess)
 
     def measures(self) -> Iterator[Measure]:
-        """Share of rows outside."""
+        """Yield the share of rows outside."""
         yield Measure(
             name="outside the data",
             value=self.together.real,
@@ -78,7 +78,7 @@ class Dependence:
         )
 
     def findings(self) -> Iterator[Finding]:
-        """Rows that independent columns make and the background does not have."""
+        """Yield a finding if too many rows are outside because of dependence."""
         worst = self.worst
         sure = worst.excess - SURE * worst.error
         severity: Severity | None = next((s for s in _EXCESS if sure >= _EXCESS[s]), None)
@@ -96,7 +96,7 @@ class Dependence:
             sentence=(
                 f"{worst.real:.0%} of the perturbed rows lie outside the background in {where}; "
                 f"{worst.shuffled:.0%} would, were columns independent{strongest}. The explanation rests "
-                "on what the model says of rows that do not occur."
+                "on what the model predicts for rows that do not occur."
             ),
             advice=(
                 "Ask whether the model can be trusted there; leave one of the dependent columns out of the "
@@ -113,26 +113,26 @@ class Dependence:
 
 @dataclass(frozen=True, eq=False)
 class Support:
-    """Rows (m, e) in a space of distances, and how far from its k-th neighbour a row of theirs may be."""
+    """Rows (m, e) in a space of distances, and the radius: the largest distance to the k-th row inside."""
 
     rows: Floats
     radius: float
 
     @classmethod
-    def of(cls, rows: Floats) -> Support:
-        """Of background rows; a row is not its own neighbour."""
+    def from_rows(cls, rows: Floats) -> Support:
+        """Return the support of background rows; the nearest neighbour of a row, itself, is skipped."""
         k = min(_NEIGHBOUR, len(rows) - 1)
         return cls(rows, float(np.quantile(_kth(rows, rows, k + 1), _INSIDE)))
 
     def outside(self, drawn: Floats) -> float:
-        """Share of rows (n, e) that are outside."""
+        """Return the share of rows (n, e) that are outside."""
         k = min(_NEIGHBOUR, len(self.rows) - 1)
-        # rows that repeat have distance 0: rounding must not put them outside
+        # repeated rows have distance 0: rounding must not put them outside
         return float((_kth(drawn, self.rows, k) > self.radius + 1e-9).mean())
 
 
 def _kth(points: Floats, rows: Floats, k: int) -> Floats:
-    """Distance of each point to its k-th nearest row, (n,)."""
+    """Return the distance of each point to its k-th nearest row, (n,)."""
     squared = (points**2).sum(axis=1)[:, None] + (rows**2).sum(axis=1) - 2.0 * points @ rows.T
     nearest = np.partition(squared, k - 1, axis=1)[:, k - 1]
     return np.sqrt(np.maximum(nearest, 0.0))
@@ -140,21 +140,21 @@ def _kth(points: Floats, rows: Floats, k: int) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Space:
-    """Columns as coordinates: numbers in standard deviations, another category one away, so a missing value.
+    """Columns as coordinates: numbers in standard deviations; other categories and missing values are 1 away.
 
     Attributes
     ----------
     unit
         (d,) standard deviations.
     levels
-        Of each column, the values that are points: categories, and for numbers none.
+        The categories of each column, empty for numbers.
     """
 
     unit: Floats
     levels: tuple[Floats, ...]
 
     def embed(self, x: Floats, columns: Ints) -> Floats:
-        """Coordinates (n, e) of some columns of rows x."""
+        """Return coordinates (n, e) of some columns of rows x."""
         parts = []
         for j in columns.tolist():
             missing = np.isnan(x[:, j])
@@ -166,41 +166,40 @@ class Space:
         return np.concatenate(parts, axis=1)
 
 
-def dependences(scene: TableScene) -> list[Dependence | None]:
-    """How many rows of each neighbourhood lie outside the background; None where it is too small to tell."""
-    rng = np.random.default_rng([scene.seed, 3])
-    real = _some(scene.background, rng)
+def dependences(context: TableContext) -> list[Dependence | None]:
+    """Return how many rows of each neighbourhood lie outside the background; None if it is too small."""
+    rng = np.random.default_rng([context.seed, 3])
+    real = _subsample(context.background, rng)
     if len(real) < 2 * _NEIGHBOUR:
-        return [None] * len(scene)
+        return [None] * len(context)
     shuffled = np.column_stack([rng.permutation(column) for column in real.T])
-    center = np.nan_to_num(np.nanmean(np.where(scene.numeric, real, 0.0), axis=0))
-    space = Space(scene.units, _levels(scene.background, scene.numeric))
-    everything = np.arange(real.shape[1])
-    groups = [(everything, np.nan), *_correlated(real, scene.numeric)]
+    center = np.nan_to_num(np.nanmean(np.where(context.numeric, real, 0.0), axis=0))
+    space = Space(context.units, _levels(context.background, context.numeric))
+    groups = [(np.arange(real.shape[1]), np.nan), *_correlated(real, context.numeric)]
     supports = [
-        tuple(Support.of(space.embed(rows - center, columns)) for rows in (real, shuffled))
+        tuple(Support.from_rows(space.embed(rows - center, columns)) for rows in (real, shuffled))
         for columns, _ in groups
     ]
-    names = scene.facts[0].names
-    found: list[Dependence | None] = []
-    for i, facts in enumerate(scene.facts):
+    names = context.row_outputs[0].names
+    results: list[Dependence | None] = []
+    for i, row in enumerate(context.row_outputs):
         # the first rows of every sample are drawn from w itself
-        drawn = scene.samples[i].x[: min(_DRAWN, scene.calls // len(scene.source.spread))]
+        drawn = context.samples[i].x[: min(_DRAWN, context.calls // len(context.source.spread))]
         outside = [
             Outside(
                 names=tuple(names[j] for j in columns),
                 rows=len(drawn),
-                real=known.outside(space.embed(drawn - center, columns)),
-                shuffled=mixed.outside(space.embed(drawn - center, columns)),
+                real=support.outside(space.embed(drawn - center, columns)),
+                shuffled=shuffled_support.outside(space.embed(drawn - center, columns)),
                 correlation=correlation,
             )
-            for (columns, correlation), (known, mixed) in zip(groups, supports, strict=True)
+            for (columns, correlation), (support, shuffled_support) in zip(groups, supports, strict=True)
         ]
-        found.append(Dependence(facts=facts, together=outside[0], pairs=tuple(outside[1:])))
-    return found
+        results.append(Dependence(row=row, together=outside[0], pairs=tuple(outside[1:])))
+    return results
 
 
-def _some(background: Floats, rng: np.random.Generator) -> Floats:
+def _subsample(background: Floats, rng: np.random.Generator) -> Floats:
     if len(background) <= _BACKGROUND:
         return background
     return np.asarray(background[np.sort(rng.choice(len(background), _BACKGROUND, replace=False))])
@@ -214,7 +213,7 @@ def _levels(background: Floats, numeric: Bools) -> tuple[Floats, ...]:
 
 
 def _correlated(rows: Floats, numeric: Bools) -> list[tuple[Ints, float]]:
-    """Pairs of columns of numbers with the largest rank correlation, in size."""
+    """Return the pairs of numeric columns with the largest rank correlation, in size."""
     from scipy.stats import rankdata
 
     columns = np.flatnonzero(numeric & (np.nanstd(rows, axis=0) > 0))

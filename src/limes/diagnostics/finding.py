@@ -1,6 +1,6 @@
-"""What diagnostics say: a finding has a number, a sentence that says what it means, and an advice.
+"""Results of diagnostics: a finding has a number, a sentence with its meaning, and an advice.
 
-A *measure* is a number that is always told; a *finding* is only there where something is wrong.
+A *measure* is a number that is always reported; a *finding* is reported only where something is wrong.
 """
 
 from __future__ import annotations
@@ -11,24 +11,24 @@ from typing import Literal, Protocol
 
 Severity = Literal["note", "warning"]
 SEVERITIES: tuple[Severity, ...] = ("warning", "note")
-# A sampled number is believed where it is so many standard errors beyond a threshold.
+# Standard errors by which a sampled number must exceed a threshold
 SURE = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """Something that a reader of the explanation should know.
+    """Something that a reader of the explanation should consider.
 
     Attributes
     ----------
     kind
         Name of the diagnostic.
     severity
-        "warning": the explanation misleads whoever does not know it. "note": good to know.
+        "warning": without it the explanation misleads. "note": worth knowing.
     features
-        Names of the features that it is about; empty where it is about the whole explanation.
+        Names of the features concerned; empty if it is about the whole explanation.
     number, error, unit
-        What was measured, its standard error (0 where exact), and what it is a number of.
+        The measurement, its standard error (0 where exact), and its quantity in words.
     sentence, advice
         What it means, and what to do.
     """
@@ -45,7 +45,7 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True)
 class Measure:
-    """A number that is told of every row: its name, its error (0 where exact), and how to read it."""
+    """A number that is reported for every row: its name, its error (0 where exact), and how to read it."""
 
     name: str
     value: float
@@ -53,24 +53,24 @@ class Measure:
     remark: str
 
 
-class Reading(Protocol):
-    """What one diagnostic has seen at one row."""
+class Diagnostic(Protocol):
+    """The result of one diagnostic at one row."""
 
     def measures(self) -> Iterable[Measure]:
-        """Numbers that are always told."""
+        """Numbers that are always reported."""
         ...
 
     def findings(self) -> Iterable[Finding]:
-        """What is wrong, if anything."""
+        """What is wrong with the explanation, if anything."""
         ...
 
 
-def ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Warnings before notes, otherwise in the order of the diagnostics."""
+def by_severity(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Sort warnings before notes, otherwise in the order of the diagnostics."""
     return tuple(sorted(findings, key=lambda f: SEVERITIES.index(f.severity)))
 
 
-def listed(names: Sequence[str], most: int = 3) -> str:
-    """Some names as a text: "a, b, c and 4 more"."""
+def enumerate_names(names: Sequence[str], most: int = 3) -> str:
+    """Return some names as a text: "a, b, c and 4 more"."""
     head = ", ".join(names[:most])
     return head if len(names) <= most else f"{head} and {len(names) - most} more"

@@ -1,9 +1,9 @@
-r"""How well the surrogate fits: R² under the weights, and what it misses at the row itself.
+r"""How well the surrogate fits: R² under the weights, and its error at the row itself.
 
     R² = (2 b·Γ - b·Σb) / Var_w f,      local error = f(ξ) - g(ξ).
 
-Neither is 0 or 1 in general: binary features cannot follow the model inside a bin, and the weighted rows are
-not only the near ones.
+R² is below 1 and the local error not 0 in general: binary features cannot follow the model inside a bin, and
+weighted rows are not only near ones.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats
-from limes.diagnostics.facts import Facts
+from limes.diagnostics.context import DiagnosticContext
 from limes.diagnostics.finding import SURE, Finding, Measure, Severity
+from limes.diagnostics.row_output import RowOutput
 from limes.diagnostics.sample import Estimate
-from limes.diagnostics.scene import Scene
 
 # R² below
 _POOR: dict[Severity, float] = {"warning": 0.1, "note": 0.25}
@@ -30,10 +30,10 @@ _FAR: dict[Severity, float] = {"warning": 2.0, "note": 1.0}
 class Fit:
     """R² and its standard error, the model's standard deviation under w, and shares (d,) of the variance.
 
-    NaN where the model does not vary.
+    NaN if the model does not vary.
     """
 
-    facts: Facts
+    row: RowOutput
     fidelity: float
     fidelity_error: float
     deviation: float
@@ -41,8 +41,8 @@ class Fit:
 
     @property
     def local_error(self) -> float:
-        """Prediction - surrogate's."""
-        return self.facts.prediction - self.facts.surrogate
+        """Prediction - surrogate's prediction."""
+        return self.row.prediction - self.row.surrogate
 
     @property
     def distance(self) -> float:
@@ -50,7 +50,7 @@ class Fit:
         return abs(self.local_error) / self.deviation if self.deviation > 0 else 0.0
 
     def measures(self) -> Iterator[Measure]:
-        """Fidelity, local error, and the feature with the largest share."""
+        """Yield fidelity, local error, and the feature with the largest share."""
         if np.isfinite(self.fidelity):
             yield Measure(
                 name="fidelity R²",
@@ -61,9 +61,9 @@ class Fit:
         yield Measure(
             name="local error",
             value=self.distance,
-            error=self.facts.surrogate_error / self.deviation if self.deviation > 0 else 0.0,
-            remark=f"standard deviations of the model between it ({self.facts.prediction:.4g}) and "
-            f"the surrogate ({self.facts.surrogate:.4g}) at the row",
+            error=self.row.surrogate_error / self.deviation if self.deviation > 0 else 0.0,
+            remark=f"standard deviations of the model between it ({self.row.prediction:.4g}) and "
+            f"the surrogate ({self.row.surrogate:.4g}) at the row",
         )
         if np.isfinite(self.shares).any():
             j = int(np.nanargmax(self.shares))
@@ -71,11 +71,11 @@ class Fit:
                 name="largest share",
                 value=float(self.shares[j]),
                 error=0.0,
-                remark=f"of the variance is told by {self.facts.names[j]}",
+                remark=f"of the variance is explained by {self.row.names[j]}",
             )
 
     def findings(self) -> Iterator[Finding]:
-        """Poor fidelity, and predictions that are missed by far."""
+        """Yield poor fidelity, and large errors at the row."""
         upper = self.fidelity + SURE * self.fidelity_error
         poor: Severity | None = next((s for s in _POOR if upper < _POOR[s]), None)
         if poor is not None:
@@ -93,8 +93,8 @@ class Fit:
             error=self.fidelity_error,
             unit="R² of the surrogate under the weights",
             sentence=(
-                f"The surrogate tells {self.fidelity:.0%} of how the model varies around the row; the other "
-                f"{1 - self.fidelity:.0%} is in none of the coefficients."
+                f"The surrogate explains {self.fidelity:.0%} of how the model varies around the row; the "
+                f"other {1 - self.fidelity:.0%} is in none of the coefficients."
             ),
             advice=(
                 "Read coefficients as contrasts of averages, not as a description of the model; finer bins "
@@ -108,33 +108,33 @@ class Fit:
             severity=severity,
             features=(),
             number=self.local_error,
-            error=self.facts.surrogate_error,
+            error=self.row.surrogate_error,
             unit="prediction - surrogate's prediction",
             sentence=(
-                f"At the row itself the model says {self.facts.prediction:.4g}, the surrogate "
-                f"{self.facts.surrogate:.4g}: {self.distance:.1f} standard deviations of the model apart."
+                f"At the row itself the model predicts {self.row.prediction:.4g}, the surrogate "
+                f"{self.row.surrogate:.4g}: {self.distance:.1f} standard deviations of the model apart."
             ),
             advice="Do not derive this row's prediction from the coefficients; a narrower ν is nearer to it.",
         )
 
 
-def fits(scene: Scene) -> list[Fit]:
-    """Fidelity and local error of each row."""
-    return [_fit(scene, i, facts) for i, facts in enumerate(scene.facts)]
+def fits(context: DiagnosticContext) -> list[Fit]:
+    """Return fidelity and local error of each row."""
+    return [_fit(context, i, row) for i, row in enumerate(context.row_outputs)]
 
 
-def _fit(scene: Scene, i: int, facts: Facts) -> Fit:
-    sample = scene.samples[i]
-    variance = sample.variance(sample.weights(scene.bandwidth))
-    shares = _shares(scene.here[i], facts.values, scene.limits[i].value, variance)
-    fidelity, error = facts.fidelity, facts.fidelity_error
+def _fit(context: DiagnosticContext, i: int, row: RowOutput) -> Fit:
+    sample = context.samples[i]
+    variance = sample.variance(sample.weights(context.bandwidth))
+    shares = _shares(context.row_designs[i], row.values, context.limits[i].value, variance)
+    fidelity, error = row.fidelity, row.fidelity_error
     if not variance.value > 0:
         fidelity, error = np.nan, 0.0
     elif not np.isfinite(fidelity):
         fidelity = float(np.clip(shares.sum(), -1.0, 1.0))
         error = fidelity * float(variance.error / variance.value)
     return Fit(
-        facts=facts,
+        row=row,
         fidelity=fidelity,
         fidelity_error=error,
         deviation=float(np.sqrt(variance.value)),
@@ -143,7 +143,7 @@ def _fit(scene: Scene, i: int, facts: Facts) -> Fit:
 
 
 def _shares(design: Any, coef: Floats, limit: Floats, variance: Estimate) -> Floats:
-    """What each feature has of R², (d,): they add up to (2 b·Γ - b·Σb) / Var_w f."""
+    """Return each feature's part of R², (d,); they sum to (2 b·Γ - b·Σb) / Var_w f."""
     if not variance.value > 0:
         return np.full(coef.size, np.nan)
     return np.asarray(coef * (2 * design.gamma(limit) - design.gamma(coef)) / variance.value)

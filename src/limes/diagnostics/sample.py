@@ -6,7 +6,7 @@ counts for any other bandwidth ν as
 
     exp(-D / (2ν²)) / C_ν  divided by  Σ_m share_m exp(-D / (2ν_m²)) / C_m.
 
-(Veach & Guibas 1995 call this the balance heuristic.) The model is asked once.
+(Veach & Guibas 1995 call this the balance heuristic.) The model is called once.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import numpy as np
 
 from limes._arrays import Bools, Floats, power_of_two
 
-# A coefficient is told where this many rows with and without its feature count.
+# A coefficient needs an effective number of rows with and without its feature of at least this
 _FEWEST = 24.0
-# A standard deviation of so little, of the largest answer, is none
+# Standard deviations below this share of the largest prediction are rounding
 _ROUNDING = 1e-12
 
 
@@ -33,16 +33,16 @@ class Estimate:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Rows x (m, d), features h (m, d), answers f (m,), and what makes them count.
+    """Rows x (m, d), features h (m, d) and predictions f (m,), with what their weights are computed from.
 
     Attributes
     ----------
     squared
         D, (m,).
     log_mixture
-        Log density of the mixture that they were drawn from, (m,).
+        Log density of the mixture from which the rows were drawn, (m,).
     noise
-        1; 0 if the rows are all there are, ``log_mixture`` then being minus the log of their probability.
+        1; 0 if these are all possible rows, ``log_mixture`` then being minus the log of their probability.
     """
 
     x: Floats
@@ -53,27 +53,27 @@ class Sample:
     noise: float = 1.0
 
     def weights(self, bandwidth: float, squared: Floats | None = None) -> Floats:
-        """How much each row counts at a bandwidth, (m,), in all 1; ``squared`` replaces the distances.
+        """Return weights (m,) of the rows at a bandwidth, with sum 1; ``squared`` replaces the distances.
 
-        C_ν is the same for all rows: normalising takes it out.
+        C_ν is the same for all rows and cancels.
         """
         distance = self.squared if squared is None else squared
         log_ratio = kernel(distance, bandwidth) - self.log_mixture
         weights = np.exp(log_ratio - log_ratio.max())
         return np.asarray(weights / weights.sum())
 
-    def mean(self, weights: Floats, chosen: Bools | None = None) -> Estimate:
-        """E_w[f | chosen], with chosen (m,)."""
-        kept = weights if chosen is None else weights * chosen
-        total = kept.sum()
-        if total == 0 or 1 / ((kept / total) ** 2).sum() < _FEWEST * self.noise:
+    def mean(self, weights: Floats, condition: Bools | None = None) -> Estimate:
+        """Return E_w[f | condition], with condition (m,)."""
+        conditional = weights if condition is None else weights * condition
+        total = conditional.sum()
+        if total == 0 or 1 / ((conditional / total) ** 2).sum() < _FEWEST * self.noise:
             return Estimate(np.array(np.nan), np.array(np.inf))
-        share = kept / total
+        share = conditional / total
         mean = share @ self.f
         return Estimate(mean, self.noise * np.sqrt((share**2) @ (self.f - mean) ** 2))
 
     def variance(self, weights: Floats) -> Estimate:
-        """Var_w f, 0 where it is a rounding; NaN where too few rows count."""
+        """Return Var_w f, 0 if it is rounding, NaN if too few rows count."""
         if 1 / (weights**2).sum() < _FEWEST * self.noise:
             return Estimate(np.array(np.nan), np.array(np.inf))
         spread = (self.f - weights @ self.f) ** 2
@@ -83,7 +83,7 @@ class Sample:
         return Estimate(variance, self.noise * np.sqrt((weights**2) @ (spread - variance) ** 2))
 
     def fit(self, weights: Floats, h: Floats | None = None) -> Estimate:
-        """Coefficients of the weighted least squares of f on h, (d,), with errors that ask no law of f.
+        """Return weighted least squares coefficients of f on h, (d,), with robust standard errors.
 
         NaN, with an infinite error, where too few rows count with or without the feature.
         """
@@ -91,7 +91,7 @@ class Sample:
         center = weights @ features
         blind = self._blind(weights, features)
         used = ~blind
-        # a pseudoinverse takes columns that weigh far less than others, rare or of other units, for 0
+        # a pseudoinverse drops columns far smaller than others, rare or in other units: they are rescaled
         away = features[:, used] - center[used]
         unit = power_of_two(np.abs(away).max(axis=0, initial=0.0))
         unit = unit * power_of_two(np.sqrt(weights @ (away / unit) ** 2))
@@ -109,21 +109,21 @@ class Sample:
         return Estimate(value, error)
 
     def _blind(self, weights: Floats, features: Floats) -> Bools:
-        """Features (d,) that vary in too few of the rows that count."""
+        """Tell which features (d,) vary in too few of the rows that count."""
         slopes = ((features != 0) & (features != 1)).any(axis=0)
-        kept = [_size(weights[:, None] * (slopes | (features == z))) for z in (0.0, 1.0)]
+        sizes = [_size(weights[:, None] * (slopes | (features == z))) for z in (0.0, 1.0)]
         varies = np.ptp(features, axis=0) > 0
-        return np.asarray(~varies | (np.minimum(*kept) < _FEWEST * self.noise))
+        return np.asarray(~varies | (np.minimum(*sizes) < _FEWEST * self.noise))
 
 
 def kernel(squared: Floats, bandwidth: float) -> Floats:
-    """Log π = -D / (2ν²), (m,); 0 for an infinite bandwidth."""
+    """Return log π = -D / (2ν²), (m,); 0 for an infinite bandwidth."""
     with np.errstate(over="ignore"):
         return np.asarray(-0.5 * squared / np.float64(bandwidth) ** 2)
 
 
 def _size(weights: Floats) -> Floats:
-    """Effective number of rows of each column of weights, (d,)."""
+    """Return the effective number of rows of each column of weights, (d,)."""
     total, squares = weights.sum(axis=0), (weights**2).sum(axis=0)
-    found: Floats = np.divide(total**2, squares, out=np.zeros_like(total), where=squares > 0)
-    return found
+    size: Floats = np.divide(total**2, squares, out=np.zeros_like(total), where=squares > 0)
+    return size

@@ -1,7 +1,7 @@
 r"""What the ``lime`` package would print: a ridge fit on 5,000 weighted rows shrinks its coefficients.
 
-In expectation b_j ≈ β_j · nCv_j / (nCv_j + 1), C = E[π], v_j = α_j (1 - α_j): next to nothing is lost at
-ordinary bandwidths, next to everything at narrow ones, where all rows together weigh less than the penalty.
+In expectation b_j ≈ β_j · nCv_j / (nCv_j + 1), C = E[π], v_j = α_j (1 - α_j): it shrinks hardly at all at
+ordinary bandwidths, and almost to 0 at narrow ones, where all rows together weigh less than the penalty.
 
 References
 ----------
@@ -17,21 +17,21 @@ import numpy as np
 
 from limes._arrays import Floats
 from limes.designs.features import weighted_sum
-from limes.diagnostics.facts import Facts
+from limes.diagnostics.context import DiagnosticContext
 from limes.diagnostics.finding import Finding, Measure
-from limes.diagnostics.scene import Scene
+from limes.diagnostics.row_output import RowOutput
 from limes.expectations.moments import Moments
 from limes.surrogates.linear import LIME_SAMPLES, ridge
 
-# Of the largest coefficient
+# Difference from which a finding is reported, as a share of the largest coefficient
 _DIFFERS = 0.1
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Shrinkage:
-    """Coefficients (d,) without a penalty, and those of ``lime``; the weight of its rows in all."""
+    """Coefficients (d,) without a penalty, those of ``lime``, and the total weight of its rows."""
 
-    facts: Facts
+    row: RowOutput
     limit: Floats
     lime: Floats
     weight: float
@@ -39,12 +39,12 @@ class Shrinkage:
 
     @property
     def difference(self) -> float:
-        """Largest difference of the two, of the largest coefficient."""
+        """Largest difference of the two, as a share of the largest coefficient."""
         largest = np.abs(self.limit).max(initial=0.0)
         return float(np.abs(self.lime - self.limit).max(initial=0.0) / largest) if largest > 0 else 0.0
 
     def measures(self) -> Iterator[Measure]:
-        """The difference."""
+        """Yield the difference."""
         yield Measure(
             name="ridge shrinkage",
             value=self.difference,
@@ -53,43 +53,43 @@ class Shrinkage:
         )
 
     def findings(self) -> Iterator[Finding]:
-        """Coefficients that ``lime`` would not print."""
-        if not self.difference >= _DIFFERS or np.abs(self.limit).max(initial=0.0) <= self.facts.rounding:
+        """Yield a finding if ``lime`` would print other coefficients."""
+        if not self.difference >= _DIFFERS or np.abs(self.limit).max(initial=0.0) <= self.row.rounding:
             return
         j = int(np.abs(self.lime - self.limit).argmax())
         yield Finding(
             kind="shrinkage",
             severity="note",
-            features=(self.facts.names[j],),
+            features=(self.row.names[j],),
             number=float(self.lime[j]),
             error=0.0,
             unit=f"coefficient that lime prints, in expectation, from {LIME_SAMPLES:,} rows",
             sentence=(
-                f"For {self.facts.names[j]} lime would print {self.lime[j]:+.3g} where the limit is "
+                f"For {self.row.names[j]} lime would print {self.lime[j]:+.3g} where the limit is "
                 f"{self.limit[j]:+.3g}: at ν = {self.bandwidth:.3g} its {LIME_SAMPLES:,} rows weigh "
-                f"{self.weight:.3g} in all, and its ridge penalty of 1 pulls what they say towards 0."
+                f"{self.weight:.3g} in all, and its ridge penalty of 1 pulls coefficients towards 0."
             ),
             advice="Compare with lime at ridge=1 only, or widen the bandwidth.",
         )
 
 
-def shrinkages(scene: Scene) -> list[Shrinkage]:
-    """What ``lime`` would print for each row."""
-    return [_shrinkage(scene, i, facts) for i, facts in enumerate(scene.facts)]
+def shrinkages(context: DiagnosticContext) -> list[Shrinkage]:
+    """Return what ``lime`` would print for each row."""
+    return [_shrinkage(context, i, row) for i, row in enumerate(context.row_outputs)]
 
 
-def _shrinkage(scene: Scene, i: int, facts: Facts) -> Shrinkage:
-    design, limit = scene.here[i], np.nan_to_num(scene.limits[i].value)
-    sample = scene.samples[i]
-    mean = facts.intercept + float(weighted_sum(design.inclusion, facts.values))
-    if scene.ridge > 0:
-        mean = float(sample.mean(sample.weights(scene.bandwidth)).value)
+def _shrinkage(context: DiagnosticContext, i: int, row: RowOutput) -> Shrinkage:
+    design, limit = context.row_designs[i], np.nan_to_num(context.limits[i].value)
+    sample = context.samples[i]
+    mean = row.intercept + float(weighted_sum(design.inclusion, row.values))
+    if context.ridge > 0:
+        mean = float(sample.mean(sample.weights(context.bandwidth)).value)
     moments = Moments.exact(np.array(mean), design.gamma(limit))
-    fitted = ridge(design, moments, np.array(facts.prediction), penalty=scene.penalty)
+    fitted = ridge(design, moments, np.array(row.prediction), penalty=context.penalty)
     return Shrinkage(
-        facts=facts,
+        row=row,
         limit=limit,
         lime=fitted.coef,
         weight=float((LIME_SAMPLES - 1) * np.exp(design.log_weight)) + 1.0,
-        bandwidth=scene.bandwidth,
+        bandwidth=context.bandwidth,
     )

@@ -1,31 +1,58 @@
-"""Many explanations at a glance: mean |β| with its spread, a few rows to look at, and cohorts."""
+r"""Many explanations at a glance: mean |β| with its spread, a few rows to look at, and cohorts.
+
+The rows are SP-LIME's pick, whose explanations show most of what the model uses. Row i *shows* the k features
+with its largest |β_ij|. With importances I_j = √Σ_i |β_ij|, a set V of rows has the coverage
+c(V) = Σ_j I_j 1[some row of V shows j]. Greedy selection, always the row with the largest gain, reaches at
+least 1 - 1/e of the best set of that size. As no row can add more to V than it adds now, for these very rows
+
+    c(best) <= c(V) + Σ of the k largest gains.
+
+References
+----------
+Ribeiro, Singh & Guestrin 2016, section 4, algorithm 2; Nemhauser, Wolsey & Fisher 1978.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from limes._arrays import Floats, Objects
+from limes._arrays import Bools, Floats, Objects
 from limes._checks import is_count
-from limes.diagnostics.pick import Pick, greedy, shown
 from limes.exceptions import InputError
 from limes.explanation import Explanation
+from limes.explanation.drawing import Printable, drawer
 
 if TYPE_CHECKING:
-    from rich.console import Console, ConsoleOptions, RenderResult
+    from matplotlib.axes import Axes
 
-    from limes.show.summary import SummaryPlots
-
-# More cohorts are no summary
+GUARANTEE = 1.0 - np.exp(-1.0)
 MOST_COHORTS = 20
+
+
+@dataclass(frozen=True)
+class Pick:
+    """Rows in the order of their selection, their coverage of all importance, and its bound.
+
+    ``coverage`` and ``bound`` are shares of Σ I_j: no set of the same size covers more than ``bound``.
+    """
+
+    rows: tuple[int, ...]
+    coverage: float
+    bound: float
+
+    @property
+    def ratio(self) -> float:
+        """Lower bound of the share of the best pick's coverage; at least 1 - 1/e."""
+        return self.coverage / self.bound if self.bound > 0 else 1.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Cohort:
-    """Some of the rows: how many, mean |β| and mean β, (d,) each."""
+    """A group of rows: their number, mean |β| and mean β, (d,) each."""
 
     name: str
     rows: int
@@ -34,7 +61,7 @@ class Cohort:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Summary:
+class Summary(Printable):
     """Coefficients of n rows and one output; arrays are (d,), features in their own order.
 
     Attributes
@@ -46,9 +73,9 @@ class Summary:
     positive
         Share of rows with β > 0.
     pick
-        Rows worth looking at; see ``limes/diagnostics/pick.py``.
+        Rows worth looking at.
     cohorts
-        By name, largest first; empty if none were asked for.
+        By name, largest first; empty without ``cohorts=``.
     """
 
     names: tuple[str, ...]
@@ -63,19 +90,19 @@ class Summary:
     pick: Pick
     cohorts: tuple[Cohort, ...]
 
+    _terminal: ClassVar[str] = "summary"
+
     def order(self) -> list[int]:
-        """Features by mean |β|, largest first."""
+        """Return the features by mean |β|, largest first."""
         return [int(j) for j in np.argsort(-self.mean_abs, kind="stable")]
 
     @property
     def plot(self) -> SummaryPlots:
         """Pictures: ``.plot.importance()`` and ``.plot.cohorts()``."""
-        from limes.show.summary import SummaryPlots
-
         return SummaryPlots(self)
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """One list a column, features by mean |β|: for any dataframe library."""
+        """Return one list a column, features by mean |β|, for any dataframe library."""
         order = self.order()
         columns = {
             "feature": [self.names[j] for j in order],
@@ -90,15 +117,28 @@ class Summary:
         first = ", ".join(f"{self.names[j]} {self.mean_abs[j]:.3g}" for j in self.order()[:3])
         return f"<Summary: {self.rows} rows, {self.output}; mean |β|: {first}>"
 
-    def __str__(self) -> str:
-        from limes.show.summary import plain_text
 
-        return plain_text(self)
+@dataclass(frozen=True)
+class SummaryPlots:
+    """The pictures of one summary; they take ``ax=``, return it and show nothing."""
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        from limes.show.summary import printed
+    summary: Summary
 
-        yield printed(self)
+    def importance(self, *, ax: Axes | None = None, max_features: int = 12) -> Axes:
+        """Draw mean |β| as bars, with one standard deviation over rows to each side."""
+        axes: Axes = drawer("summary").draw_importance(self.summary, ax, max_features)
+        return axes
+
+    def cohorts(self, *, ax: Axes | None = None, max_features: int = 10) -> Axes:
+        """Draw mean |β| of each cohort, one dot a cohort.
+
+        Raises
+        ------
+        InputError
+            If the summary has no cohorts.
+        """
+        axes: Axes = drawer("summary").draw_cohorts(self.summary, ax, max_features)
+        return axes
 
 
 def summary(
@@ -109,7 +149,7 @@ def summary(
     rows: int = 5,
     features: int = 5,
 ) -> Summary:
-    """Summarise many rows: how large coefficients are and how much they differ, and which rows to look at.
+    """Summarise many rows: sizes of coefficients, how much they differ, and which rows to look at.
 
     Mean |β_j| over rows with its standard deviation; a pick of ``rows`` rows that together show the most
     important features (SP-LIME, greedy, with a bound on what the best pick could cover); means by cohort.
@@ -128,7 +168,7 @@ def summary(
     Raises
     ------
     InputError
-        If there are no rows, or cohorts do not fit.
+        If there are no rows, or ``cohorts`` does not fit.
 
     References
     ----------
@@ -141,8 +181,8 @@ def summary(
     >>> import limes
     >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
     >>> model = RandomForestRegressor(10, random_state=0).fit(X, y)
-    >>> found = limes.summary(limes.TabularExplainer(model, X)(X.iloc[:50]), cohorts="sex")
-    >>> [found.names[j] for j in found.order()[:2]], len(found.cohorts)
+    >>> summary = limes.summary(limes.TabularExplainer(model, X)(X.iloc[:50]), cohorts="sex")
+    >>> [summary.names[j] for j in summary.order()[:2]], len(summary.cohorts)
     (['bmi', 's5'], 2)
     """
     _check(explanation, rows=rows, features=features)
@@ -160,28 +200,28 @@ def summary(
         low=low,
         high=high,
         positive=(values > 0).mean(axis=0),
-        pick=greedy(shown(values, features), np.sqrt(size.sum(axis=0)), rows),
+        pick=greedy_pick(largest_features(values, features), np.sqrt(size.sum(axis=0)), rows),
         cohorts=() if cohorts is None else _cohorts(values, _labels(one, cohorts)),
     )
 
 
 def _check(explanation: Any, **counts: Any) -> None:
     if not isinstance(explanation, Explanation) or len(explanation) == 0:
-        raise InputError("summary needs one explanation of several rows, as explainers of tables give")
+        raise InputError("summary needs one explanation of several rows, as explainers of tables return")
     for name, value in counts.items():
         if not is_count(value):
-            raise InputError(f"{name}={value!r}; give a whole number, 1 or more")
+            raise InputError(f"{name}={value!r}; pass a whole number, 1 or more")
 
 
 def _labels(explanation: Explanation, cohorts: Any) -> Objects:
-    """A label for each row, as text."""
+    """Return a label for each row, as text."""
     if isinstance(cohorts, str):
-        picked = explanation[:, cohorts]
-        return np.array([conditions[0] for conditions in picked.conditions], dtype=object)
+        conditions = explanation[:, cohorts].conditions
+        return np.array([condition for condition, *_ in conditions], dtype=object)
     labels = np.asarray(cohorts.to_list() if hasattr(cohorts, "to_list") else cohorts, dtype=object)
     if labels.shape != (len(explanation),):
         raise InputError(
-            f"cohorts has shape {labels.shape}; give a feature's name, or one label for each of the "
+            f"cohorts has shape {labels.shape}; pass a feature's name, or one label for each of the "
             f"{len(explanation)} rows"
         )
     return np.array([str(label) for label in labels], dtype=object)
@@ -201,3 +241,31 @@ def _cohorts(values: Floats, labels: Objects) -> tuple[Cohort, ...]:
         )
         for name in order
     )
+
+
+def largest_features(values: Floats, features: int) -> Bools:
+    """Tell which features each row shows, (n, d): those with its largest coefficients that are not 0."""
+    size = np.abs(values)
+    order = np.argsort(-size, axis=1, kind="stable")[:, :features]
+    shows = np.zeros(size.shape, dtype=np.bool_)
+    np.put_along_axis(shows, order, np.take_along_axis(size, order, axis=1) > 0, axis=1)
+    return shows
+
+
+def greedy_pick(shows: Bools, importance: Floats, rows: int) -> Pick:
+    """Pick rows greedily until no row gains anything; shows (n, d), importance (d,) >= 0."""
+    remaining, picked = importance.copy(), []
+    for _ in range(min(rows, len(shows))):
+        gains = shows @ remaining
+        best = int(np.argmax(gains))
+        if not gains[best] > 0:
+            break
+        picked.append(best)
+        remaining[shows[best]] = 0.0
+    total = float(importance.sum())
+    covered = total - float(remaining.sum())
+    gains = np.sort(shows @ remaining)[::-1][:rows]
+    bound = min(total, covered + float(gains.sum()), covered / GUARANTEE)
+    if total == 0:
+        return Pick((), 1.0, 1.0)
+    return Pick(tuple(picked), covered / total, bound / total)

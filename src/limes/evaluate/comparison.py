@@ -68,8 +68,8 @@ class Comparison:
                 }
 
     def to_frame(self) -> Any:
-        """Return a pandas data frame, one row for each measure and explainer."""
-        from limes.show.optional import require
+        """Return a pandas data frame, a line a measure and explainer."""
+        from limes._optional import require
 
         return require("pandas", "to_frame()").DataFrame(list(self.lines()))
 

@@ -64,7 +64,7 @@ class Cautions:
             numeric=table.numeric,
             low=known.min(axis=0).filled(np.nan),
             high=known.max(axis=0).filled(np.nan),
-            crossings=Crossings.of(laws, table.matrix, binned, unit),
+            crossings=Crossings.learn(laws, table.matrix, binned, unit),
             fixed=tuple(
                 f"{name} does not vary in the background (it has one cell): its coefficient is 0"
                 for name, law, slope in zip(table.names, laws, slopes, strict=True)

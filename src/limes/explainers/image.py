@@ -14,7 +14,7 @@ from limes._arrays import Floats, Ints
 from limes._recent import Recent
 from limes.designs.exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.designs.weights import check_bandwidth
-from limes.diagnostics.subset_scene import SubsetScene
+from limes.diagnostics.context import SubsetContext
 from limes.exceptions import InputError, ModelError
 from limes.explainers import image_facts
 from limes.explainers.classes import labels_of, link_of
@@ -26,7 +26,7 @@ from limes.explainers.options import check_choice, check_count, check_size, refu
 from limes.explainers.pixels import checked_image, listed
 from limes.explainers.progress import progress_of
 from limes.explainers.sampling import sampling_of
-from limes.explainers.scenes import subset_scene
+from limes.explainers.scenes import subset_context
 from limes.explainers.several import explained_each
 from limes.explainers.superpixels import segmenter, superpixels
 from limes.explainers.switched import CONTROLS
@@ -219,15 +219,15 @@ class ImageExplainer:
             raise
         return self._explanation(image, subject, predictions, fitted)
 
-    def scene_of(
+    def diagnostic_context_of(
         self, image: SwitchedImage, explanation: Explanation, *, output: Ints, calls: int | None
-    ) -> SubsetScene:
+    ) -> SubsetContext:
         """What ``limes.diagnose`` asks of an explained image."""
         make = ExchangeableDesign.superpixel_switches
         design = make(image.size, self._bandwidth)
         subject = self._subject(image, design)
         expectation = self._expectation(subject, design)
-        return subset_scene(
+        return subset_context(
             explanation,
             expectation,
             subject.switched.ask,
@@ -287,8 +287,10 @@ class _Made:
     explainer: ImageExplainer
     image: SwitchedImage
 
-    def scene(self, explanation: Explanation, *, output: Ints, calls: int | None) -> SubsetScene:
-        return self.explainer.scene_of(self.image, explanation, output=output, calls=calls)
+    def diagnostic_context(
+        self, explanation: Explanation, *, output: Ints, calls: int | None
+    ) -> SubsetContext:
+        return self.explainer.diagnostic_context_of(self.image, explanation, output=output, calls=calls)
 
 
 def _alone(image: SwitchedImage) -> tuple[str, ...]:

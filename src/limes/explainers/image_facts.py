@@ -9,8 +9,8 @@ import numpy as np
 
 from limes._arrays import Ints, Objects
 from limes.explainers.pixels import rgb
+from limes.explanation.png import labels_to_data_url, to_data_url
 from limes.models.images import SwitchedImage
-from limes.show.png import encoded, encoded_labels
 
 MEANING = "change of the surrogate when the superpixel is shown against when it is filled"
 
@@ -39,8 +39,8 @@ def areas(labels: Ints) -> Objects:
 def picture(image: SwitchedImage, stated: tuple[str, ...]) -> dict[str, Any]:
     """Facts from which ``show`` draws: the image, its superpixels, and which of them a condition is about."""
     return {
-        "image": encoded(np.rint(255 * rgb(image.shown)).astype(np.uint8), lossless=False),
-        "labels": encoded_labels(image.labels),
+        "image": to_data_url(np.rint(255 * rgb(image.shown)).astype(np.uint8), lossless=False),
+        "labels": labels_to_data_url(image.labels),
         "superpixels": {condition: j for j, condition in enumerate(stated)},
     }
 

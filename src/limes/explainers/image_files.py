@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from limes._optional import require
 from limes.exceptions import InputError
 from limes.models.networks import Preprocess, layout
-from limes.show.optional import require
 
 
 def read_image(path: Path) -> Any:

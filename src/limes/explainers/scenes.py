@@ -9,9 +9,9 @@ import numpy as np
 from limes._arrays import Floats, Ints, Objects
 from limes.designs.exchangeable import ExchangeableDesign
 from limes.designs.product import ProductFamily
-from limes.diagnostics.facts import facts_of
-from limes.diagnostics.subset_scene import SubsetScene
-from limes.diagnostics.table_scene import TableScene
+from limes.diagnostics.context import SubsetContext, TableContext
+from limes.diagnostics.row_output import row_outputs
+from limes.diagnostics.source import source_of
 from limes.exceptions import InputError
 from limes.explainers.subject import Subject
 from limes.explainers.table import Table
@@ -19,7 +19,7 @@ from limes.explanation import Explanation
 from limes.pipeline import Expectation
 
 
-def table_scene(
+def table_context(
     explanation: Explanation,
     table: Table,
     family: ProductFamily,
@@ -29,8 +29,8 @@ def table_scene(
     units: Floats,
     output: Ints,
     calls: int | None,
-) -> TableScene:
-    """The scene of the rows of a table's explanation; bandwidth, ridge and seed are in its provenance.
+) -> TableContext:
+    """Return the context of the rows of a table's explanation; bandwidth, ridge, seed are in its provenance.
 
     Raises
     ------
@@ -42,12 +42,12 @@ def table_scene(
             "diagnose needs an explanation by this explainer with all its features, in their order: "
             "diagnose first, and pick features afterwards"
         )
-    return TableScene(
-        facts=facts_of(explanation, output),
+    return TableContext(
+        row_outputs=row_outputs(explanation, output),
         rows=table.encode(explanation.data),
-        output=_positions(explanation, output, subject.outputs),
+        positions=_positions(explanation, output, subject.outputs),
         predict=subject.predict,
-        expectation=subject.expectation,
+        source=source_of(subject.expectation),
         bandwidth=float(explanation.provenance["bandwidth"]),
         ridge=float(explanation.provenance["ridge"]),
         budget=calls,
@@ -60,7 +60,7 @@ def table_scene(
     )
 
 
-def subset_scene(
+def subset_context(
     explanation: Explanation,
     expectation: Expectation,
     predict: Callable[[Floats], Floats],
@@ -69,20 +69,20 @@ def subset_scene(
     outputs: Sequence[str],
     output: Ints,
     calls: int | None,
-) -> SubsetScene:
-    """The scene of a text or an image; ``make`` gives the design of d features at a bandwidth."""
+) -> SubsetContext:
+    """Return the context of a text or an image; ``make`` gives the design of d features at a bandwidth."""
     d = len(explanation.feature_names)
-    return SubsetScene(
-        facts=facts_of(explanation, output),
+    return SubsetContext(
+        row_outputs=row_outputs(explanation, output),
         rows=np.ones((1, d)),
-        output=_positions(explanation, output, outputs),
+        positions=_positions(explanation, output, outputs),
         predict=predict,
-        expectation=expectation,
+        source=source_of(expectation),
         bandwidth=float(explanation.provenance["bandwidth"]),
         ridge=float(explanation.provenance["ridge"]),
         budget=calls,
         seed=int(explanation.provenance.get("seed") or 0),
-        make=lambda bandwidth: make(d, bandwidth),
+        make_design=lambda bandwidth: make(d, bandwidth),
     )
 
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from limes import __version__
 from limes._arrays import Floats
-from limes.certificate import Certificate
 from limes.designs.literals import LiteralNeighbourhood
 from limes.exceptions import InputError, NotReadableError, ReadMismatchError
 from limes.expectations.combined import ExactMoments
@@ -22,11 +21,12 @@ from limes.explainers.sparse_warnings import meets, warnings_of
 from limes.explainers.verification import check_agreement
 from limes.explainers.watch import Watch
 from limes.explanation import Explanation
+from limes.explanation.certificate import Certificate
+from limes.explanation.wording import rule_text
 from limes.models.outputs import ModelCaller, resolve
 from limes.models.read import read_output, tolerance_of
 from limes.models.reductions import BlackBox
 from limes.pipeline import METHODS, exact_expectation
-from limes.show.rule import rule_text
 from limes.sparse_pipeline import Judged, Plan, explain_row
 from limes.surrogates.solvers import SOLVERS
 from limes.surrogates.sparse import PopulationProblem, check_sparsity

@@ -14,10 +14,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from limes._arrays import Floats, Ints
+from limes._optional import require
 from limes.exceptions import InputError, UnknownOptionError
 from limes.explainers.options import check_choice, check_count
 from limes.explainers.pixels import rgb
-from limes.show.optional import require
 
 # an image as the user has it -> labels (H, W)
 Segment: TypeAlias = Callable[[Any], Any]

@@ -14,13 +14,13 @@ from limes._arrays import Floats, Ints
 from limes.designs.columns import LAWS
 from limes.designs.features import FeatureTable, stacked_features
 from limes.designs.product import ProductDesign
-from limes.diagnostics.table_scene import TableScene
+from limes.diagnostics.context import TableContext
 from limes.explainers.doubts import doubts
 from limes.explainers.found import FittedRows, found
 from limes.explainers.options import check_choice, check_count, check_size, refuse_unknown
 from limes.explainers.progress import progress_of
 from limes.explainers.sampling import CONTROL_NAMES, sampling_of
-from limes.explainers.scenes import table_scene
+from limes.explainers.scenes import table_context
 from limes.explainers.table import Table
 from limes.explainers.tabular_model import TabularModel, TabularOptions
 from limes.explainers.unfinished import cut_short
@@ -301,10 +301,12 @@ class TabularExplainer:
             return model.family.features(model.family.cells(rows))
         return stacked_features([model.family.at(row) for row in rows])
 
-    def scene(self, explanation: Explanation, *, output: Ints, calls: int | None) -> TableScene:
+    def diagnostic_context(
+        self, explanation: Explanation, *, output: Ints, calls: int | None
+    ) -> TableContext:
         """What ``limes.diagnose`` and ``limes.suggest_bandwidth`` ask of explained rows."""
         model = self._model
-        return table_scene(
+        return table_context(
             explanation,
             model.table,
             model.family,

@@ -13,14 +13,14 @@ from limes._arrays import Ints
 from limes._recent import Recent
 from limes.designs.exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.designs.weights import check_bandwidth
-from limes.diagnostics.subset_scene import SubsetScene
+from limes.diagnostics.context import SubsetContext
 from limes.exceptions import InputError, ModelError
 from limes.explainers.doubts import doubts
 from limes.explainers.found import found
 from limes.explainers.options import check_choice, check_size, refuse_unknown
 from limes.explainers.progress import progress_of
 from limes.explainers.sampling import sampling_of
-from limes.explainers.scenes import subset_scene
+from limes.explainers.scenes import subset_context
 from limes.explainers.several import explained_each
 from limes.explainers.switched import CONTROLS
 from limes.explainers.text_subject import FittedText, TextSubject
@@ -191,12 +191,14 @@ class TextExplainer:
         """
         return document_of(text, self._spans, bag=bool(self._bag), mask=self._mask, key=self._key)
 
-    def scene(self, explanation: Explanation, *, output: Ints, calls: int | None) -> SubsetScene:
+    def diagnostic_context(
+        self, explanation: Explanation, *, output: Ints, calls: int | None
+    ) -> SubsetContext:
         """What ``limes.diagnose`` asks of an explained text."""
         document = self.document(explanation.provenance.get("text", ""))
         design = ExchangeableDesign.word_deletions(document.size, self._bandwidth)
         subject = self._subject(document, design)
-        return subset_scene(
+        return subset_context(
             explanation,
             self._expectation(subject, design),
             subject.predict,

@@ -16,6 +16,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from limes._optional import require
 from limes._threads import use_threads
 from limes.exceptions import InputError
 from limes.scale.engines import Cluster
@@ -23,7 +24,6 @@ from limes.scale.frames import Explainer, explain_frame
 from limes.scale.parts import Done
 from limes.scale.sources import Part
 from limes.scale.work import Work
-from limes.show.optional import require
 
 require("distributed", "limes.scale.dask", package="'limes[dask]'")
 

@@ -12,7 +12,7 @@ import narwhals as nw
 import numpy as np
 
 from limes._arrays import Floats, Ints
-from limes.show.view import with_outputs
+from limes.explanation.view import with_outputs
 
 if TYPE_CHECKING:
     from limes.explanation import Explanation

@@ -16,6 +16,7 @@ from uuid import uuid4
 import cloudpickle
 import pyarrow as pa
 
+from limes._optional import require
 from limes._threads import use_threads
 from limes.exceptions import InputError, LimesError
 from limes.scale.engines import Cluster
@@ -24,7 +25,6 @@ from limes.scale.parts import Done
 from limes.scale.sources import Part
 from limes.scale.spark_session import session
 from limes.scale.work import Work
-from limes.show.optional import require
 
 require("pyspark", "limes.scale.spark", package="'limes[spark]'")
 

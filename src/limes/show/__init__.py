@@ -1,5 +1,5 @@
-"""How an explanation is shown: terminal, HTML, plots, JSON, data frame.
+"""Drawings of explanations and diagnoses: terminal, HTML, plots, images, texts, data frames.
 
-Every module draws the explanation it is given and is imported when it is first called, so that
+One file a medium. Modules are imported when something is drawn (`limes.explanation.drawing.drawer`), so that
 explaining loads no plotting, table or template library.
 """

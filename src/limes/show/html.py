@@ -1,6 +1,6 @@
 """An explanation as HTML: one self-contained page, or a part of one for notebooks.
 
-The template escapes every text it is given; no script is needed, and the page forbids any.
+The templates escape every text; no script is needed, and the page forbids any.
 """
 
 from __future__ import annotations
@@ -8,23 +8,24 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limes.show.certificate import certificate_lines
+from limes.explanation.png import to_data_url
+from limes.explanation.view import OutputView, fidelity, largest_output, meaning, method_line, view_row
+from limes.explanation.wording import CONFIDENCE, count, difference, error, number, one_line, signed_column
 from limes.show.images import ImageView
-from limes.show.pages import rendered
-from limes.show.png import encoded
 from limes.show.texts import pieces, shortened
-from limes.show.view import OutputView, fidelity, largest_output, meaning, method_line, view_row
-from limes.show.wording import CONFIDENCE, count, difference, error, number, one_line, signed_column
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
+
+    from jinja2 import Environment
 
     from limes.explanation import Explanation
-    from limes.show.view import Line
+    from limes.explanation.view import Line
 
 MAX_ROWS = 50
 MAX_FEATURES = 20
@@ -36,13 +37,31 @@ _DRAWN = ("text", "spans", "image", "labels", "superpixels")  # facts that are t
 
 
 def page(explanation: Explanation, *, hidden: Collection[str] = ()) -> str:
-    """Return a page that needs nothing but a browser, without the facts and columns that are hidden."""
-    return rendered("explanation_page.html", {**_content(explanation), "hidden": hidden})
+    """Return a page that needs nothing but a browser, without the facts and columns in ``hidden``."""
+    return render("explanation_page.html", {**_content(explanation), "hidden": hidden})
 
 
 def fragment(explanation: Explanation) -> str:
     """Return a part of a page whose style touches nothing outside itself."""
-    return rendered("explanation.html", _content(explanation))
+    return render("explanation.html", _content(explanation))
+
+
+def render(template: str, content: Mapping[str, Any]) -> str:
+    """Fill in a template, escaping all texts; a name that is not in ``content`` is an error."""
+    return _environment().get_template(template).render(content)
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    return Environment(
+        loader=PackageLoader("limes.show"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
 
 
 def _content(explanation: Explanation) -> dict[str, Any]:
@@ -61,7 +80,7 @@ def _content(explanation: Explanation) -> dict[str, Any]:
         "several": n > 1,
         "image": _photo(explanation),
         "warnings": _gathered_warnings(explanation) if n > 1 else [],
-        "left_out": count(n - shown, "further row") if n > shown else "",
+        "omitted": count(n - shown, "further row") if n > shown else "",
         "facts": [
             (one_line(name), _fact(fact))
             for name, fact in explanation.provenance.items()
@@ -80,11 +99,11 @@ def _gathered_warnings(explanation: Explanation) -> list[str]:
     """Return the warnings of many rows, each once with the number of rows that it concerns."""
     n = len(explanation)
     counts = Counter(text for row in explanation.row_warnings for text in dict.fromkeys(row))
-    told = [f"{number:,} of {n:,} rows: {one_line(text)}" for text, number in counts.items()]
+    warnings = [f"{number:,} of {n:,} rows: {one_line(text)}" for text, number in counts.items()]
     missed = n - int(explanation.row_converged.sum())
     if missed:
-        told.insert(0, f"{missed:,} of {n:,} rows: the tolerance was not reached")
-    return told
+        warnings.insert(0, f"{missed:,} of {n:,} rows: the tolerance was not reached")
+    return warnings
 
 
 def _row(explanation: Explanation, row: int) -> dict[str, Any]:
@@ -94,7 +113,8 @@ def _row(explanation: Explanation, row: int) -> dict[str, Any]:
     return {
         "number": row,
         "warnings": view.warnings,
-        **_certificate(explanation, row),
+        "rule": view.rule,
+        "certificate": view.certificate,
         "summary": _summary(view.outputs[first], alone=len(view.outputs) == 1),
         "outputs": [
             {
@@ -108,8 +128,7 @@ def _row(explanation: Explanation, row: int) -> dict[str, Any]:
 
 
 def _text(explanation: Explanation, row: int, output: int) -> list[dict[str, Any]]:
-    """Pieces of the text that is explained, empty of other explanations."""
-    found = shortened(pieces(explanation, row, output), _LONGEST_TEXT)
+    """Return the coloured pieces of an explained text, [] for other explanations."""
     return [
         {
             "text": piece.text,
@@ -117,31 +136,23 @@ def _text(explanation: Explanation, row: int, output: int) -> list[dict[str, Any
             "strength": round(100 * piece.strength),
             "coefficient": difference(piece.value) if piece.strength else "",
         }
-        for piece in found
+        for piece in shortened(pieces(explanation, row, output), _LONGEST_TEXT)
     ]
 
 
 def _photo(explanation: Explanation) -> dict[str, str]:
-    """The image that is explained and its shape, empty of other explanations."""
-    found = ImageView.of(explanation, 0)
-    if found is None:
+    """Return the explained image and its shape, {} for other explanations."""
+    image = ImageView.of_output(explanation, 0)
+    if image is None:
         return {}
-    height, width = found.labels.shape
+    height, width = image.labels.shape
     return {"url": explanation.provenance["image"], "shape": f"{width} / {height}"}
 
 
 def _tint(explanation: Explanation, row: int, output: int) -> str:
-    """The colours of an image's superpixels, to be laid over it; "" of other explanations."""
-    found = ImageView.of(explanation, output, row)
-    return "" if found is None else encoded(found.glass())
-
-
-def _certificate(explanation: Explanation, row: int) -> dict[str, Any]:
-    """Rule and certificate of a sparse explanation, both empty of others."""
-    if not explanation.certificates:
-        return {"rule": "", "certificate": []}
-    facts = explanation.certificates[row]
-    return {"rule": facts["rule"], "certificate": certificate_lines(facts)}
+    """Return the colours of an image's superpixels, to be laid over it; "" for other explanations."""
+    image = ImageView.of_output(explanation, output, row)
+    return "" if image is None else to_data_url(image.glass())
 
 
 def _summary(output: OutputView, *, alone: bool) -> str:
@@ -164,14 +175,14 @@ def _output(output: OutputView, *, is_open: bool, sampled: bool) -> dict[str, An
         "name": output.name,
         "open": is_open,
         "facts": facts,
-        "zero": _Scale.of(output.lines).at(0.0),
+        "zero": _Scale.of_lines(output.lines).position(0.0),
         "lines": _lines(output, sampled=sampled),
-        "left_out": count(output.left_out, "smaller coefficient") if output.left_out else "",
+        "omitted": count(output.omitted, "smaller coefficient") if output.omitted else "",
     }
 
 
 def _lines(output: OutputView, *, sampled: bool) -> list[dict[str, Any]]:
-    scale = _Scale.of(output.lines)
+    scale = _Scale.of_lines(output.lines)
     texts = signed_column(line.value for line in output.lines)
     return [
         {
@@ -189,28 +200,28 @@ def _lines(output: OutputView, *, sampled: bool) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class _Scale:
-    """From coefficients to places in a picture, in per cent of its width; zero is inside."""
+    """From coefficients to positions in a picture, in per cent of its width; zero is inside."""
 
     low: float
     high: float
 
     @classmethod
-    def of(cls, lines: tuple[Line, ...]) -> _Scale:
+    def of_lines(cls, lines: tuple[Line, ...]) -> _Scale:
         ends = [line.value + side * _reach(line) for line in lines for side in (-1, 1)]
-        known = [0.0, *(end for end in ends if np.isfinite(end))]
-        return cls(min(known), max(known))
+        finite = [0.0, *(end for end in ends if np.isfinite(end))]
+        return cls(min(finite), max(finite))
 
-    def at(self, value: float) -> float:
+    def position(self, value: float) -> float:
         # Divided before subtracted: the whole range of floats is wider than a float.
         size = max(abs(self.low), abs(self.high)) or 1.0
         span = (self.high / size - self.low / size) or 1.0
         return round(99 * (value / size - self.low / size) / span, 1)
 
     def between(self, start: float, end: float) -> tuple[float, float] | None:
-        """Return left end and width, or None where there is nothing to draw."""
+        """Return left end and width, or None if there is nothing to draw."""
         if not (np.isfinite(start) and np.isfinite(end)) or start == end:
             return None
-        left, right = sorted((self.at(start), self.at(end)))
+        left, right = sorted((self.position(start), self.position(end)))
         return left, round(right - left, 1)
 
 

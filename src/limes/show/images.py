@@ -1,12 +1,11 @@
-"""The image of an explanation, and what its superpixels say: masks, overlays, cutouts, boundaries.
+"""The image of an explanation with the coefficients of its superpixels: masks, overlays, cutouts, boundaries.
 
-Explanations of images say in their provenance what the image is, and which pixels belong to each condition.
-Pictures are arrays of uint8; plots and HTML show them.
+The provenance of an image's explanation holds the image and the pixels of each condition. Pictures are arrays
+of uint8, which HTML and matplotlib show: one, side by side for several outputs, or many images.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -15,18 +14,28 @@ import numpy as np
 
 from limes._checks import is_count
 from limes.exceptions import InputError
-from limes.show.png import decoded, decoded_labels
-from limes.show.view import by_size, with_outputs
+from limes.explanation.png import from_data_url, labels_from_data_url
+from limes.explanation.selection import by_size, name_positions
+from limes.explanation.view import largest_output, with_outputs
+from limes.explanation.wording import number, shorten
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
     from limes._arrays import Bools, Floats, Ints
     from limes.explanation import Explanation
 
 SIGNS = ("+", "-", "both")
+KINDS = ("overlay", "cutout", "boundaries", "original")
 _RAISES, _LOWERS = np.array([43, 123, 186.0]), np.array([224, 123, 33.0])
 _PAPER, _LINE = np.array([244, 245, 247.0]), np.array([255, 255, 255.0])
 _STRONGEST = 0.8  # of the colour of the largest coefficient
 _ROUNDING = 1e-9  # smaller shares of the largest coefficient are 0
+_INCHES = 3.1  # of one picture
+_COLOURS = "blue superpixels raise the answer, orange ones lower it"
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +49,7 @@ class ImageView:
     labels
         (H, W) superpixel of each pixel.
     values
-        (d,) coefficients, nan of superpixels that the explanation leaves out.
+        (d,) coefficients, nan for superpixels that are not in the explanation.
     """
 
     image: Any
@@ -48,17 +57,17 @@ class ImageView:
     values: Floats
 
     @classmethod
-    def of(cls, explanation: Explanation, output: int, row: int = 0) -> ImageView | None:
-        """Look at one output, by position; None if the explanation is not of an image."""
+    def of_output(cls, explanation: Explanation, output: int, row: int = 0) -> ImageView | None:
+        """Return the view of one output, by position; None if the explanation is not of an image."""
         facts = explanation.provenance
         if not all(name in facts for name in ("image", "labels", "superpixels")):
             return None
-        labels = decoded_labels(facts["labels"])
+        labels = labels_from_data_url(facts["labels"])
         values = np.full(int(labels.max()) + 1, np.nan)
-        found = with_outputs(explanation.values, explanation)[row, :, output]
-        for condition, value in zip(explanation.conditions[row], found.tolist(), strict=True):
+        coef = with_outputs(explanation.values, explanation)[row, :, output]
+        for condition, value in zip(explanation.conditions[row], coef.tolist(), strict=True):
             values[facts["superpixels"][condition]] = value
-        return cls(decoded(facts["image"])[..., :3], labels, values)
+        return cls(from_data_url(facts["image"])[..., :3], labels, values)
 
     def top(self, k: int, sign: str) -> Ints:
         """Positions of the k largest coefficients of a sign, "+", "-" or "both", largest first.
@@ -66,10 +75,10 @@ class ImageView:
         Raises
         ------
         InputError
-            If k or the sign is none.
+            If k or the sign is not valid.
         """
         if not is_count(k):
-            raise InputError(f"top={k!r}: give the number of superpixels, 1 or more")
+            raise InputError(f"top={k!r}: pass the number of superpixels, 1 or more")
         if sign not in SIGNS:
             raise InputError(f"sign={sign!r} is not one of {list(SIGNS)}")
         values = np.nan_to_num(self.values)
@@ -84,10 +93,10 @@ class ImageView:
     @cached_property
     def edges(self) -> Bools:
         """(H, W), true at pixels whose right or lower neighbour is of another superpixel."""
-        found = np.zeros(self.labels.shape, dtype=np.bool_)
-        found[:-1] |= self.labels[1:] != self.labels[:-1]
-        found[:, :-1] |= self.labels[:, 1:] != self.labels[:, :-1]
-        return found
+        edges = np.zeros(self.labels.shape, dtype=np.bool_)
+        edges[:-1] |= self.labels[1:] != self.labels[:-1]
+        edges[:, :-1] |= self.labels[:, 1:] != self.labels[:, :-1]
+        return edges
 
     def tint(self, largest: float | None = None) -> tuple[Floats, Floats]:
         """Colour (d, 3) of each superpixel and its strength (d,), 1 at the largest size of a coefficient."""
@@ -123,13 +132,32 @@ class ImageView:
             image = np.where(_outline(self.labels == j)[..., None], colour[j], image)
         return _pixels(image)
 
+    def picture(self, kind: str, k: int, sign: str, largest: float | None = None) -> Any:
+        """The picture of a kind in `KINDS`; ``largest`` is the coefficient of full colour.
+
+        Raises
+        ------
+        InputError
+            If the kind is not known.
+        """
+        match kind:
+            case "overlay":
+                return self.overlay(largest)
+            case "cutout":
+                return self.cutout(k, sign)
+            case "boundaries":
+                return self.boundaries(k, sign)
+            case "original":
+                return self.image
+        raise InputError(f"kind={kind!r} is not one of {list(KINDS)}")
+
 
 def _mixed(image: Any, colour: Any, share: Any) -> Any:
     return (1.0 - share) * image + share * colour
 
 
 def _outline(inside: Bools, width: int = 2) -> Bools:
-    """Pixels of a region that are at most so far from its border."""
+    """Return the pixels of a region at most `width` from its border."""
     from scipy.ndimage import binary_erosion
 
     return np.asarray(inside & ~binary_erosion(inside, iterations=width, border_value=0))
@@ -139,25 +167,126 @@ def _pixels(image: Any) -> Any:
     return np.clip(np.rint(image), 0, 255).astype(np.uint8)
 
 
-# (view, k, sign, the coefficient of full colour or None) -> pixels
-Draw = Callable[[ImageView, int, str, float | None], Any]
-KINDS: Mapping[str, Draw] = {
-    "overlay": lambda view, k, sign, largest: view.overlay(largest),  # noqa: ARG005
-    "cutout": lambda view, k, sign, largest: view.cutout(k, sign),  # noqa: ARG005
-    "boundaries": lambda view, k, sign, largest: view.boundaries(k, sign),  # noqa: ARG005
-    "original": lambda view, k, sign, largest: view.image,  # noqa: ARG005
-}
-
-
-def view(explanation: Explanation, output: int) -> ImageView:
-    """Look at one output of an explanation of an image.
+def image_view(explanation: Explanation, output: int) -> ImageView:
+    """Return the view of one output, by position, of an explanation of an image.
 
     Raises
     ------
     InputError
-        If it is of none.
+        If the explanation is not of an image.
     """
-    found = ImageView.of(explanation, output)
-    if found is None:
+    view = ImageView.of_output(explanation, output)
+    if view is None:
         raise InputError("There is no image here; explanations of limes.ImageExplainer have one")
-    return found
+    return view
+
+
+def mask(explanation: Explanation, output: str | int | None, top: int, sign: str) -> Bools:
+    """Return the pixels of the top superpixels, (H, W); see `Explanation.mask`."""
+    name = largest_output(explanation, 0) if output is None else output
+    position = name_positions(name, explanation.output_names, "output")
+    return image_view(explanation, int(np.atleast_1d(position)[0])).mask(top, sign)
+
+
+def draw_image(
+    ax: Axes,
+    explanation: Explanation,
+    output: int,
+    *,
+    kind: str,
+    top: int,
+    sign: str,
+    largest: float | None = None,
+    title: bool = True,
+) -> Axes:
+    """Draw one output of one image on empty axes.
+
+    Raises
+    ------
+    InputError
+        If the explanation is not of an image, or the kind of picture is not known.
+    """
+    view = image_view(explanation, output)
+    ax.imshow(view.picture(kind, top, sign, largest), interpolation="nearest")
+    ax.set_axis_off()
+    if title:
+        prediction = float(with_outputs(explanation.predictions, explanation)[0, output])
+        name = shorten(explanation.output_names[output], 34)
+        ax.set_title(f"{name}\n{number(prediction, 3)}", fontsize=10, parse_math=False)
+    return ax
+
+
+def side_by_side(
+    explanation: Explanation, outputs: Sequence[int], *, kind: str, top: int, sign: str
+) -> Figure:
+    """Draw the image, and beside it one picture an output, all with the same scale of colours."""
+    from matplotlib import pyplot as plt
+
+    shape = image_view(explanation, 0).labels.shape
+    wide = _INCHES * (len(outputs) + 1)
+    figure, axes = plt.subplots(
+        1,
+        len(outputs) + 1,
+        figsize=(wide, _INCHES * shape[0] / shape[1] + 0.8),
+        layout="constrained",
+        squeeze=False,
+    )
+    _original(axes[0, 0], explanation)
+    largest = _largest(explanation, outputs)
+    for ax, output in zip(axes[0, 1:], outputs, strict=True):
+        draw_image(ax, explanation, output, kind=kind, top=top, sign=sign, largest=largest)
+    figure.supxlabel(_COLOURS, fontsize=9)
+    return figure
+
+
+def gallery(
+    explanations: Sequence[Explanation],
+    *,
+    kinds: Sequence[str] = ("original", "overlay", "cutout"),
+    top: int = 5,
+    sign: str = "+",
+) -> Figure:
+    """Draw several images on one figure: a row each, for its output with the largest prediction.
+
+    Parameters
+    ----------
+    explanations
+        Of images.
+    kinds
+        Pictures of a row: "original", "overlay", "cutout", "boundaries".
+    top, sign
+        Which superpixels are cut out or outlined.
+
+    Raises
+    ------
+    InputError
+        If there are no explanations, or one is not of an image.
+    """
+    from matplotlib import pyplot as plt
+
+    if not len(explanations):
+        raise InputError("There is nothing to draw: pass one explanation or more")
+    figure, axes = plt.subplots(
+        len(explanations),
+        len(kinds),
+        figsize=(_INCHES * len(kinds), (_INCHES + 0.5) * len(explanations) + 0.3),
+        layout="constrained",
+        squeeze=False,
+    )
+    for row, explanation in zip(axes, explanations, strict=True):
+        output = int(np.argmax(with_outputs(explanation.predictions, explanation)[0]))
+        for k, (ax, kind) in enumerate(zip(row, kinds, strict=True)):
+            draw_image(ax, explanation, output, kind=kind, top=top, sign=sign, title=k == 0)
+    figure.supxlabel(_COLOURS, fontsize=9)
+    return figure
+
+
+def _original(ax: Axes, explanation: Explanation) -> None:
+    ax.imshow(image_view(explanation, 0).image, interpolation="nearest")
+    ax.set_axis_off()
+    ax.set_title(f"image\n({explanation.method})", fontsize=10)
+
+
+def _largest(explanation: Explanation, outputs: Sequence[int]) -> float:
+    values: Any = with_outputs(explanation.values, explanation)[0][:, list(outputs)]
+    return float(np.abs(np.nan_to_num(values)).max(initial=0.0))

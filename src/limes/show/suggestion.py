@@ -2,38 +2,37 @@
 
 from __future__ import annotations
 
-from io import StringIO
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from limes.show.axes import axes_of
-from limes.show.diagnosis.picture import COLOURS, log_ticks, spread_labels
-from limes.show.wording import number
+from limes.explanation.wording import number
+from limes.show.axes import COLOURS, axes_or_new, bandwidth_axis, plain_frame, spread_labels
+from limes.show.console import ascii_text, captured
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from rich.console import Group
+    from rich.console import ConsoleOptions, Group, RenderableType
 
     from limes.diagnostics.suggest import Suggestion
 
 _CURVES = ("locality", "fidelity", "noise", "drift")
-_EVERY = 3
+_EVERY = 3  # lines of the table, in points of the curves
 _MANY = 10.0
 
 
 def plain_text(suggestion: Suggestion) -> str:
     """Return what is printed, without colours."""
-    from rich.console import Console
-
-    console = Console(file=StringIO(), force_terminal=False, color_system=None)
-    with console.capture() as captured:
-        console.print(printed(suggestion))
-    return "\n".join(line.rstrip() for line in captured.get().splitlines())
+    return captured(lambda _: _printed(suggestion))
 
 
-def printed(suggestion: Suggestion) -> Group:
-    """Return the suggestion, its reason and its curves for rich."""
+def printed(suggestion: Suggestion, options: ConsoleOptions) -> RenderableType:
+    """Return what rich prints."""
+    return ascii_text(plain_text(suggestion)) if options.ascii_only else _printed(suggestion)
+
+
+def _printed(suggestion: Suggestion) -> Group:
+    """Return the suggestion, its reason and its curves."""
     from rich import box
     from rich.console import Group
     from rich.table import Table
@@ -70,26 +69,20 @@ def _percent(share: float) -> str:
 
 def draw(suggestion: Suggestion, ax: Axes | None = None) -> Axes:
     """Draw the curves over ν."""
-    axes = axes_of(ax, (7.0, 4.0))
+    axes = axes_or_new(ax, (7.0, 4.0))
     x = suggestion.bandwidths
-    shown = [np.clip(getattr(suggestion, name), 0.0, 1.0) for name in _CURVES]
-    for curve, colour in zip(shown, COLOURS, strict=False):
+    curves = [np.clip(getattr(suggestion, name), 0.0, 1.0) for name in _CURVES]
+    for curve, colour in zip(curves, COLOURS, strict=False):
         axes.plot(x, curve, color=colour, linewidth=1.8)
-    ends = [float(curve[np.isfinite(curve)][-1]) for curve in shown]
+    ends = [float(curve[np.isfinite(curve)][-1]) for curve in curves]
     for name, colour, y in zip(_CURVES, COLOURS, spread_labels(ends, 0.055), strict=False):
         axes.text(x[-1] * 1.06, y, name, color=colour, fontsize=9, va="center")
     axes.axvline(suggestion.bandwidth, color="#222222", linewidth=1.2)
     axes.text(suggestion.bandwidth, 1.02, "suggested", fontsize=8.5, ha="center")
     if np.isfinite(suggestion.current):
         axes.axvline(suggestion.current, color="#888888", linewidth=1.0, linestyle=(0, (4, 3)))
-    axes.set_xscale("log")
-    axes.set_xlim(x[0], x[-1])
+    bandwidth_axis(axes, x)
     axes.set_ylim(0.0, 1.0)
-    axes.set_xticks(log_ticks(x[0], x[-1]), labels=[number(t, 2) for t in log_ticks(x[0], x[-1])])
-    axes.minorticks_off()
     axes.set_xlabel("bandwidth ν (dashed: the explainer's)", fontsize=9)
-    axes.grid(color="#e3e7ec", linewidth=0.6)
-    axes.tick_params(length=0, labelsize=9)
-    for side in ("top", "right", "left", "bottom"):
-        axes.spines[side].set_visible(False)
+    plain_frame(axes, 9)
     return axes

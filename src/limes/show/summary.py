@@ -2,42 +2,41 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from io import StringIO
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from limes.exceptions import InputError
-from limes.show.axes import axes_of
-from limes.show.wording import number, shorten, signed_column
+from limes.explanation.wording import number, shorten, signed_column
+from limes.show.axes import COLOURS, RAISES, axes_or_new, plain_frame
+from limes.show.console import ascii_text, captured
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from matplotlib.axes import Axes
-    from rich.console import Group
+    from rich.console import ConsoleOptions, Group, RenderableType
     from rich.text import Text
 
     from limes.diagnostics.summary import Summary
 
 MAX_FEATURES = 15
 _BARS = 16
-_SIZE, _SPREAD = "#2b7bba", "#333333"
+_SPREAD = "#333333"
 
 
 def plain_text(summary: Summary) -> str:
     """Return what is printed, without colours."""
-    from rich.console import Console
-
-    console = Console(file=StringIO(), force_terminal=False, color_system=None)
-    with console.capture() as captured:
-        console.print(printed(summary))
-    return "\n".join(line.rstrip() for line in captured.get().splitlines())
+    return captured(lambda _: _printed(summary))
 
 
-def printed(summary: Summary) -> Group:
-    """Return table and remarks for rich."""
+def printed(summary: Summary, options: ConsoleOptions) -> RenderableType:
+    """Return what rich prints."""
+    return ascii_text(plain_text(summary)) if options.ascii_only else _printed(summary)
+
+
+def _printed(summary: Summary) -> Group:
+    """Return table and remarks."""
     from rich import box
     from rich.console import Group
     from rich.table import Table
@@ -51,13 +50,13 @@ def printed(summary: Summary) -> Group:
     table.add_column("", no_wrap=True)
     columns = [signed_column(a[order], 3) for a in (summary.mean, summary.low, summary.high)]
     largest = summary.mean_abs.max(initial=0.0)
-    for place, j in enumerate(order):
+    for line, j in enumerate(order):
         bar = "█" * round(_BARS * summary.mean_abs[j] / largest) if largest > 0 else ""
         table.add_row(
             Text(shorten(summary.names[j], 32)),
             number(summary.mean_abs[j], 3),
             number(summary.spread[j], 2),
-            *(column[place] for column in columns),
+            *(column[line] for column in columns),
             f"{summary.positive[j]:.0%}",
             Text(bar, style="dodger_blue1"),
         )
@@ -80,79 +79,60 @@ def _remarks(summary: Summary, shown: int) -> Iterator[Text]:
     )
     for cohort in summary.cohorts:
         top = np.argsort(-cohort.mean_abs, kind="stable")[:3]
-        told = ", ".join(f"{summary.names[j]} {number(cohort.mean_abs[j], 3)}" for j in top)
-        yield Text.assemble((f"{shorten(cohort.name, 40)}", "bold"), f" ({cohort.rows:,} rows): {told}")
+        largest = ", ".join(f"{summary.names[j]} {number(cohort.mean_abs[j], 3)}" for j in top)
+        yield Text.assemble((f"{shorten(cohort.name, 40)}", "bold"), f" ({cohort.rows:,} rows): {largest}")
 
 
-@dataclass(frozen=True)
-class SummaryPlots:
-    """The pictures of one summary; they take ``ax=``, return it and show nothing."""
+def draw_importance(summary: Summary, ax: Axes | None, max_features: int) -> Axes:
+    """Draw mean |β| as bars, with one standard deviation over rows to each side."""
+    order = summary.order()[:max_features]
+    axes = axes_or_new(ax, (6.5, 1.3 + 0.34 * len(order)))
+    positions = np.arange(len(order))
+    axes.barh(positions, summary.mean_abs[order], color=RAISES, height=0.66, zorder=2)
+    axes.errorbar(
+        summary.mean_abs[order],
+        positions,
+        xerr=[np.minimum(summary.spread[order], summary.mean_abs[order]), summary.spread[order]],
+        fmt="none",
+        ecolor=_SPREAD,
+        elinewidth=1.0,
+        capsize=2.5,
+        zorder=3,
+    )
+    _name_lines(axes, [summary.names[j] for j in order])
+    axes.set_xlabel("mean |coefficient|, lines: one standard deviation over rows", fontsize=9)
+    title = f"{shorten(summary.output, 36)}: {summary.rows:,} rows"
+    axes.set_title(title, loc="left", fontsize=10.5, parse_math=False)
+    return axes
 
-    summary: Summary
 
-    def importance(self, *, ax: Axes | None = None, max_features: int = 12) -> Axes:
-        """Draw mean |β| as bars, with one standard deviation over rows to each side."""
-        found = self.summary
-        order = found.order()[:max_features]
-        axes = axes_of(ax, (6.5, 1.3 + 0.34 * len(order)))
-        places = np.arange(len(order))
-        axes.barh(places, found.mean_abs[order], color=_SIZE, height=0.66, zorder=2)
-        axes.errorbar(
-            found.mean_abs[order],
-            places,
-            xerr=[np.minimum(found.spread[order], found.mean_abs[order]), found.spread[order]],
-            fmt="none",
-            ecolor=_SPREAD,
-            elinewidth=1.0,
-            capsize=2.5,
+def draw_cohorts(summary: Summary, ax: Axes | None, max_features: int) -> Axes:
+    """Draw mean |β| of each cohort, one dot a cohort."""
+    if not summary.cohorts:
+        raise InputError('there are no cohorts to draw: limes.summary(explanation, cohorts="a feature")')
+    order = summary.order()[:max_features]
+    axes = axes_or_new(ax, (7.0, 1.6 + 0.34 * len(order)))
+    for k, cohort in enumerate(summary.cohorts):
+        axes.scatter(
+            cohort.mean_abs[order],
+            np.arange(len(order)),
+            s=42,
+            color=COLOURS[k % len(COLOURS)],
+            marker="osD^v"[(k // len(COLOURS)) % 5],
+            label=f"{shorten(cohort.name, 34)} ({cohort.rows:,})",
             zorder=3,
         )
-        _named(axes, [found.names[j] for j in order])
-        axes.set_xlabel("mean |coefficient|, lines: one standard deviation over rows", fontsize=9)
-        title = f"{shorten(found.output, 36)}: {found.rows:,} rows"
-        axes.set_title(title, loc="left", fontsize=10.5, parse_math=False)
-        return axes
-
-    def cohorts(self, *, ax: Axes | None = None, max_features: int = 10) -> Axes:
-        """Draw mean |β| of each cohort, one dot a cohort.
-
-        Raises
-        ------
-        InputError
-            If the summary has no cohorts.
-        """
-        from limes.show.diagnosis.picture import COLOURS
-
-        found = self.summary
-        if not found.cohorts:
-            raise InputError('there are no cohorts to draw: limes.summary(explanation, cohorts="a feature")')
-        order = found.order()[:max_features]
-        axes = axes_of(ax, (7.0, 1.6 + 0.34 * len(order)))
-        for k, cohort in enumerate(found.cohorts):
-            axes.scatter(
-                cohort.mean_abs[order],
-                np.arange(len(order)),
-                s=42,
-                color=COLOURS[k % len(COLOURS)],
-                marker="osD^v"[(k // len(COLOURS)) % 5],
-                label=f"{shorten(cohort.name, 34)} ({cohort.rows:,})",
-                zorder=3,
-            )
-        _named(axes, [found.names[j] for j in order])
-        axes.set_xlabel("mean |coefficient| of a cohort", fontsize=9)
-        axes.set_title(f"{shorten(found.output, 36)}: cohorts", loc="left", fontsize=10.5, parse_math=False)
-        legend = axes.legend(fontsize=8.5, frameon=False, loc="lower right")
-        for text in legend.get_texts():
-            text.set_parse_math(False)
-        return axes
+    _name_lines(axes, [summary.names[j] for j in order])
+    axes.set_xlabel("mean |coefficient| of a cohort", fontsize=9)
+    axes.set_title(f"{shorten(summary.output, 36)}: cohorts", loc="left", fontsize=10.5, parse_math=False)
+    legend = axes.legend(fontsize=8.5, frameon=False, loc="lower right")
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+    return axes
 
 
-def _named(axes: Axes, names: list[str]) -> None:
+def _name_lines(axes: Axes, names: list[str]) -> None:
     labels = [shorten(name, 36) for name in names]
     axes.set_yticks(np.arange(len(names)), labels=labels, parse_math=False, fontsize=10)
     axes.invert_yaxis()
-    axes.grid(color="#e3e7ec", linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.tick_params(length=0, labelsize=9)
-    for side in ("top", "right", "left", "bottom"):
-        axes.spines[side].set_visible(False)
+    plain_frame(axes, 9)

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
-from io import StringIO
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from limes.show.certificate import certificate_lines
-from limes.show.texts import pieces, shortened
-from limes.show.view import (
+from limes.explanation.selection import by_size
+from limes.explanation.view import (
     Line,
     OutputView,
     RowView,
-    by_size,
     fidelity,
     headline,
     largest_output,
@@ -23,7 +19,9 @@ from limes.show.view import (
     method_line,
     view_row,
 )
-from limes.show.wording import count, difference, error, shorten, signed_column
+from limes.explanation.wording import count, difference, error, shorten, signed_column
+from limes.show.console import ascii_text, captured
+from limes.show.texts import pieces, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,11 +41,7 @@ _LONGEST_TEXT = 1500  # characters
 _STRONG, _WEAK = 0.3, 0.1  # of the largest coefficient
 _WIDEST = 120  # longer lines are hard to follow
 _HALF_BAR = 8  # characters to each side of zero
-_RAISES, _LOWERS = "dodger_blue1", "dark_orange"  # told apart by the colour-blind
-
-
-# For terminals and files that cannot encode them.
-_ASCII = str.maketrans({**dict.fromkeys("█▐▌", "#"), "│": "|", "─": "-", "…": "~", "±": "+-"})
+_RAISES, _LOWERS = "dodger_blue1", "dark_orange"  # safe for the colour-blind
 
 
 def one_line_summary(explanation: Explanation) -> str:
@@ -61,68 +55,53 @@ def one_line_summary(explanation: Explanation) -> str:
     view = view_row(explanation, 0, max_features=3).outputs[-1]
     texts = signed_column((line.value for line in view.lines), significant=3)
     first = [f"{shorten(line.condition, 32)} {text}" for line, text in zip(view.lines, texts, strict=True)]
-    more = ", ..." if view.left_out else ""
+    more = ", ..." if view.omitted else ""
     row = "row 0, " if n > 1 else ""
     return f"<Explanation: {size}; {row}{shorten(view.name, 24)}: {', '.join(first)}{more}>"
 
 
-def plain_table(explanation: Explanation) -> str:
+def plain_text(explanation: Explanation) -> str:
     """Return the table of the first row as text without colours, as wide as the terminal."""
-    from rich.console import Console
-
-    console = Console(file=StringIO(), force_terminal=False, color_system=None)
-    console.width = min(console.width, _WIDEST)
-    with console.capture() as captured:
-        console.print(table(explanation, console.width))
-    text = "\n".join(line.rstrip() for line in captured.get().splitlines())
-    return _encodable(text, getattr(sys.stdout, "encoding", None) or "utf-8")
-
-
-def _encodable(text: str, encoding: str) -> str:
-    """Return text that print() can write without an error, whatever the names are."""
-    if not encoding.lower().startswith("utf"):
-        text = text.translate(_ASCII)
-    return text.encode(encoding, "replace").decode(encoding)
+    return captured(lambda width: _table(explanation, width), _WIDEST)
 
 
 def printed(explanation: Explanation, options: ConsoleOptions) -> RenderableType:
-    """Return what rich prints: the table of the first row, in plain text where it must."""
+    """Return what rich prints: the table of the first row, as plain text on ASCII terminals."""
     from rich.console import Group
-    from rich.text import Text
 
     if options.ascii_only:
-        return Text(_encodable(plain_table(explanation), "ascii"))
-    return Group(*_coloured_text(explanation), table(explanation, options.max_width))
+        return ascii_text(plain_text(explanation))
+    return Group(*_coloured_text(explanation), _table(explanation, options.max_width))
 
 
 def _coloured_text(explanation: Explanation) -> Iterator[Text]:
-    """The text that is explained, if it is one, for the output with the largest prediction."""
+    """The explained text, of an explanation of a text, for the output with the largest prediction."""
     from rich.text import Text
 
     if len(explanation) == 0:
         return
     output = largest_output(explanation, 0)
-    found = shortened(pieces(explanation, 0, output), _LONGEST_TEXT)
-    if not found:
+    coloured = shortened(pieces(explanation, 0, output), _LONGEST_TEXT)
+    if not coloured:
         return
     if len(explanation.output_names) > 1:
         yield Text(f"coloured for {shorten(explanation.output_names[output], 40)}:", style="dim")
     text = Text()
-    for piece in found:
+    for piece in coloured:
         text.append(piece.text, _shade(piece))
     yield text
     yield Text()
 
 
 def _shade(piece: Piece) -> str:
-    """Strong words stand on their colour, weaker ones are written in it, the weakest are not coloured."""
+    """Return a style: strong words on their colour, weaker ones written in it, the weakest plain."""
     if piece.strength < _WEAK:
         return ""
     colour = _RAISES if piece.value > 0 else _LOWERS
     return f"bold #000000 on {colour}" if piece.strength >= _STRONG else colour
 
 
-def table(explanation: Explanation, width: int) -> Group:
+def _table(explanation: Explanation, width: int) -> Group:
     """Return header, table and remarks of the first row, for rich to print."""
     from rich.console import Group
     from rich.text import Text
@@ -131,7 +110,7 @@ def table(explanation: Explanation, width: int) -> Group:
         return Group(Text(one_line_summary(explanation)))
     sampled = explanation.method == "sampled"
     view = view_row(explanation, 0, max_features=explanation.values.shape[1])
-    columns = _fitting([_Column.of(output, sampled=sampled) for output in view.outputs], width)
+    columns = _fitting([_Column.from_output(output, sampled=sampled) for output in view.outputs], width)
     body = (
         _single(columns[0].output, sampled=sampled, bars=width >= _ROOM_FOR_BARS)
         if len(columns) == 1
@@ -150,15 +129,15 @@ class _Column:
     errors: dict[int, str]
 
     @classmethod
-    def of(cls, output: OutputView, *, sampled: bool) -> _Column:
-        at = [line.position for line in output.lines]
+    def from_output(cls, output: OutputView, *, sampled: bool) -> _Column:
+        positions = [line.position for line in output.lines]
         coefficients = signed_column((line.value for line in output.lines), significant=3)
         errors = [f" {error(line.standard_error)}" if sampled else "" for line in output.lines]
         return cls(
             output,
-            dict(zip(at, output.lines, strict=True)),
-            dict(zip(at, coefficients, strict=True)),
-            dict(zip(at, errors, strict=True)),
+            dict(zip(positions, output.lines, strict=True)),
+            dict(zip(positions, coefficients, strict=True)),
+            dict(zip(positions, errors, strict=True)),
         )
 
     @property
@@ -167,32 +146,32 @@ class _Column:
 
     @property
     def width(self) -> int:
-        cells = (len(self.coefficients[at]) + len(self.errors[at]) for at in self.lines)
+        cells = (len(self.coefficients[j]) + len(self.errors[j]) for j in self.lines)
         return max(len(self.title), *cells) if self.lines else len(self.title)
 
 
 def _fitting(columns: list[_Column], width: int) -> list[_Column]:
-    """Return the outputs with the largest predictions that there is room for, in their order."""
+    """Return the outputs with the largest predictions that fit the width, in their order."""
     room = width - _LABELS
-    kept: list[int] = []
+    chosen: list[int] = []
     for k in by_size(np.array([column.output.prediction for column in columns])):
         room -= columns[k].width + 2
-        if kept and (room < 0 or len(kept) == MAX_OUTPUTS):
+        if chosen and (room < 0 or len(chosen) == MAX_OUTPUTS):
             break
-        kept.append(int(k))
-    return [columns[k] for k in sorted(kept)]
+        chosen.append(int(k))
+    return [columns[k] for k in sorted(chosen)]
 
 
 def _header(explanation: Explanation, view: RowView, columns: list[_Column]) -> Iterator[Text]:
     from rich.text import Text
 
     for output in (column.output for column in columns):
-        missed = f", difference {difference(output.difference)}"
+        quality = f", difference {difference(output.difference)}"
         if fidelity(output):
-            missed += f", fidelity R² {fidelity(output)}"
-        yield Text.assemble((shorten(output.name, 30), "bold"), f": {headline(output)}{missed}")
-    if explanation.certificates:
-        yield Text(explanation.certificates[0]["rule"], style="bold")
+            quality += f", fidelity R² {fidelity(output)}"
+        yield Text.assemble((shorten(output.name, 30), "bold"), f": {headline(output)}{quality}")
+    if view.rule:
+        yield Text(view.rule, style="bold")
     yield Text(method_line(explanation, view.calls), style="dim")
 
 
@@ -221,19 +200,17 @@ def _several(columns: list[_Column]) -> Table:
     grid = _grid()
     for column in columns:
         grid.add_column(Text(column.title), justify="right", no_wrap=True)
-    for at in _largest_positions(columns):
-        cells = [
-            Text.assemble((c.coefficients[at], _colour(c.lines[at].value)), c.errors[at]) for c in columns
-        ]
-        grid.add_row(*_labels(columns[0].lines[at]), *cells)
+    for j in _largest_positions(columns):
+        cells = [Text.assemble((c.coefficients[j], _colour(c.lines[j].value)), c.errors[j]) for c in columns]
+        grid.add_row(*_labels(columns[0].lines[j]), *cells)
     return grid
 
 
 def _largest_positions(columns: list[_Column]) -> list[int]:
     """Return the features with the largest coefficients of any of the outputs."""
-    sizes = np.abs([[column.lines[at].value for at in sorted(column.lines)] for column in columns])
+    sizes = np.abs([[column.lines[j].value for j in sorted(column.lines)] for column in columns])
     largest = np.where(np.isnan(sizes), -np.inf, sizes).max(axis=0)
-    return [int(at) for at in by_size(largest)[:MAX_FEATURES]]
+    return [int(j) for j in by_size(largest)[:MAX_FEATURES]]
 
 
 def _grid() -> Table:
@@ -249,7 +226,7 @@ def _grid() -> Table:
 def _labels(line: Line) -> tuple[Text, Text]:
     from rich.text import Text
 
-    # Only these two give way in a narrow terminal; numbers are never cut.
+    # Only these two shrink in a narrow terminal; numbers are never cut.
     return (
         Text(shorten(line.condition, 48), no_wrap=True, overflow="ellipsis"),
         Text(shorten(line.data, 16), no_wrap=True, overflow="ellipsis"),
@@ -277,9 +254,7 @@ def _remarks(explanation: Explanation, view: RowView, columns: list[_Column]) ->
 
     for warning in view.warnings:
         yield Text(f"! {warning}", style="bold yellow")
-    for name, value, remark in certificate_lines(
-        explanation.certificates[0] if explanation.certificates else {}
-    ):
+    for name, value, remark in view.certificate:
         yield Text.assemble(f"{name} ", (value, "bold"), (f"  {remark}", "dim"))
     yield Text(f"coefficient: {meaning(explanation)}", style="dim")
     hidden = len(columns[0].lines) - MAX_FEATURES

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from limes.diagnostics.facts import facts_of
+from limes.diagnostics.row_output import row_outputs
 
 if TYPE_CHECKING:
     from limes._arrays import Ints
-    from limes.diagnostics.scene import Scene
+    from limes.diagnostics.context import DiagnosticContext
     from limes.explanation import Explanation
 
 
@@ -29,10 +29,12 @@ class RenamedExplainer:
     features: tuple[str, ...]
     outputs: tuple[str, ...]
 
-    def scene(self, explanation: Explanation, *, output: Ints, calls: int | None) -> Scene:
-        """The explainer's scene, with the names of the explanation."""
-        original = replace(
+    def diagnostic_context(
+        self, explanation: Explanation, *, output: Ints, calls: int | None
+    ) -> DiagnosticContext:
+        """The explainer's diagnostic context, with the names of the explanation."""
+        own = replace(
             explanation, feature_names=self.features, output_names=self.outputs, explainer=self.explainer
         )
-        scene: Scene = self.explainer.scene(original, output=output, calls=calls)
-        return replace(scene, facts=facts_of(explanation, output))
+        context: DiagnosticContext = self.explainer.diagnostic_context(own, output=output, calls=calls)
+        return replace(context, row_outputs=row_outputs(explanation, output))

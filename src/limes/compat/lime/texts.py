@@ -277,9 +277,9 @@ class TextKind(Kind):
 def _ask_near(explanation: Any, design: Any) -> Floats:
     """Answers (n, k) to rows of w."""
     outputs = np.arange(len(explanation.output_names))
-    scene = explanation.explainer.scene(explanation, output=outputs, calls=None)
+    context = explanation.explainer.diagnostic_context(explanation, output=outputs, calls=None)
     rows, _ = design.sample(SCORED_ROWS, np.random.SeedSequence(0))
-    return np.asarray(scene.predict(rows).reshape(SCORED_ROWS, -1))
+    return np.asarray(context.predict(rows).reshape(SCORED_ROWS, -1))
 
 
 def _pipeline(predict: PredictFunction) -> tuple[Any, str | None] | None:

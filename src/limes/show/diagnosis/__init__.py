@@ -1,1 +1,1 @@
-"""Ways to show a diagnosis; nothing here asks a model."""
+"""Drawings of a diagnosis: terminal, HTML, plots; nothing here calls a model."""

@@ -1,6 +1,6 @@
 """A diagnosis as HTML: findings, numbers and pictures in one self-contained page.
 
-Pictures are SVG that the template writes from places computed here; it escapes every text.
+Pictures are SVG that the template writes from positions computed here; it escapes every text.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limes._arrays import Floats
-from limes.show.diagnosis.picture import COLOURS, largest, log_ticks, spread_labels, ticks
+from limes.explanation.wording import CONFIDENCE, count, difference, error, number, one_line, shorten
+from limes.show.axes import COLOURS, largest, log_ticks, spread_labels, ticks
 from limes.show.diagnosis.terminal import first_of_each
-from limes.show.pages import rendered
-from limes.show.wording import CONFIDENCE, count, difference, error, number, one_line, shorten
+from limes.show.html import render
 
 if TYPE_CHECKING:
     from limes.diagnostics.bandwidth import Path
@@ -29,12 +29,12 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 60.0, 230.0, 12.0, 36.0
 
 def page(diagnosis: Diagnosis) -> str:
     """Return a page that needs nothing but a browser."""
-    return rendered("diagnosis_page.html", _content(diagnosis))
+    return render("diagnosis_page.html", _content(diagnosis))
 
 
 def fragment(diagnosis: Diagnosis) -> str:
     """Return a part of a page whose style touches nothing outside itself."""
-    return rendered("diagnosis.html", _content(diagnosis))
+    return render("diagnosis.html", _content(diagnosis))
 
 
 def _content(diagnosis: Diagnosis) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def _content(diagnosis: Diagnosis) -> dict[str, Any]:
         "kinds": _kinds(diagnosis) if n > 1 else [],
         "total": n,
         "rows": [_row(row) for row in shown],
-        "left_out": count(n - len(shown), "further row") if n > len(shown) else "",
+        "omitted": count(n - len(shown), "further row") if n > len(shown) else "",
     }
 
 
@@ -65,13 +65,13 @@ def _kinds(diagnosis: Diagnosis) -> list[dict[str, Any]]:
 
 
 def _row(row: RowDiagnosis) -> dict[str, Any]:
-    facts = row.facts
+    explanation = row.explanation
     severities = [finding.severity for finding in row.findings]
     return {
         "number": row.number,
-        "output": one_line(facts.output),
-        "prediction": number(facts.prediction),
-        "surrogate": number(facts.surrogate),
+        "output": one_line(explanation.output),
+        "prediction": number(explanation.prediction),
+        "surrogate": number(explanation.surrogate),
         "counted": [(s, severities.count(s)) for s in ("warning", "note") if s in severities],
         "findings": [_finding(finding) for finding in row.findings],
         "measures": [
@@ -108,8 +108,8 @@ def _path(path: Path) -> dict[str, Any]:
     low, high = np.nanmin(values - reach, initial=0.0), np.nanmax(values + reach, initial=0.0)
     across = _Scale(float(np.log(x[0])), float(np.log(x[-1])), _LEFT, _WIDTH - _RIGHT)
     up = _Scale(float(low), float(high), _HEIGHT - _BOTTOM, _TOP)
-    at = across.at(np.log(x))
-    ends = [up.one(v[np.isfinite(v)][-1]) for v in values.T]
+    xs = across.positions(np.log(x))
+    ends = [up.position(v[np.isfinite(v)][-1]) for v in values.T]
     labels = spread_labels(ends, 15.0)
     return {
         "width": _WIDTH,
@@ -118,20 +118,20 @@ def _path(path: Path) -> dict[str, Any]:
         "right": _WIDTH - _RIGHT,
         "bottom": _HEIGHT - _BOTTOM,
         "top": _TOP,
-        "zero": up.one(0.0),
-        "own": across.one(np.log(path.bandwidth)) if np.isfinite(path.bandwidth) else None,
+        "zero": up.position(0.0),
+        "current": across.position(np.log(path.bandwidth)) if np.isfinite(path.bandwidth) else None,
         "bandwidth": number(path.bandwidth, 3),
-        "xticks": [(across.one(np.log(t)), number(t, 2)) for t in log_ticks(x[0], x[-1])],
-        "yticks": [(up.one(t), number(t, 3)) for t in ticks(low, high)],
+        "xticks": [(across.position(np.log(t)), number(t, 2)) for t in log_ticks(x[0], x[-1])],
+        "yticks": [(up.position(t), number(t, 3)) for t in ticks(low, high)],
         "lines": [
             {
                 "colour": colour,
-                "points": _points(at, up.at(v)),
-                "band": _band(at, up.at(v - r), up.at(v + r)) if (r > 0).any() else "",
+                "points": _points(xs, up.positions(v)),
+                "band": _band(xs, up.positions(v - r), up.positions(v + r)) if (r > 0).any() else "",
                 "end": end,
                 "label_at": label,
-                "label": shorten(path.facts.conditions[j], 32),
-                "title": one_line(path.facts.conditions[j]),
+                "label": shorten(path.row.conditions[j], 32),
+                "title": one_line(path.row.conditions[j]),
             }
             for j, colour, v, r, end, label in zip(
                 chosen, COLOURS, values.T, reach.T, ends, labels, strict=False
@@ -141,62 +141,65 @@ def _path(path: Path) -> dict[str, Any]:
 
 
 class _Scale:
-    """From numbers to places in a picture."""
+    """From numbers to positions in a picture."""
 
     def __init__(self, low: float, high: float, start: float, end: float) -> None:
         self._low, self._start = low, start
         self._slope = (end - start) / ((high - low) or 1.0)
 
-    def at(self, values: Floats) -> Floats:
+    def positions(self, values: Floats) -> Floats:
         return np.asarray(self._start + self._slope * (values - self._low))
 
-    def one(self, value: float) -> float:
+    def position(self, value: float) -> float:
         return round(float(self._start + self._slope * (value - self._low)), 1)
 
 
 def _points(x: Floats, y: Floats) -> str:
-    known = np.isfinite(y)
-    return " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x[known], y[known], strict=True))
+    finite = np.isfinite(y)
+    return " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x[finite], y[finite], strict=True))
 
 
 def _band(x: Floats, lower: Floats, upper: Floats) -> str:
-    known = np.isfinite(lower) & np.isfinite(upper)
-    return f"{_points(x[known], lower[known])} {_points(x[known][::-1], upper[known][::-1])}"
+    x, lower, upper = (a[np.isfinite(lower) & np.isfinite(upper)] for a in (x, lower, upper))
+    return f"{_points(x, lower)} {_points(x[::-1], upper[::-1])}"
 
 
 def _profile(profile: Profile) -> dict[str, Any]:
     center = float(profile.probability @ profile.mean)
-    kept = _kept(profile)
+    cells = _most_frequent(profile)
     reach = CONFIDENCE * profile.error
     ends = np.concatenate([profile.mean - reach, profile.mean + reach, [center]])
     scale = _Scale(float(ends.min()), float(ends.max()), 2.0, 98.0)
-    left_out = len(profile.texts) - len(kept)
-    told = profile.told / profile.between if profile.between > 0 else 0.0
+    omitted = len(profile.texts) - len(cells)
+    explained = profile.explained / profile.between if profile.between > 0 else 0.0
     return {
         "name": one_line(profile.name),
         "coef": difference(profile.coef),
-        "told": f"{told:.0%}",
-        "center": scale.one(center),
+        "explained": f"{explained:.0%}",
+        "center": scale.position(center),
         "average": number(center),
         "cells": [
             {
                 "text": one_line(profile.texts[b]),
-                "own": b == profile.own,
-                "x": min(scale.one(center), scale.one(profile.mean[b])),
-                "width": round(abs(scale.one(profile.mean[b]) - scale.one(center)), 1),
-                "whisker": (scale.one(profile.mean[b] - reach[b]), scale.one(profile.mean[b] + reach[b]))
+                "current": b == profile.current,
+                "x": min(scale.position(center), scale.position(profile.mean[b])),
+                "width": round(abs(scale.position(profile.mean[b]) - scale.position(center)), 1),
+                "whisker": (
+                    scale.position(profile.mean[b] - reach[b]),
+                    scale.position(profile.mean[b] + reach[b]),
+                )
                 if reach[b] > 0
                 else None,
                 "mean": number(profile.mean[b]),
             }
-            for b in kept
+            for b in cells
         ],
-        "left_out": count(left_out, "rarer cell") if left_out else "",
+        "omitted": count(omitted, "rarer cell") if omitted else "",
     }
 
 
-def _kept(profile: Profile) -> list[int]:
-    """The most frequent cells, the row's own among them, in their order."""
+def _most_frequent(profile: Profile) -> list[int]:
+    """Return the most frequent cells, the instance's among them, in their order."""
     order = np.argsort(-profile.probability, kind="stable").tolist()
-    first = [profile.own, *(b for b in order if b != profile.own)]
+    first = [profile.current, *(b for b in order if b != profile.current)]
     return sorted(first[:MAX_CELLS])

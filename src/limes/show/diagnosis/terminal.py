@@ -1,15 +1,15 @@
-"""A diagnosis in the terminal: findings first, then the numbers that are always told."""
+"""A diagnosis in the terminal: findings first, then the numbers that are always reported."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-from io import StringIO
 from typing import TYPE_CHECKING
 
-from limes.show.wording import count, error, number, one_line
+from limes.explanation.wording import count, error, number, one_line
+from limes.show.console import ascii_text, captured
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rich.console import ConsoleOptions, Group, RenderableType
     from rich.table import Table
     from rich.text import Text
@@ -23,7 +23,7 @@ _SILENT = "Nothing was found that would make this explanation misleading."
 
 
 def one_line_summary(diagnosis: Diagnosis) -> str:
-    """Return size, and how many findings there are."""
+    """Return the number of rows and of findings."""
     severities = [finding.severity for finding in diagnosis.findings]
     counts = ", ".join(count(severities.count(s), s) for s in ("warning", "note"))
     return f"<Diagnosis: {count(len(diagnosis), 'row')}, {counts}, {diagnosis.method}>"
@@ -31,24 +31,12 @@ def one_line_summary(diagnosis: Diagnosis) -> str:
 
 def plain_text(diagnosis: Diagnosis) -> str:
     """Return what is printed, without colours."""
-    from rich.console import Console
-
-    console = Console(file=StringIO(), force_terminal=False, color_system=None)
-    console.width = min(console.width, _WIDEST)
-    with console.capture() as captured:
-        console.print(_printed(diagnosis))
-    text = "\n".join(line.rstrip() for line in captured.get().splitlines())
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    return text.encode(encoding, "replace").decode(encoding)
+    return captured(lambda _: _printed(diagnosis), _WIDEST)
 
 
 def printed(diagnosis: Diagnosis, options: ConsoleOptions) -> RenderableType:
     """Return what rich prints."""
-    from rich.text import Text
-
-    if options.ascii_only:
-        return Text(plain_text(diagnosis).encode("ascii", "replace").decode("ascii"))
-    return _printed(diagnosis)
+    return ascii_text(plain_text(diagnosis)) if options.ascii_only else _printed(diagnosis)
 
 
 def _printed(diagnosis: Diagnosis) -> Group:
@@ -63,10 +51,10 @@ def _single(row: RowDiagnosis, method: str) -> Iterator[RenderableType]:
     from rich.padding import Padding
     from rich.text import Text
 
-    facts = row.facts
+    e = row.explanation
     yield Text.assemble(
-        (f"row {row.number}, {one_line(facts.output)}", "bold"),
-        f": prediction {number(facts.prediction)}, surrogate {number(facts.surrogate)} ({method})",
+        (f"row {row.number}, {one_line(e.output)}", "bold"),
+        f": prediction {number(e.prediction)}, surrogate {number(e.surrogate)} ({method})",
     )
     yield Text()
     if not row.findings:
@@ -139,15 +127,15 @@ def _several(diagnosis: Diagnosis) -> Iterator[RenderableType]:
 
 
 def first_of_each(diagnosis: Diagnosis) -> list[tuple[str, int, Finding]]:
-    """Kind, row and finding: of each kind the first of its worst severity, kinds with warnings first."""
-    found: dict[str, tuple[int, Finding]] = {}
+    """Return the kinds of findings, those with warnings first, with the first row of the worst severity."""
+    first: dict[str, tuple[int, Finding]] = {}
     for row in diagnosis.rows:
         for finding in row.findings:
-            known = found.get(finding.kind)
-            if known is None or (known[1].severity == "note" and finding.severity == "warning"):
-                found[finding.kind] = row.number, finding
+            earlier = first.get(finding.kind)
+            if earlier is None or (earlier[1].severity == "note" and finding.severity == "warning"):
+                first[finding.kind] = row.number, finding
     counts = diagnosis.counts()
     order = sorted(
-        found, key=lambda kind: (-counts.get((kind, "warning"), 0), -counts.get((kind, "note"), 0))
+        first, key=lambda kind: (-counts.get((kind, "warning"), 0), -counts.get((kind, "note"), 0))
     )
-    return [(kind, *found[kind]) for kind in order]
+    return [(kind, *first[kind]) for kind in order]

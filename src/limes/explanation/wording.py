@@ -1,18 +1,23 @@
-"""Numbers, cells and names as people read them; the same in the terminal, in HTML and in plots."""
+"""Numbers, cells, names and rules in words; the same in the terminal, in HTML and in plots."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING, Any
 
-from limes.show.plain import is_missing
+import numpy as np
+
+from limes.explanation.plain import is_missing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
+
+    from limes._arrays import Floats
 
 CONFIDENCE = 1.96
 """Error bars reach this many standard errors to each side: 95 % of a normal law."""
 
+_RULE_DIGITS = 3
 _SMALL, _LARGE = 1e-3, 1e6  # outside, numbers are written with an exponent
 
 
@@ -35,19 +40,19 @@ def _digits(value: float, significant: int) -> str:
 
 
 def signed_column(values: Iterable[float], significant: int = 4) -> list[str]:
-    """Write numbers that stand below each other: with their sign and equally many decimals.
+    """Write the numbers of one column, with their signs and the same number of decimals.
 
     The largest decides the decimals. An exact zero is written ``0``, a rounded one ``0.00``.
 
     >>> signed_column([23.4142, -0.0712, 0.0, 1e-9])
     ['+23.41', '-0.07', '0', '0.00']
     """
-    given = [float(value) for value in values]
-    largest = max((abs(v) for v in given if math.isfinite(v)), default=0.0)
+    numbers = [float(value) for value in values]
+    largest = max((abs(v) for v in numbers if math.isfinite(v)), default=0.0)
     if not _SMALL <= largest < _LARGE:
-        return [_sign(number(v, 3), v) for v in given]
+        return [_sign(number(v, 3), v) for v in numbers]
     decimals = _decimals(largest, significant)
-    return [_aligned(v, decimals) for v in given]
+    return [_aligned(v, decimals) for v in numbers]
 
 
 def difference(value: float) -> str:
@@ -61,11 +66,11 @@ def error(value: float) -> str:
 
 
 def cell(value: Any) -> str:
-    """Write the user's own value: texts and whole numbers in full, others with four digits."""
+    """Write a value of the user's data: texts and whole numbers in full, others with four digits."""
     if is_missing(value):
         return "missing"
     if isinstance(value, float):
-        whole = value.is_integer() and abs(value) < 1e15  # beyond, floats are no exact counts
+        whole = value.is_integer() and abs(value) < 1e15  # beyond, floats do not hold every integer
         return str(int(value)) if whole else number(value)
     return one_line(str(value))
 
@@ -76,7 +81,7 @@ def one_line(text: str) -> str:
 
 
 def shorten(text: str, width: int) -> str:
-    """Cut a text in its middle, since both the name and the bound of a condition matter.
+    """Shorten a text in its middle, since both the name and the bound of a condition matter.
 
     >>> shorten("mean concave points <= 0.0203", 20)
     'mean concave… 0.0203'
@@ -91,6 +96,23 @@ def shorten(text: str, width: int) -> str:
 def count(amount: int, noun: str) -> str:
     """Write an amount with its noun: ``1 row``, ``1,024 model calls``."""
     return f"{amount:,} {noun}{'' if amount == 1 else 's'}"
+
+
+def rule_text(
+    weights: Floats, facts: Sequence[str], name: str, prediction: float, intercept: float = 0.0
+) -> str:
+    """Write a sparse explanation as a rule: the facts that have a weight, largest first.
+
+    >>> rule_text(np.array([0.5, 0.0, -0.75]), ["income > 70", "age > 30", "debt > 35"], "score", -0.25)
+    '-0.75 [debt > 35] + 0.5 [income > 70]  ->  score = -0.25'
+    """
+    order = np.argsort(-np.abs(weights), kind="stable")
+    terms = [(float(weights[j]), f" [{one_line(facts[j])}]") for j in order if weights[j] != 0.0]
+    if intercept != 0.0 or not terms:
+        terms.insert(0, (intercept, ""))
+    texts = [f"{'-' if w < 0 else '+'} {number(abs(w), _RULE_DIGITS)}{fact}" for w, fact in terms]
+    first = texts[0][2:] if texts[0].startswith("+") else f"-{texts[0][2:]}"
+    return f"{' '.join([first, *texts[1:]])}  ->  {one_line(name)} = {number(prediction)}"
 
 
 def _decimals(value: float, significant: int) -> int:

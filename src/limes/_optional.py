@@ -1,4 +1,4 @@
-"""Libraries that only some ways of showing need."""
+"""Optional libraries, imported where they are needed."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from limes.exceptions import LimesError
 
 
 class MissingLibraryError(LimesError, ImportError):
-    """A library that is not installed is needed for what was asked."""
+    """An optional library is needed and not installed."""
 
 
 def require(module: str, purpose: str, *, package: str | None = None) -> Any:
-    """Import a module, or say what it is needed for and how to get it (the package, if not of its name)."""
+    """Import a module, or raise an error with its purpose and the package to install."""
     try:
         return import_module(module)
     except ImportError as problem:

@@ -7,7 +7,7 @@ import pytest
 
 from limes.exceptions import InputError
 from limes.explanation import Explanation
-from show.samples import explanation
+from samples import explanation
 
 FLOATS = ("values", "standard_errors", "intercepts", "predictions", "surrogate_predictions")
 FLOATS += ("fidelity",)
@@ -73,11 +73,11 @@ def changed(**changes):
         ("no/such/file.json", "No explanation could be read from 'no/such/file.json'"),
         ("", "No explanation could be read"),
         ("\0", "No explanation could be read"),
-        ("{", "no valid JSON"),
-        ('{"a": NaN}', "NaN is no JSON"),
-        ('{"a": {"$float": "1"}}', "no valid JSON"),
-        ('{"a": {"$float": [1]}}', "no valid JSON"),
-        ('{"a": ' + "[" * 100_000, "no valid JSON"),
+        ("{", "not valid JSON"),
+        ('{"a": NaN}', "NaN is not JSON"),
+        ('{"a": {"$float": "1"}}', "not valid JSON"),
+        ('{"a": {"$float": [1]}}', "not valid JSON"),
+        ('{"a": ' + "[" * 100_000, "not valid JSON"),
         ("{}", 'no "format"'),
         (changed(format="other"), 'no "format"'),
         (changed(version=2), "has version 2"),
@@ -88,8 +88,8 @@ def changed(**changes):
         (changed(shape=[0, 10]), "damaged .values has entries"),
         (changed(shape=[0, -1]), "damaged"),
         (changed(values=[[1.0]]), "shape"),
-        (changed(values=[["1.0"] * 10]), "give numbers"),
-        (changed(provenance=3), "give a dictionary"),
+        (changed(values=[["1.0"] * 10]), "pass numbers"),
+        (changed(provenance=3), "pass a dictionary"),
     ],
 )
 def test_bad_input_is_told(text, message):

@@ -1,6 +1,6 @@
-"""The user's values as plain Python ones, so that what is stored is what JSON gives back.
+"""The user's values as plain Python ones, so that JSON returns exactly what is stored.
 
-A cell of a table and a fact of the provenance are the same notion: ``None``, a truth value, a whole
+Cells of a table and facts of the provenance are treated alike: ``None``, a truth value, a whole
 number, a float or a text; facts may nest in lists and dictionaries.
 """
 
@@ -21,7 +21,7 @@ NOT_FINITE = "$float"
 """The one key of the JSON object that stands for a float which JSON has no number for."""
 
 _PLAIN = frozenset({type(None), bool, int, float, str})
-_MISSING = frozenset({"NAType", "NaTType"})  # pandas' own, told by name: pandas stays unloaded
+_MISSING = frozenset({"NAType", "NaTType"})  # of pandas, compared by name: pandas stays unloaded
 
 
 def plain_cells(table: Objects) -> Objects:
@@ -60,7 +60,7 @@ def plain_fact(value: Any, where: str) -> Any:
     Raises
     ------
     InputError
-        A key is no text, or a value has no JSON form. `where` leads to it.
+        A key is not a text, or a value has no JSON form. `where` is its path.
     """
     if isinstance(value, Mapping):
         return {_key(key, where): plain_fact(v, f"{where}[{key!r}]") for key, v in value.items()}
@@ -74,7 +74,7 @@ def plain_fact(value: Any, where: str) -> Any:
         return plain_cell(value)
     raise InputError(
         f"{where} is of type {type(value).__name__}, which JSON cannot hold; "
-        "give numbers, texts, None, lists or dictionaries of them"
+        "pass numbers, texts, None, lists or dictionaries of them"
     )
 
 

@@ -1,25 +1,26 @@
-"""An explanation as a long data frame: one line a row, feature and output."""
+"""An explanation as a long data frame, one line a row, feature and output, or as an object of shap's."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from limes._optional import require
 from limes.exceptions import InputError
-from limes.show.optional import require
-from limes.show.view import with_outputs
+from limes.explanation.view import with_outputs
 
 if TYPE_CHECKING:
+    from limes._arrays import Floats, Objects
     from limes.explanation import Explanation
 
-Backend: TypeAlias = Literal["pandas", "polars", "pyarrow"]
+_BACKENDS = ("pandas", "polars", "pyarrow")
 
 
-def to_frame(explanation: Explanation, backend: Backend) -> Any:
+def to_frame(explanation: Explanation, backend: Any) -> Any:
     """Return the long frame of `backend`; see `Explanation.to_frame`."""
-    if backend not in get_args(Backend):
-        raise InputError(f"backend={backend!r} is not known; use one of {get_args(Backend)}")
+    if backend not in _BACKENDS:
+        raise InputError(f"backend={backend!r} is not known; use one of {_BACKENDS}")
     require(backend, f"to_frame(backend={backend!r})")
     import narwhals as nw
 
@@ -51,3 +52,27 @@ def _columns(explanation: Explanation) -> dict[str, list[Any]]:
         "value": values.ravel().tolist(),
         "standard_error": errors.ravel().tolist(),
     }
+
+
+def to_shap(explanation: Explanation) -> Any:
+    """Return a ``shap.Explanation``; see `Explanation.to_shap`."""
+    shap = require("shap", "to_shap()")
+    several = explanation.values.ndim == 3
+    return shap.Explanation(
+        # shap writes into these arrays
+        values=explanation.values.copy(),
+        base_values=explanation.intercepts.copy(),
+        data=_shap_data(explanation.data),
+        feature_names=list(explanation.feature_names),
+        output_names=list(explanation.output_names) if several else None,
+    )
+
+
+def _shap_data(cells: Objects) -> Floats | Objects:
+    try:
+        return cells.astype(float)  # shap colours by value, for which it needs numbers
+    except (TypeError, ValueError):
+        texts = cells.copy()
+        missing = np.array([cell is None for cell in cells.ravel()]).reshape(cells.shape)
+        texts[missing] = "missing"  # shap formats every cell that is not a text as a number
+        return texts

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from limes.show.wording import cell, count, difference, error, number, one_line, shorten
-from limes.show.wording import signed_column as column
+from limes.explanation.wording import cell, count, difference, error, number, one_line, shorten
+from limes.explanation.wording import signed_column as column
 
 
 @pytest.mark.parametrize(

@@ -1,22 +1,24 @@
-"""The explanation of one or many rows: frozen arrays, names, and how they came about.
+"""The explanation of one or many rows: frozen arrays, names, and how they were computed.
 
-Everything that shows an explanation lives in `limes.show` and is imported when it is called.
+Everything that draws an explanation lives in `limes.show` and is imported when it is called.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from limes._checks import is_count
-from limes.certificate import Certificate
 from limes.exceptions import InputError
-from limes.show.fields import names_of, picked, stored
-from limes.show.selection import (
-    UnknownNameError,
+from limes.explanation import json
+from limes.explanation.certificate import Certificate
+from limes.explanation.drawing import Page, drawer, write_text
+from limes.explanation.fields import data_field_names, select, validate
+from limes.explanation.plots import Plots
+from limes.explanation.selection import (
+    by_size,
     is_single,
     name_positions,
     row_positions,
@@ -25,18 +27,13 @@ from limes.show.selection import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-
-    from rich.console import Console, ConsoleOptions, RenderResult
+    from pathlib import Path
 
     from limes._arrays import Bools, Floats, Ints, Objects
-    from limes.show.frame import Backend
-    from limes.show.plots import Plots
-
-__all__ = ["Explanation", "UnknownNameError"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Explanation:
+class Explanation(Page):
     """Local linear surrogates of n rows, d features and one or k outputs.
 
     The surrogate of a row is ``intercept + sum_j value_j * [condition j holds]``: a value is the
@@ -49,32 +46,32 @@ class Explanation:
         Coefficients and their standard errors, 0 where a coefficient is exact.
     intercepts, predictions, surrogate_predictions, fidelity : (n,) or (n, k)
         Of the surrogate; of the model at the row; of the surrogate at the row; the weighted R2,
-        nan where nobody asked for it.
+        nan where it was not computed.
     feature_names, output_names : d names; one name for (n, d), k for (n, d, k)
-        Output names differ from each other; a repeated feature name picks all that bear it.
+        Output names differ from each other; a repeated feature name selects all its features.
     conditions : n tuples of d texts
         What holds at the row, such as ``"bmi <= -0.54"`` or ``"age is missing"``.
     data : (n, d)
         The rows in the user's own values; None where missing. NumPy scalars become Python ones,
-        dates and other objects become text, so that JSON gives back the same.
+        dates and other objects become text, so that JSON returns the same.
     method : "exact" or "sampled"
     reason : str
-        Why it is sampled; or why it is exact, where the model was not read.
+        Why it is sampled; or why it is exact although the model was not read.
     calls, row_converged, row_warnings : (n,), (n,), n tuples of texts
-        Model calls; whether the tolerance was met; what the user should know about the row.
+        Model calls; whether the tolerance was met; warnings about the row.
     shares, share_errors : (n, d) or (n, d, k), or None
-        What each feature has of the fidelity, with standard errors; None where exact.
+        Each feature's part of the fidelity, with standard errors; None where exact.
     surrogate_errors, fidelity_errors : (n,) or (n, k), or None
         Standard errors of the surrogate's predictions and of the fidelity; None where exact.
     controls : n texts, or None
-        The control variate that was used for each row; None where exact.
+        The control variate of each row; None where exact.
     provenance : mapping
-        Facts that JSON can hold: bandwidth, weights, bins, law, version. ``"meaning"``, if there,
-        replaces the sentence under tables and pictures that says what a coefficient is.
+        Options and facts that JSON can hold: bandwidth, weights, bins, law, version. ``"meaning"``,
+        if present, replaces the sentence under tables and pictures that defines a coefficient.
     explainer : any
-        What made it, for ``limes.diagnose``; it is not written to JSON, and not pickled.
+        The explainer, for ``limes.diagnose``; it is neither written to JSON nor pickled.
     certificates : n mappings, or none
-        Of sparse explanations; see :class:`limes.certificate.Certificate`.
+        Of sparse explanations; see :class:`limes.explanation.certificate.Certificate`.
 
     Raises
     ------
@@ -121,8 +118,11 @@ class Explanation:
     certificates: tuple[Mapping[str, Any], ...] = ()
     explainer: Any = None
 
+    _terminal: ClassVar[str] = "terminal"
+    _html: ClassVar[str] = "html"
+
     def __post_init__(self) -> None:
-        for name, value in stored(self._fields()).items():
+        for name, value in validate(self._fields()).items():
             object.__setattr__(self, name, value)
 
     @property
@@ -137,7 +137,7 @@ class Explanation:
 
     @property
     def local_errors(self) -> Floats:
-        """What the surrogate misses at the rows themselves: prediction - surrogate's, (n,) or (n, k).
+        """Error of the surrogate at the rows themselves: prediction - surrogate's, (n,) or (n, k).
 
         Its standard errors are ``surrogate_errors``.
         """
@@ -145,12 +145,12 @@ class Explanation:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """The rows' warnings, each once, in their order."""
+        """The rows' warnings, without repetitions, in their order."""
         return tuple(dict.fromkeys(text for row in self.row_warnings for text in row))
 
     @property
     def certificate(self) -> Certificate:
-        """What is known of a sparse explanation; of several rows take ``explanation[i].certificate``.
+        """The certificate of a sparse explanation; for several rows use ``explanation[i].certificate``.
 
         Raises
         ------
@@ -165,7 +165,7 @@ class Explanation:
         Raises
         ------
         InputError
-            If the explanation is not sparse, or has several rows and none is chosen.
+            If the explanation is not sparse, or has several rows and ``row`` is None.
         """
         return str(self._certified(row)["rule"])
 
@@ -179,8 +179,6 @@ class Explanation:
     @property
     def plot(self) -> Plots:
         """Pictures: ``explanation.plot.bar(row=0)``, ``.beeswarm()``, and ``.text()`` of a text."""
-        from limes.show.plots import Plots
-
         return Plots(self)
 
     def __len__(self) -> int:
@@ -190,7 +188,7 @@ class Explanation:
         return (self[row] for row in range(len(self)))
 
     def __getitem__(self, key: Any) -> Self:
-        """Pick rows, features and outputs: ``e[0]``, ``e[mask]``, ``e[:, "bmi"]``, ``e[..., -1]``.
+        """Select rows, features and outputs: ``e[0]``, ``e[mask]``, ``e[:, "bmi"]``, ``e[..., -1]``.
 
         Rows and features keep their axis; one output, by name or position, drops it.
 
@@ -205,8 +203,8 @@ class Explanation:
         rows = row_positions(row, len(self))
         columns = name_positions(feature, self.feature_names, "feature")
         outputs = name_positions(output, self.output_names, "output")
-        places = {"n": rows, "d": columns, "k": outputs}
-        return replace(self, **picked(self._fields(), places, drops_axis=is_single(output)))
+        positions = {"n": rows, "d": columns, "k": outputs}
+        return replace(self, **select(self._fields(), positions, drops_axis=is_single(output)))
 
     def top(self, k: int = 5) -> Self:
         """Return the k features with the largest mean absolute value, largest first.
@@ -214,9 +212,7 @@ class Explanation:
         The mean goes over rows and outputs; ties keep their order.
         """
         if not is_count(k):
-            raise InputError(f"top(k={k!r}): k is the number of features; give 1 or more")
-        from limes.show.view import by_size
-
+            raise InputError(f"top(k={k!r}): k is the number of features; pass 1 or more")
         # The sum orders as the mean does, and is defined without rows.
         sizes = np.abs(self.values).sum(axis=(0, *range(2, self.values.ndim)))
         return self[:, by_size(sizes)[:k]]
@@ -234,30 +230,22 @@ class Explanation:
         Raises
         ------
         InputError
-            The explanation is not of an image, or ``top`` or ``sign`` are not known.
+            The explanation is not of an image, or ``top`` or ``sign`` is not valid.
         """
-        from limes.show.images import view
-        from limes.show.view import largest_output
+        mask: Bools = drawer("images").mask(self, output, top, sign)
+        return mask
 
-        named = largest_output(self, 0) if output is None else output
-        place = name_positions(named, self.output_names, "output")
-        return view(self, int(np.atleast_1d(place)[0])).mask(top, sign)
-
-    def to_frame(self, backend: Backend = "pandas") -> Any:
+    def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
         """Return a long data frame: one line a row, feature and output.
 
         Its columns are row, feature, condition, data (as text, null where missing), output, value
         and standard_error. `backend` is "pandas", "polars" or "pyarrow".
         """
-        from limes.show.frame import to_frame
-
-        return to_frame(self, backend)
+        return drawer("frames").to_frame(self, backend)
 
     def to_json(self, path: str | Path | None = None) -> str:
-        """Return strictly valid JSON, and write it to `path` if given; see `limes.show.jsons`."""
-        from limes.show.jsons import dumps
-
-        return _written(dumps(self), path)
+        """Return strictly valid JSON, and write it to `path` if given; see `limes.explanation.json`."""
+        return write_text(json.dumps(self._fields()), path)
 
     @classmethod
     def from_json(cls, text_or_path: str | Path) -> Self:
@@ -268,15 +256,7 @@ class Explanation:
         InputError
             The text or file is not readable, not complete, or of an unknown format or version.
         """
-        from limes.show.jsons import loads
-
-        return cls(**loads(text_or_path, names_of(cls)))
-
-    def to_html(self, path: str | Path | None = None) -> str:
-        """Return a self-contained page, and write it to `path` if given."""
-        from limes.show.html import page
-
-        return _written(page(self), path)
+        return cls(**json.loads(text_or_path, data_field_names(cls)))
 
     def to_shap(self) -> Any:
         """Return a ``shap.Explanation`` for shap's plots; base values are the intercepts.
@@ -284,43 +264,15 @@ class Explanation:
         The values are the surrogate's coefficients, not Shapley values: with the intercept they
         sum to the surrogate's prediction, not to the model's.
         """
-        from limes.show.shap import to_shap
-
-        return to_shap(self)
-
-    def _repr_html_(self) -> str:
-        from limes.show.html import fragment
-
-        return fragment(self)
-
-    def __repr__(self) -> str:
-        from limes.show.terminal import one_line_summary
-
-        return one_line_summary(self)
-
-    def __str__(self) -> str:
-        from limes.show.terminal import plain_table
-
-        return plain_table(self)
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        from limes.show.terminal import printed
-
-        yield printed(self, options)
+        return drawer("frames").to_shap(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Through the constructor: arrays that were merely unpickled would be writable.
         return _rebuilt, (type(self), self._fields())
 
     def _fields(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in names_of(type(self))}
+        return {name: getattr(self, name) for name in data_field_names(type(self))}
 
 
 def _rebuilt(cls: type[Explanation], state: dict[str, Any]) -> Explanation:
     return cls(**state)
-
-
-def _written(text: str, path: str | Path | None) -> str:
-    if path is not None:
-        Path(path).write_text(text, encoding="utf-8")
-    return text

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from limes.exceptions import InputError, LimesError
-from show.samples import CLASSES, NAMES, explanation
+from samples import CLASSES, NAMES, explanation
 
 BACKENDS = ("pandas", "polars", "pyarrow")
 

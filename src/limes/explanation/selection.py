@@ -1,4 +1,4 @@
-"""Which rows, features and outputs are meant by ``explanation[rows, features, outputs]``.
+"""Which rows, features and outputs are selected by ``explanation[rows, features, outputs]``.
 
 A position, a name, a slice, a mask or a list of positions and names: all become positions.
 """
@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from limes._arrays import Floats
+
 _ALL = slice(None)
-_LISTED = 20  # more names than that help nobody in a message
+_LISTED = 20  # names in a message
 
 
 class UnknownNameError(InputError, KeyError):
@@ -31,10 +33,10 @@ class UnknownNameError(InputError, KeyError):
 def split_key(key: Any) -> tuple[Any, Any, Any]:
     """Return the parts of a key for rows, features and outputs; an ellipsis fills the gap."""
     parts = list(key) if isinstance(key, tuple) else [key]
-    gaps = [at for at, part in enumerate(parts) if part is Ellipsis]
+    gaps = [i for i, part in enumerate(parts) if part is Ellipsis]
     if len(parts) - len(gaps) > 3 or len(gaps) > 1:
         raise IndexError(
-            "An explanation has rows, features and outputs; give at most one entry for each "
+            "An explanation has rows, features and outputs; pass at most one entry for each "
             "and at most one ellipsis"
         )
     if gaps:
@@ -43,13 +45,18 @@ def split_key(key: Any) -> tuple[Any, Any, Any]:
     return row, feature, output
 
 
+def by_size(sizes: Floats) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
+    """Return positions by falling size, ties in their order, nan last."""
+    return np.argsort(-np.where(np.isnan(sizes), -np.inf, sizes), kind="stable")
+
+
 def is_single(part: Any) -> bool:
     """Tell whether a part of a key is one position or one name."""
     return isinstance(part, str | int | np.integer) and not isinstance(part, bool)
 
 
 def row_positions(part: Any, size: int) -> NDArray[np.intp]:
-    """Return the positions of the rows that a part of a key means; rows have no names."""
+    """Return the positions of the rows that a part of a key selects; rows have no names."""
     pieces = [part] if isinstance(part, str) else part if isinstance(part, list) else []
     if names := [piece for piece in pieces if isinstance(piece, str)]:
         raise InputError(
@@ -57,11 +64,11 @@ def row_positions(part: Any, size: int) -> NDArray[np.intp]:
             f"for a feature write explanation[:, {names[0]!r}], "
             f"for an output explanation[..., {names[0]!r}]"
         )
-    return _positions(part, [""] * size, "row")
+    return name_positions(part, [""] * size, "row")
 
 
 def name_positions(part: Any, names: Sequence[str], what: str) -> NDArray[np.intp]:
-    """Return the positions among `names` that a part of a key means; `what` they are, in a word.
+    """Return the positions among `names` that a part of a key selects; `what` names them in errors.
 
     Raises
     ------
@@ -70,12 +77,8 @@ def name_positions(part: Any, names: Sequence[str], what: str) -> NDArray[np.int
     IndexError
         A position, or the length of a mask, does not fit.
     InputError
-        The part is none of a position, name, slice, mask or list.
+        The part is not a position, name, slice, mask or list.
     """
-    return _positions(part, names, what)
-
-
-def _positions(part: Any, names: Sequence[str], what: str) -> NDArray[np.intp]:
     if isinstance(part, slice):
         return np.arange(len(names))[part]
     if is_single(part):
@@ -83,7 +86,7 @@ def _positions(part: Any, names: Sequence[str], what: str) -> NDArray[np.intp]:
     pieces = _pieces(part, what)
     if pieces and all(isinstance(piece, bool | np.bool_) for piece in pieces):
         return _masked(pieces, len(names), what)
-    return np.array([at for piece in pieces for at in _one(piece, names, what)], dtype=np.intp)
+    return np.array([i for piece in pieces for i in _one(piece, names, what)], dtype=np.intp)
 
 
 def _pieces(part: Any, what: str) -> list[Any]:
@@ -92,14 +95,14 @@ def _pieces(part: Any, what: str) -> list[Any]:
     if hasattr(part, "__array__") and np.ndim(part) == 1:
         return list(np.asarray(part))
     raise InputError(
-        f"{part!r} picks no {what}; give a position, a slice, a mask or a list"
+        f"{part!r} selects no {what}; pass a position, a slice, a mask or a list"
         + ("" if what == "row" else ", or a name")
     )
 
 
 def _masked(mask: list[Any], size: int, what: str) -> NDArray[np.intp]:
     if len(mask) != size:
-        raise IndexError(f"The mask has {len(mask)} entries; give one for each {what}: {size}")
+        raise IndexError(f"The mask has {len(mask)} entries; pass one for each {what}: {size}")
     return np.flatnonzero(mask)
 
 
@@ -115,10 +118,10 @@ def _one(piece: Any, names: Sequence[str], what: str) -> list[int]:
 
 
 def _named(name: str, names: Sequence[str], what: str) -> list[int]:
-    found = [at for at, other in enumerate(names) if other == name]
-    if not found:
+    positions = [position for position, other in enumerate(names) if other == name]
+    if not positions:
         raise UnknownNameError(_advice(name, names, what))
-    return found
+    return positions
 
 
 def _advice(name: str, names: Sequence[str], what: str) -> str:

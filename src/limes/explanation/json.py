@@ -2,7 +2,7 @@
 
 The object holds ``"format"``, ``"version"``, ``"shape"`` (of the values) and the fields of the
 explanation under their own names, arrays as nested lists. Finite floats are written with the fewest
-digits that give the same float again. JSON has no number for the others: they are
+digits that read back as the same float. JSON has no number for the others: they are
 ``{"$float": "nan"}``, ``{"$float": "inf"}`` and ``{"$float": "-inf"}``; a missing cell is ``null``.
 """
 
@@ -16,28 +16,27 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from limes.exceptions import InputError
-from limes.show.fields import names_of
-from limes.show.plain import NOT_FINITE
+from limes.explanation.plain import NOT_FINITE
 
 if TYPE_CHECKING:
-    from limes.explanation import Explanation
+    from collections.abc import Mapping
 
 FORMAT = "limes.explanation"
 VERSION = 1
 
 _SPECIAL = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 _FULL = ("values", "standard_errors", "shares", "share_errors")
-_ONE_EACH_ROW = (
+_PER_ROW = (
     *("intercepts", "predictions", "surrogate_predictions", "fidelity"),
     *("surrogate_errors", "fidelity_errors"),
 )
 _HEAD = ("format", "version", "shape")
 
 
-def dumps(explanation: Explanation) -> str:
-    """Return the explanation as JSON."""
-    head = {"format": FORMAT, "version": VERSION, "shape": list(explanation.values.shape)}
-    body = {name: encoded(getattr(explanation, name)) for name in names_of(type(explanation))}
+def dumps(fields: Mapping[str, Any]) -> str:
+    """Return the fields of an explanation as JSON."""
+    head = {"format": FORMAT, "version": VERSION, "shape": list(fields["values"].shape)}
+    body = {name: jsonable(value) for name, value in fields.items()}
     return json.dumps({**head, **body}, allow_nan=False, separators=(",", ":"))
 
 
@@ -47,40 +46,40 @@ def loads(text_or_path: str | Path, names: tuple[str, ...]) -> dict[str, Any]:
     Raises
     ------
     InputError
-        The file cannot be read, is no JSON, is of another format or version, or lacks fields.
+        The file cannot be read, is not JSON, has another format or version, or lacks fields.
     """
     text, where = _read(text_or_path)
-    found = _parse(text, where)
-    _check_format(found, where)
-    _check_fields(set(found), {*_HEAD, *names}, where)
-    shape = found["shape"]
+    content = _parse(text, where)
+    _check_format(content, where)
+    _check_fields(set(content), {*_HEAD, *names}, where)
+    shape = content["shape"]
     if not isinstance(shape, list) or not all(type(size) is int for size in shape):
         raise InputError(f"{where} is damaged: its shape is {shape!r}; write it again")
     try:
-        return {name: _shaped(name, found[name], shape) for name in names}
+        return {name: _shaped(name, content[name], shape) for name in names}
     except (KeyError, TypeError, ValueError) as problem:
         raise InputError(f"{where} is damaged ({problem}); write it again") from problem
 
 
-def encoded(value: Any) -> Any:
-    """Return what JSON can hold of arrays, tuples, mappings and numbers that are not finite."""
+def jsonable(value: Any) -> Any:
+    """Return arrays, tuples, mappings and numbers that are not finite in a form that JSON can hold."""
     if isinstance(value, np.ndarray):
         finite = value.dtype != object and bool(np.isfinite(value).all())
-        return value.tolist() if finite else encoded(value.tolist())
+        return value.tolist() if finite else jsonable(value.tolist())
     if isinstance(value, float) and not math.isfinite(value):
         return {NOT_FINITE: str(value)}
     if isinstance(value, list | tuple):
-        return [encoded(v) for v in value]
+        return [jsonable(v) for v in value]
     if hasattr(value, "items"):
-        return {key: encoded(v) for key, v in value.items()}
+        return {key: jsonable(v) for key, v in value.items()}
     return value
 
 
 def _shaped(name: str, value: Any, shape: list[int]) -> Any:
-    # Nested lists cannot say how wide no rows are: hence the shape beside them.
+    # Nested lists lose the width of an array without rows: hence the shape beside them.
     rows, features, *outputs = shape
-    one_each_row = dict.fromkeys(_ONE_EACH_ROW, (rows, *outputs))
-    shapes = {**dict.fromkeys(_FULL, tuple(shape)), **one_each_row, "data": (rows, features)}
+    per_row = dict.fromkeys(_PER_ROW, (rows, *outputs))
+    shapes = {**dict.fromkeys(_FULL, tuple(shape)), **per_row, "data": (rows, features)}
     if value is None or 0 not in shapes.get(name, ()):
         return value
     if np.size(value):
@@ -96,7 +95,7 @@ def _read(text_or_path: str | Path) -> tuple[str, str]:
     except (OSError, ValueError, TypeError) as problem:
         raise InputError(
             f"No explanation could be read from {str(text_or_path)[:80]!r} ({problem}); "
-            "give the path of a file, or the text, that to_json wrote"
+            "pass the path of a file, or the text, that to_json wrote"
         ) from problem
 
 
@@ -105,27 +104,27 @@ def _parse(text: str, where: str) -> Any:
         return _SPECIAL[piece[NOT_FINITE]] if set(piece) == {NOT_FINITE} else piece
 
     def refuse(constant: str) -> NoReturn:
-        raise ValueError(f"{constant} is no JSON")
+        raise ValueError(f"{constant} is not JSON")
 
     try:
         return json.loads(text, object_hook=special, parse_constant=refuse)
     except (ValueError, KeyError, TypeError, RecursionError) as problem:
-        raise InputError(f"{where} is no valid JSON: {problem}; write it with to_json") from problem
+        raise InputError(f"{where} is not valid JSON: {problem}; write it with to_json") from problem
 
 
-def _check_format(found: Any, where: str) -> None:
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
+def _check_format(content: Any, where: str) -> None:
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise InputError(f'{where} has no "format": "{FORMAT}"; write it with Explanation.to_json')
-    if found.get("version") != VERSION:
+    if content.get("version") != VERSION:
         raise InputError(
-            f"{where} has version {found.get('version')!r} of its format, this limes reads "
+            f"{where} has version {content.get('version')!r} of its format, this limes reads "
             f"version {VERSION}; use the limes that wrote it, or write it again"
         )
 
 
-def _check_fields(found: set[str], wanted: set[str], where: str) -> None:
-    if found != wanted:
+def _check_fields(present: set[str], required: set[str], where: str) -> None:
+    if present != required:
         raise InputError(
-            f"{where} lacks the fields {sorted(wanted - found)} and has the unknown fields "
-            f"{sorted(found - wanted)}; write it again with to_json"
+            f"{where} lacks the fields {sorted(required - present)} and has the unknown fields "
+            f"{sorted(present - required)}; write it again with to_json"
         )

@@ -10,7 +10,7 @@ import pytest
 
 from limes.exceptions import InputError
 from limes.explanation import Explanation, UnknownNameError
-from show.samples import CLASSES, NAMES, explanation, fields
+from samples import CLASSES, NAMES, explanation, fields
 
 ARRAYS = ("values", "standard_errors", "intercepts", "predictions", "surrogate_predictions")
 ARRAYS += ("fidelity", "data", "calls", "row_converged")
@@ -83,27 +83,27 @@ def test_pandas_missing_values_become_none():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"values": [1.0, 2.0]}, r"values has shape \(2,\); give \(rows, features\)"),
+        ({"values": [1.0, 2.0]}, r"values has shape \(2,\); pass \(rows, features\)"),
         ({"values": [[1.0], [2.0, 3.0]]}, "values is ragged"),
-        ({"values": [["a"] * 10]}, "values is of type <U1; give numbers"),
-        ({"intercepts": [[1.0]]}, r"give intercepts the shape \(1,\)"),
+        ({"values": [["a"] * 10]}, "values is of type <U1; pass numbers"),
+        ({"intercepts": [[1.0]]}, r"pass intercepts with the shape \(1,\)"),
         ({"standard_errors": np.full((1, 10), -1.0)}, "negative"),
-        ({"data": [[1.0]]}, r"give data the shape \(1, 10\)"),
-        ({"calls": [1.5]}, "calls is of type float64; give whole numbers"),
-        ({"row_converged": [1]}, "give truth values"),
-        ({"feature_names": NAMES[:9]}, "feature_names has 9 entries; give 10"),
-        ({"feature_names": "abcdefghij"}, "give a list"),
-        ({"feature_names": range(10)}, r"feature_names\[0\] is 0; give a text"),
-        ({"output_names": ["a", "b"]}, "output_names has 2 entries; give 1"),
-        ({"conditions": [["a"]]}, r"conditions\[0\] has 1 entries; give 10"),
-        ({"row_warnings": []}, "row_warnings has 0 entries; give 1"),
-        ({"row_warnings": ["careful"]}, r"row_warnings\[0\] is 'careful'; give a list"),
+        ({"data": [[1.0]]}, r"pass data with the shape \(1, 10\)"),
+        ({"calls": [1.5]}, "calls is of type float64; pass whole numbers"),
+        ({"row_converged": [1]}, "pass truth values"),
+        ({"feature_names": NAMES[:9]}, "feature_names has 9 entries; pass 10"),
+        ({"feature_names": "abcdefghij"}, "pass a list"),
+        ({"feature_names": range(10)}, r"feature_names\[0\] is 0; pass a text"),
+        ({"output_names": ["a", "b"]}, "output_names has 2 entries; pass 1"),
+        ({"conditions": [["a"]]}, r"conditions\[0\] has 1 entries; pass 10"),
+        ({"row_warnings": []}, "row_warnings has 0 entries; pass 1"),
+        ({"row_warnings": ["careful"]}, r"row_warnings\[0\] is 'careful'; pass a list"),
         ({"method": "guessed"}, "method='guessed' is not known"),
-        ({"reason": None}, "reason is None; give a text"),
+        ({"reason": None}, "reason is None; pass a text"),
         ({"provenance": {"law": {1, 2}}}, r"provenance\['law'\] is of type set"),
         ({"provenance": {1: 2}}, "provenance has the key 1"),
         ({"provenance": {"a": [{"$float": 1}]}}, r"provenance\['a'\]\[0\] has the key '\$float'"),
-        ({"provenance": [1]}, "give a dictionary"),
+        ({"provenance": [1]}, "pass a dictionary"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_advice(change, message):
@@ -112,7 +112,7 @@ def test_what_does_not_fit_is_refused_with_advice(change, message):
 
 
 def test_output_names_must_differ():
-    with pytest.raises(InputError, match="its own name"):
+    with pytest.raises(InputError, match="a different name"):
         explanation(1, 2, output_names=["a", "a"])
 
 
@@ -225,13 +225,13 @@ def test_unknown_names_are_told_with_the_nearest(kind):
         (-5, IndexError, "no row -5"),
         ((0, 10), IndexError, "no feature 10"),
         ((..., 1), IndexError, "no output 1"),
-        ([True, False], IndexError, "mask has 2 entries; give one for each row: 4"),
+        ([True, False], IndexError, "mask has 2 entries; pass one for each row: 4"),
         ((0, 0, 0, 0), IndexError, "at most one entry"),
         ((..., ...), IndexError, "at most one"),
         ("bmi", InputError, r"explanation\[:, 'bmi'\]"),
         (["bmi"], InputError, "Rows have positions"),
-        (1.5, InputError, "1.5 picks no row"),
-        (True, InputError, "True picks no row"),
+        (1.5, InputError, "1.5 selects no row"),
+        (True, InputError, "True selects no row"),
         ([1.0], InputError, "no position of a row"),
         ((..., []), InputError, "output_names"),
     ],
@@ -265,7 +265,7 @@ def test_top_puts_nan_last():
 
 @pytest.mark.parametrize("k", [0, -1, True, 1.5, "2"])
 def test_top_needs_a_count(k):
-    with pytest.raises(InputError, match="give 1 or more"):
+    with pytest.raises(InputError, match="pass 1 or more"):
         explanation().top(k)
 
 
@@ -285,7 +285,7 @@ def test_making_and_slicing_load_no_library_for_showing():
     code = """
 import sys
 sys.path.insert(0, "tests")
-from show.samples import explanation
+from samples import explanation
 e = explanation(3, 2)
 e[0, "bmi", "setosa"], e.top(2), e.warnings, repr(e), e.to_json()
 heavy = {"matplotlib", "pandas", "polars", "pyarrow", "jinja2", "rich", "narwhals", "shap", "numba"}

@@ -1,4 +1,4 @@
-"""One row of an explanation as people look at it: sorted, in words, one part an output.
+"""One row of an explanation for readers: sorted by size, in words, one part an output.
 
 Terminal, HTML and plots all draw a `RowView`; none of them indexes arrays.
 """
@@ -6,13 +6,16 @@ Terminal, HTML and plots all draw a `RowView`; none of them indexes arrays.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limes.show.wording import cell, count, error, number, one_line
+from limes.explanation.selection import by_size
+from limes.explanation.wording import cell, count, error, number, one_line
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from limes._arrays import Floats
     from limes.explanation import Explanation
 
@@ -21,7 +24,7 @@ MEANING = "change of the surrogate when the condition holds against when it does
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """One feature of one output: what holds, the row's own value, its coefficient."""
+    """One feature of one output: its condition, the row's value, its coefficient."""
 
     position: int
     feature: str
@@ -42,22 +45,24 @@ class OutputView:
     fidelity: float
     fidelity_error: float
     lines: tuple[Line, ...]
-    left_out: int
+    omitted: int  # features without a line
 
     @property
     def difference(self) -> float:
-        """What the surrogate misses at this very row."""
+        """Error of the surrogate at the row."""
         return self.prediction - self.surrogate
 
 
 @dataclass(frozen=True, kw_only=True)
 class RowView:
-    """One row: its outputs and how sure its numbers are."""
+    """One row: its outputs, its warnings, and the rule and certificate of a sparse explanation."""
 
     number: int
     outputs: tuple[OutputView, ...]
     calls: int
     warnings: tuple[str, ...]
+    rule: str = ""
+    certificate: tuple[tuple[str, str, str], ...] = ()  # name, number, remark
 
 
 def with_outputs(array: Floats, explanation: Explanation) -> Floats:
@@ -68,11 +73,14 @@ def with_outputs(array: Floats, explanation: Explanation) -> Floats:
 def view_row(explanation: Explanation, row: int, max_features: int) -> RowView:
     """Return one row with at most `max_features` lines an output."""
     outputs = range(len(explanation.output_names))
+    facts = explanation.certificates[row] if explanation.certificates else {}
     return RowView(
         number=row,
         outputs=tuple(_view_output(explanation, row, k, max_features) for k in outputs),
         calls=int(explanation.calls[row]),
         warnings=_warnings(explanation, row),
+        rule=facts.get("rule", ""),
+        certificate=_certificate_lines(facts) if facts else (),
     )
 
 
@@ -91,25 +99,20 @@ def _view_output(explanation: Explanation, row: int, output: int, limit: int) ->
         fidelity=of_row(explanation.fidelity),
         fidelity_error=0.0 if explanation.fidelity_errors is None else of_row(explanation.fidelity_errors),
         lines=tuple(_view_line(explanation, row, int(j), output) for j in order),
-        left_out=len(values) - len(order),
+        omitted=len(values) - len(order),
     )
 
 
 def _view_line(explanation: Explanation, row: int, feature: int, output: int) -> Line:
-    at = (row, feature, output)
+    index = (row, feature, output)
     return Line(
         position=feature,
         feature=one_line(explanation.feature_names[feature]),
         condition=one_line(explanation.conditions[row][feature]),
         data=cell(explanation.data[row, feature]),
-        value=float(with_outputs(explanation.values, explanation)[at]),
-        standard_error=float(with_outputs(explanation.standard_errors, explanation)[at]),
+        value=float(with_outputs(explanation.values, explanation)[index]),
+        standard_error=float(with_outputs(explanation.standard_errors, explanation)[index]),
     )
-
-
-def by_size(sizes: Floats) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
-    """Return positions by falling size, ties in their given order, nan last."""
-    return np.argsort(-np.where(np.isnan(sizes), -np.inf, sizes), kind="stable")
 
 
 def largest_output(explanation: Explanation, row: int) -> int:
@@ -119,15 +122,42 @@ def largest_output(explanation: Explanation, row: int) -> int:
 
 
 def _warnings(explanation: Explanation, row: int) -> tuple[str, ...]:
-    told = tuple(one_line(warning) for warning in explanation.row_warnings[row])
+    warnings = tuple(one_line(warning) for warning in explanation.row_warnings[row])
     if explanation.row_converged[row]:
-        return told
+        return warnings
     calls = count(int(explanation.calls[row]), "model call")
-    return (f"The tolerance was not reached within {calls}: the errors are larger than asked.", *told)
+    return (f"The tolerance was not reached within {calls}: the errors are larger than asked.", *warnings)
+
+
+def _certificate_lines(facts: Mapping[str, Any]) -> tuple[tuple[str, str, str], ...]:
+    """Return name, number and remark of each part of a certificate."""
+    sure, bounds = f"{facts['confidence']:.0%} sure", facts["bounds"]
+    fresh, samples = count(facts["fresh_samples"], "fresh row"), count(facts["samples"], "row")
+    precision_error = f"± {number(facts['precision_error'], 2)}" if facts["precision_error"] else "exact"
+    low, high = facts["scale"]
+    return (
+        ("fidelity error", number(facts["fresh_fidelity"]), f"mean squared, {fresh}"),
+        ("", f"≤ {number(bounds['fidelity'])}", sure),
+        ("fidelity error, in sample", number(facts["fidelity"]), f"{samples} that the weights have seen"),
+        (
+            "precision error",
+            number(facts["precision"]),
+            f"mean |f(z) − f(x)| where w·z = w·x; {precision_error}",
+        ),
+        ("", f"≤ {number(bounds['precision'])}", sure),
+        ("optimal", _optimality(facts), facts["solver"]),
+        ("scale", f"[{number(low)}, {number(high)}]", "these answers count as −1 and 1 in all errors"),
+    )
+
+
+def _optimality(facts: Mapping[str, Any]) -> str:
+    if facts["proved"]:
+        return "proved"
+    return f"within {facts['gap']:.1%}" if facts["lower_bound"] > 0 else "not known"
 
 
 def method_line(explanation: Explanation, calls: int) -> str:
-    """Say how the numbers came about: exact, or sampled with how many calls and why."""
+    """Return how the numbers were computed: exactly, or from how many model calls and why."""
     spent = count(calls, "model call")
     if explanation.method == "exact":
         how = one_line(explanation.reason) or "read off the model"
@@ -137,17 +167,17 @@ def method_line(explanation: Explanation, calls: int) -> str:
 
 
 def meaning(explanation: Explanation) -> str:
-    """Say what a coefficient is; designs without conditions say it in provenance["meaning"]."""
+    """Return what a coefficient means; designs without conditions state it in provenance["meaning"]."""
     return one_line(str(explanation.provenance.get("meaning", MEANING)))
 
 
 def headline(view: OutputView) -> str:
-    """Say prediction and surrogate of one output in a line."""
+    """Return prediction and surrogate of one output in a line."""
     return f"prediction {number(view.prediction)}, surrogate {number(view.surrogate)}"
 
 
 def fidelity(view: OutputView) -> str:
-    """Write R² with its error if it has one; "" where nobody asked for it."""
+    """Return R², with its error if it is sampled; "" where it was not computed."""
     if not np.isfinite(view.fidelity):
         return ""
     uncertain = f" {error(view.fidelity_error)}" if view.fidelity_error > 0 else ""

@@ -1,0 +1,89 @@
+"""The import graph of the library, with imports inside functions and for type checkers: it has no circle."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import limes
+
+SOURCE = Path(limes.__file__).parent
+FILES = {
+    ".".join(("limes", *path.relative_to(SOURCE).with_suffix("").parts)).removesuffix(".__init__"): path
+    for path in sorted(SOURCE.rglob("*.py"))
+}
+TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in FILES.items()}
+ROOMS = ("explanation", "show", "diagnostics")
+
+
+def imported(tree):
+    """Modules of the library that a module imports anywhere, whether when loaded or not."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in FILES)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "relative imports are not followed"
+            for alias in node.names:
+                submodule = f"{node.module}.{alias.name}"
+                yield from [name for name in (submodule, node.module) if name in FILES][:1]
+
+
+def circles(graph):
+    """Sets of two or more nodes that reach each other."""
+    reached = {}
+    for start in graph:
+        seen, ahead = set(), [start]
+        while ahead:
+            for other in graph[ahead.pop()] - seen:
+                seen.add(other)
+                ahead.append(other)
+        reached[start] = seen
+    return {frozenset(b for b in reached[a] if a in reached[b]) for a in graph if a in reached[a]}
+
+
+def room(name):
+    return name.split(".")[1] if "." in name else name
+
+
+# `limes` itself is left out: it names all public classes for type checkers, and has the version
+GRAPH = {
+    name: {other for other in imported(tree) if other not in (name, "limes")}
+    for name, tree in TREES.items()
+    if name != "limes"
+}
+
+
+def test_circles_are_seen():
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": set()}) == {frozenset("bc")}
+
+
+def test_no_circle_of_modules():
+    known = {
+        frozenset({"limes.designs.centred", "limes.designs.gaussian"}),
+        frozenset({"limes.evaluate.comparison", "limes.evaluate.report"}),
+    }
+    assert circles(GRAPH) <= known
+
+
+def test_explanations_diagnostics_and_drawings_go_one_way():
+    graph = {name: set() for name in ROOMS}
+    for name, others in GRAPH.items():
+        if room(name) in ROOMS:
+            graph[room(name)] |= {room(other) for other in others} & set(ROOMS) - {room(name)}
+    assert graph == {
+        "explanation": set(),
+        "diagnostics": {"explanation"},
+        "show": {"explanation", "diagnostics"},
+    }
+
+
+def test_drawings_are_looked_up_by_name_in_one_place_only():
+    naming = {
+        name
+        for name, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func).endswith("import_module")
+        and "limes.show" in ast.unparse(node)
+    }
+    assert naming == {"limes.explanation.drawing"}
