@@ -14,8 +14,8 @@ from limes.designs import ExchangeableDesign, ProductDesign, ProductFamily
 from limes.designs.columns import binned, categorical, marginals_from_bins
 from limes.designs.weights import named_weights
 from limes.exceptions import InputError, ModelError
-from limes.expectations.controls import CONTROLS, none
-from limes.expectations.controls.switches import switch_kernels
+from limes.expectations.controls import CONTROLS, no_control
+from limes.expectations.controls.kernel import switch_kernels
 from limes.expectations.sampled import SampledExpectation
 from limes.expectations.sampling import Sampling, Tolerance
 from limes.models import forms
@@ -347,7 +347,9 @@ def test_error_bars_of_outputs_are_their_own():
         assert 0.5 < ratio.mean() < 2
 
 
-@pytest.mark.parametrize(("control", "left", "missed"), [(none, 1e-9, 1e-9), (switch_kernels, 1e-5, 1e-3)])
+@pytest.mark.parametrize(
+    ("control", "left", "missed"), [(no_control, 1e-9, 1e-9), (switch_kernels, 1e-5, 1e-3)]
+)
 def test_what_explains_itself_has_fidelity_one_whatever_the_sample(control, left, missed):
     """Kernels follow a line to a few digits only, and what they miss is small noise."""
     design, coef = ExchangeableDesign.superpixel_switches(20), np.linspace(-1, 2, 20)
@@ -370,7 +372,7 @@ def test_the_variance_is_right_on_average():
     exact = probability @ (model(z) - mean) ** 2
     found = []
     for seed in range(60):
-        sampling = Sampling(256, seed=seed, controls={"none": none})
+        sampling = Sampling(256, seed=seed, controls={"none": no_control})
         found.append(SampledExpectation(model, sampling).moments(design, np.ones(10)).variance)
     assert abs(np.mean(found) - exact) <= oracle.Z_LIMIT * np.std(found, ddof=1) / np.sqrt(len(found))
 

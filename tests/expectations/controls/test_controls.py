@@ -12,7 +12,7 @@ from limes.designs import ProductFamily
 from limes.designs.columns import binned, categorical, unbinned
 from limes.designs.weights import named_weights
 from limes.expectations.controls import CONTROLS
-from limes.expectations.controls.margin import margin
+from limes.expectations.controls.margin import margin_control
 from limes.expectations.exact import ExactExpectation
 from limes.expectations.forest import ForestExpectation
 from limes.expectations.sampled import SampledExpectation
@@ -67,7 +67,7 @@ def test_what_a_control_says_of_itself_is_what_its_predictions_have(name, kind):
     """β(h) and E_w h against a million tilted rows, in their standard errors."""
     design = family(kind).at(odd_row())
     control = fitted(name, design)
-    mean, coef, _ = control.known(design)
+    mean, coef, _ = control.moments(design)
     assert coef.shape == (4, 2)
     x, h = design.draw(np.random.default_rng(2).random((200_000, 4)))
     y = control.predict(x)
@@ -96,7 +96,7 @@ def test_a_constant_model_and_a_handful_of_rows_are_no_trouble(name):
     for values in (np.ones((12, 1)), answers(x)):
         control = CONTROLS[name](design, x, values)
         assert np.isfinite(control.predict(x)).all()
-        assert all(np.isfinite(part).all() for part in control.known(design))
+        assert all(np.isfinite(part).all() for part in control.moments(design))
 
 
 def test_columns_that_do_not_vary_are_not_looked_at():
@@ -105,7 +105,7 @@ def test_columns_that_do_not_vary_are_not_looked_at():
     design = ProductFamily(laws, named_weights("bins", 1.0)).at(np.array([7.0, 0.1]))
     rows, _ = design.draw(np.random.default_rng(1).random((200, 2)))
     for fit in CONTROLS.values():
-        _, coef, _ = fit(design, rows, np.sin(rows[:, 1:])).known(design)
+        _, coef, _ = fit(design, rows, np.sin(rows[:, 1:])).moments(design)
         assert np.abs(coef[0]).max() < oracle.ROUNDING
 
 
@@ -118,7 +118,7 @@ def test_columns_that_are_missing_in_all_rows_are_no_trouble(name):
     rows[:, 0] = np.nan
     control = CONTROLS[name](design, rows, np.sin(rows[:, 1:]))
     assert np.isfinite(control.predict(rows)).all()
-    assert all(np.isfinite(part).all() for part in control.known(design))
+    assert all(np.isfinite(part).all() for part in control.moments(design))
 
 
 def test_the_margin_behind_a_probability():
@@ -127,7 +127,7 @@ def test_the_margin_behind_a_probability():
         [strategies.random_tree(np.random.default_rng(s), [np.linspace(-1, 1, 5)] * 4, 5) for s in range(5)],
         4,
     )
-    control = margin(form.predict, ForestExpectation(form))
+    control = margin_control(form.predict, ForestExpectation(form))
     x, _ = design.draw(np.random.default_rng(1).random((2000, 4)))
     probability = 1 / (1 + np.exp(-0.3 * form.predict(x)))
     found = control(design, x[:1000], probability[:1000, None])
@@ -135,8 +135,10 @@ def test_the_margin_behind_a_probability():
     plain = CONTROLS["additive"](design, x[:1000], probability[:1000, None])
     assert left < 0.3 * (probability - plain.predict(x)[:, 0])[1000:].var()
     # its exact part is the margin's, scaled, and what an additive model adds
-    linear = margin(form.predict, ForestExpectation(form))(design, x, 2.0 * form.predict(x)[:, None] + 1.0)
-    mean, coef, _ = linear.known(design)
+    linear = margin_control(form.predict, ForestExpectation(form))(
+        design, x, 2.0 * form.predict(x)[:, None] + 1.0
+    )
+    mean, coef, _ = linear.moments(design)
     truth = limes.limit(design, form)
     assert coef[:, 0] == pytest.approx(2 * truth.coef, rel=1e-4, abs=1e-4)
     assert mean[0] == pytest.approx(
