@@ -1,4 +1,4 @@
-"""Exact expectations under exchangeable designs: every subset in 150 digits, and the propositions of the papers."""
+"""Exact expectations under exchangeable designs: every subset in 150 digits, and the papers' propositions."""
 
 from __future__ import annotations
 
