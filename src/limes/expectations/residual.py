@@ -355,6 +355,6 @@ def _mean_square(level: float, freedom: int) -> float:
 
 def _student(freedom: Ints) -> Floats:
     """Factors by which errors from few rows must grow."""
-    from scipy.stats import norm, t
+    from scipy.special import ndtri, stdtrit
 
-    return np.asarray(t.ppf(0.975, freedom) / norm.ppf(0.975))
+    return np.asarray(stdtrit(freedom, 0.975) / ndtri(0.975))
