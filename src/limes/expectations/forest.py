@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limes._arrays import Bools, Floats, Ints, Places
-from limes._recent import Recent
+from limes._lru import LRUCache
 from limes._threads import WORKERS, in_threads
 from limes.designs.coordinates import Coordinate, Table
 from limes.designs.product import ProductDesign, ProductFamily
@@ -67,7 +67,7 @@ class ForestExpectation:
         self._layout = _Layout.from_forest(form)
         self._outputs = form.value.shape[1:]
         self._intercept = form.intercept
-        self._tables: Recent[ProductFamily, Floats] = Recent(_TABLES, _LARGEST_TABLE)
+        self._tables: LRUCache[ProductFamily, Floats] = LRUCache(_TABLES, _LARGEST_TABLE)
         self._few = _FEW
 
     def reproducible(self) -> ForestExpectation:

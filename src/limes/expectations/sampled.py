@@ -171,14 +171,14 @@ class SampledExpectation:
         return replace(moments, converged=np.array(False))
 
     def _samples(
-        self, design: SampledDesign, key: int, ask: Callable[[Floats], Floats | None]
+        self, design: SampledDesign, key: int, predict: Callable[[Floats], Floats | None]
     ) -> Iterator[Sample]:
         """Growing samples, each twice the one before; they end where an answer is missing."""
         sizes = self._sizes(design.size)
         sampler = design.sampler(streams(self._sampling.seed, key, SEQUENCES))
         steps = np.diff(sizes, prepend=0).tolist()
         parts: list[Sample] = []
-        answered = self._answered(sampler, steps, ask)
+        answered = self._answered(sampler, steps, predict)
         for (draw, answers), size, step in zip(answered, sizes, steps, strict=True):
             if answers is None:
                 return
@@ -191,19 +191,19 @@ class SampledExpectation:
                 yield Sample.concatenate(parts)
 
     def _answered(
-        self, sampler: Sampler, steps: list[int], ask: Callable[[Floats], Floats | None]
+        self, sampler: Sampler, steps: list[int], predict: Callable[[Floats], Floats | None]
     ) -> Iterator[tuple[Draw, Floats | None]]:
         """Draws and their answers, step by step."""
         if self._sampling.tolerance is not None:
             for draw in map(sampler.draw, steps):
-                yield draw, ask(draw[0])
+                yield draw, predict(draw[0])
             return
-        # without a tolerance all rows are needed, and each call of a model has a fixed cost: ask once
+        # without a tolerance all rows are needed, and each call of a model has a fixed cost: make one
         draws = [sampler.draw(step) for step in steps]
-        whole, first = ask(np.concatenate([x for x, _, _ in draws])), 0
+        whole, first = predict(np.concatenate([x for x, _, _ in draws])), 0
         for draw in draws:
             x = draw[0]
-            yield draw, ask(x) if whole is None else whole[first : first + len(x)]
+            yield draw, predict(x) if whole is None else whole[first : first + len(x)]
             first += len(x)
 
     def _sizes(self, d: int) -> list[int]:
