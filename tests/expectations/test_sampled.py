@@ -91,11 +91,11 @@ def test_right_on_average(bandwidth, weights):
     ("kind", "bandwidth"), [("smooth", 0.75 * np.sqrt(5)), ("tree", 0.75 * np.sqrt(5)), ("tree", 1.0)]
 )
 def test_error_bars_are_true(kind, bandwidth):
-    """d = 5, the default budget, 200 seeds of five coefficients each; and they are not too wide either."""
+    """d = 5, the default budget, 150 seeds of five coefficients each; and they are not too wide either."""
     design, row = quartiles(5, bandwidth)
     form = FORMS[kind](5)
     truth = limes.limit(design, form).coef
-    found = [sampled(form, design, row, seed=s) for s in range(200)]
+    found = [sampled(form, design, row, seed=s) for s in range(150)]
     coef = np.array([f.coef for f in found])
     errors = np.array([f.standard_errors for f in found])
     inside = np.abs(coef - truth) <= 1.96 * errors

@@ -339,7 +339,7 @@ class Quality:
 
 
 def _effective(squares: Floats, total: Floats) -> Floats:
-    """Effective number of squares (m, groups), given their sums (m, 1): 1 over the sum of squared shares."""
+    """Effective number of squares (m, clusters), given their sums (m, 1): 1 / Σ shares²."""
     share = np.divide(squares, total, out=np.zeros_like(squares), where=total > 0)
     concentration = (share**2).sum(axis=1)
     unknown = np.full_like(concentration, np.inf)

@@ -74,7 +74,7 @@ def fitted(name, kind):
 def fresh(kind):
     """Tilted rows, and the operator of least squares on their features."""
     design = odd_design(kind)
-    x, h = design.draw(np.random.default_rng(2).random((200_000, 4)))
+    x, h = design.draw(np.random.default_rng(2).random((100_000, 4)))
     a = np.column_stack([np.ones(len(h)), h - design.inclusion])
     return x, a, np.linalg.inv(a.T @ a)
 
@@ -82,7 +82,7 @@ def fresh(kind):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", CONTROLS)
 def test_moments_of_a_control_are_those_of_its_predictions(name, kind):
-    """β(h) and E_w h against 200,000 tilted rows, in their standard errors."""
+    """β(h) and E_w h against 100,000 tilted rows, in their standard errors."""
     control = fitted(name, kind)
     mean, coef, _ = control.moments(odd_design(kind))
     assert coef.shape == (4, 2)
@@ -231,14 +231,14 @@ def check_error_bars(values, errors, truth):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("make", [smooth, rough])
 @pytest.mark.parametrize("control", ["none", "additive"])
-@pytest.mark.parametrize(("d", "calls", "seeds"), [(5, 256, 200), (5, 1024, 40), (30, 256, 16)])
+@pytest.mark.parametrize(("d", "calls", "seeds"), [(5, 256, 150), (5, 1024, 40), (30, 256, 16)])
 def test_error_bars(kind, make, d, calls, control, seeds):
     check_error_bars(*repeated(kind, make, d, calls, control, seeds))
 
 
 @pytest.mark.parametrize("make", [smooth, rough])
 @pytest.mark.parametrize("control", ["tree", "kernel", "auto"])
-@pytest.mark.parametrize(("d", "seeds"), [(5, 16), (30, 8)])
+@pytest.mark.parametrize(("d", "seeds"), [(5, 12), (30, 8)])
 def test_error_bars_of_laborious_controls(make, control, d, seeds):
     """Few seeds, as trees and kernels take their time; "auto" finds them fitted."""
     check_error_bars(*repeated("bins", make, d, 256, control, seeds, REMEMBERED))
@@ -257,6 +257,6 @@ def test_error_bars_over_400_seeds(kind, make, control, d):
 @pytest.mark.parametrize("name", CONTROLS)
 def test_exact_parts_do_not_move_what_is_estimated(name):
     """Right on average with every control: mean over seeds in its own standard errors."""
-    values, _, truth = repeated("bins", rough, 5, 256, name, 16, REMEMBERED)
+    values, _, truth = repeated("bins", rough, 5, 256, name, 12, REMEMBERED)
     z = (values.mean(axis=0) - truth) / (values.std(axis=0, ddof=1) / np.sqrt(len(values)))
     assert np.abs(z).max() < oracle.Z_LIMIT, z
