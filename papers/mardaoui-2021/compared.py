@@ -8,7 +8,7 @@ import numpy as np
 
 import limes
 from limes.designs import ExchangeableDesign
-from limes.expectations.choice import exact_expectation
+from limes.pipeline import exact_expectation
 from limes.surrogates import ridge
 from papers.common.boxes import boxes
 from papers.common.expected import Sampled

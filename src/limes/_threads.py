@@ -14,39 +14,39 @@ WORKERS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 
 
 
 def use_threads(count: int) -> None:
-    """Use so many threads from now on: for a process that shares its machine with others of its kind."""
+    """Set the number of threads: for a process that shares its machine with other workers."""
     global WORKERS
     WORKERS = count
     _pool.cache_clear()
 
 
 def in_threads(work: Callable[[int], None], items: Sequence[int]) -> None:
-    """Call work(item) for all items, on all cores; an error is raised, and ends the others' work.
+    """Call work(item) for all items, on all cores; raise the first error, which ends the other threads' work.
 
-    The caller works too, and takes what the others are too late for. Inside such a call it runs one after the
-    other: threads that waited for threads of their own pool would wait for ever.
+    The caller works too, so that nothing waits for a busy pool. Nested calls run in the calling thread:
+    threads that waited for threads of the same pool would wait for ever.
     """
     if len(items) <= 1 or WORKERS == 1 or current_thread().name.startswith(_NAME):
         for item in items:
             work(item)
         return
-    left = iter(items)  # each item is taken once: a list's or range's iterator is safe between threads
+    queue = iter(items)  # a list's or range's iterator returns each item once, also between threads
 
-    def take() -> None:
+    def work_off() -> None:
         try:
-            for item in left:
+            for item in queue:
                 work(item)
         finally:
-            for _ in left:  # nothing is left, unless there was an error
+            for _ in queue:  # empty, unless there was an error
                 pass
 
-    others = [_pool().submit(take) for _ in range(min(WORKERS, len(items)) - 1)]
+    others = [_pool().submit(work_off) for _ in range(min(WORKERS, len(items)) - 1)]
     try:
-        take()
+        work_off()
     finally:
-        late = [other for other in others if not other.cancel()]
-        wait(late)
-    for other in late:
+        started = [other for other in others if not other.cancel()]
+        wait(started)
+    for other in started:
         other.result()
 
 

@@ -5,7 +5,7 @@ The design knows Σ and the weighted law w, the expectation gives Γ, the surrog
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, Protocol
@@ -16,28 +16,41 @@ from limes._arrays import Bools, Floats, Ints, distinct_rows
 from limes.designs.exchangeable import ExchangeableDesign
 from limes.designs.features import Features, FeatureTable, stacked_features, weighted_sum
 from limes.designs.product import ProductDesign, ProductFamily
-from limes.exceptions import NotReadableError
-from limes.expectations.choice import exact_expectation as exact_expectation  # explainers choose with it too
-from limes.expectations.combined import CombinedExpectation
+from limes.exceptions import InputError, NotReadableError
+from limes.expectations.exact import ExactExpectation
+from limes.expectations.exchangeable import PresenceExpectation, SumExpectation, SwitchExpectation
 from limes.expectations.forest import ForestExpectation
-from limes.expectations.memory import Memory, Recall, afresh
-from limes.expectations.moments import Moments, Sampled, joined, stacked
-from limes.expectations.rows import sampled_rows
+from limes.expectations.moments import (
+    CombinedExpectation,
+    ExactMoments,
+    MomentCache,
+    Moments,
+    SampleStatistics,
+    concatenate_moments,
+    stack_moments,
+)
 from limes.expectations.sampled import SampledExpectation
 from limes.expectations.sampling import Sampling
-from limes.models.reductions import BlackBox, Form
+from limes.expectations.tfidf import NormalizedExpectation
+from limes.models.boxes import Boxes
+from limes.models.combination import Combination
+from limes.models.presence import presence_products
+from limes.models.reductions import BlackBox, Form, Reducible, Sum
+from limes.models.switch_products import SwitchProducts
+from limes.models.trees import Forest
+from limes.models.words import NormalizedLinear, PresenceProducts
 from limes.surrogates.linear import Surrogate, check_finite, least_squares, ridge
 
 METHODS = ("auto", "exact", "sampled")
 Method = Literal["exact", "sampled"]
-# total -> a context that is told how much of it is done
+# total -> a context whose value is called with the number of finished steps
 Progress = Callable[[int], AbstractContextManager[Callable[[int], object]]]
 # Patterns of cells that a forest explains between two steps of the progress bar
 _PATTERNS = 4096
 
 
 class Expectation(Protocol):
-    """Gives the moments of one model under any design."""
+    """Moments of one model under any design."""
 
     @property
     def method(self) -> Method:
@@ -92,20 +105,85 @@ def limit(design: ProductDesign | ExchangeableDesign, form: Form) -> Surrogate:
         raise NotReadableError(f"a black box has no exact limit: {form.reason}")
     expectation = exact_expectation(form, type(design))
     inner = design.in_units()
-    found = least_squares(inner, expectation.moments(inner)).per(design.units)
-    check_finite(found, axis=0)
-    return found
+    surrogate = least_squares(inner, expectation.moments(inner)).per(design.units)
+    check_finite(surrogate, axis=0)
+    return surrogate
+
+
+def exact_expectation(form: Form, kind: type = ProductDesign) -> ExactMoments:
+    """Choose the exact expectation of a form under one kind of design, ProductDesign or ExchangeableDesign.
+
+    Raises
+    ------
+    InputError
+        If there is no exact expectation of such a form under this kind of design, or no such kind.
+    """
+    if kind not in _EXACT:
+        kinds = " or ".join(sorted(k.__name__ for k in _EXACT))
+        raise InputError(f"expected a design, {kinds}; got {kind.__name__}")
+    if isinstance(form, Combination):
+        parts = [exact_expectation(part, kind) for part in form.parts]
+        return CombinedExpectation(parts, form.weights, form.intercept)
+    if not isinstance(form, Form):
+        raise InputError(f"expected a form of limes.models.forms, got {type(form).__name__}")
+    choose, accepted = _EXACT[kind]
+    expectation = choose(form)
+    if expectation is None:
+        raise InputError(
+            f"{type(form).__name__} has no exact expectation under {kind.__name__}, which takes {accepted}"
+        )
+    return expectation
+
+
+def _over_columns(form: Form) -> ExactMoments | None:
+    match form:
+        case Forest():
+            return ForestExpectation(form)
+        case Reducible():
+            return ExactExpectation(form)
+    return None
+
+
+def _over_words(form: Form) -> ExactMoments | None:
+    match form:
+        case PresenceProducts():
+            return PresenceExpectation(form)
+        case NormalizedLinear():
+            return NormalizedExpectation(form)
+        case SwitchProducts():
+            return SwitchExpectation(form)
+        case Forest() | Boxes():
+            return PresenceExpectation(presence_products(form))
+        case Reducible():
+            reduced = form.reduce()
+            if isinstance(reduced, Sum):
+                return SumExpectation(reduced)
+            return SwitchExpectation(SwitchProducts.of(reduced))
+    return None
+
+
+# A new kind of design is a line here, a new form a case above
+_EXACT: Mapping[type, tuple[Callable[[Form], ExactMoments | None], str]] = {
+    ProductDesign: (
+        _over_columns,
+        "forms over columns, as Linear, Boxes, Forest; forms over words need an ExchangeableDesign",
+    ),
+    ExchangeableDesign: (
+        _over_words,
+        "sums and sums of products, PresenceProducts, NormalizedLinear, Forest, and sums of them",
+    ),
+}
 
 
 def expectation_of(
     form: Form | BlackBox, predict: Callable[[Floats], Floats], *, method: str, sampling: Sampling
 ) -> Expectation:
-    """Choose how expectations are had: exactly where the model was read, else by asking it.
+    """Choose the expectation of a model: exact where the model was read, else sampled.
 
     Raises
     ------
     NotReadableError
-        If ``method="exact"`` and the model could not be read: says why.
+        If ``method="exact"`` and the model could not be read, with the reason.
     """
     if method != "sampled" and not isinstance(form, BlackBox):
         return exact_expectation(form)
@@ -119,7 +197,7 @@ def expectation_of(
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """Surrogates of n rows, arrays (n, ...); ``at_instance`` is what they say at the rows themselves.
+    """Surrogates of n rows, arrays (n, ...), and their values ``at_instance``, at the rows themselves.
 
     ``features`` has the moments of their features: of all rows, or of one design alone.
     """
@@ -129,13 +207,13 @@ class Fitted:
     at_instance: Floats
     calls: Ints
     converged: Bools
-    sampled: Sampled | None
+    sampled: SampleStatistics | None
 
 
-class Unfinished(Exception):  # noqa: N818 - caught by explainers, never seen by users
-    """Why rows could not all be explained (as ``__cause__``), and what is known of some of them.
+class Interrupted(Exception):  # noqa: N818 - caught by explainers, never seen by users
+    """Explaining stopped early, for the reason in ``__cause__``; carries the rows that can be explained.
 
-    ``rows`` (m,) are their places; ``fitted`` is None if m = 0.
+    ``rows`` (m,) are their positions; ``fitted`` is None if m = 0.
     """
 
     def __init__(self, rows: Ints, fitted: Fitted | None) -> None:
@@ -145,7 +223,7 @@ class Unfinished(Exception):  # noqa: N818 - caught by explainers, never seen by
 
 
 class Pipeline:
-    """Explains rows of one background: design, expectation and surrogate of each.
+    """Explains rows of one background: design, expectation and surrogate of each; threads may share it.
 
     Parameters
     ----------
@@ -157,8 +235,8 @@ class Pipeline:
         None for least squares, else the ridge penalty in ``lime``'s finite sample, per ``scales`` (d,).
     names
         Of the columns, for messages.
-    recall
-        Where the moments of rows with the same cells come from, if not computed.
+    cache
+        Of moments by pattern of cells, from one call to the next; None computes them in every call.
     """
 
     def __init__(
@@ -169,14 +247,14 @@ class Pipeline:
         penalty: float | Floats | None = None,
         scales: Floats | None = None,
         names: Sequence[str] = (),
-        recall: Recall = afresh,
+        cache: MomentCache | None = None,
     ) -> None:
         self._family = family
         self._expectation = expectation
         self._penalty = penalty
         self._scales = np.ones(len(family.marginals)) if scales is None else scales
         self._names = names
-        self._recall = recall
+        self._cache = cache
 
     @property
     def method(self) -> Method:
@@ -184,18 +262,21 @@ class Pipeline:
         return self._expectation.method
 
     def reproducible(self) -> Pipeline:
-        """The same, with results that are the same to the last bit however many rows and cores there are.
+        """Return a pipeline whose explanation of a row is the same to the last bit in any call.
 
-        Hence it may remember moments from one call to the next, and does.
+        A sum of floats depends on the order of its terms. The fast way through a forest shares trees among
+        cores, and takes another order for few rows than for many, so that a row's last bits depend on the
+        number of cores and on the rows beside it. The reproducible one always adds in one order, a little
+        slower for few rows. Results can then be compared bit for bit however a table is cut into parts, and
+        moments can be cached from one call to the next, which the pipeline does.
         """
-        reproducible = _reproducible(self._expectation)
         return Pipeline(
             self._family,
-            reproducible,
+            _reproducible(self._expectation),
             penalty=self._penalty,
             scales=self._scales,
             names=self._names,
-            recall=Memory(),
+            cache=MomentCache(),
         )
 
     def explain(
@@ -208,16 +289,16 @@ class Pipeline:
 
         Raises
         ------
-        Unfinished
+        Interrupted
             If the model fails or the user interrupts while rows are sampled.
         """
         if isinstance(self._expectation, SampledExpectation):
             return self._sampled(self._expectation, rows, predictions, progress, workers)
         if self._family.by_cell:
             return self._by_cell(rows, cells, predictions, progress)
-        with progress(len(rows)) as done:
-            found = [self._at(row, done) for row in rows]
-        return self._of_designs([d for d, _ in found], stacked([m for _, m in found]), predictions)
+        with progress(len(rows)) as on_progress:
+            designs, moments = zip(*(self._at(row, on_progress) for row in rows), strict=True)
+        return self._of_designs(designs, stack_moments(moments), predictions)
 
     def _by_cell(self, rows: Floats, cells: Ints, predictions: Floats, progress: Progress) -> Fitted:
         patterns, place = distinct_rows(cells)
@@ -225,20 +306,26 @@ class Pipeline:
         expectation = self._expectation
 
         def compute(new: Ints) -> Moments:
-            with progress(len(new)) as done:
+            with progress(len(new)) as on_progress:
                 if isinstance(expectation, ForestExpectation) and expectation.serves(self._family):
-                    return _in_blocks(expectation, self._family, patterns[new], features.variance[new], done)
+                    variance = features.variance[new]
+                    return _in_blocks(expectation, self._family, patterns[new], variance, on_progress)
                 first = _first_of_each(place, len(patterns))[new]
-                return stacked([self._at(rows[i], done)[1] for i in first])
+                return stack_moments([self._at(rows[i], on_progress)[1] for i in first])
 
-        moments = self._recall(patterns, compute).taken(place)
+        if self._cache is None:
+            moments = compute(np.arange(len(patterns)))
+        else:
+            moments = self._cache.moments(patterns, compute)
+        moments = moments.take(place)
         features = features.select(place)
-        return self._fitted(features, features, self._ones, moments, predictions)
+        units = np.ones((1, len(self._family.marginals)))
+        return self._fitted(features, features, units, moments, predictions)
 
-    def _at(self, row: Floats, done: Callable[[int], object]) -> tuple[ProductDesign, Moments]:
+    def _at(self, row: Floats, on_progress: Callable[[int], object]) -> tuple[ProductDesign, Moments]:
         design = self._family.at(row)
         moments = self._expectation.moments(design.in_units(), row)
-        done(1)
+        on_progress(1)
         return design, moments
 
     def _sampled(
@@ -250,21 +337,23 @@ class Pipeline:
         workers: int,
     ) -> Fitted:
         designs = [self._family.at(row) for row in rows]
-        with progress(len(rows) * expectation.max_calls) as heard:
+        with progress(len(rows) * expectation.max_calls) as on_progress:
             inner = [design.in_units() for design in designs]
-            found, error = sampled_rows(expectation, inner, rows, predictions, heard=heard, workers=workers)
-        known = np.array([i for i, moments in enumerate(found) if moments is not None], dtype=np.int64)
-        fitted = None
-        if known.size:
-            moments = stacked([found[i] for i in known])
-            fitted = self._of_designs([designs[i] for i in known], moments, predictions[known])
+            results, error = expectation.many(
+                inner, rows, predictions, on_progress=on_progress, workers=workers
+            )
+        finished = {i: moments for i, moments in enumerate(results) if moments is not None}
+        positions, fitted = np.array(list(finished), dtype=np.int64), None
+        if finished:
+            moments = stack_moments(list(finished.values()))
+            fitted = self._of_designs([designs[i] for i in finished], moments, predictions[positions])
         if error is not None:
-            raise Unfinished(known, fitted) from error
-        assert fitted is not None  # noqa: S101 - without an error all rows are known, and there is one
+            raise Interrupted(positions, fitted) from error
+        assert fitted is not None  # noqa: S101 - without an error all rows are finished, and there is one
         return fitted
 
     def _of_designs(self, designs: Sequence[ProductDesign], moments: Moments, predictions: Floats) -> Fitted:
-        """Fit rows of a design each, given moments of the features in units."""
+        """Fit rows, each with its design, given moments of the features in units."""
         inner = stacked_features([design.in_units() for design in designs])
         units = np.stack([design.units for design in designs])
         return self._fitted(stacked_features(designs), inner, units, moments, predictions)
@@ -277,20 +366,16 @@ class Pipeline:
         moments: Moments,
         predictions: Floats,
     ) -> Fitted:
-        """Fit the features in units, ``inner``, and give coefficients of the features themselves."""
+        """Fit the features in units, ``inner``, and return coefficients of the features themselves."""
         if self._penalty is None:
             surrogate = least_squares(inner, moments)
         else:
             penalty = self._penalty * (self._scales / units) ** 2
             surrogate = ridge(inner, moments, predictions, penalty=penalty)
         at_instance = surrogate.intercept + weighted_sum(inner.at_instance, surrogate.coef)
-        own = surrogate.per(units)
-        check_finite(own, axis=1, names=self._names)
-        return Fitted(features, own, at_instance, moments.calls, moments.converged, moments.sampled)
-
-    @property
-    def _ones(self) -> Floats:
-        return np.ones((1, len(self._family.marginals)))
+        surrogate = surrogate.per(units)
+        check_finite(surrogate, axis=1, names=self._names)
+        return Fitted(features, surrogate, at_instance, moments.calls, moments.converged, moments.sampled)
 
 
 def fitted_at(
@@ -302,7 +387,7 @@ def fitted_at(
     progress: Progress,
     names: Sequence[str] = (),
 ) -> Fitted:
-    """The surrogate of one text or image, given the model's prediction (1, ...): arrays (1, ...).
+    """Fit the surrogate of one text or image, given the model's prediction (1, ...): arrays (1, ...).
 
     ``penalty`` is None for least squares, else that of the ridge in ``lime``'s finite sample; ``names`` are
     those of the features, for messages.
@@ -312,25 +397,27 @@ def fitted_at(
     ModelError
         If a coefficient is larger than a float64 can be.
     """
+    instance = design.at_instance
     if isinstance(expectation, SampledExpectation):
-        with progress(expectation.max_calls) as heard:
-            moments = expectation.moments(design, design.at_instance, heard=heard, prediction=predictions[0])
+        with progress(expectation.max_calls) as on_progress:
+            moments = expectation.moments(
+                design, instance, on_progress=on_progress, prediction=predictions[0]
+            )
     else:
-        moments = expectation.moments(design, design.at_instance)
+        moments = expectation.moments(design, instance)
     if penalty is None:
-        found = least_squares(design, moments)
+        surrogate = least_squares(design, moments)
     else:
-        found = ridge(design, moments, predictions[0], penalty=penalty)
-    check_finite(found, axis=0, names=names)
-    at_instance = found.intercept + weighted_sum(design.at_instance, found.coef)
-    alone = {f.name: getattr(found, f.name)[None] for f in fields(found)}
-    row = stacked([moments])
-    here = np.asarray(at_instance)[None]
-    return Fitted(design, Surrogate(**alone), here, row.calls, row.converged, row.sampled)
+        surrogate = ridge(design, moments, predictions[0], penalty=penalty)
+    check_finite(surrogate, axis=0, names=names)
+    at_instance = surrogate.intercept + weighted_sum(instance, surrogate.coef)
+    row = stack_moments([moments])
+    rows = Surrogate(**{f.name: getattr(surrogate, f.name)[None] for f in fields(surrogate)})
+    return Fitted(design, rows, np.asarray(at_instance)[None], row.calls, row.converged, row.sampled)
 
 
 def _reproducible(expectation: Any) -> Any:
-    """Forests add up in one order, alone or as parts of a combination; the others always do."""
+    """Make forests, alone or as parts of a combination, add up in one order; other forms always do."""
     if isinstance(expectation, CombinedExpectation):
         return replace(expectation, parts=[_reproducible(part) for part in expectation.parts])
     return expectation.reproducible() if isinstance(expectation, ForestExpectation) else expectation
@@ -341,15 +428,15 @@ def _in_blocks(
     family: ProductFamily,
     patterns: Ints,
     variance: Floats,
-    done: Callable[[int], object],
+    on_progress: Callable[[int], object],
 ) -> Moments:
     def block(start: int) -> Moments:
         rows = slice(start, start + _PATTERNS)
-        found = expectation.many(family, patterns[rows], variance[rows])
-        done(len(patterns[rows]))
-        return found
+        moments = expectation.many(family, patterns[rows], variance[rows])
+        on_progress(len(patterns[rows]))
+        return moments
 
-    return joined([block(start) for start in range(0, len(patterns), _PATTERNS)])
+    return concatenate_moments([block(start) for start in range(0, len(patterns), _PATTERNS)])
 
 
 def _first_of_each(place: Ints, count: int) -> Ints:

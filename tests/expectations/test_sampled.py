@@ -14,8 +14,8 @@ from limes.designs import ExchangeableDesign, ProductDesign, ProductFamily
 from limes.designs.columns import binned, categorical, marginals_from_bins
 from limes.designs.weights import named_weights
 from limes.exceptions import InputError, ModelError
-from limes.expectations.controls import CONTROLS, none
-from limes.expectations.controls.switches import switch_kernels
+from limes.expectations.controls import CONTROLS, no_control
+from limes.expectations.controls.kernel import switch_kernels
 from limes.expectations.sampled import SampledExpectation
 from limes.expectations.sampling import Sampling, Tolerance
 from limes.models import forms
@@ -59,18 +59,31 @@ def sampled(form, design, row, **options):
     return least_squares(design, expectation_of(form.predict, **options).moments(design, row))
 
 
+class Both:
+    """All forms, an output each."""
+
+    def __init__(self, d):
+        self.parts = [make(d) for make in FORMS.values()]
+
+    def predict(self, x):
+        return np.stack([part.predict(x) for part in self.parts], axis=1)
+
+    def limit(self, design):
+        """Intercepts and coefficients (1 + d, k)."""
+        limits = [limes.limit(design, part) for part in self.parts]
+        return np.stack([np.append(one.intercept, one.coef) for one in limits], axis=1)
+
+
 @pytest.mark.parametrize("weights", ["bins", "euclidean"])
 @pytest.mark.parametrize("bandwidth", [0.6, 1.5, np.inf])
-@pytest.mark.parametrize("kind", FORMS)
-def test_right_on_average(kind, bandwidth, weights):
+def test_right_on_average(bandwidth, weights):
     """The mean over 60 seeds, in its own standard errors."""
     design, row = quartiles(3, bandwidth, weights)
-    form = FORMS[kind](3)
-    truth = limes.limit(design, form)
-    found = [sampled(form, design, row, seed=s, max_calls=512) for s in range(60)]
-    both = np.array([np.append(f.intercept, f.coef) for f in found])
-    errors = both.std(axis=0, ddof=1) / np.sqrt(len(both))
-    z = (both.mean(axis=0) - np.append(truth.intercept, truth.coef)) / errors
+    form = Both(3)
+    fits = [sampled(form, design, row, seed=s, max_calls=512) for s in range(60)]
+    values = np.array([np.vstack([f.intercept, f.coef]) for f in fits])
+    errors = values.std(axis=0, ddof=1) / np.sqrt(len(values))
+    z = (values.mean(axis=0) - form.limit(design)) / errors
     assert np.abs(z).max() < oracle.Z_LIMIT, z
 
 
@@ -78,11 +91,11 @@ def test_right_on_average(kind, bandwidth, weights):
     ("kind", "bandwidth"), [("smooth", 0.75 * np.sqrt(5)), ("tree", 0.75 * np.sqrt(5)), ("tree", 1.0)]
 )
 def test_error_bars_are_true(kind, bandwidth):
-    """d = 5, the default budget, 200 seeds of five coefficients each; and they are not too wide either."""
+    """d = 5, the default budget, 150 seeds of five coefficients each; and they are not too wide either."""
     design, row = quartiles(5, bandwidth)
     form = FORMS[kind](5)
     truth = limes.limit(design, form).coef
-    found = [sampled(form, design, row, seed=s) for s in range(200)]
+    found = [sampled(form, design, row, seed=s) for s in range(150)]
     coef = np.array([f.coef for f in found])
     errors = np.array([f.standard_errors for f in found])
     inside = np.abs(coef - truth) <= 1.96 * errors
@@ -98,9 +111,9 @@ def test_error_bars_are_true_where_leaving_the_bin_is_rare(kind):
     assert (1 - design.inclusion).max() < 0.35
     form = FORMS[kind](4)
     truth = limes.limit(design, form).coef
-    found = [sampled(form, design, row, seed=s, max_calls=2048) for s in range(150)]
+    found = [sampled(form, design, row, seed=s, max_calls=1024) for s in range(150)]
     inside = [np.abs(f.coef - truth) <= 1.96 * f.standard_errors for f in found]
-    assert np.mean(inside) >= COVERED
+    assert np.mean(inside) >= COVERED, np.mean(inside)
 
 
 @pytest.mark.parametrize("bandwidth", [0.25, 0.1])
@@ -347,7 +360,9 @@ def test_error_bars_of_outputs_are_their_own():
         assert 0.5 < ratio.mean() < 2
 
 
-@pytest.mark.parametrize(("control", "left", "missed"), [(none, 1e-9, 1e-9), (switch_kernels, 1e-5, 1e-3)])
+@pytest.mark.parametrize(
+    ("control", "left", "missed"), [(no_control, 1e-9, 1e-9), (switch_kernels, 1e-5, 1e-3)]
+)
 def test_what_explains_itself_has_fidelity_one_whatever_the_sample(control, left, missed):
     """Kernels follow a line to a few digits only, and what they miss is small noise."""
     design, coef = ExchangeableDesign.superpixel_switches(20), np.linspace(-1, 2, 20)
@@ -370,7 +385,7 @@ def test_the_variance_is_right_on_average():
     exact = probability @ (model(z) - mean) ** 2
     found = []
     for seed in range(60):
-        sampling = Sampling(256, seed=seed, controls={"none": none})
+        sampling = Sampling(256, seed=seed, controls={"none": no_control})
         found.append(SampledExpectation(model, sampling).moments(design, np.ones(10)).variance)
     assert abs(np.mean(found) - exact) <= oracle.Z_LIMIT * np.std(found, ddof=1) / np.sqrt(len(found))
 

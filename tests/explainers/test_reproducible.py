@@ -20,7 +20,7 @@ from sklearn.svm import SVR
 from xgboost import XGBRegressor
 
 import limes
-from limes.expectations import forest_layout
+from limes.expectations import forest as forest_expectation
 
 FOREST = RandomForestRegressor(6, random_state=0)
 MODELS = {
@@ -96,9 +96,9 @@ def test_so_are_samples_and_the_predictions_beside_them():
 def test_trees_are_added_up_in_one_order_on_any_number_of_cores(name, options, monkeypatch):
     X, y = load_diabetes(return_X_y=True, as_frame=True)
     model, found = MODELS[name].fit(X, y), []
-    monkeypatch.setattr(forest_layout, "_WORTH_SHARING", 1)
+    monkeypatch.setattr(forest_expectation, "_WORTH_SHARING", 1)
     for cores in (1, 5):
-        monkeypatch.setattr(forest_layout, "WORKERS", cores)
+        monkeypatch.setattr(forest_expectation, "WORKERS", cores)
         explainer = limes.TabularExplainer(model, X, **OPTIONS[options])
         found.append((explainer.reproducible(X.iloc[:5]).values, explainer(X.iloc[:5]).values))
     assert np.array_equal(found[0][0], found[1][0])

@@ -9,16 +9,17 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestRegressor
+from sklearn.linear_model import LinearRegression
 from sklearn.tree import DecisionTreeRegressor
 
 import limes
-from limes._recent import Recent
+from limes._lru import LRUCache
 from limes.compat.lime import limit
 from limes.compat.lime.lime_tabular import LimeTabularExplainer
 from limes.exceptions import ModelError
 from limes.models.state import state_of
 
-THREADS = 4
+THREADS = 8
 
 
 @pytest.fixture
@@ -52,7 +53,7 @@ def test_sampled_rows_are_those_of_one_thread(background):
 
     def explained(i):
         # the same rows in all threads, in orders of their own
-        order = np.roll(np.arange(24), 6 * i)
+        order = np.roll(np.arange(24), 3 * i)
         return order, explainer(background[order], progress=False)
 
     for order, together in in_threads(explained):
@@ -66,6 +67,39 @@ def test_single_sampled_rows_are_those_of_one_thread(background):
     alone = explainer(background[:8], progress=False).values
     found = in_threads(lambda _: [explainer(row, progress=False).values[0] for row in background[:8]])
     assert all(np.array_equal(one, alone) for one in found)
+
+
+def forest(X):
+    return RandomForestRegressor(3, max_depth=3, random_state=0).fit(X, bent(X))
+
+
+@pytest.mark.usefixtures("hurried")
+@pytest.mark.parametrize(
+    ("make", "options"),
+    [
+        (lambda X: bent, {"max_calls": 64, "control": "additive"}),
+        (forest, {}),
+        (forest, {"weights": "euclidean"}),
+        (lambda X: LinearRegression().fit(X, bent(X)), {}),
+    ],
+    ids=["sampled", "forest", "forest, smooth weights", "linear"],
+)
+def test_explanations_beside_diagnoses_are_those_of_one_thread(background, make, options):
+    """A diagnosis asks the same expectation about other bandwidths."""
+    explainer = limes.TabularExplainer(make(background), background, **options)
+    alone = explainer(background[:12], progress=False)
+    limes.diagnose(alone[:2], progress=False)
+
+    def explained(i):
+        if i % 4 == 1:
+            limes.diagnose(alone[:2], progress=False)
+        order = np.roll(np.arange(12), 3 * i)
+        return order, explainer(background[order], progress=False)
+
+    for order, together in in_threads(explained):
+        assert np.array_equal(together.values, alone.values[order])
+        assert np.array_equal(together.intercepts, alone.intercepts[order])
+        assert np.array_equal(together.standard_errors, alone.standard_errors[order])
 
 
 def test_a_call_that_fails_beside_others_goes_on_where_it_was(background):
@@ -156,7 +190,7 @@ def test_a_diagnosis_leaves_the_explainers_table(background):
 
 
 def test_recent_keeps_what_was_used_last_and_no_more_than_it_may():
-    recent = Recent(2, largest=100)
+    recent = LRUCache(2, largest=100)
     assert recent.get("a", lambda: 1, lambda _: 10) == 1
     assert recent.get("b", lambda: 2, lambda _: 10) == 2
     assert recent.get("a", lambda: 3) == 1

@@ -5,7 +5,7 @@ With mean_j(g) and contrast_j(g) the two functionals of column j (see ``designs/
     f = Σ_j f_j(x_j):          β_j = contrast_j(f_j)
     f = Σ_i a_i ∏_j g_ij(x_j): β_j = Σ_i a_i contrast_j(g_ij) ∏_{k≠j} mean_k(g_ik)
 
-and E_w f is the same with means alone. No subtraction of large numbers happens beyond the contrast itself.
+and E_w f is the same with means alone. Nothing large is subtracted beyond the contrast itself.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _BLOCK = 4_000_000
 class ExactExpectation:
     """Moments of one form under many designs.
 
-    Tables of a column are kept as long as designs share its law, as they do for all rows of one background
+    A column's table is cached as long as designs share its law, as they do for all rows of one background
     under bin weights.
 
     Raises
@@ -47,6 +47,7 @@ class ExactExpectation:
     def __init__(self, form: Reducible) -> None:
         self._form = form
         self._reduced = form.reduce()
+        # law and table of a column, replaced together: a thread reads an entry once
         self._tables: dict[int, tuple[Marginal, CellMeans]] = {}
 
     def moments(self, design: ProductDesign, row: Floats | None = None) -> Moments:  # noqa: ARG002
@@ -56,54 +57,54 @@ class ExactExpectation:
                 f"the design has {design.size} columns, the form ({type(self._form).__name__}) "
                 f"has {self._form.size}"
             )
-        found: dict[int, tuple[Floats, Floats]] = {}
+        columns: dict[int, tuple[Floats, Floats]] = {}
         for j, function in enumerate(self._reduced.functions):
             if function is not None:
                 coordinate = design.coordinates[j]
-                found[j] = functionals(coordinate, self._table(j, coordinate, function))
-        # what becomes infinite is refused where the surrogate is made
+                columns[j] = functionals(coordinate, self._table(j, coordinate, function))
+        # infinite values are refused by `check_finite` of the surrogate, which names the features
         with np.errstate(over="ignore", invalid="ignore"):
-            mean, contrast = _COMBINE[type(self._reduced)](self._reduced, found)
+            mean, contrast = _COMBINE[type(self._reduced)](self._reduced, columns)
             variance = design.variance.reshape(-1, *(1,) * mean.ndim)
             return Moments.exact(mean, contrast * variance)
 
     def _table(self, j: int, coordinate: Coordinate, function: Function) -> CellMeans:
-        known = self._tables.get(j)
-        if known is None or known[0] is not coordinate.marginal:
+        entry = self._tables.get(j)
+        if entry is None or entry[0] is not coordinate.marginal:
             table = coordinate.tabulate(function)
             if not np.isfinite(table.values).all():
                 raise ModelError(
                     f"the model has no finite value everywhere in column {j}: it cannot take a missing or an "
                     "extreme value that the background holds there; impute it in a Pipeline"
                 )
-            known = self._tables[j] = (coordinate.marginal, table)
-        return known[1]
+            entry = self._tables[j] = (coordinate.marginal, table)
+        return entry[1]
 
 
-Functionals = Mapping[int, tuple[Floats, Floats]]
+# mean and contrast of each column's functions
+_Functionals = Mapping[int, tuple[Floats, Floats]]
 
 
-def _sum(form: Sum, found: Functionals) -> tuple[Floats, Floats]:
+def _sum(form: Sum, columns: _Functionals) -> tuple[Floats, Floats]:
     mean = form.intercept.astype(np.float64)
     contrast = np.zeros((len(form.functions), *form.intercept.shape))
-    for j, (average, difference) in found.items():
+    for j, (average, difference) in columns.items():
         mean = mean + np.tensordot(average, form.loadings[j], axes=1)
         contrast[j] = np.tensordot(difference, form.loadings[j], axes=1)
     return mean, contrast
 
 
-def _sum_of_products(form: SumOfProducts, found: Functionals) -> tuple[Floats, Floats]:
+def _sum_of_products(form: SumOfProducts, columns: _Functionals) -> tuple[Floats, Floats]:
     mean = form.intercept.astype(np.float64)
     contrast = np.zeros((len(form.functions), *form.intercept.shape))
-    columns = list(found)
     step = max(1, _BLOCK // max(1, len(columns)))
     for start in range(0, len(form.coef), step):
         block = slice(start, start + step)
         coef = form.coef[block]
-        others, whole = _products_without_one([found[j][0][block] for j in columns], len(coef))
+        others, whole = _products_without_one([average[block] for average, _ in columns.values()], len(coef))
         mean = mean + np.tensordot(whole, coef, axes=1)
         for j, rest in zip(columns, others, strict=True):
-            contrast[j] += np.tensordot(found[j][1][block] * rest, coef, axes=1)
+            contrast[j] += np.tensordot(columns[j][1][block] * rest, coef, axes=1)
     return mean, contrast
 
 

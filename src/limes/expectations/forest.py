@@ -1,8 +1,8 @@
 r"""Exact expectations of a forest in one pass over its nodes.
 
-Let e be an edge of a tree, on column j, and I_e the set of x_j that is known below it. With mean_e and
-contrast_e, the two functionals of 1[x_j in I_e], and anc(e) the last edge above e on the same column (mean
-1, ρ 0 if there is none):
+Let e be an edge of a tree, on column j, and I_e the set of x_j that reaches the node below it. With mean_e
+and contrast_e, the two functionals of 1[x_j in I_e], and anc(e) the last edge above e on the same column
+(mean 1, ρ 0 if there is none):
 
     down:   P(node)  = P(parent) · mean_e / mean_anc(e)           the probability to reach the node
     leaf:   G(leaf)  = value · P(leaf)
@@ -18,32 +18,37 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Literal
+from itertools import pairwise
+from types import ModuleType
+from typing import Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from limes._arrays import Floats, Ints, Places
-from limes._recent import Recent
-from limes._threads import in_threads
+from limes._arrays import Bools, Floats, Ints, Places
+from limes._lru import LRUCache
+from limes._threads import WORKERS, in_threads
 from limes.designs.coordinates import CellMeans, Coordinate
 from limes.designs.product import ProductDesign, ProductFamily
 from limes.exceptions import InputError
 from limes.expectations.exact import ExactExpectation
-from limes.expectations.forest_layout import Layout, kernels, one_run
 from limes.expectations.moments import Moments
-from limes.functions import Function
+from limes.functions import Function, Interval, Members
 from limes.models.trees import Forest
 
 # Rows that one thread carries down a tree together: their open path fits the processor's nearest memory.
 _BLOCK = 128
-# So few rows are quicker one at a time; sums are then added up in another order.
+# Up to this many rows are quicker one at a time; sums are then added up in another order.
 _FEW = 8
-# Tables of splits × cells beyond this size are not made; rows then get a table each.
+# Bytes of the largest table of splits × cells, and of all cached ones; beyond it each row gets its own one
 _LARGEST_TABLE = 2 << 30
-# Tables that are kept, of so many bytes together: a diagnosis looks at several bandwidths
+# Number of cached tables: a diagnosis looks at several bandwidths
 _TABLES = 4
+# Splits of a forest from which on it pays to share a single row among threads.
+_WORTH_SHARING = 25_000
+_Ends: TypeAlias = NDArray[np.uint64]
 
 
 class ForestExpectation:
@@ -59,16 +64,16 @@ class ForestExpectation:
 
     def __init__(self, form: Forest) -> None:
         self._form = form
-        self._layout = Layout.of(form)
+        self._layout = _Layout.from_forest(form)
         self._outputs = form.value.shape[1:]
         self._intercept = form.intercept
-        self._tables: Recent[ProductFamily, Floats] = Recent(_TABLES, _LARGEST_TABLE)
+        self._tables: LRUCache[ProductFamily, Floats] = LRUCache(_TABLES, _LARGEST_TABLE)
         self._few = _FEW
 
     def reproducible(self) -> ForestExpectation:
-        """The same, adding up in one order however many rows and cores there are: slower for few rows."""
+        """Return a copy that adds up all trees in one order; see ``Pipeline.reproducible``."""
         other = copy(self)
-        vars(other).update(_few=0, _layout=replace(self._layout, runs=one_run(self._layout.runs)))
+        vars(other).update(_few=0, _layout=replace(self._layout, runs=_one_run(self._layout.runs)))
         return other
 
     def moments(self, design: ProductDesign, row: Floats | None = None) -> Moments:  # noqa: ARG002
@@ -84,7 +89,7 @@ class ForestExpectation:
         return self._moments(*self._row(table, cells), design.variance)
 
     def serves(self, family: ProductFamily) -> bool:
-        """Whether ``many`` can be used: cells decide the designs, and the table is not too large."""
+        """Whether `many` can be used: cells decide the designs, and the table is not too large."""
         widest = max(law.cells.count for law in family.marginals)
         return family.by_cell and 32 * widest * self._layout.depth.size <= _LARGEST_TABLE
 
@@ -103,7 +108,7 @@ class ForestExpectation:
 
     @cached_property
     def _leaves(self) -> ExactExpectation:
-        """The plain engine: slower, but an interval's probability is no difference there."""
+        """The plain expectation: slower, but it takes no differences of probabilities near 1."""
         return ExactExpectation(self._form)
 
     def _check(self, columns: int) -> None:
@@ -112,7 +117,7 @@ class ForestExpectation:
 
     def _row(self, table: Floats, cells: Ints) -> tuple[Floats, Floats]:
         layout = self._layout
-        explain = partial(kernels().explain_row, *layout.splits, table, cells.astype(np.uint32))
+        explain = partial(_kernels().explain_row, *layout.splits, table, cells.astype(np.uint32))
         mean = np.zeros((len(layout.runs), layout.outputs))
         contrast = np.zeros((len(layout.runs), layout.columns, layout.outputs))
         in_threads(lambda i: explain(layout.runs[i], mean[i], contrast[i]), range(len(layout.runs)))
@@ -120,7 +125,7 @@ class ForestExpectation:
 
     def _blocks(self, table: Floats, cells: Places, mean: Floats, contrast: Floats) -> None:
         layout = self._layout
-        explain = partial(kernels().explain_block, layout.depth, layout.has_leaf, *layout.splits, table)
+        explain = partial(_kernels().explain_block, layout.depth, layout.has_leaf, *layout.splits, table)
 
         def block(start: int) -> None:
             rows = slice(start, start + _BLOCK)
@@ -132,7 +137,7 @@ class ForestExpectation:
         return self._tables.get(family, lambda: self._table(family.variants), lambda table: table.nbytes)
 
     def _table(self, variants: Sequence[Sequence[Coordinate]]) -> Floats:
-        """What the edges below every split do, for each variant of its column: (S, V, 4)."""
+        """Ratios and changes of the edges below every split, for each variant of its column: (S, V, 4)."""
         layout = self._layout
         widest = max(len(column) for column in variants)
         sizes = [0 if f is None else layout.ranks[j] + 2 for j, f in enumerate(layout.functions)]
@@ -146,7 +151,7 @@ class ForestExpectation:
                 functionals[start[j] : start[j + 1], v] = coordinate.basis(table)
                 mixing[j, v] = coordinate.mixing
         edges = np.zeros((layout.depth.size, widest, 4))
-        kernels().fill(*layout.edges, functionals, start, mixing, edges)
+        _kernels().fill(*layout.edges, functionals, start, mixing, edges)
         return edges
 
     def _moments(self, mean: Floats, contrast: Floats, variance: Floats) -> Moments:
@@ -159,9 +164,143 @@ class ForestExpectation:
 def _tabulated(
     coordinates: Sequence[Coordinate], function: Function
 ) -> Iterator[tuple[Coordinate, CellMeans]]:
-    """Coordinates with their tables; those that share a law share the table."""
+    """Coordinates and their tables; those of one law share a table."""
     table, law = None, None
     for coordinate in coordinates:
         if table is None or coordinate.marginal is not law:
             table, law = coordinate.tabulate(function), coordinate.marginal
         yield coordinate, table
+
+
+@dataclass(frozen=True, eq=False)
+class _Layout:
+    """A forest as the loops of ``forest_kernels`` read it.
+
+    Attributes
+    ----------
+    columns
+        Number of columns d.
+    constant
+        (k,) sum of the trees that are one leaf.
+    functions
+        For each column the indicators that its edges are differences of; None where no split reads it.
+    ranks
+        (d,) position of the last threshold's indicator of each column.
+    edges
+        (column, same, lower, upper, missing, above, is_left), each (N,): see ``forest_kernels``.
+    splits
+        (column, parent, side, leaves) of S splits: their column, the split above, the side of it they lie
+        on, (S,) each; and the values of their two children, (S, 2, k), 0 where a child is a split.
+    depth, has_leaf
+        (S,) of the splits; whether any child is a leaf.
+    runs
+        First splits of trees and the end of the last one, in runs of about equal size, one a thread.
+    """
+
+    columns: int
+    constant: Floats
+    functions: tuple[Function | None, ...]
+    ranks: Ints
+    edges: tuple[Ints, Ints, Ints, Ints, Bools, Ints, Bools]
+    splits: tuple[Places, Places, Places, Floats]
+    depth: Places
+    has_leaf: Bools
+    runs: tuple[_Ends, ...]
+
+    @property
+    def outputs(self) -> int:
+        """Number of outputs k."""
+        return self.constant.size
+
+    @classmethod
+    def from_forest(cls, form: Forest) -> _Layout:
+        """Lay a forest out, its splits depth first."""
+        node, parent, depth, column, is_left, same = _kernels().preorder(
+            form.feature, form.left, form.right, form.roots
+        )
+        upper_node = np.where(parent >= 0, node[parent], 0)
+        functions, ranks, rank = _thresholds(form)
+        lower, upper, missing = _kernels().intervals(
+            column, same, is_left, rank[upper_node], form.missing_left[upper_node], ranks
+        )
+        for j in np.unique(form.feature[form.set_of >= 0]):
+            of_column = np.flatnonzero(column == j)
+            functions[j], which = _category_sets(form, int(j), node[of_column])
+            lower[of_column], upper[of_column], missing[of_column] = 0, 1 + which, False
+            ranks[j] = 1 + which.max()
+        is_leaf = form.feature[node] < 0
+        number = np.cumsum(~is_leaf) - 1
+        above = np.where(parent >= 0, number[parent], 0)
+        value = form.value[node].reshape(node.size, -1)
+        split, alone = np.flatnonzero(~is_leaf), is_leaf & (parent < 0)
+        leaves = np.zeros((split.size, 2, value.shape[1]))
+        leaf = np.flatnonzero(is_leaf & ~alone)
+        leaves[above[leaf], 1 - is_left[leaf]] = value[leaf]
+        has_leaf = np.zeros(split.size, dtype=np.bool_)
+        has_leaf[above[leaf]] = True
+        return cls(
+            columns=form.size,
+            constant=value[alone].sum(axis=0),
+            functions=tuple(functions),
+            ranks=ranks,
+            edges=(column, same, lower, upper, missing, above, is_left),
+            splits=(
+                form.feature[node[split]].astype(np.uint32),
+                above[split].astype(np.uint32),
+                (1 - is_left[split]).astype(np.uint32),
+                leaves,
+            ),
+            depth=depth[split].astype(np.uint32),
+            has_leaf=has_leaf,
+            runs=_runs(np.flatnonzero(parent[split] < 0), split.size),
+        )
+
+
+def _runs(roots: Ints, size: int) -> tuple[_Ends, ...]:
+    """Cut the trees, given by their first splits, into runs of about equal numbers of splits."""
+    ends = np.append(roots, size)
+    count = min(WORKERS, roots.size) if size > _WORTH_SHARING else 1
+    wanted = np.linspace(0, size, count + 1)[1:-1]
+    cuts = np.unique([0, *np.searchsorted(ends, wanted), roots.size])
+    return tuple(ends[first : last + 1].astype(np.uint64) for first, last in pairwise(cuts))
+
+
+def _one_run(runs: tuple[_Ends, ...]) -> tuple[_Ends, ...]:
+    """Put all trees in one run, so that sums over them do not depend on the number of cores."""
+    return (np.unique(np.concatenate(runs)),) if runs else ()
+
+
+def _thresholds(form: Forest) -> tuple[list[Function | None], Ints, Ints]:
+    """Each column's 0, 1[x <= t] for its thresholds t ascending, 1[x not missing], 1[x missing].
+
+    Returns these functions, the rank of the last threshold plus one, and every inner node's rank among them.
+    """
+    functions: list[Function | None] = []
+    ranks, rank = np.zeros(form.size, dtype=np.int64), np.zeros(form.feature.size, dtype=np.int64)
+    for j in range(form.size):
+        nodes = np.flatnonzero(form.feature == j)
+        if not nodes.size:
+            functions.append(None)
+            continue
+        cuts, place = np.unique(form.threshold[nodes], return_inverse=True)
+        rank[nodes], ranks[j] = place + 1, cuts.size + 1
+        upper = np.concatenate([[-np.inf], cuts, [np.inf, -np.inf]])
+        only_missing = np.arange(upper.size) == upper.size - 1
+        functions.append(Interval(np.full(upper.size, -np.inf), upper, only_missing))
+    return functions, ranks, rank
+
+
+def _category_sets(form: Forest, column: int, nodes: Ints) -> tuple[Function, Ints]:
+    """Distinct sets of categories that reach the nodes, between two empty ones, and each node's set."""
+    allowed, missing = form.reaching(column)
+    reaching = np.column_stack([allowed[nodes], missing[nodes]])
+    distinct, which = np.unique(reaching, axis=0, return_inverse=True)
+    rows = np.pad(distinct, ((1, 1), (0, 0)))
+    return Members(rows[:, :-2], rows[:, -1], other=rows[:, -2]), which.reshape(-1)
+
+
+def _kernels() -> ModuleType:
+    """Import the compiled loops, and numba with them, when the first forest is explained."""
+    from limes.expectations import forest_kernels
+
+    return forest_kernels

@@ -1,22 +1,33 @@
-"""Moments: all that a surrogate needs to know of the model, and how sure of it one is."""
+"""Moments E_w f and Γ of a model, with standard errors: all that a surrogate is made of."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Self
+from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints, Objects
 
+# Size of a cache of moments, in bytes, and of a dictionary's entry beside its key
+_CACHE_BYTES = 128 << 20
+_ENTRY_BYTES = 150
 
-class _Rows:
-    """Arrays whose first axis, where there are several designs, is the design."""
 
-    def taken(self, rows: Ints) -> Self:
+class _Arrays:
+    """A dataclass of arrays whose first axis, if there are several designs, is the design."""
+
+    def take(self, rows: Ints) -> Self:
         """Pick designs, repeatedly or not."""
-        return self._each(lambda value: value[rows] if isinstance(value, np.ndarray) else value.taken(rows))
+
+        def picked(value: Any) -> Any:
+            if value is None:
+                return None
+            return value[rows] if isinstance(value, np.ndarray) else value.take(rows)
+
+        names = (f.name for f in fields(self))  # type: ignore[arg-type]
+        return type(self)(**{name: picked(getattr(self, name)) for name in names})
 
     @property
     def nbytes(self) -> int:
@@ -24,16 +35,10 @@ class _Rows:
         values = (getattr(self, f.name) for f in fields(self))  # type: ignore[arg-type]
         return sum(value.nbytes for value in values if value is not None)
 
-    def _each(self, change: Callable[[Any], Any]) -> Self:
-        values = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
-        return type(self)(
-            **{name: None if value is None else change(value) for name, value in values.items()}
-        )
-
 
 @dataclass(frozen=True, eq=False)
-class Sampled(_Rows):
-    """What is known of a sample beyond its moments.
+class SampleStatistics(_Arrays):
+    """Statistics of a sample beyond its moments.
 
     Attributes
     ----------
@@ -42,14 +47,14 @@ class Sampled(_Rows):
     fidelity_errors, share_errors
         Standard errors of R², () or (k,), and of the features' shares of it, (d,) or (d, k).
     excess
-        The largest error of a coefficient in units of what was allowed; 0 where nothing was asked for.
+        The largest error of a coefficient in units of the tolerance; 0 without a tolerance.
     control
         Name of the control variate.
     unlike
-        Rows whose answer differs from the most frequent one, () or (k,).
+        Number of rows whose answer differs from the most frequent one, () or (k,).
     carriers
-        Effective number of independent rows that a coefficient's error rests on, the median over features,
-        () or (k,); infinite where nothing is left to be sampled.
+        Effective number of independent rows behind a coefficient's error, the median over features,
+        () or (k,); infinite where the residuals are 0.
     """
 
     surrogate_errors: Floats
@@ -62,7 +67,7 @@ class Sampled(_Rows):
 
 
 @dataclass(frozen=True, eq=False)
-class Moments(_Rows):
+class Moments(_Arrays):
     """Expectations of f under w; a last axis for k outputs, a first one for n designs.
 
     Attributes
@@ -77,9 +82,9 @@ class Moments(_Rows):
     variance
         Var_w f, () or (k,); NaN where it was not computed.
     calls
-        Rows that the model was asked for.
+        Number of rows that the model was called with.
     converged
-        Whether the accuracy that was asked for has been reached.
+        Whether the tolerance has been reached.
     sampled
         None where exact.
     """
@@ -90,7 +95,7 @@ class Moments(_Rows):
     variance: Floats
     calls: Ints = field(default_factory=lambda: np.zeros((), dtype=np.int64))
     converged: Bools = field(default_factory=lambda: np.ones((), dtype=np.bool_))
-    sampled: Sampled | None = None
+    sampled: SampleStatistics | None = None
 
     @classmethod
     def exact(cls, mean: Floats, gamma: Floats, *, designs: tuple[int, ...] = ()) -> Moments:
@@ -105,23 +110,80 @@ class Moments(_Rows):
         )
 
 
-def stacked(single: Sequence[Moments]) -> Moments:
+def stack_moments(moments: Sequence[Moments]) -> Moments:
     """Moments of n designs from those of each."""
-    merged: Moments = _merged(single, np.stack)
-    return merged
+    stacked: Moments = _merged(moments, np.stack)
+    return stacked
 
 
-def joined(many: Sequence[Moments]) -> Moments:
-    """Moments of all designs from those of several groups."""
-    merged: Moments = _merged(many, np.concatenate)
-    return merged
+def concatenate_moments(moments: Sequence[Moments]) -> Moments:
+    """Moments of all designs from those of several groups of designs."""
+    concatenated: Moments = _merged(moments, np.concatenate)
+    return concatenated
 
 
 def _merged(parts: Sequence[Any], merge: Callable[[list[Any]], Any]) -> Any:
-    def together(name: str) -> Any:
+    def merged_field(name: str) -> Any:
         values = [getattr(part, name) for part in parts]
         if isinstance(values[0], np.ndarray | np.generic):
             return merge(values)
         return None if values[0] is None else _merged(values, merge)
 
-    return type(parts[0])(**{f.name: together(f.name) for f in fields(parts[0])})
+    return type(parts[0])(**{f.name: merged_field(f.name) for f in fields(parts[0])})
+
+
+class MomentCache:
+    """Exact moments by pattern of cells.
+
+    Under bin weights a row's cells decide its moments, and a long table meets the same patterns again and
+    again: its price is that of its distinct patterns, however it is cut. Right only where a pattern's moments
+    do not depend, to the last bit, on the patterns computed with it.
+    """
+
+    def __init__(self) -> None:
+        # replaced as a whole, so that threads may share it: two may compute the same pattern, none sees half
+        self._entries: tuple[Mapping[bytes, int], Moments | None] = ({}, None)
+
+    def moments(self, patterns: Ints, compute: Callable[[Ints], Moments]) -> Moments:
+        """Moments of patterns (n, d), n >= 1; ``compute`` those at the positions that are not cached."""
+        positions, moments = self._entries
+        keys = [pattern.tobytes() for pattern in patterns]
+        new = [i for i, key in enumerate(keys) if key not in positions]
+        if new or moments is None:
+            computed = compute(np.array(new))
+            positions = {**positions, **{keys[i]: len(positions) + n for n, i in enumerate(new)}}
+            moments = computed if moments is None else concatenate_moments([moments, computed])
+            entry = patterns.shape[1] * patterns.itemsize + _ENTRY_BYTES
+            if moments.nbytes + len(positions) * entry <= _CACHE_BYTES:
+                self._entries = positions, moments
+        return moments.take(np.array([positions[key] for key in keys]))
+
+
+class ExactMoments(Protocol):
+    """An exact expectation: moments of one model under any design of one kind."""
+
+    @property
+    def method(self) -> Literal["exact"]:
+        """Always "exact"."""
+        ...
+
+    def moments(self, design: Any, row: Floats | None = None) -> Moments:
+        """E_w f and Γ under the design."""
+        ...
+
+
+@dataclass(frozen=True)
+class CombinedExpectation:
+    """Moments of intercept + Σ_i weights[i] · part_i: expectations are linear in f."""
+
+    parts: Sequence[ExactMoments]
+    weights: Floats
+    intercept: Floats
+    method: Literal["exact"] = "exact"
+
+    def moments(self, design: Any, row: Floats | None = None) -> Moments:
+        """E_w f and Cov_w(h, f), exactly."""
+        parts = [part.moments(design, row) for part in self.parts]
+        mean = self.intercept + sum(w * m.mean for w, m in zip(self.weights, parts, strict=True))
+        gamma = np.sum([w * m.gamma for w, m in zip(self.weights, parts, strict=True)], axis=0)
+        return Moments.exact(np.asarray(mean), np.asarray(gamma))

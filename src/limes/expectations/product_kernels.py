@@ -1,4 +1,4 @@
-"""Compiled recursion over the switches of products; what it computes is explained in ``switches.py``.
+"""Compiled recursion over the switches of products; what it computes is explained in ``exchangeable.py``.
 
 It releases the interpreter's lock; the machine code is kept on disk.
 """

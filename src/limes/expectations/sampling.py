@@ -1,10 +1,10 @@
-"""How a black box may be asked, and what the sampler needs of a design."""
+"""Options of sampling a black box, and the protocol of designs that can be sampled."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
@@ -25,7 +25,7 @@ class Tolerance:
     relative: bool = False
 
     def excess(self, coef: Floats, errors: Floats) -> float:
-        """Largest error in units of what is allowed; at most 1 where all are met."""
+        """Largest error in units of the tolerance; at most 1 where all errors meet it."""
         allowed = self.size * (
             np.abs(coef).max(axis=0, initial=0.0) if self.relative else np.ones(coef.shape[1])
         )
@@ -36,20 +36,20 @@ class Tolerance:
 
 @dataclass(frozen=True)
 class Sampling:
-    """How a black box may be asked.
+    """Options of sampling a black box.
 
     Attributes
     ----------
     max_calls
-        Rows that the model may be asked for, per explained row.
+        Largest number of rows that the model is called with, per explained row.
     tolerance
         Stop as soon as it is met; None spends the budget.
     seed
         Same seed and same row, same result.
     controls
-        Candidates by name, in the order of their labour; the first is kept unless a later one pays.
+        Candidates by name, cheapest first; a later one is used only where it leaves clearly less variance.
     batch_size
-        Rows handed to the model at once.
+        Rows passed to the model at once.
     retry
         See :data:`limes.models.calls.Retry`.
     """
@@ -62,20 +62,24 @@ class Sampling:
     retry: Retry | None = None
 
 
-class Rows(Protocol):
+# Rows x and features h (n, d), and the number of each row's cluster (n,)
+Draw: TypeAlias = tuple[Floats, Floats, Ints]
+
+
+class Sampler(Protocol):
     """Several independent sequences of rows of w."""
 
-    def draw(self, rows: int) -> tuple[Floats, Floats, Ints]:
-        """Take the next rows of every sequence: x and h, sequence by sequence.
+    def draw(self, rows: int) -> Draw:
+        """Draw the next ``rows`` rows of every sequence, sequence by sequence.
 
-        The third value is the number of each row's group: rows of one group depend on each other, rows of
-        different groups do not, but for what evens out a sequence as a whole.
+        Rows of one cluster depend on each other; rows of different clusters do not, apart from the evenness
+        of a sequence as a whole.
         """
         ...
 
 
 class SampledDesign(Features, Protocol):
-    """What the sampler needs of a design."""
+    """A design that can be sampled."""
 
     @property
     def size(self) -> int:
@@ -84,16 +88,16 @@ class SampledDesign(Features, Protocol):
 
     @property
     def units(self) -> Floats:
-        """What coefficients are divided by in the end, (d,): 1 but for slopes."""
+        """Units of the features, (d,), that coefficients are divided by in the end: 1 but for slopes."""
         ...
 
-    def sampler(self, streams: Sequence[np.random.SeedSequence]) -> Rows:
-        """Rows of w, all of the same weight, a sequence a stream."""
+    def sampler(self, streams: Sequence[np.random.SeedSequence]) -> Sampler:
+        """Sequences of rows of w, all of the same weight, one from each stream."""
         ...
 
     def states(self, most: int) -> tuple[Floats, Floats, Floats] | None:
-        """All m rows x there are, their probabilities under w, and W (d, m) with β = W f.
+        """All states x (m, d), their probabilities under w (m,), and W (d, m) with β = W f.
 
-        None if they are more than ``most``.
+        None if there are more than ``most``.
         """
         ...

@@ -11,7 +11,7 @@ import numpy as np
 
 from limes import __version__
 from limes._arrays import Floats, Ints
-from limes._recent import Recent
+from limes._lru import LRUCache
 from limes.designs.exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.designs.weights import check_bandwidth
 from limes.diagnostics.context import SubsetContext
@@ -147,7 +147,7 @@ class ImageExplainer:
             model, preprocess, link_of(link), output, check_count("top", top), labels_of(labels)
         )
         # answers that images have got before a model failed; the same call goes on from them
-        self._unfinished: Recent[tuple[int, ...], Expectation] = Recent(UNFINISHED)
+        self._unfinished: LRUCache[tuple[int, ...], Expectation] = LRUCache(UNFINISHED)
         self._provenance = {
             "meaning": image_facts.MEANING,
             "limes": __version__,

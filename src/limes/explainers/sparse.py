@@ -12,7 +12,7 @@ from limes import __version__
 from limes._arrays import Floats
 from limes.designs.literals import LiteralNeighbourhood
 from limes.exceptions import InputError, NotReadableError, ReadMismatchError
-from limes.expectations.combined import ExactMoments
+from limes.expectations.moments import ExactMoments
 from limes.explainers.literals import Literals
 from limes.explainers.options import check_choice, check_count, check_size, refuse_unknown, seed_of
 from limes.explainers.sparse_options import OneOutput, checked_confidence, checked_k, checked_scale

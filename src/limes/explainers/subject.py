@@ -13,10 +13,9 @@ import numpy as np
 from limes._arrays import Floats
 from limes.designs.product import ProductDesign, ProductFamily
 from limes.exceptions import InputError, ModelError, NotReadableError, ReadMismatchError
-from limes.expectations.combined import ExactMoments
 from limes.expectations.controls.control import Control
-from limes.expectations.controls.margin import margin
-from limes.expectations.moments import Moments
+from limes.expectations.controls.margin import margin_control
+from limes.expectations.moments import ExactMoments, Moments
 from limes.expectations.sampling import Sampling
 from limes.explainers.sampling import controls_of
 from limes.explainers.table import Table
@@ -275,7 +274,7 @@ def _margin_control(reading: Reading, control: str, check: _Check) -> Control | 
         return None
     form, output = reading.margin
     try:
-        return margin(form.predict, check.expectation(form, check.asker(output))[0])
+        return margin_control(form.predict, check.expectation(form, check.asker(output))[0])
     except (ModelError, NotReadableError, ReadMismatchError):
         if control == "margin":
             raise

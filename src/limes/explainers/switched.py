@@ -9,12 +9,11 @@ from typing import Literal
 from limes._arrays import Floats
 from limes.designs.exchangeable import ExchangeableDesign
 from limes.exceptions import InputError, NotReadableError, ReadMismatchError
-from limes.expectations.combined import ExactMoments
-from limes.expectations.controls.control import Control, none
-from limes.expectations.controls.margin import margin
+from limes.expectations.controls.control import Control, no_control
+from limes.expectations.controls.kernel import switch_kernels
+from limes.expectations.controls.margin import margin_control
 from limes.expectations.controls.process import gaussian_process
-from limes.expectations.controls.switches import switch_kernels
-from limes.expectations.moments import Moments
+from limes.expectations.moments import ExactMoments, Moments
 from limes.expectations.sampled import SampledExpectation
 from limes.expectations.sampling import Sampling
 from limes.explainers.verification import SUBSET_DRAWS, check_draws, kept_features
@@ -92,10 +91,10 @@ class Switched:
 
     def _controls(self, control: str) -> Mapping[str, Control]:
         """Candidates for the control variate."""
-        known: dict[str, Control] = {"none": none, "kernel": self.kernel, "process": gaussian_process}
+        known: dict[str, Control] = {"none": no_control, "kernel": self.kernel, "process": gaussian_process}
         if self.margin is not None:
             exact = exact_expectation(self.margin, ExchangeableDesign)
-            known["margin"] = margin(self.margin.predict, exact, rest=none)
+            known["margin"] = margin_control(self.margin.predict, exact, rest=no_control)
         if control == "auto":
             # others take some tenths of a second, and are hardly better than a margin
             best = self.usual if self.margin is None else "margin"

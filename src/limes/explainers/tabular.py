@@ -27,7 +27,7 @@ from limes.explainers.unfinished import cut_short
 from limes.explainers.watch import few_rows
 from limes.explanation import Explanation
 from limes.models.calls import Retry
-from limes.pipeline import METHODS, Method, Unfinished
+from limes.pipeline import METHODS, Interrupted, Method
 
 # Rows predicted at once, where predictions are all that is needed
 _BATCH = 10_000
@@ -220,7 +220,7 @@ class TabularExplainer:
                 progress=progress_of(shown=progress),
                 workers=check_count("workers", workers),
             )
-        except Unfinished as stop:
+        except Interrupted as stop:
             done = None
             if stop.fitted is not None:
                 at = stop.rows

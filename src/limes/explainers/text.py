@@ -10,7 +10,7 @@ import numpy as np
 
 from limes import __version__
 from limes._arrays import Ints
-from limes._recent import Recent
+from limes._lru import LRUCache
 from limes.designs.exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.designs.weights import check_bandwidth
 from limes.diagnostics.context import SubsetContext
@@ -132,7 +132,7 @@ class TextExplainer:
         self._model = TextModel.of(model, vectorizer)
         self._wanted = resolve(self._model.head, output)
         # answers that texts have got before a model failed; the same call goes on from them
-        self._unfinished: Recent[str, Expectation] = Recent(UNFINISHED)
+        self._unfinished: LRUCache[str, Expectation] = LRUCache(UNFINISHED)
         self._key = same_words(self._model.steps) if bag is True else None
         self._provenance = {
             "meaning": _MEANING,

@@ -11,8 +11,8 @@ import numpy as np
 
 from limes._arrays import Floats
 from limes.exceptions import InputError, ReadMismatchError
-from limes.expectations.controls.switches import switch_kernels
-from limes.expectations.controls.worthwhile import worthwhile
+from limes.expectations.controls.control import if_better_than_linear
+from limes.expectations.controls.kernel import switch_kernels
 from limes.explainers.switched import Switched
 from limes.explainers.verification import check_agreement
 from limes.models.documents import Document, some_rows
@@ -54,7 +54,7 @@ class TextSubject:
             If the model fails on the text.
         """
         # texts have many words, and often a linear fit tells all that so many calls can tell
-        kernel = worthwhile(switch_kernels)
+        kernel = if_better_than_linear(switch_kernels)
         own = ModelCaller(model.head, wanted, lambda z: model.encode(document.texts(z)))
         some = some_rows(document.size, _CHECKED_ROWS)
         # a model that is not fitted, or takes no texts, says so itself

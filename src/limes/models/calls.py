@@ -33,7 +33,7 @@ class Calls:
 
     Attributes
     ----------
-    heard
+    on_progress
         Called with the number of rows of every batch that was answered.
     """
 
@@ -47,7 +47,7 @@ class Calls:
         self._ask = ask
         self._batch_size = batch_size
         self._retry = retry
-        self.heard: Callable[[int], object] = _nobody
+        self.on_progress: Callable[[int], object] = _ignore
         self._known: dict[bytes, Floats] = {}
 
     def __len__(self) -> int:
@@ -63,7 +63,7 @@ class Calls:
             batch = wanted[start : start + self._batch_size]
             answers = self._answers(x[[i for _, i in batch]])
             self._known.update(zip((key for key, _ in batch), answers, strict=True))
-            self.heard(len(batch))
+            self.on_progress(len(batch))
         return np.stack([self._known[key] for key in keys])
 
     def recall(self, x: Floats) -> Floats | None:
@@ -86,7 +86,7 @@ class Calls:
         raise AssertionError  # count never ends
 
 
-def _nobody(rows: int) -> object:  # noqa: ARG001 - told, and not interested
+def _ignore(rows: int) -> object:  # noqa: ARG001 - default progress callback
     return None
 
 

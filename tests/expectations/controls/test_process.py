@@ -9,10 +9,9 @@ from scipy.stats import multivariate_normal, norm
 
 import words
 from limes.designs import ExchangeableDesign
-from limes.expectations.controls import relevance
-from limes.expectations.controls.control import Zero
-from limes.expectations.controls.process import gaussian_process
-from limes.expectations.controls.relevance import Covariance
+from limes.expectations.controls import process
+from limes.expectations.controls.control import ZeroControl
+from limes.expectations.controls.process import Covariance, gaussian_process
 from oracle import EXACT, Z_LIMIT
 
 D = 8
@@ -45,7 +44,7 @@ def covariance(z, c, found):
 
 
 def test_the_covariance_is_the_formula():
-    z, c, found = rows(5), rows(4, seed=1), Covariance.of(PARAMETERS)
+    z, c, found = rows(5), rows(4, seed=1), Covariance.from_parameters(PARAMETERS)
     expected = [[covariance(a, b, found) for b in c] for a in z]
     np.testing.assert_allclose(found.between(z, c), expected, rtol=EXACT)
     single = found.between(z.astype(np.float32), c.astype(np.float32))
@@ -56,12 +55,12 @@ def test_the_covariance_is_the_formula():
 
 
 def test_the_likelihood_is_the_normal_density():
-    z, found = rows(12), Covariance.of(PARAMETERS)
+    z, found = rows(12), Covariance.from_parameters(PARAMETERS)
     t = np.random.default_rng(0).normal(size=(12, 2))
     gram = found.between(z, z) + found.noise * np.eye(12)
 
     def expected(parameters):
-        own = Covariance.of(parameters)
+        own = Covariance.from_parameters(parameters)
         law = multivariate_normal(np.zeros(12), own.between(z, z) + own.noise * np.eye(12))
         prior = norm(parameters[-1], 1.0).logpdf(parameters[:-4]).sum() + norm(-2.5, 1.5).logpdf(
             parameters[-1]
@@ -69,16 +68,18 @@ def test_the_likelihood_is_the_normal_density():
         return -law.logpdf(t.T).mean() - prior
 
     other = PARAMETERS + 0.1 * np.random.default_rng(1).normal(size=PARAMETERS.size)
-    mine = [relevance._unlikely(p, z, t)[0] for p in (PARAMETERS, other)]
+    mine = [process._negative_log_posterior(p, z, t)[0] for p in (PARAMETERS, other)]
     assert mine[1] - mine[0] == pytest.approx(expected(other) - expected(PARAMETERS), rel=1e-9)
     assert np.linalg.cond(gram) < 1e6
 
 
 def test_its_slope_is_its_derivative():
     z, t = rows(12), np.random.default_rng(0).normal(size=(12, 2))
-    slope = relevance._unlikely(PARAMETERS, z, t)[1]
+    slope = process._negative_log_posterior(PARAMETERS, z, t)[1]
     gap = check_grad(
-        lambda p: relevance._unlikely(p, z, t)[0], lambda p: relevance._unlikely(p, z, t)[1], PARAMETERS
+        lambda p: process._negative_log_posterior(p, z, t)[0],
+        lambda p: process._negative_log_posterior(p, z, t)[1],
+        PARAMETERS,
     )
     assert gap < 1e-5 * np.linalg.norm(slope)
 
@@ -86,7 +87,7 @@ def test_its_slope_is_its_derivative():
 def test_it_finds_the_switches_that_matter():
     z = rows(200)
     p = probabilities(z)
-    found = relevance.learnt(z, (p - p.mean(axis=0)) / p.std(axis=0))
+    found = process.Covariance.fit(z, (p - p.mean(axis=0)) / p.std(axis=0))
     assert found.relevance[:3].min() > 3 * found.relevance[3:].max()
 
 
@@ -108,7 +109,7 @@ def test_what_it_says_of_itself_is_true_within_its_errors(answers):
     for seed in range(12):
         z = rows(100, seed)
         control = gaussian_process(DESIGN, z, answers(z))
-        mean, coef, errors = control.known(DESIGN)
+        mean, coef, errors = control.moments(DESIGN)
         _, beta, expected = words.surrogate(
             words.law("superpixels", D, 0.25), control.predict(words.subsets(D))
         )
@@ -125,16 +126,16 @@ def test_probabilities_stay_probabilities():
 
 
 def test_few_rows_constant_answers_and_a_constant_output():
-    assert isinstance(gaussian_process(DESIGN, rows(16), probabilities(rows(16))), Zero)
+    assert isinstance(gaussian_process(DESIGN, rows(16), probabilities(rows(16))), ZeroControl)
     z = rows(64)
-    assert isinstance(gaussian_process(DESIGN, z, np.full((64, 1), 3.0)), Zero)
+    assert isinstance(gaussian_process(DESIGN, z, np.full((64, 1), 3.0)), ZeroControl)
     both = np.column_stack([margins(z), np.full(64, 3.0)])
     control = gaussian_process(DESIGN, z, both)
     np.testing.assert_allclose(control.predict(z)[:, 1], 3.0)
-    np.testing.assert_allclose(control.known(DESIGN).coef[:, 1], 0.0, atol=1e-6)
+    np.testing.assert_allclose(control.moments(DESIGN).coef[:, 1], 0.0, atol=1e-6)
 
 
 def test_the_same_rows_the_same_control():
     z = rows(64)
-    one, other = (gaussian_process(DESIGN, z, margins(z)).known(DESIGN) for _ in range(2))
+    one, other = (gaussian_process(DESIGN, z, margins(z)).moments(DESIGN) for _ in range(2))
     np.testing.assert_array_equal(one.coef, other.coef)

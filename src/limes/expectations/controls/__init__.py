@@ -2,15 +2,20 @@
 
 β is linear in f, so β(f) = β(h) + β(f - h) for any h. A readable h that follows f leaves little to be
 estimated from samples. It is fitted to calls that were made anyway, on all folds but one, and used on that
-one: so h does not know the rows it is subtracted from, and what is estimated stays unbiased.
+one: so h does not depend on the rows it is subtracted from, and the estimate stays unbiased.
 """
 
-from limes.expectations.controls.additive import additive
-from limes.expectations.controls.control import Control, Fitted, Zero, none
-from limes.expectations.controls.kernel import kernel
-from limes.expectations.controls.tree import tree
+from limes.expectations.controls.additive import additive_control
+from limes.expectations.controls.control import Control, FittedControl, no_control
+from limes.expectations.controls.kernel import kernel_control
+from limes.expectations.controls.tree import tree_control
 
-__all__ = ["CONTROLS", "Control", "Fitted", "Zero", "additive", "kernel", "none", "tree"]
+__all__ = ["CONTROLS", "Control", "FittedControl", "no_control"]
 
 # In the order in which they are tried
-CONTROLS: dict[str, Control] = {"none": none, "additive": additive, "tree": tree, "kernel": kernel}
+CONTROLS: dict[str, Control] = {
+    "none": no_control,
+    "additive": additive_control,
+    "tree": tree_control,
+    "kernel": kernel_control,
+}

@@ -1,7 +1,7 @@
 r"""Additive control: one effect a cell and one slope inside each cell, of every column.
 
 h = c + Σ_j Σ_b (u_jb + v_jb (x_j - m_jb)) 1[x_j in cell b], m_jb the cell's mean. Under bin weights a slope
-inside a cell has no coefficient at all, and only takes variance away.
+inside a cell has no coefficient, and only takes variance away.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ import numpy as np
 from limes._arrays import Bools, Floats
 from limes.designs.coordinates import CellMeans, Coordinate, functionals
 from limes.designs.product import ProductDesign
-from limes.expectations.controls.control import Fitted, Known
-from limes.expectations.controls.shrinkage import ridge_path
+from limes.expectations.controls.control import ControlMoments, FittedControl
+from limes.expectations.controls.ridge import ridge_path
 from limes.functions import Identity
 
-# A cell of a column of categories has an effect of its own where so many rows lie in it.
+# Rows in a cell from which on it has an effect and a slope.
 _FEWEST = 8
 
 
 @dataclass(frozen=True, eq=False)
-class _Column:
-    """The basis of one column: kept cells, and standard deviations inside the cells that have a slope."""
+class _ColumnBasis:
+    """The basis of one column: cells with an effect, and standard deviations inside those with a slope."""
 
     cells: Bools
     spread: Floats
 
     @classmethod
-    def of(cls, coordinate: Coordinate, x: Floats) -> _Column:
+    def from_rows(cls, coordinate: Coordinate, x: Floats) -> _ColumnBasis:
         law = coordinate.marginal
         count = np.bincount(law.cells.locate(x), minlength=law.cells.count)
         with np.errstate(invalid="ignore"):
@@ -41,10 +41,10 @@ class _Column:
         """(n, m)."""
         law = coordinate.marginal
         cell = law.cells.locate(x)
-        here = cell[:, None] == np.arange(law.cells.count)
+        in_cell = cell[:, None] == np.arange(law.cells.count)
         sloped = self.spread > 0
-        inside = np.where(here[:, sloped], x[:, None] - law.means[sloped], 0.0) / self.spread[sloped]
-        return np.concatenate([here[:, self.cells], inside], axis=1)
+        inside = np.where(in_cell[:, sloped], x[:, None] - law.means[sloped], 0.0) / self.spread[sloped]
+        return np.concatenate([in_cell[:, self.cells], inside], axis=1)
 
     def functionals(self, coordinate: Coordinate) -> tuple[Floats, Floats]:
         """Mean and contrast of every function of the basis, (m,) each."""
@@ -58,14 +58,14 @@ class _Column:
 @dataclass(frozen=True, eq=False)
 class _Additive:
     design: ProductDesign
-    columns: tuple[_Column, ...]
+    columns: tuple[_ColumnBasis, ...]
     intercept: Floats
     coef: Floats
 
     def predict(self, x: Floats) -> Floats:
         return self.intercept + _basis(self.design, self.columns, x) @ self.coef
 
-    def known(self, design: ProductDesign) -> Known:
+    def moments(self, design: ProductDesign) -> ControlMoments:
         mean, beta = self.intercept.copy(), np.zeros((design.size, self.intercept.size))
         first = 0
         for j, (column, coordinate) in enumerate(zip(self.columns, design.coordinates, strict=True)):
@@ -73,15 +73,15 @@ class _Additive:
             coef = self.coef[first : first + average.size]
             mean, beta[j] = mean + average @ coef, contrast @ coef
             first += average.size
-        return Known.exactly(mean, beta)
+        return ControlMoments.exact(mean, beta)
 
 
-def additive(design: ProductDesign, x: Floats, f: Floats) -> Fitted:
+def additive_control(design: ProductDesign, x: Floats, f: Floats) -> FittedControl:
     """Fit an additive model by ridge regression."""
-    columns = tuple(_Column.of(c, x[:, j]) for j, c in enumerate(design.coordinates))
+    columns = tuple(_ColumnBasis.from_rows(c, x[:, j]) for j, c in enumerate(design.coordinates))
     return _Additive(design, columns, *ridge_path(_basis(design, columns, x), f))
 
 
-def _basis(design: ProductDesign, columns: tuple[_Column, ...], x: Floats) -> Floats:
+def _basis(design: ProductDesign, columns: tuple[_ColumnBasis, ...], x: Floats) -> Floats:
     parts = zip(columns, design.coordinates, strict=True)
     return np.concatenate([column.values(c, x[:, j]) for j, (column, c) in enumerate(parts)], axis=1)

@@ -1,4 +1,4 @@
-"""What every control variate offers."""
+"""Control variates: what each offers, none at all, and one that is used only where it pays."""
 
 from __future__ import annotations
 
@@ -10,10 +10,18 @@ import numpy as np
 
 from limes._arrays import Bools, Floats
 from limes.designs.features import Features
+from limes.expectations.controls.ridge import ridge_path
+
+# Every fourth row is held out from the control and from the linear fit that it is compared with
+_HELD_OUT = 4
+# Largest residual variance of a control that is used, as a share of the linear fit's
+_WORTH = 0.9
+# A linear fit to a linear function leaves about this share of its variance, for its penalty
+_LINEAR = 1e-6
 
 
-class Known(NamedTuple):
-    """What is known of a control under a design.
+class ControlMoments(NamedTuple):
+    """Moments of a control under a design.
 
     Attributes
     ----------
@@ -28,8 +36,8 @@ class Known(NamedTuple):
     errors: Floats
 
     @classmethod
-    def exactly(cls, mean: Floats, coef: Floats) -> Known:
-        """Known without error."""
+    def exact(cls, mean: Floats, coef: Floats) -> ControlMoments:
+        """Moments without error."""
         return cls(mean, coef, np.zeros((1 + len(coef), coef.shape[1])))
 
     def linear(self, design: Features, h: Floats, used: Bools) -> Floats:
@@ -37,25 +45,25 @@ class Known(NamedTuple):
         return np.asarray(self.mean + (h[:, used] - design.inclusion[used]) @ self.coef[used])
 
 
-class Fitted(Protocol):
-    """A readable model of k outputs."""
+class FittedControl(Protocol):
+    """A readable model h of k outputs."""
 
     def predict(self, x: Floats) -> Floats:
         """Values (n, k) at rows (n, d)."""
         ...
 
-    def known(self, design: Any) -> Known:
+    def moments(self, design: Any) -> ControlMoments:
         """E_w h and its coefficients β under the design."""
         ...
 
 
-# (design, rows x (n, d), answers f (n, k)) -> a model of f. A control says itself for which kind of design it
-# is made: those of columns need a ProductDesign, others take any.
-Control: TypeAlias = Callable[[Any, Floats, Floats], Fitted]
+# (design, rows x (n, d), answers f (n, k)) -> a model of f. Controls of columns need a ProductDesign, those
+# of switches an ExchangeableDesign, and `no_control` takes any.
+Control: TypeAlias = Callable[[Any, Floats, Floats], FittedControl]
 
 
 @dataclass(frozen=True)
-class Zero:
+class ZeroControl:
     """h = 0."""
 
     outputs: int
@@ -63,10 +71,36 @@ class Zero:
     def predict(self, x: Floats) -> Floats:
         return np.zeros((len(x), self.outputs))
 
-    def known(self, design: Any) -> Known:
-        return Known.exactly(np.zeros(self.outputs), np.zeros((design.size, self.outputs)))
+    def moments(self, design: Any) -> ControlMoments:
+        return ControlMoments.exact(np.zeros(self.outputs), np.zeros((design.size, self.outputs)))
 
 
-def none(design: Any, x: Floats, f: Floats) -> Fitted:  # noqa: ARG001 - it looks at nothing
-    """No control."""
-    return Zero(f.shape[1])
+def no_control(design: Any, x: Floats, f: Floats) -> FittedControl:  # noqa: ARG001 - h is constant
+    """Return h = 0."""
+    return ZeroControl(f.shape[1])
+
+
+def if_better_than_linear(control: Control) -> Control:
+    """Use a control only where it predicts held-out rows better than a linear fit does.
+
+    Least squares of the residual takes the linear part of f away in any case, so that a control that predicts
+    hardly better adds its own noise and nothing else. The first fit to n rows decides for all fits to n rows:
+    with a control on some folds only, their residuals would not have the same slopes. The result is therefore
+    the control of one explanation, not to be shared between calls.
+    """
+    used: dict[int, bool] = {}
+
+    def fit(design: Any, x: Floats, f: Floats) -> FittedControl:
+        if len(x) not in used:
+            used[len(x)] = _is_better(control, design, x, f)
+        return control(design, x, f) if used[len(x)] else ZeroControl(f.shape[1])
+
+    return fit
+
+
+def _is_better(control: Control, design: Any, x: Floats, f: Floats) -> bool:
+    out = np.arange(len(x)) % _HELD_OUT == 0
+    intercept, coef = ridge_path(x[~out], f[~out])
+    linear = (f[out] - intercept - x[out] @ coef).var(axis=0).sum()
+    residual = (f[out] - control(design, x[~out], f[~out]).predict(x[out])).var(axis=0).sum()
+    return bool(residual < _WORTH * linear and linear > _LINEAR * f.var(axis=0).sum())

@@ -8,13 +8,13 @@ import numpy as np
 
 from limes._arrays import Floats
 from limes.designs.product import ProductDesign
-from limes.expectations.controls.control import Fitted, Known, Zero
+from limes.expectations.controls.control import ControlMoments, FittedControl, ZeroControl
 from limes.expectations.forest import ForestExpectation
 from limes.models.read import read
 from limes.models.reductions import BlackBox
 from limes.models.trees import Forest
 
-# Directions of the answers that get trees of their own, those with most variance first
+# Principal directions of the answers that are boosted, each by itself
 _MOST_DIRECTIONS = 8
 _NEGLIGIBLE = 1e-8
 _FEWEST_ROWS = 32
@@ -31,23 +31,23 @@ class _Trees:
     def predict(self, x: Floats) -> Floats:
         return self.intercept + np.stack([f.predict(x) for f in self.forests], axis=1) @ self.directions
 
-    def known(self, design: ProductDesign) -> Known:
-        # tables for this row alone, not for all rows of its family
-        alone = replace(design, family=None, cells=None)
-        moments = [ForestExpectation(forest).moments(alone) for forest in self.forests]
+    def moments(self, design: ProductDesign) -> ControlMoments:
+        # without its family a design gets a table for this row alone: the forest serves no other row
+        single = replace(design, family=None, cells=None)
+        moments = [ForestExpectation(forest).moments(single) for forest in self.forests]
         mean = np.stack([m.mean for m in moments]) @ self.directions
         coef = design.solve(np.stack([m.gamma for m in moments], axis=1)) @ self.directions
-        return Known.exactly(self.intercept + mean, coef)
+        return ControlMoments.exact(self.intercept + mean, coef)
 
 
-def tree(design: ProductDesign, x: Floats, f: Floats) -> Fitted:  # noqa: ARG001 - trees find cells by themselves
+def tree_control(design: ProductDesign, x: Floats, f: Floats) -> FittedControl:  # noqa: ARG001 - trees cut by x
     """Fit boosted trees to the answers' principal directions: probabilities of two classes have one."""
     mean = f.mean(axis=0)
     _, sizes, directions = np.linalg.svd(f - mean, full_matrices=False)
-    wanted = sizes[:_MOST_DIRECTIONS] > _NEGLIGIBLE * max(sizes[0], 1e-300)
+    varying = sizes[:_MOST_DIRECTIONS] > _NEGLIGIBLE * max(sizes[0], 1e-300)
     if sizes[0] == 0 or len(x) < _FEWEST_ROWS:
-        return Zero(f.shape[1])
-    directions = directions[:_MOST_DIRECTIONS][wanted]
+        return ZeroControl(f.shape[1])
+    directions = directions[:_MOST_DIRECTIONS][varying]
     forests = tuple(_boosted(x, values) for values in ((f - mean) @ directions.T).T)
     return _Trees(forests, directions, mean)
 
@@ -64,11 +64,11 @@ def _boosted(x: Floats, values: Floats) -> Forest:
         early_stopping=False,
         random_state=0,
     )
-    # scikit-learn refuses a column without values; as one that does not vary it is never looked at
-    known = np.where(np.isnan(x).all(axis=0), 0.0, x)
-    # so small a table is quicker on one thread, and threads of several rows would fight
+    # scikit-learn refuses a column without values; a constant one is never split
+    filled = np.where(np.isnan(x).all(axis=0), 0.0, x)
+    # a small table is quicker on one thread, and rows that are explained in parallel would share the cores
     with threadpool_limits(1, user_api="openmp"):
-        form = read(model.fit(known, values))
+        form = read(model.fit(filled, values))
     if isinstance(form, BlackBox) or not isinstance(form, Forest):
         raise TypeError(f"boosted trees were not read as a forest: {form}")
     return form

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import oracle
-from limes.expectations.controls.kernel_ridge import PENALTIES, left_out
+from limes.expectations.controls.ridge import PENALTIES, leave_one_out_errors
 from oracle import EXACT
 
 
@@ -21,6 +21,6 @@ def test_leave_one_out_errors_are_those_of_refits():
             own = gram[np.ix_(others, others)] + penalty * np.eye(len(x) - 1)
             errors.append(f[i] - gram[i, others] @ np.linalg.solve(own, f[others]))
         expected.append((np.array(errors) ** 2).mean())
-    found = left_out(gram, f)
+    found = leave_one_out_errors(gram, f)
     assert oracle.relative_errors(found, np.array(expected)).max() < EXACT * 1e3  # of a gram matrix near 1e-5
     assert int(np.argmin(found)) == int(np.argmin(expected))

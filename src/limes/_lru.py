@@ -1,4 +1,4 @@
-"""A small dictionary that threads may share: it keeps what was used last, and forgets the rest."""
+"""A cache of the least-recently-used kind, bounded by number and bytes, that threads may share."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-class Recent(Generic[K, V]):
-    """At most ``most`` values, of ``largest`` bytes together; the newest is kept however large it is.
+class LRUCache(Generic[K, V]):
+    """At most ``most`` values, of ``largest`` bytes together; the newest stays however large it is.
 
     Copies in other processes start empty.
     """
@@ -26,9 +26,9 @@ class Recent(Generic[K, V]):
         return len(self._values)
 
     def get(self, key: K, make: Callable[[], V], size: Callable[[V], int] = lambda _: 0) -> V:
-        """Return the value of the key; ``make`` it if there is none.
+        """Return the value of the key; ``make`` and cache it if it is missing.
 
-        Threads that ask for the same key at the same time may each make it.
+        Threads that look up the same missing key at the same time may each make it.
         """
         with self._lock:
             if key in self._values:
@@ -39,7 +39,7 @@ class Recent(Generic[K, V]):
         return value
 
     def put(self, key: K, value: V, size: int = 0) -> None:
-        """Keep a value of ``size`` bytes."""
+        """Cache a value of ``size`` bytes."""
         with self._lock:
             self._values[key] = (value, size)
             self._values.move_to_end(key)
@@ -47,7 +47,7 @@ class Recent(Generic[K, V]):
                 self._values.popitem(last=False)
 
     def take(self, key: K) -> V | None:
-        """Remove the value of a key and return it; None if there is none."""
+        """Remove the value of a key and return it; None if it is missing."""
         with self._lock:
             value, _ = self._values.pop(key, (None, 0))
             return value
@@ -58,4 +58,4 @@ class Recent(Generic[K, V]):
         return self._largest is not None and sum(size for _, size in self._values.values()) > self._largest
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Recent, (self._most, self._largest)
+        return LRUCache, (self._most, self._largest)

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from limes.designs import ExchangeableDesign
-from limes.expectations.controls.control import Zero
-from limes.expectations.controls.switches import switch_kernels
-from limes.expectations.controls.worthwhile import worthwhile
+from limes.expectations.controls.control import ZeroControl, if_better_than_linear
+from limes.expectations.controls.kernel import switch_kernels
 
 DESIGN = ExchangeableDesign.word_deletions(12)
 
@@ -20,19 +19,19 @@ def z():
 
 def test_linear_functions_need_none(z):
     f = (z @ np.arange(12.0))[:, None] + 1.0
-    assert isinstance(worthwhile(switch_kernels)(DESIGN, z, f), Zero)
+    assert isinstance(if_better_than_linear(switch_kernels)(DESIGN, z, f), ZeroControl)
 
 
 def test_products_do(z):
     f = np.tanh(3 * (z[:, :4].prod(axis=1) - z[:, 5] * z[:, 6]) + z[:, 1])[:, None]
-    fitted = worthwhile(switch_kernels)(DESIGN, z[:300], f[:300])
-    assert not isinstance(fitted, Zero)
+    fitted = if_better_than_linear(switch_kernels)(DESIGN, z[:300], f[:300])
+    assert not isinstance(fitted, ZeroControl)
     assert (f[300:] - fitted.predict(z[300:])).var() < 0.5 * f[300:].var()
 
 
 def test_what_is_decided_holds_for_as_many_rows(z):
-    control = worthwhile(switch_kernels)
+    control = if_better_than_linear(switch_kernels)
     linear, curved = z[:, :1] * 2.0, np.sin(5 * z[:, :1] * z[:, 1:2] + z[:, 2:3] * z[:, 3:4])
-    assert isinstance(control(DESIGN, z[:300], linear[:300]), Zero)
-    assert isinstance(control(DESIGN, z[100:], curved[100:]), Zero)
-    assert not isinstance(control(DESIGN, z, curved), Zero)
+    assert isinstance(control(DESIGN, z[:300], linear[:300]), ZeroControl)
+    assert isinstance(control(DESIGN, z[100:], curved[100:]), ZeroControl)
+    assert not isinstance(control(DESIGN, z, curved), ZeroControl)

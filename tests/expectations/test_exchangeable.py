@@ -1,4 +1,4 @@
-"""Exact expectations over words: against every subset in 150 digits, and the paper's propositions."""
+"""Exact expectations under exchangeable designs: every subset in 150 digits, and the papers' propositions."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_thousands_of_words_and_products(monkeypatch):
     assert oracle.error(limes.limit(design, single).coef, coef) < EXACT
     mixed = random_products(rng, d, 20)
     whole = limes.limit(design, mixed).coef
-    monkeypatch.setattr("limes.expectations.words._BLOCK", 5000)
+    monkeypatch.setattr("limes.expectations.exchangeable._BLOCK", 5000)
     assert oracle.error(limes.limit(design, mixed).coef, whole) < oracle.ROUNDING
 
 
@@ -247,3 +247,52 @@ def test_errors_say_what_does_not_fit(design, form, said):
         limes.limit(design, form)
     for part in said:
         assert part in str(caught.value)
+
+
+# -- products over switches ---------------------------------------------------------------------------------
+
+
+@given(
+    kind=st.sampled_from(words.KINDS),
+    d=st.integers(2, 7),
+    bandwidth=st.sampled_from(words.BANDWIDTHS),
+    products=st.integers(1, 4),
+    outputs=st.sampled_from([(), (2,)]),
+    seed=st.integers(0, 10**6),
+)
+@settings(max_examples=40)
+def test_switch_products(kind, d, bandwidth, products, outputs, seed):
+    rng = np.random.default_rng(seed)
+    on, off = rng.normal(size=(2, products, d)) * (rng.random((2, products, d)) < 0.9)
+    coef, intercept = rng.normal(size=(products, *outputs)), rng.normal(size=outputs)
+    check(kind, d, bandwidth, forms.SwitchProducts(on, off, coef, intercept))
+
+
+@pytest.mark.parametrize("kind", words.KINDS)
+def test_gaussian_kernels_over_switches_are_such_products(kind):
+    rng = np.random.default_rng(0)
+    check(kind, 6, 0.25, forms.GaussianKernels(rng.random((5, 6)), rng.normal(size=5), 0.7, 1.0))
+
+
+def test_hundreds_of_superpixels_stay_finite():
+    d = 300
+    form = forms.SwitchProducts(np.ones((1, d)), np.full((1, d), 0.99), [1.0])
+    found = limes.limit(ExchangeableDesign.superpixel_switches(d), form)
+    # equal factors: every coefficient is the slope of 0.99^s on the number kept
+    counts = ExchangeableDesign.superpixel_switches(d).counts
+    slope = counts.between @ 0.99 ** np.arange(d + 1.0)
+    assert oracle.error(found.coef, np.full(d, slope)) < EXACT
+
+
+def test_bad_products_are_refused():
+    with pytest.raises(InputError, match="row a product"):
+        forms.SwitchProducts(np.ones((2, 3)), np.ones((2, 2)), [1.0, 1.0])
+    with pytest.raises(InputError, match="must be finite"):
+        forms.SwitchProducts([[np.nan]], [[1.0]], [1.0])
+    with pytest.raises(InputError, match=r"\(n, 2\)"):
+        forms.SwitchProducts([[1.0, 1.0]], [[1.0, 1.0]], [1.0]).predict([[1.0]])
+    with pytest.raises(InputError, match="the design has 3 words, the form has 2"):
+        limes.limit(
+            ExchangeableDesign.superpixel_switches(3),
+            forms.SwitchProducts(np.ones((1, 2)), np.ones((1, 2)), [1.0]),
+        )

@@ -7,8 +7,8 @@ import pytest
 
 import words
 from limes.designs import ExchangeableDesign
-from limes.expectations.controls.control import Zero
-from limes.expectations.controls.switches import switch_kernels
+from limes.expectations.controls.control import ZeroControl
+from limes.expectations.controls.kernel import switch_kernels
 from oracle import EXACT, error
 
 D = 8
@@ -28,7 +28,7 @@ def rows(n, seed=0):
 def test_its_coefficients_are_exact():
     z = rows(200)
     control = switch_kernels(DESIGN, z, sigmoid(z))
-    mean, beta, _ = control.known(DESIGN)
+    mean, beta, _ = control.moments(DESIGN)
     _, coef, expected = words.surrogate(words.law("superpixels", D, 0.25), control.predict(words.subsets(D)))
     assert error(beta, coef) < EXACT
     assert error(mean, expected) < EXACT
@@ -45,8 +45,8 @@ def test_it_leaves_less_than_a_line(n):
 
 
 def test_few_rows_and_constant_answers():
-    assert isinstance(switch_kernels(DESIGN, rows(16), sigmoid(rows(16))), Zero)
+    assert isinstance(switch_kernels(DESIGN, rows(16), sigmoid(rows(16))), ZeroControl)
     z = rows(64)
     control = switch_kernels(DESIGN, z, np.full((64, 1), 3.0))
     np.testing.assert_allclose(control.predict(z), 3.0)
-    np.testing.assert_allclose(control.known(DESIGN).coef, 0.0, atol=1e-12)
+    np.testing.assert_allclose(control.moments(DESIGN).coef, 0.0, atol=1e-12)
