@@ -25,7 +25,7 @@ from limes.expectations.moments import Moments, Sampled, joined, stacked
 from limes.expectations.rows import sampled_rows
 from limes.expectations.sampled import SampledExpectation
 from limes.expectations.sampling import Sampling
-from limes.models.reductions import BlackBox, Form
+from limes.models.forms.base import BlackBox, Form
 from limes.surrogates.least_squares import least_squares
 from limes.surrogates.ridge import ridge
 from limes.surrogates.surrogate import Surrogate, check_finite

@@ -16,7 +16,7 @@ from limes._recent import Recent
 from limes.compat.lime.lime_tabular import LimeTabularExplainer
 from limes.compat.lime.tables import limit
 from limes.exceptions import ModelError
-from limes.models.state import state_of
+from limes.models.identity import state_of
 
 THREADS = 4
 

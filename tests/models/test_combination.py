@@ -16,8 +16,8 @@ from limes.designs.gaussian import GaussianPieces
 from limes.exceptions import InputError
 from limes.functions import Lookup, Power, Step
 from limes.models import forms
-from limes.models.algebra import combine, mapped, on_columns
-from limes.models.reductions import Sum, SumOfProducts
+from limes.models.algebra import combine, map_outputs, on_columns
+from limes.models.forms.base import Sum, SumOfProducts
 from oracle import EXACT, ROUNDING
 
 OUTPUTS = st.sampled_from([(), (1,), (3,)])
@@ -77,11 +77,11 @@ def test_outputs_are_mapped(kind, outputs):
     for new in ((), (2,)):
         matrix = rng.normal(size=(*outputs, *new))
         expected = np.tensordot(form.predict(x), matrix, axes=len(outputs))
-        found = mapped(form, matrix)
+        found = map_outputs(form, matrix)
         assert type(found) is type(form)
         assert found.predict(x).shape == expected.shape
         assert oracle.error(found.predict(x), expected) < ROUNDING
-        nested = mapped(forms.Combination([form, form], [2.0, -0.5], rng.normal(size=outputs)), matrix)
+        nested = map_outputs(forms.Combination([form, form], [2.0, -0.5], rng.normal(size=outputs)), matrix)
         assert nested.predict(x).shape == expected.shape
 
 

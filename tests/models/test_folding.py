@@ -24,15 +24,14 @@ from limes.functions import (
     Step,
 )
 from limes.models import forms
-from limes.models.additive import Linear
-from limes.models.combination import Combination, Reduced
-from limes.models.folding.domains import on_common_domains
-from limes.models.folding.feature_maps import Codebook, Column, Pointwise, then
-from limes.models.folding.fold import fold
-from limes.models.folding.kinds import Affine, Finite, Monotone, Pieces, itself
-from limes.models.quadratic import Quadratic
-from limes.models.read import CannotRead
-from limes.models.reductions import Sum, SumOfProducts
+from limes.models.folding.feature_maps import Affine, LookupMap, MonotoneMap, StepMap, itself
+from limes.models.folding.fold import fold, on_common_domains
+from limes.models.folding.operations import Codebook, ModelColumn, Pointwise, then
+from limes.models.forms.additive import Linear
+from limes.models.forms.base import Sum, SumOfProducts
+from limes.models.forms.combination import Combination, Reduced
+from limes.models.forms.quadratic import Quadratic
+from limes.models.reading import CannotRead
 
 NAN = np.array([np.nan])
 NAMES = ("a", "b", "c")
@@ -42,7 +41,7 @@ NAMES = ("a", "b", "c")
 
 
 def scaled(slope, center, value=0.0, *, kinks=()):
-    return Monotone(
+    return MonotoneMap(
         lambda v: (np.asarray(v, float) - center) * slope + value,
         Affine(slope, center, value),
         falling=slope < 0,
@@ -51,11 +50,11 @@ def scaled(slope, center, value=0.0, *, kinks=()):
 
 
 def filled(value):
-    return Monotone(lambda v: np.where(np.isnan(v), value, v), Affine(1.0), plain=True, kinks=())
+    return MonotoneMap(lambda v: np.where(np.isnan(v), value, v), Affine(1.0), plain=True, kinks=())
 
 
-LOG = Monotone(lambda v: np.log(np.asarray(v, float)), start=0.0, kinks=())
-CLIP = Monotone(lambda v: np.clip(v, -0.5, 0.8), kinks=(-0.5, 0.8))
+LOG = MonotoneMap(lambda v: np.log(np.asarray(v, float)), start=0.0, kinks=())
+CLIP = MonotoneMap(lambda v: np.clip(v, -0.5, 0.8), kinks=(-0.5, 0.8))
 
 
 def random_map(rng, kinds=("scaled", "falling", "filled", "bins", "categories", "open", "cube", "log")):
@@ -64,10 +63,10 @@ def random_map(rng, kinds=("scaled", "falling", "filled", "bins", "categories", 
         "scaled": lambda: scaled(rng.uniform(0.3, 3), rng.normal(), rng.normal()),
         "falling": lambda: scaled(-rng.uniform(0.3, 3), rng.normal()),
         "filled": lambda: then(then(itself(), filled(rng.normal())), scaled(rng.uniform(0.3, 3), 0.3)),
-        "bins": lambda: Pieces(np.sort(rng.normal(size=4)), rng.normal(size=5), rng.normal()),
-        "categories": lambda: Finite(np.arange(3.0), rng.normal(size=5), closed=True),
-        "open": lambda: Finite(np.arange(3.0), rng.normal(size=5), closed=False),
-        "cube": lambda: Monotone(lambda v: np.asarray(v, float) ** 3 + v),
+        "bins": lambda: StepMap(np.sort(rng.normal(size=4)), rng.normal(size=5), rng.normal()),
+        "categories": lambda: LookupMap(np.arange(3.0), rng.normal(size=5), closed=True),
+        "open": lambda: LookupMap(np.arange(3.0), rng.normal(size=5), closed=False),
+        "cube": lambda: MonotoneMap(lambda v: np.asarray(v, float) ** 3 + v),
         "log": lambda: LOG,
     }
     return makers[kind]()
@@ -84,7 +83,7 @@ def rows(rng, columns, extra, n=400):
     near = np.concatenate([extra, np.nextafter(extra, np.inf), np.nextafter(extra, -np.inf), [0.3]])
     x = np.where(rng.random(x.shape) < 0.5, rng.choice(near[np.isfinite(near)], x.shape), x)
     for c in on_common_domains(columns):
-        if isinstance(c.map, Finite) and c.map.closed:
+        if isinstance(c.map, LookupMap) and c.map.closed:
             x[:, c.source] = rng.choice([*c.map.keys, np.nan], n)
     return x
 
@@ -99,7 +98,7 @@ def compare(form, columns, x, tolerance=1e-12):
 
 @given(strategies.rngs)
 def test_a_folded_forest_predicts_what_the_forest_predicts(rng):
-    columns = [Column(int(rng.integers(3)), random_map(rng)) for _ in range(4)]
+    columns = [ModelColumn(int(rng.integers(3)), random_map(rng)) for _ in range(4)]
     probe = np.concatenate([np.asarray(c.map(np.array([0.0, 1.0, 2.0, 0.7, -1.3])), float) for c in columns])
     places = [np.unique(probe[np.isfinite(probe)])] * 4
     outputs = (2,) if rng.random() < 0.3 else ()
@@ -124,18 +123,18 @@ def test_a_forest_that_splits_by_category_folds_behind_codes_and_behind_nothing(
     tracks = [
         itself(),
         filled(2.0),
-        Finite(np.arange(3.0), np.array([4.0, 0.0, 9.0, np.nan, 1.0]), closed=True),
-        Pieces(np.array([0.2, 1.0]), np.array([3.0, 1.0, 0.0]), np.nan),
+        LookupMap(np.arange(3.0), np.array([4.0, 0.0, 9.0, np.nan, 1.0]), closed=True),
+        StepMap(np.array([0.2, 1.0]), np.array([3.0, 1.0, 0.0]), np.nan),
     ]
-    columns = [Column(1, tracks[rng.integers(4)]), Column(0, scaled(2.0, 0.1))]
+    columns = [ModelColumn(1, tracks[rng.integers(4)]), ModelColumn(0, scaled(2.0, 0.1))]
     compare(tree, columns, rows(rng, columns, np.array([0.2, 1.0, 3.0, 4.0])))
 
 
 @pytest.mark.parametrize("closed", [True, False])
 def test_one_column_read_as_number_and_as_category(closed):
     rng = np.random.default_rng(0)
-    codes = Finite(np.array([0.0, 2.0, 7.0]), np.array([1.0, 0.0, 5.0, -1.0, -2.0]), closed)
-    columns = [Column(0, codes), Column(0, scaled(0.5, 1.0)), Column(2, itself())]
+    codes = LookupMap(np.array([0.0, 2.0, 7.0]), np.array([1.0, 0.0, 5.0, -1.0, -2.0]), closed)
+    columns = [ModelColumn(0, codes), ModelColumn(0, scaled(0.5, 1.0)), ModelColumn(2, itself())]
     x = rows(rng, columns, np.array([0.0, 2.0, 7.0]))
     tree = strategies.as_forest([strategies.random_tree(rng, [np.array([-0.5, 0.5, 2.0])] * 3, 5)], 3)
     compare(tree, columns, x)
@@ -147,7 +146,7 @@ def test_one_column_read_as_number_and_as_category(closed):
 def test_copies_of_subtrees_are_kept_small_or_refused(monkeypatch):
     """30 one-of-many tests of two columns in a row: at most one region for each pair of intervals."""
     cuts = np.arange(30.0)
-    columns = [Column(k % 2, Pieces(cuts, (np.arange(31) == k).astype(float), 0.0)) for k in range(30)]
+    columns = [ModelColumn(k % 2, StepMap(cuts, (np.arange(31) == k).astype(float), 0.0)) for k in range(30)]
     n = 61
     feature = np.full(n, -1)
     left, right = np.full(n, -1), np.full(n, -1)
@@ -167,8 +166,8 @@ def test_copies_of_subtrees_are_kept_small_or_refused(monkeypatch):
     x[::7, 0] = np.nan
     folded = compare(tree, columns, x)
     assert folded.feature.size < 2 * 32 * 32
-    monkeypatch.setattr("limes.models.folding.unfolding._ALWAYS_FINE", 100)
-    monkeypatch.setattr("limes.models.folding.unfolding._GROWTH", 1)
+    monkeypatch.setattr("limes.models.tree_rewriting._ALWAYS_FINE", 100)
+    monkeypatch.setattr("limes.models.tree_rewriting._GROWTH", 1)
     with pytest.raises(CannotRead, match="would grow from 61 to more than 100 nodes"):
         fold(tree, columns, NAMES)
 
@@ -199,10 +198,10 @@ LINES = {
     "rising": scaled(0.7, 0.2, 0.1),
     "falling": scaled(-1.3, 0.2),
     "filled": then(then(itself(), filled(0.3)), scaled(2.0, 0.5)),
-    "bins": Pieces(np.array([-0.5, 0.1, 0.9]), np.array([1.0, -1.0, 0.3, 2.0]), 0.7),
-    "flag": Pieces(np.zeros(0), np.zeros(1), 1.0),
+    "bins": StepMap(np.array([-0.5, 0.1, 0.9]), np.array([1.0, -1.0, 0.3, 2.0]), 0.7),
+    "flag": StepMap(np.zeros(0), np.zeros(1), 1.0),
     "bent": then(scaled(0.7, 0.2, 0.1), CLIP),
-    "smooth": then(scaled(-1.3, 0.2), Monotone(np.tanh, kinks=())),
+    "smooth": then(scaled(-1.3, 0.2), MonotoneMap(np.tanh, kinks=())),
 }
 
 
@@ -214,7 +213,7 @@ def test_a_sum_of_any_bricks_folds_and_integrates(line, kind, outputs):
     families = [bricks(rng, 3)[kind], bricks(rng, 3)[Step], None]
     loadings = [rng.normal(size=(len(f(NAN)) if f else 1, *outputs)) for f in families]
     terms = Sum(tuple(families), tuple(loadings), rng.normal(size=outputs))
-    columns = [Column(0, LINES[line]), Column(0, scaled(1.5, -0.3)), Column(1, itself())]
+    columns = [ModelColumn(0, LINES[line]), ModelColumn(0, scaled(1.5, -0.3)), ModelColumn(1, itself())]
     x = np.column_stack([np.linspace(-3, 3, 61), np.zeros(61), np.zeros(61)])
     x[5, 0] = np.nan
     folded = fold(Reduced(terms), columns, NAMES)
@@ -258,8 +257,8 @@ def test_a_product_folds_and_integrates(kind, line):
     rng = np.random.default_rng(4)
     m = 6
     families = (bricks(rng, m)[kind], bricks(rng, m)[Step], bricks(rng, m)[kind])
-    codes = Finite(np.array([0.0, 1.0]), np.array([0.3, -0.8, 0.0, 1.5]), closed=True)
-    columns = [Column(0, LINES[line]), Column(0, LINES["flag"]), Column(1, scaled(1.5, -0.3))]
+    codes = LookupMap(np.array([0.0, 1.0]), np.array([0.3, -0.8, 0.0, 1.5]), closed=True)
+    columns = [ModelColumn(0, LINES[line]), ModelColumn(0, LINES["flag"]), ModelColumn(1, scaled(1.5, -0.3))]
     terms = SumOfProducts(families, rng.normal(size=m), np.array(0.3))
     x = np.column_stack([np.linspace(-3, 3, 61), rng.normal(size=61), np.zeros(61)])
     x[5, 0] = np.nan
@@ -268,8 +267,8 @@ def test_a_product_folds_and_integrates(kind, line):
     np.testing.assert_allclose(folded.predict(x), expected, rtol=1e-12, atol=1e-12)
     assert_limit(folded, lambda r: terms.predict(values_of(columns, r)))
     both = [
-        Column(0, codes),
-        Column(0, Finite(codes.keys, codes.values[::-1].copy(), closed=True)),
+        ModelColumn(0, codes),
+        ModelColumn(0, LookupMap(codes.keys, codes.values[::-1].copy(), closed=True)),
         columns[2],
     ]
     x[:, 0] = rng.choice([0.0, 1.0, np.nan], 61)
@@ -277,7 +276,11 @@ def test_a_product_folds_and_integrates(kind, line):
 
 
 def test_products_of_one_column_with_itself():
-    columns = [Column(0, scaled(2.0, 0.1)), Column(0, scaled(0.5, 0.3, 1.0)), Column(1, LINES["bins"])]
+    columns = [
+        ModelColumn(0, scaled(2.0, 0.1)),
+        ModelColumn(0, scaled(0.5, 0.3, 1.0)),
+        ModelColumn(1, LINES["bins"]),
+    ]
     x = np.column_stack([np.linspace(-2, 2, 41), np.linspace(-1, 3, 41), np.zeros(41)])
     linear = (Power(np.array([1, 0, 1])), Power(np.array([0, 1, 1])), Power(np.array([2, 1, 0])))
     compare(Reduced(SumOfProducts(linear, np.array([1.0, -2.0, 0.5]), np.zeros(()))), columns, x)
@@ -302,25 +305,25 @@ def test_scalers_keep_linear_quadratic_and_gaussian_forms():
         Quadratic(rng.normal(size=(4, 4)), rng.normal(size=4), 0.3),
         forms.GaussianKernels(rng.normal(size=(7, 4)), rng.normal(size=7), 0.9, 0.1),
     ]
-    all_of_them = [Column(source, track) for source, track in zip((2, 0, 2, 1), maps, strict=True)]
+    all_of_them = [ModelColumn(source, track) for source, track in zip((2, 0, 2, 1), maps, strict=True)]
     for form in examples:
         assert type(compare(form, all_of_them, x)) is type(form)
     both = Combination(examples[1:], np.array([1.0, -0.5]), np.array(2.0))
     assert isinstance(compare(both, all_of_them, x), Combination)
     # where a column is left out, it may be missing
-    two_of_three = [Column(source, track) for source, track in zip((2, 0, 2, 0), maps, strict=True)]
+    two_of_three = [ModelColumn(source, track) for source, track in zip((2, 0, 2, 0), maps, strict=True)]
     x[:, 1] = np.nan
     for form in (*examples, both):
         compare(form, two_of_three, x)
     # and where what is missing is filled in before an effect of 0
-    harmless = [*all_of_them[:3], Column(1, then(filled(0.3), maps[3]))]
+    harmless = [*all_of_them[:3], ModelColumn(1, then(filled(0.3), maps[3]))]
     compare(Linear(np.array([1.0, 2.0, 3.0, 0.0])), harmless, x)
 
 
 def test_numbers_far_from_zero_lose_no_digits():
     """Seconds since 1970, standardised: neither coefficient nor product may be written out in x."""
     rng = np.random.default_rng(6)
-    columns = [Column(0, scaled(1e-1, 1.7e9)), Column(1, scaled(1.0, 0.0))]
+    columns = [ModelColumn(0, scaled(1e-1, 1.7e9)), ModelColumn(1, scaled(1.0, 0.0))]
     x = np.column_stack([1.7e9 + rng.integers(-30, 30, 100), rng.normal(size=100)])
     for form in (Linear(np.array([1.0, 2.0])), Quadratic(np.ones((2, 2)), np.ones(2))):
         folded = fold(form, columns, ("t", "u"))
@@ -356,7 +359,7 @@ def test_a_map_that_falls_back_in_its_last_digit():
 
     def uneven(by):
         odd = lambda v: np.asarray(v, float).view(np.int64) % 2 == 1  # noqa: E731
-        return Monotone(lambda v: np.where(odd(v), np.asarray(v) - by, v))
+        return MonotoneMap(lambda v: np.where(odd(v), np.asarray(v) - by, v))
 
     track = uneven(1e-15)
     with pytest.raises(CannotRead, match="last digit of float64 it is not monotone"):
@@ -366,14 +369,14 @@ def test_a_map_that_falls_back_in_its_last_digit():
         [[(0, 0.7, 1, 2, True, 0.0), *[(-1, 0.0, -1, -1, False, v) for v in (1.0, 2.0)]]], 1
     )
     x = np.stack([near, near, near], axis=1)
-    folded = compare(tree, [Column(1, track)], x)
+    folded = compare(tree, [ModelColumn(1, track)], x)
     assert folded.feature.size > 9
     with pytest.raises(CannotRead, match="it is not monotone; use StandardScaler"):
-        fold(tree, [Column(1, uneven(1e-10))], NAMES)
+        fold(tree, [ModelColumn(1, uneven(1e-10))], NAMES)
 
 
 def test_what_follows_a_logarithm():
-    bins = then(LOG, Pieces(np.array([0.0]), np.array([1.0, 2.0]), 9.0))
+    bins = then(LOG, StepMap(np.array([0.0]), np.array([1.0, 2.0]), 9.0))
     np.testing.assert_array_equal(bins(np.array([-1.0, 0.5, 1.0, 1.5, np.nan])), [9.0, 1.0, 1.0, 2.0, 9.0])
     with pytest.raises(CannotRead, match="impute first"):
         then(LOG, filled(0.0))
@@ -386,10 +389,10 @@ def test_what_follows_a_logarithm():
 
 def test_codebooks_refuse_what_they_do_not_know():
     book = Codebook({"x": 0.0, "y": 1.0}, None, None)
-    levels = Finite(np.arange(2.0), np.array(["x", "z", None, None], dtype=object), closed=True)
+    levels = LookupMap(np.arange(2.0), np.array(["x", "z", None, None], dtype=object), closed=True)
     with pytest.raises(CannotRead, match="has not met 'z' in training"):
         then(levels, book)
-    known = then(Finite(np.arange(2.0), np.array(["y", "x", None, None], dtype=object), closed=True), book)
+    known = then(LookupMap(np.arange(2.0), np.array(["y", "x", None, None], dtype=object), closed=True), book)
     np.testing.assert_array_equal(known(np.array([0.0, 1.0, np.nan])), [1.0, 0.0, np.nan])
     with pytest.raises(CannotRead, match="categories such as 'x', but the column is taken as numbers"):
         then(itself(), book)
@@ -400,14 +403,14 @@ def test_codebooks_refuse_what_they_do_not_know():
     with pytest.raises(CannotRead, match="share no category"):
         on_common_domains(
             [
-                Column(0, Finite(np.array([k]), np.array([1.0, np.nan, np.nan]), closed=True))
+                ModelColumn(0, LookupMap(np.array([k]), np.array([1.0, np.nan, np.nan]), closed=True))
                 for k in (1.0, 2.0)
             ]
         )
 
 
 def test_what_cannot_be_folded_says_so():
-    cube = Column(0, Monotone(lambda v: np.asarray(v, float) ** 3))
+    cube = ModelColumn(0, MonotoneMap(lambda v: np.asarray(v, float) ** 3))
     with pytest.raises(CannotRead, match="column 'a': it is read in front of trees only"):
         fold(Linear(np.ones(1)), [cube], ("a",))
     with pytest.raises(CannotRead, match="column 'a': it is read in front of trees only"):
@@ -416,14 +419,14 @@ def test_what_cannot_be_folded_says_so():
         fold(Quadratic(np.ones((1, 1)), np.ones(1)), [cube], ("a",))
     with pytest.raises(CannotRead, match="reads 2 columns and is given 1"):
         fold(Linear(np.ones(2)), [cube], ("a",))
-    half = Finite(np.array([0.5, 1.0]), np.array([0.0, 1.0, 0.0, 0.0]), closed=True)
+    half = LookupMap(np.array([0.5, 1.0]), np.array([0.0, 1.0, 0.0, 0.0]), closed=True)
     tree = strategies.as_forest(
         [[(0, 0.5, 1, 2, True, 0.0), *[(-1, 0.0, -1, -1, False, v) for v in (1.0, 2.0)]]], 1
     )
     with pytest.raises(CannotRead, match=r"column 'a': trees split it by its categories.*such as 0.5"):
-        fold(tree, [Column(0, half)], ("a",))
+        fold(tree, [ModelColumn(0, half)], ("a",))
     by_set = forms.Forest(**{**vars(tree), "set_of": np.array([0, -1, -1]), "sets": np.ones((1, 2), bool)})
     with pytest.raises(CannotRead, match="takes it for categories, and a step before the model scales it"):
-        fold(by_set, [Column(0, scaled(2.0, 0.0))], ("a",))
+        fold(by_set, [ModelColumn(0, scaled(2.0, 0.0))], ("a",))
     with pytest.raises(CannotRead, match="object cannot be folded"):
         fold(type("object", (), {"size": 1})(), [cube], ("a",))

@@ -43,7 +43,7 @@ def test_predictions_have_the_shape_of_the_outputs(outputs):
 @settings(max_examples=30)
 @given(strategies.rngs, st.integers(1, 200))
 def test_boxes_are_evaluated_block_by_block(rng, step):
-    import limes.models.reductions as module
+    import limes.models.forms.base as module
 
     boxes = strategies.random_boxes(rng, [np.array([-0.5, 0.0, 0.7])] * 2, 4, (2,))
     whole, kept = boxes.predict(X), module._BLOCK

@@ -14,8 +14,7 @@ import slopes
 import strategies
 from limes.exceptions import ModelError, NotReadableError
 from limes.models import forms
-from limes.models.read import CannotRead, read_form
-from limes.models.schema import Schema
+from limes.models.reading import CannotRead, Schema, read_form
 from oracle import EXACT
 
 glassbox = pytest.importorskip("interpret.glassbox")

@@ -19,7 +19,7 @@ from limes.designs.product import ProductFamily
 from limes.designs.weights import named_weights
 from limes.exceptions import InputError, ModelError
 from limes.models import forms
-from limes.models.quadratic import from_polynomial_features
+from limes.models.forms.quadratic import from_polynomial_features
 from oracle import EXACT, ROUNDING
 
 OUTPUTS = st.sampled_from([(), (1,), (3,)])

@@ -12,8 +12,9 @@ from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import limes
+import strategies
 from limes.models import forms
-from limes.models.registry import READERS
+from limes.models.reading import READERS
 
 # Hundreds of leaves added in another order.
 SAME = 1e-11
@@ -115,7 +116,7 @@ def test_regressors(name, options):
     assert isinstance(form, forms.Forest)
     x = edge_rows(model, X)
     assert_same(form, model.predict(x), x)
-    assert_same(form.boxes(), model.predict(x), x)
+    assert_same(strategies.leaf_boxes(form), model.predict(x), x)
 
 
 @pytest.mark.parametrize("name", [n for n in TREES if n != "GradientBoostingRegressor"])
@@ -226,7 +227,7 @@ def test_missing_values_go_where_the_tree_sends_them(name, share):
     x[rng.random(x.shape) < 0.3] = np.nan
     form = limes.models.read(model)
     assert_same(form, model.predict(x), x)
-    assert_same(form.boxes(), model.predict(x), x)
+    assert_same(strategies.leaf_boxes(form), model.predict(x), x)
     assert_same(form, model.predict(np.full((2, 10), np.nan)), np.full((2, 10), np.nan))
 
 
@@ -237,7 +238,7 @@ def test_a_split_between_missing_and_known():
     form = limes.models.read(model)
     x = np.array([[1.0], [np.nan], [9e9], [-9e9]])
     assert form.predict(x).tolist() == model.predict(x).tolist() == [0.0, 1.0, 0.0, 0.0]
-    assert form.boxes().predict(x).tolist() == [0.0, 1.0, 0.0, 0.0]
+    assert strategies.leaf_boxes(form).predict(x).tolist() == [0.0, 1.0, 0.0, 0.0]
 
 
 def test_a_tree_of_depth_one_hundred():
@@ -250,7 +251,7 @@ def test_a_tree_of_depth_one_hundred():
     for each, rows in ((model, x), (deep, np.arange(-1, 122, 0.25)[:, None])):
         form = limes.models.read(each)
         assert np.array_equal(form.predict(rows), each.predict(rows))
-        assert np.array_equal(form.boxes().predict(rows), each.predict(rows))
+        assert np.array_equal(strategies.leaf_boxes(form).predict(rows), each.predict(rows))
 
 
 @pytest.mark.parametrize(

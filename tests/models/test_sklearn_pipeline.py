@@ -48,7 +48,7 @@ import oracle
 from limes.exceptions import ModelError
 from limes.explainers.table import Table
 from limes.models import forms
-from limes.models.read import CannotRead, read_form
+from limes.models.reading import CannotRead, read_form
 
 TEXT, NUMBERS, CODES = ["job", "region"], ["income", "age", "gain"], ["code", "member"]
 

@@ -11,7 +11,7 @@ import oracle
 import strategies
 from limes.exceptions import InputError
 from limes.models import forms
-from limes.models.trees import float32_threshold
+from limes.models.forms.trees import float32_threshold
 
 FLOAT32_MAX = float(np.finfo(np.float32).max)
 
@@ -35,7 +35,7 @@ def test_a_forest_walks_node_by_node_and_is_its_boxes(rng, d, depth, outputs):
     expected = np.array([strategies.walk(trees, row) for row in x])
     assert np.allclose(form.predict(x), expected, rtol=0, atol=oracle.ROUNDING)
     # an open box holds no -inf: tables refuse infinite values
-    x, boxes = np.where(np.isneginf(x), -1e300, x), form.boxes()
+    x, boxes = np.where(np.isneginf(x), -1e300, x), strategies.leaf_boxes(form)
     assert np.allclose(boxes.predict(x), expected, rtol=0, atol=oracle.ROUNDING)
     assert np.allclose(form.reduce().predict(x), expected, rtol=0, atol=oracle.ROUNDING)
     assert np.allclose(strategies.in_boxes(boxes)(x), expected, rtol=0, atol=oracle.ROUNDING)
@@ -49,7 +49,8 @@ def test_every_row_reaches_one_leaf_of_every_tree():
     rng = np.random.default_rng(0)
     trees, form, x = random_forest(rng, 3, 6)
     ones = forms.Boxes(
-        *(getattr(form.boxes(), n) for n in ("lower", "upper")), np.ones(form.boxes().value.shape[0])
+        *(getattr(strategies.leaf_boxes(form), n) for n in ("lower", "upper")),
+        np.ones(strategies.leaf_boxes(form).value.shape[0]),
     )
     finite = x[np.isfinite(x).all(axis=1)]
     assert (ones.predict(finite) == len(trees)).all()
@@ -58,13 +59,13 @@ def test_every_row_reaches_one_leaf_of_every_tree():
 def test_a_single_leaf_is_a_constant():
     form = strategies.as_forest([[(-1, 0.0, -1, -1, False, np.array(2.5))]], 3)
     assert form.predict(np.full((4, 3), np.nan)).tolist() == [2.5] * 4
-    assert form.boxes().predict(np.zeros((2, 3))).tolist() == [2.5] * 2
+    assert strategies.leaf_boxes(form).predict(np.zeros((2, 3))).tolist() == [2.5] * 2
 
 
 def test_no_rows_no_predictions():
     form = strategies.as_forest([[(-1, 0.0, -1, -1, False, np.zeros(2))]], 3, (2,))
     assert form.predict(np.zeros((0, 3))).shape == (0, 2)
-    assert form.boxes().predict(np.zeros((0, 3))).shape == (0, 2)
+    assert strategies.leaf_boxes(form).predict(np.zeros((0, 3))).shape == (0, 2)
 
 
 def test_a_chain_of_a_hundred_splits():
@@ -78,7 +79,7 @@ def test_a_chain_of_a_hundred_splits():
     expected = strategies.walked([nodes])(x)
     assert len(set(expected)) > 20
     assert np.array_equal(form.predict(x), expected)
-    assert np.array_equal(form.boxes().predict(x), expected)
+    assert np.array_equal(strategies.leaf_boxes(form).predict(x), expected)
 
 
 def test_trees_over_different_columns_cannot_be_joined():

@@ -12,7 +12,7 @@ import strategies
 import words
 from limes.exceptions import InputError
 from limes.models import forms
-from limes.models.presence import presence_products
+from limes.models.forms.presence import presence_products
 
 # -- presence products ------------------------------------------------------------------------------------
 
@@ -177,7 +177,7 @@ def test_trees_and_boxes_over_counts_are_presence_products(rng, d, outputs):
     columns[rng.random(d) < 0.2] = -1
     values, z = rng.integers(1, 4, d).astype(float), words.subsets(d)
     expected = forest.predict(counts_of(z, columns, values, size))
-    for form in (forest, forest.boxes()):
+    for form in (forest, strategies.leaf_boxes(forest)):
         found = presence_products(form, columns, values)
         assert found.size == d
         assert oracle.error(found.predict(z), expected, 1.0) < oracle.ROUNDING

@@ -19,13 +19,13 @@ from limes.expectations.forest import ForestExpectation
 from limes.expectations.switches import SwitchExpectation
 from limes.expectations.tfidf import NormalizedExpectation
 from limes.expectations.words import PresenceExpectation, SumExpectation
-from limes.models.boxes import Boxes
-from limes.models.combination import Combination
-from limes.models.presence import presence_products
-from limes.models.reductions import Form, Reducible, Sum, SumOfProducts
-from limes.models.switch_products import SwitchProducts
-from limes.models.trees import Forest
-from limes.models.words import NormalizedLinear, PresenceProducts
+from limes.models.forms.base import Form, Reducible, Sum, SumOfProducts
+from limes.models.forms.boxes import Boxes
+from limes.models.forms.combination import Combination
+from limes.models.forms.normalized_linear import NormalizedLinear
+from limes.models.forms.presence import PresenceProducts, presence_products
+from limes.models.forms.switches import SwitchProducts
+from limes.models.forms.trees import Forest
 
 Make = Callable[[Any], ExactMoments]
 
@@ -59,7 +59,7 @@ _RULES: Mapping[type, _Rules] = {
         },
         reduced={
             Sum: lambda form: SumExpectation(form.reduce()),
-            SumOfProducts: lambda form: SwitchExpectation(SwitchProducts.of(form.reduce())),
+            SumOfProducts: lambda form: SwitchExpectation(SwitchProducts.from_products(form.reduce())),
         },
         expects="sums and sums of products, PresenceProducts, NormalizedLinear, Forest, and sums of them",
     ),

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from limes._arrays import Bools, Floats, Ints, Places
 from limes._threads import WORKERS
 from limes.functions import Function, Interval, Members
-from limes.models.trees import Forest
+from limes.models.forms.trees import Forest
 
 # A single row is shared among threads where a forest has so many splits that this pays.
 _WORTH_SHARING = 25_000

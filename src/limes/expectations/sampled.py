@@ -28,7 +28,7 @@ from limes.expectations.moments import Moments, Sampled
 from limes.expectations.residual import Fit, Variety
 from limes.expectations.sampling import Rows, SampledDesign, Sampling
 from limes.expectations.unfinished import SampledRow, Unfinished
-from limes.models.calls import Calls
+from limes.models.calling.caller import Calls
 
 _SEQUENCES = 4
 # Rows of all sequences together: at the first look, and at the very least
@@ -102,7 +102,7 @@ class SampledExpectation:
         """Moments of one row of a call; see ``moments``."""
         if row.moments is None:
             if heard is not None:
-                row.calls.heard = heard
+                row.calls.on_progress = heard
             row.moments = self._until_converged(design, key, row.calls, prediction)
         return row.moments
 

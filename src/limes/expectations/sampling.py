@@ -11,7 +11,7 @@ import numpy as np
 from limes._arrays import Floats, Ints
 from limes.designs.features import Features
 from limes.expectations.controls import CONTROLS, Control
-from limes.models.calls import Retry
+from limes.models.calling.caller import Retry
 
 
 @dataclass(frozen=True)

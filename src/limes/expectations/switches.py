@@ -20,7 +20,7 @@ from limes._arrays import Floats
 from limes.designs.exchangeable import ExchangeableDesign
 from limes.expectations.moments import Moments
 from limes.expectations.words import check_words
-from limes.models.switch_products import SwitchProducts
+from limes.models.forms.switches import SwitchProducts
 
 
 @dataclass(frozen=True, eq=False)

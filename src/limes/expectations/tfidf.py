@@ -33,8 +33,7 @@ from limes.designs.exchangeable import ExchangeableDesign
 from limes.expectations.moments import Moments
 from limes.expectations.tfidf_shared import Group, Opening
 from limes.expectations.words import check_words
-from limes.models.shared_words import Shared
-from limes.models.words import NormalizedLinear
+from limes.models.forms.normalized_linear import NormalizedLinear, SharedWords
 
 # The trapezoidal rule, its step and where it starts to be fine: errors of y^{-1/2} and 1/y are below 1e-13.
 _STEP, _OFFSET = 0.28, 2.0
@@ -134,7 +133,7 @@ class NormalizedExpectation:
         order = np.concatenate([first, np.setdiff1d(np.arange(len(a)), first)])
         whole, total = self._scale
         groups = [
-            Group(Shared.subsets(len(words)) @ a[words] + group.excess / whole / total, loads[words])
+            Group(SharedWords.subsets(len(words)) @ a[words] + group.excess / whole / total, loads[words])
             for words, group in zip(members, form.shared, strict=True)
         ]
         return order, groups

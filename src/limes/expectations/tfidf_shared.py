@@ -17,7 +17,7 @@ import numpy as np
 
 from limes._arrays import Floats
 from limes.designs.counts import log_binomial
-from limes.models.shared_words import Shared
+from limes.models.forms.normalized_linear import SharedWords
 
 __all__ = ["Group", "Opening"]
 
@@ -35,7 +35,7 @@ class Group:
 
     def sums(self, nodes: Floats, without: int | None = None) -> tuple[Floats, Floats]:
         """Y (T, g + 1) and C (T, q, g + 1) over subsets, of those without one word if it is given."""
-        z = Shared.subsets(self.size)
+        z = SharedWords.subsets(self.size)
         y = np.exp(-nodes[:, None] * self.weights)
         if without is not None:
             y = y * (1.0 - z[:, without])

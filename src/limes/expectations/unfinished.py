@@ -14,7 +14,7 @@ from threading import Lock
 from typing import Any
 
 from limes.expectations.moments import Moments
-from limes.models.calls import Calls
+from limes.models.calling.caller import Calls
 
 # Calls that were cut short, of which answers are kept: a service may fail several threads at once
 _MOST_CALLS = 8

@@ -21,8 +21,8 @@ from limes.designs.counts import Counts, log_binomial
 from limes.designs.exchangeable import ExchangeableDesign
 from limes.exceptions import InputError
 from limes.expectations.moments import Moments
-from limes.models.reductions import Sum
-from limes.models.words import PresenceProducts
+from limes.models.forms.base import Sum
+from limes.models.forms.presence import PresenceProducts
 
 # pairs (k, m) x strata at once: 16 MB of float64
 _BLOCK = 2_000_000

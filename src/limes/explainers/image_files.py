@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from limes.exceptions import InputError
-from limes.models.networks import Preprocess, layout
+from limes.models.calling.networks import Preprocess, layout
 from limes.show.optional import require
 
 

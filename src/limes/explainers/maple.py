@@ -14,7 +14,8 @@ from limes.explainers.sparse_options import OneOutput
 from limes.explainers.table import Table
 from limes.explainers.watch import Watch
 from limes.explanation import Explanation
-from limes.models.outputs import ModelCaller, resolve
+from limes.models.calling.caller import ModelCaller
+from limes.models.calling.outputs import resolve
 from limes.surrogates.prefix_ridge import WeightedMoments
 
 # Of the background: rows on which the number of features is chosen, and how many are enough

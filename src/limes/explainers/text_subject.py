@@ -15,13 +15,13 @@ from limes.expectations.controls.switches import switch_kernels
 from limes.expectations.controls.worthwhile import worthwhile
 from limes.explainers.switched import Switched
 from limes.explainers.verification import check_agreement
+from limes.models.calling.caller import ModelCaller
+from limes.models.calling.outputs import Output, resolve
 from limes.models.documents import Document, some_rows
-from limes.models.outputs import ModelCaller, Output, resolve
-from limes.models.read import CannotRead, tolerance_of
+from limes.models.forms.base import BlackBox, Form
 from limes.models.readers.sklearn_text import text_form
 from limes.models.readers.word_rows import WordRows, word_rows
-from limes.models.reductions import BlackBox, Form
-from limes.models.registry import EXACT_TOLERANCE, SINGLE_TOLERANCE
+from limes.models.reading import EXACT_TOLERANCE, SINGLE_TOLERANCE, CannotRead, tolerance_of
 from limes.models.text_models import TextModel, transformed
 from limes.pipeline import Fitted
 

@@ -15,13 +15,14 @@ from numpy.typing import ArrayLike
 
 from limes._arrays import Floats, Ints
 from limes.exceptions import InputError
-from limes.models.additive import Linear
-from limes.models.boxes import Boxes
-from limes.models.combination import Combination, Reduced, outputs_of
-from limes.models.kernels import GaussianKernels
-from limes.models.quadratic import Quadratic
-from limes.models.reductions import Form, Reducible, Sum, SumOfProducts
-from limes.models.trees import Forest
+from limes.functions import Filled, Function, Lookup, Members, Stacked
+from limes.models.forms.additive import Linear
+from limes.models.forms.base import Form, Reducible, Sum, SumOfProducts
+from limes.models.forms.boxes import Boxes
+from limes.models.forms.combination import Combination, Reduced, outputs_of
+from limes.models.forms.kernels import GaussianKernels
+from limes.models.forms.quadratic import Quadratic
+from limes.models.forms.trees import Forest
 
 # What a form multiplies its outputs by; all of these arrays have outputs last.
 _WEIGHTS: Mapping[type, tuple[str, ...]] = {
@@ -68,7 +69,7 @@ def _linear(form: Form, change: Callable[[Floats], ArrayLike]) -> Form:
     return changed
 
 
-def mapped(form: Form, matrix: ArrayLike) -> Form:
+def map_outputs(form: Form, matrix: ArrayLike) -> Form:
     """The linear map of a form's outputs: f(x) · matrix.
 
     Parameters
@@ -217,3 +218,26 @@ _MOVE: Mapping[type, Callable[..., Form]] = {
     Linear: _move_linear,
     Quadratic: _move_quadratic,
 }
+
+
+# -- columns of categories -------------------------------------------------------------------------------
+
+
+def category_columns(form: Form) -> frozenset[int]:
+    """Positions of the columns that a form splits by sets of categories or looks up in a table."""
+    if isinstance(form, Combination):
+        return frozenset().union(*(category_columns(part) for part in form.parts))
+    if isinstance(form, Forest):
+        return frozenset(np.unique(form.feature[form.set_of >= 0]).tolist())
+    if not isinstance(form, Reducible):
+        return frozenset()
+    functions = form.reduce().functions
+    return frozenset(j for j, function in enumerate(functions) if _tells_categories(function))
+
+
+def _tells_categories(function: Function | None) -> bool:
+    if isinstance(function, Stacked):
+        return any(_tells_categories(family) for family in function.families)
+    if isinstance(function, Filled):
+        return _tells_categories(function.function)
+    return isinstance(function, Members | Lookup)

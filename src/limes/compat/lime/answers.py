@@ -13,7 +13,7 @@ import numpy as np
 from limes._arrays import Floats
 from limes.exceptions import InputError, LimesError, ModelError
 from limes.explainers.options import check_count
-from limes.models.asking import answer_of
+from limes.models.calling.methods import prediction_method
 
 # Method of a fitted model -> the output that limes knows it by
 _READABLE: dict[str, dict[str, str | None]] = {
@@ -94,7 +94,7 @@ class Answers:
     mode: str
 
     def __post_init__(self) -> None:
-        if answer_of(self.predict_fn, "") is None:
+        if prediction_method(self.predict_fn, "") is None:
             method = "predict" if self.mode == "regression" else "predict_proba"
             raise InputError(
                 f"predict_fn is {type(self.predict_fn).__name__}, which cannot be called: give its .{method}"
@@ -123,9 +123,9 @@ class Answers:
     @cached_property
     def _ask(self) -> Callable[[Any], Any]:
         """The function; of networks and boosters what they take for a table."""
-        found = answer_of(self.predict_fn, "")
+        found = prediction_method(self.predict_fn, "")
         model = getattr(self.predict_fn, "__self__", None)
-        bound = None if model is None else answer_of(model, getattr(self.predict_fn, "__name__", ""))
+        bound = None if model is None else prediction_method(model, getattr(self.predict_fn, "__name__", ""))
         return bound or found or self.predict_fn
 
     def _said(self, table: Any, rows: int) -> Any:

@@ -19,8 +19,8 @@ from limes.expectations.controls.kernel_ridge import PENALTIES, left_out, solved
 from limes.expectations.controls.shrinkage import ridge_path
 from limes.expectations.exact import ExactExpectation
 from limes.functions import Bump, Filled, Function, Identity, Lookup
-from limes.models.combination import Reduced
-from limes.models.reductions import Sum, SumOfProducts
+from limes.models.forms.base import Sum, SumOfProducts
+from limes.models.forms.combination import Reduced
 
 _WIDTHS = (0.7, 1.0, 1.5, 2.5)
 # More centres cost more than they bring: fits take centres³, exact moments centres x columns

@@ -10,9 +10,9 @@ from limes._arrays import Floats
 from limes.designs.product import ProductDesign
 from limes.expectations.controls.control import Fitted, Known, Zero
 from limes.expectations.forest import ForestExpectation
-from limes.models.read import read
-from limes.models.reductions import BlackBox
-from limes.models.trees import Forest
+from limes.models.forms.base import BlackBox
+from limes.models.forms.trees import Forest
+from limes.models.reading import read
 
 # Directions of the answers that get trees of their own, those with most variance first
 _MOST_DIRECTIONS = 8

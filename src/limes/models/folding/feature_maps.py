@@ -1,194 +1,324 @@
-"""One function of a column after another: what transformers do to what comes out of those before them."""
+"""A model's column as a function φ(x) of one column of the user's: four kinds.
+
+| kind | φ(x) | made by |
+|---|---|---|
+| ``MonotoneMap`` | rises or falls with x | scalers, imputers, logarithms, power transforms |
+| ``StepMap`` | constant between cuts | bins, thresholds, "is missing" |
+| ``LookupMap`` | a value for each of finitely many x | encoders; whatever happens to a column of text |
+| ``CurveMap`` | anything smooth between kinks | splines, squares, sines |
+
+``feature_maps.then`` puts one after the other. Every kind is evaluated as the transformer itself computes
+it, digit by digit, so that a threshold behind it can be moved to the very number where the model changes its
+mind.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from limes._arrays import Floats
-from limes.models.folding.kinds import Curve, FeatureMap, Finite, Monotone, Pieces
-from limes.models.folding.values import Values, is_blank, is_missing, is_number
-from limes.models.read import CannotRead
+from limes._arrays import Bools, Floats, Ints, Objects
+from limes.models.reading import CannotRead
+
+
+@dataclass(frozen=True)
+class Affine:
+    """value + slope (x - center), kept around a center so that large numbers do not cancel."""
+
+    slope: float
+    center: float = 0.0
+    value: float = 0.0
+
+    def then(self, other: Affine) -> Affine:
+        """Another one after it."""
+        center = self.center + (other.center - self.value) / self.slope
+        return Affine(self.slope * other.slope, center, other.value)
 
 
 @dataclass(frozen=True, eq=False)
-class Codebook:
-    """What an encoder makes of a category, a missing value, an unknown one; None where it refuses."""
+class MonotoneMap:
+    """φ rises (or falls) with x.
 
-    codes: Mapping[Any, float]
-    missing: float | None
-    other: float | None
-
-    def __call__(self, values: Values) -> Floats:
-        return np.array([self._code(v, blank) for v, blank in zip(values, is_missing(values), strict=True)])
-
-    def _code(self, value: Any, missing: bool) -> float:
-        code = self.missing if missing else self.codes.get(value, self.other)
-        if code is None:
-            shown = "missing values" if missing else repr(value)
-            raise CannotRead(f"it has not met {shown} in training and refuses what it does not know")
-        return code
-
-    def refuses(self, value: Any) -> bool:
-        """Whether it has no code for a value."""
-        if is_blank(value):
-            return self.missing is None
-        return self.other is None and value not in self.codes
-
-    def lenient(self) -> Codebook:
-        """The same with NaN where it refuses."""
-        missing, other = (np.nan if code is None else code for code in (self.missing, self.other))
-        return Codebook(self.codes, missing, other)
-
-
-@dataclass(frozen=True, eq=False)
-class Pointwise:
-    """A function that is known value by value only: it can follow where finitely many values are left."""
+    Attributes
+    ----------
+    apply
+        (n,) -> (n,), as the transformer computes it; what it makes of NaN is what becomes of a missing value.
+    affine
+        The same in closed form, away from NaN; None where there is none.
+    plain
+        φ(x) = x wherever x is not missing.
+    start
+        φ(x) is NaN below it.
+    kinks
+        Points where φ is not smooth; None where it cannot be integrated.
+    name
+        What it is, for errors; "" where that is not worth saying.
+    """
 
     apply: Callable[[Values], Values]
+    affine: Affine | None = None
+    plain: bool = False
+    start: float = -np.inf
+    falling: bool = False
+    kinks: tuple[float, ...] | None = None
+    name: str = ""
 
     def __call__(self, values: Values) -> Values:
-        return self.apply(values)
+        with np.errstate(all="ignore"):
+            return self.apply(values)
 
+    @property
+    def at_missing(self) -> float:
+        """φ(NaN)."""
+        return float(self(np.array([np.nan]))[0])
 
-Operation = Monotone | Pieces | Codebook | Pointwise | Curve
+    def cut(self, levels: Floats) -> Floats:
+        """Where φ passes levels (m,): φ(x) <= level ⟺ x <= cut; for a falling φ, φ(x) > level ⟺ x <= cut.
+
+        ±inf where it never does. For x from ``start`` on.
+
+        Raises
+        ------
+        CannotRead
+            If φ passes a level more than once, in its last digit.
+        """
+        cuts, ragged = self.passages(levels)
+        if ragged:
+            raise CannotRead("in the last digit of float64 it is not monotone where the model needs it to be")
+        return cuts
+
+    def passages(self, levels: Floats) -> tuple[Floats, dict[int, Floats]]:
+        """The same, and all cuts, by place, of levels that φ passes back and forth in its last digit."""
+        return passages(self._passed, levels, start=self.start, trembling=self.affine is None)
+
+    def near(self, levels: Sequence[float] | Floats) -> tuple[float, ...]:
+        """LookupMap places where φ passes levels, to a few last digits."""
+        if len(levels) == 0:
+            return ()
+        cuts, _ = passages(self._passed, np.asarray(levels, dtype=np.float64), start=self.start)
+        return tuple(cuts[np.isfinite(cuts)].tolist())
+
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        """Points where φ is not smooth.
+
+        Raises
+        ------
+        CannotRead
+            If they are not known.
+        """
+        if self.kinks is None:
+            raise CannotRead("it is read in front of trees only: its integrals are not known")
+        return self.kinks
+
+    def _passed(self, x: Floats, levels: Floats) -> Bools:
+        found = np.asarray(self(x), dtype=np.float64)
+        return np.asarray(found > levels if self.falling else found <= levels)
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
-    """A column of a model: a function of one of the user's columns, given by its position."""
+class StepMap:
+    """values[k] where cuts[k - 1] < x <= cuts[k], and ``missing`` where x is NaN; cuts (c,) ascend."""
 
-    source: int
-    map: FeatureMap
+    cuts: Floats
+    values: Values
+    missing: Any
 
-    def then(self, operation: Operation) -> Column:
-        """The column after an operation."""
-        return replace(self, map=then(self.map, operation))
+    def __call__(self, values: Values) -> Values:
+        missing = is_missing(values)
+        if self.cuts.size == 0:
+            return np.asarray(np.where(missing, self.missing, self.values[0]))
+        place = np.searchsorted(self.cuts, np.where(missing, 0.0, numbers(values)), side="left")
+        return np.asarray(np.where(missing, self.missing, self.values[place]))
 
 
-def then(first: FeatureMap, second: Operation) -> FeatureMap:
-    """First one, then the other.
+@dataclass(frozen=True, eq=False)
+class LookupMap:
+    """values[k] where x = keys[k], keys (K,) ascending.
+
+    ``values`` is (K + 2,): behind those of the keys it holds what any other x gives, and what NaN gives.
+    ``closed`` says that the model refuses any other x.
+    """
+
+    keys: Floats
+    values: Values
+    closed: bool
+
+    def __call__(self, values: Values) -> Values:
+        x = numbers(values)
+        place = np.searchsorted(self.keys, x)
+        known = np.append(self.keys, np.nan)[place] == x
+        place = np.where(known, place, self.keys.size)
+        return self.values[np.where(np.isnan(x), self.keys.size + 1, place)]
+
+
+def itself(name: str = "") -> MonotoneMap:
+    """φ(x) = x."""
+    return MonotoneMap(lambda values: values, Affine(1.0), plain=True, kinks=(), name=name)
+
+
+@dataclass(frozen=True, eq=False)
+class CurveMap:
+    """φ(x) = after(basis(before(x))[index]), which need neither rise nor fall.
+
+    Attributes
+    ----------
+    basis
+        (n,) -> (K, n): functions that are computed together, as the splines of a column.
+    index
+        Which of them.
+    kinks
+        Points y = before(x) where the basis is not smooth.
+    even
+        Whether basis(-y) = basis(y), and rises with y > 0.
+    name
+        What it is, for errors.
+    """
+
+    basis: Callable[[Floats], Floats]
+    index: int = 0
+    kinks: tuple[float, ...] = ()
+    even: bool = False
+    name: str = ""
+    before: MonotoneMap = field(default_factory=itself)
+    after: MonotoneMap = field(default_factory=itself)
+
+    def __call__(self, values: Values) -> Values:
+        return self.after(self.of_basis(self.evaluated(values)))
+
+    def evaluated(self, values: Values) -> Floats:
+        """The whole basis, (K, n)."""
+        with np.errstate(all="ignore"):
+            return self.basis(numbers(self.before(values)))
+
+    def of_basis(self, values: Floats) -> Floats:
+        """The values of this one, (n,), of those of the whole basis, (K, n)."""
+        return np.asarray(values[self.index])
+
+    @property
+    def at_missing(self) -> float:
+        """φ(NaN)."""
+        return float(self(np.array([np.nan]))[0])
+
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        """Points x where φ may not be smooth; what happens behind the basis may add some."""
+        if self.after.kinks is None:
+            raise CannotRead("its integrals are not known")
+        return self.before.breaks + self.before.near(self.kinks)
+
+
+FeatureMap = MonotoneMap | StepMap | LookupMap | CurveMap
+
+
+# -- values of a column ----------------------------------------------------------------------------------
+
+
+Values = Floats | Objects
+
+
+def numbers(values: Values) -> Floats:
+    """Numbers as float64, None as NaN; text cannot be."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        text = next(v for v in values if not is_number(v) and v is not None)
+        raise CannotRead(f"it takes numbers, and the column holds {text!r}") from None
+
+
+def is_missing(values: Values) -> Bools:
+    """None, NaN and pandas.NA."""
+    if values.dtype.kind == "O":
+        return np.array([is_blank(v) for v in values], dtype=np.bool_)
+    return np.isnan(values) if values.dtype.kind == "f" else np.zeros(values.shape, dtype=np.bool_)
+
+
+def is_blank(value: Any) -> bool:
+    """Whether one value is missing."""
+    return value is None or type(value).__name__ == "NAType" or bool(value != value)
+
+
+def is_number(value: Any) -> bool:
+    """Whether one value is a number."""
+    return isinstance(value, int | float | np.number | np.bool_)
+
+
+# -- crossings of a level --------------------------------------------------------------------------------
+
+
+_LARGEST = float(np.finfo(np.float64).max)
+_MAGNITUDE = np.int64(0x7FFFFFFFFFFFFFFF)
+# Beside a cut so many neighbouring numbers are looked at, and the outer ones must be as expected.
+_NEAR, _MARGIN = 48, 16
+
+# (x, levels) -> whether x still lies before the passage of its level
+Passed = Callable[[Floats, Floats], Bools]
+
+
+def passages(
+    before: Passed, levels: Floats, *, start: float = -np.inf, trembling: bool = False
+) -> tuple[Floats, dict[int, Floats]]:
+    """The last x before each level is passed; ±inf where it never is, or always was.
+
+    Parameters
+    ----------
+    before
+        (x, levels) -> bools: True for small x and False for large.
+    levels
+        (m,).
+    start
+        The smallest x.
+    trembling
+        Logarithms, powers and ranks are computed to a last digit that need not rise with x: look at the
+        neighbours of each cut.
+
+    Returns
+    -------
+    cuts, ragged
+        (m,); and for levels that are passed back and forth, by place, all cuts: an odd number.
 
     Raises
     ------
     CannotRead
-        If the two make no function of the four kinds.
+        If a level is passed back and forth further than a few last digits.
     """
-    if isinstance(first, Finite):
-        return _after_finite(first, second)
-    if isinstance(first, Pieces):
-        return Pieces(first.cuts, second(first.values), _lenient(second)(_single(first.missing))[0])
-    if isinstance(first, Curve):
-        return _AFTER_CURVE[type(second)](first, second)
-    return _AFTER_MONOTONE[type(second)](first, second)
+    levels = np.asarray(levels, dtype=np.float64)
+    first = _key_of(np.full(levels.shape, max(start, -_LARGEST)))
+    last = _key_of(np.full(levels.shape, _LARGEST))
+    none, all_ = ~before(_float_of(first), levels), before(_float_of(last), levels)
+    low, high = first, last
+    while (low + 1 < high).any():
+        middle = (low & high) + ((low ^ high) >> 1)  # the mean, without overflow
+        here = before(_float_of(middle), levels)
+        low, high = np.where(here, middle, low), np.where(here, high, middle)
+    cuts = np.where(all_, np.inf, np.where(none, -np.inf, _float_of(low)))
+    inside = np.flatnonzero(~none & ~all_ & (low > first + _NEAR) & (low < last - _NEAR))
+    if not trembling or inside.size == 0:
+        return cuts, {}
+    return cuts, _ragged(before, inside, low[inside], levels[inside])
 
 
-def _after_finite(first: Finite, second: Operation) -> Finite:
-    count = first.keys.size
-    known = second(first.values[:count]) if count else np.zeros(0)
-    others = _lenient(second)(first.values[count:])
-    refused = isinstance(second, Codebook) and second.refuses(first.values[count])
-    return Finite(first.keys, np.concatenate([known, others]), first.closed or refused)
+def _ragged(before: Passed, places: Ints, low: Ints, levels: Floats) -> dict[int, Floats]:
+    """Look at the neighbours of cuts, one by one."""
+    window = np.arange(-_NEAR, _NEAR + 1)
+    keys = low[:, None] + window
+    found = before(_float_of(keys.reshape(-1)), np.repeat(levels, window.size)).reshape(keys.shape)
+    odd = np.flatnonzero((found != (window <= 0)).any(axis=1))
+    if odd.size and (found[odd, -_MARGIN:].any() or not found[odd, :_MARGIN].all()):
+        raise CannotRead("it is not monotone; use StandardScaler, or no scaler at all, in front of trees")
+    turns = {int(i): np.flatnonzero(found[i, 1:] != found[i, :-1]) for i in odd}
+    return {int(places[i]): _float_of(keys[i, at]) for i, at in turns.items()}
 
 
-def _lenient(operation: Operation) -> Operation:
-    return operation.lenient() if isinstance(operation, Codebook) else operation
+def _key_of(x: Floats) -> Ints:
+    """Whole numbers in the order of the floats, neighbours one apart."""
+    bits = np.asarray(x, dtype=np.float64).view(np.int64)
+    return np.where(bits >= 0, bits, -(bits & _MAGNITUDE))
 
 
-def _single(value: Any) -> Values:
-    return np.array([value], dtype=np.float64 if isinstance(value, float) else object)
-
-
-def _both_monotone(first: Monotone, second: Monotone) -> Monotone:
-    start = first.start
-    if np.isfinite(start) and not np.isnan(second.at_missing):
-        raise CannotRead(
-            "it replaces missing values, among them those that a step before it makes of numbers "
-            "that it has no answer for; impute first"
-        )
-    if np.isfinite(second.start):
-        if first.falling:
-            raise CannotRead("it is not defined everywhere, behind a step that turns the order around")
-        below = first.cut(np.array([np.nextafter(second.start, -np.inf)]))[0]
-        start = max(start, float(np.nextafter(below, np.inf)))
-    return Monotone(
-        lambda values: second(first(values)),
-        first.affine.then(second.affine) if first.affine and second.affine else None,
-        first.plain and second.plain,
-        start,
-        first.falling ^ second.falling,
-        _joint_kinks(first, second),
-        _joint_name(first.name, second.name),
-    )
-
-
-def _joint_kinks(first: Monotone, second: Monotone) -> tuple[float, ...] | None:
-    if first.kinks is None or second.kinks is None:
-        return None
-    return first.kinks + first.near(second.kinks)
-
-
-def _joint_name(first: str, second: str) -> str:
-    return " behind ".join(name for name in (first, second) if name)
-
-
-def _pieces_of_monotone(first: Monotone, second: Pieces) -> Pieces:
-    cuts, values = first.cut(second.cuts), second.values
-    if first.falling:
-        cuts, values = cuts[::-1], values[::-1]
-    at_missing = second(_single(first.at_missing))[0]
-    if np.isfinite(first.start):  # below it φ is NaN
-        below = np.nextafter(first.start, -np.inf)
-        cuts, values = np.append(below, np.maximum(cuts, below)), np.append(at_missing, values)
-    return Pieces(cuts, values, at_missing)
-
-
-def _codes_of_monotone(first: Monotone, second: Codebook) -> Finite:
-    if not first.plain:
-        raise CannotRead("it encodes numbers as categories after another step has changed them")
-    lost = [key for key in second.codes if not is_number(key)]
-    if lost:
-        raise CannotRead(
-            f"it knows categories such as {lost[0]!r}, but the column is taken as numbers; explain with "
-            "TabularExplainer and a background that holds the same values as the training data"
-        )
-    keys = np.array(sorted(float(key) for key in second.codes))
-    lenient = second.lenient()
-    values = np.concatenate([lenient(keys), [lenient.other], lenient(_single(first.at_missing))])
-    return Finite(keys, values, closed=second.other is None)
-
-
-def _refused(first: Monotone, second: Pointwise) -> FeatureMap:  # noqa: ARG001
-    raise CannotRead("it treats single numbers of a column of numbers in a way of their own")
-
-
-def _curve_of_monotone(first: Monotone, second: Curve) -> Curve:
-    name = _joint_name(first.name, second.name)
-    return replace(second, before=_both_monotone(first, second.before), name=name)
-
-
-def _monotone_of_curve(first: Curve, second: Monotone) -> Curve:
-    return replace(first, after=_both_monotone(first.after, second))
-
-
-def _refused_behind_curve(first: Curve, second: Operation) -> FeatureMap:  # noqa: ARG001
-    raise CannotRead(f"behind {first.name} scalers and linear models are read only")
-
-
-_AFTER_MONOTONE: Mapping[type, Callable[[Monotone, Any], FeatureMap]] = {
-    Monotone: _both_monotone,
-    Pieces: _pieces_of_monotone,
-    Codebook: _codes_of_monotone,
-    Pointwise: _refused,
-    Curve: _curve_of_monotone,
-}
-_AFTER_CURVE: Mapping[type, Callable[[Curve, Any], FeatureMap]] = {
-    Monotone: _monotone_of_curve,
-    Pieces: _refused_behind_curve,
-    Codebook: _refused_behind_curve,
-    Pointwise: _refused_behind_curve,
-    Curve: _refused_behind_curve,
-}
+def _float_of(key: Ints) -> Floats:
+    magnitude = np.abs(key).view(np.float64)
+    return np.where(key >= 0, magnitude, -magnitude)

@@ -5,7 +5,7 @@ user's. Columns with the same source are one feature to the user, so a one-hot g
 
 - a sum of effects stays a sum, with the effects of one source added up;
 - a product stays a product, with the factors of one source multiplied;
-- a forest stays a forest, with every test on φ(x) turned into one on x (``folding_trees.py``);
+- a forest stays a forest, with every test on φ(x) turned into one on x (``fold_trees.py``);
 - linear, quadratic and Gaussian forms keep their kind behind scalers;
 - where a step raises the form is NaN (``guards.py``).
 """
@@ -14,28 +14,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from limes._arrays import Floats
 from limes.curves import Curves
-from limes.functions import Function, Identity, Stacked
-from limes.models.additive import Linear
+from limes.functions import Function, Identity, Lookup, Stacked, Step
 from limes.models.algebra import combine, on_columns
-from limes.models.combination import Combination, Reduced, outputs_of
-from limes.models.folding.composed import behind, multiplied
-from limes.models.folding.domains import Grid, on_common_domains
-from limes.models.folding.feature_maps import Column
+from limes.models.folding.composition import compose, product_of
+from limes.models.folding.feature_maps import (
+    Affine,
+    CurveMap,
+    FeatureMap,
+    LookupMap,
+    MonotoneMap,
+    StepMap,
+    numbers,
+)
 from limes.models.folding.fold_trees import fold_forest
 from limes.models.folding.guards import Guard, undefined
-from limes.models.folding.kinds import Affine, Curve, FeatureMap, Monotone
-from limes.models.folding.values import numbers
-from limes.models.kernels import GaussianKernels
-from limes.models.quadratic import Quadratic
-from limes.models.read import CannotRead
-from limes.models.reductions import Form, Reducible, Sum, SumOfProducts
-from limes.models.trees import Forest
+from limes.models.folding.operations import ModelColumn
+from limes.models.forms.additive import Linear
+from limes.models.forms.base import Form, Reducible, Sum, SumOfProducts
+from limes.models.forms.combination import Combination, Reduced, outputs_of
+from limes.models.forms.kernels import GaussianKernels
+from limes.models.forms.quadratic import Quadratic
+from limes.models.forms.trees import Forest
+from limes.models.reading import CannotRead
 
 # How far, in its own unit, a scaled column may lie from 0 before a closed form in x would cancel digits
 _CLOSED: Mapping[type, float] = {Linear: 1e3, Quadratic: 1e2, GaussianKernels: np.inf}
@@ -50,7 +57,9 @@ class Effect:
     loading: Floats = field(default_factory=lambda: np.ones(1))
 
 
-def fold(form: Form, columns: Sequence[Column], names: Sequence[str], guards: Sequence[Guard] = ()) -> Form:
+def fold(
+    form: Form, columns: Sequence[ModelColumn], names: Sequence[str], guards: Sequence[Guard] = ()
+) -> Form:
     """The form of f(φ(x)), NaN where a guard says that the model raises.
 
     Parameters
@@ -76,7 +85,7 @@ def fold(form: Form, columns: Sequence[Column], names: Sequence[str], guards: Se
     return folded if guarding is None else combine([folded, guarding])
 
 
-def _fold(form: Form, columns: Sequence[Column], names: Sequence[str]) -> Form:
+def _fold(form: Form, columns: Sequence[ModelColumn], names: Sequence[str]) -> Form:
     if isinstance(form, Combination):
         parts = [_fold(part, columns, names) for part in form.parts]
         return combine(parts, form.weights, intercept=form.intercept)
@@ -97,7 +106,7 @@ def _fold(form: Form, columns: Sequence[Column], names: Sequence[str]) -> Form:
 # -- scalers keep the kind --------------------------------------------------------------------------------
 
 
-def _scalings(form: Any, columns: Sequence[Column], size: int) -> list[Affine] | None:
+def _scalings(form: Any, columns: Sequence[ModelColumn], size: int) -> list[Affine] | None:
     """What scales each column, None if something else happens to one that the form reads.
 
     Linear and quadratic forms answer NaN wherever a column is missing: every column of the user's must then
@@ -111,7 +120,7 @@ def _scalings(form: Any, columns: Sequence[Column], size: int) -> list[Affine] |
     found = []
     for column, read in zip(columns, reads, strict=True):
         track = column.map
-        affine = track.affine if isinstance(track, Monotone) and np.isnan(track.at_missing) else None
+        affine = track.affine if isinstance(track, MonotoneMap) and np.isnan(track.at_missing) else None
         if read and (affine is None or abs(_shift(affine)) > _CLOSED[type(form)]):
             return None
         found.append(affine or Affine(1.0))
@@ -152,7 +161,7 @@ _SCALED: Mapping[type, Callable[[Any, Sequence[Affine]], Form]] = {
 # -- sums and products ------------------------------------------------------------------------------------
 
 
-def _fold_sum(terms: Sum, columns: Sequence[Column], names: Sequence[str]) -> Sum:
+def _fold_sum(terms: Sum, columns: Sequence[ModelColumn], names: Sequence[str]) -> Sum:
     parts: list[list[Effect]] = [[] for _ in names]
     for column, function, loading in zip(columns, terms.functions, terms.loadings, strict=True):
         if function is not None and loading.any():
@@ -166,8 +175,10 @@ def _added(effects: Sequence[Effect], outputs: tuple[int, ...]) -> tuple[Functio
     """The effects of one source as one family of functions, with its loadings."""
     curves = [e for e in effects if _is_linear_in_curve(e)]
     others = [e for e in effects if not _is_linear_in_curve(e)]
-    tables = [e for e in others if not isinstance(e.map, Monotone | Curve)]
-    families = [(behind(e.function, e.map), e.loading) for e in others if isinstance(e.map, Monotone | Curve)]
+    tables = [e for e in others if not isinstance(e.map, MonotoneMap | CurveMap)]
+    families = [
+        (compose(e.function, e.map), e.loading) for e in others if isinstance(e.map, MonotoneMap | CurveMap)
+    ]
     families += [_added_curves(curves, outputs)] if curves else []
     families += [_added_tables(tables, outputs)] if tables else []
     if not families:
@@ -180,7 +191,7 @@ def _added(effects: Sequence[Effect], outputs: tuple[int, ...]) -> tuple[Functio
 def _added_curves(effects: Sequence[Effect], outputs: tuple[int, ...]) -> tuple[Function, Floats]:
     """One function an output: a basis of splines is computed once and added up."""
     count = int(np.prod(outputs))
-    groups: dict[tuple[int, int], list[tuple[Curve, Floats]]] = {}
+    groups: dict[tuple[int, int], list[tuple[CurveMap, Floats]]] = {}
     for effect in effects:
         track: Any = effect.map
         groups.setdefault((id(track.basis), id(track.before)), []).append(
@@ -201,7 +212,7 @@ def _added_curves(effects: Sequence[Effect], outputs: tuple[int, ...]) -> tuple[
 
 
 def _is_linear_in_curve(effect: Effect) -> bool:
-    return isinstance(effect.map, Curve) and isinstance(effect.function, Identity)
+    return isinstance(effect.map, CurveMap) and isinstance(effect.function, Identity)
 
 
 def _added_tables(effects: Sequence[Effect], outputs: tuple[int, ...]) -> tuple[Function, Floats]:
@@ -212,7 +223,9 @@ def _added_tables(effects: Sequence[Effect], outputs: tuple[int, ...]) -> tuple[
     return grid.function(np.asarray(table)), np.eye(count).reshape(count, *outputs)
 
 
-def _fold_products(terms: SumOfProducts, columns: Sequence[Column], names: Sequence[str]) -> SumOfProducts:
+def _fold_products(
+    terms: SumOfProducts, columns: Sequence[ModelColumn], names: Sequence[str]
+) -> SumOfProducts:
     parts: list[list[Effect]] = [[] for _ in names]
     for column, function in zip(columns, terms.functions, strict=True):
         if function is not None:
@@ -223,13 +236,13 @@ def _fold_products(terms: SumOfProducts, columns: Sequence[Column], names: Seque
 
 def _multiplied(factors: Sequence[Effect]) -> Function | None:
     """The factors of one source as one factor."""
-    rising = [behind(e.function, e.map) for e in factors if isinstance(e.map, Monotone | Curve)]
-    tables = [e for e in factors if not isinstance(e.map, Monotone | Curve)]
+    rising = [compose(e.function, e.map) for e in factors if isinstance(e.map, MonotoneMap | CurveMap)]
+    tables = [e for e in factors if not isinstance(e.map, MonotoneMap | CurveMap)]
     if tables:
         grid = Grid.of([e.map for e in tables])
         table = np.prod([e.function(grid.values(e.map)) for e in tables], axis=0)
         rising.append(grid.function(table))
-    return multiplied(rising) if rising else None
+    return product_of(rising) if rising else None
 
 
 def _of_column(name: str, work: Callable[..., Any], *arguments: Any) -> Any:
@@ -237,3 +250,88 @@ def _of_column(name: str, work: Callable[..., Any], *arguments: Any) -> Any:
         return work(*arguments)
     except CannotRead as reason:
         raise CannotRead(f"column {name!r}: {reason}") from None
+
+
+# -- the common domain of the functions of one column ----------------------------------------------------
+
+
+_NAN = np.array([np.nan])
+
+
+def on_common_domains(columns: Sequence[ModelColumn]) -> list[ModelColumn]:
+    """The same columns, those of one source either all ``LookupMap`` over the same keys, or none."""
+    sources: dict[int, list[FeatureMap]] = {}
+    for column in columns:
+        sources.setdefault(column.source, []).append(column.map)
+    keys = {source: _common_keys(maps) for source, maps in sources.items()}
+    closed = {source: any(_is_closed(m) for m in maps) for source, maps in sources.items()}
+    return [
+        replace(column, map=_moved(column.map, keys[column.source], closed=closed[column.source]))
+        for column in columns
+    ]
+
+
+def _is_closed(track: FeatureMap) -> bool:
+    return isinstance(track, LookupMap) and track.closed
+
+
+def _common_keys(maps: Sequence[FeatureMap]) -> Floats | None:
+    """The values of a source, None if it lives on the line."""
+    closed = [track.keys for track in maps if isinstance(track, LookupMap) and track.closed]
+    if closed:
+        keys = reduce(np.intersect1d, closed)
+        if keys.size == 0:
+            raise CannotRead("two encoders of one column share no category: there is no value that both know")
+        return keys
+    found = [track.keys for track in maps if isinstance(track, LookupMap)]
+    return reduce(np.union1d, found) if len(found) == len(maps) else None
+
+
+def _moved(track: FeatureMap, keys: Floats | None, *, closed: bool) -> FeatureMap:
+    if keys is None:
+        return _in_pieces(track) if isinstance(track, LookupMap) else track
+    if isinstance(track, LookupMap) and np.array_equal(track.keys, keys) and track.closed == closed:
+        return track
+    other = [np.nan] if closed or not isinstance(track, LookupMap) else numbers(track.values[-2:-1])
+    return LookupMap(keys, np.concatenate([numbers(track(keys)), other, numbers(track(_NAN))]), closed)
+
+
+def _in_pieces(track: LookupMap) -> StepMap:
+    """Each key is a piece as narrow as a number."""
+    cuts = np.unique(np.concatenate([np.nextafter(track.keys, -np.inf), track.keys]))
+    return StepMap(cuts, numbers(track(np.append(cuts, np.inf))), float(numbers(track.values[-1:])[0]))
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """The places of one source that tell everything about functions that live on values or in pieces.
+
+    ``places`` is (P,): the keys, and a stand-in (None among them) for any other value; or a point of each
+    piece. A missing value comes last, at P.
+    """
+
+    ends: Floats
+    maps: Sequence[FeatureMap]
+
+    @classmethod
+    def of(cls, maps: Sequence[FeatureMap]) -> Grid:
+        """Of maps of one source, after ``on_common_domains``; none of them ``MonotoneMap``."""
+        first = maps[0]
+        if isinstance(first, LookupMap):
+            return cls(first.keys, maps)
+        cuts = [track.cuts for track in maps if isinstance(track, StepMap)]
+        return cls(np.unique(np.concatenate(cuts)), maps)
+
+    def values(self, track: FeatureMap) -> Floats:
+        """φ at every place, (P + 1,)."""
+        if isinstance(track, LookupMap):
+            return numbers(track.values)
+        return numbers(track(np.concatenate([self.ends, [np.inf, np.nan]])))
+
+    def function(self, table: Floats) -> Function:
+        """The functions that have the values (m, P + 1) there."""
+        first = self.maps[0]
+        if not isinstance(first, LookupMap):
+            return Step(self.ends, table[:, :-1], table[:, -1])
+        other = np.full(len(table), np.nan) if first.closed else table[:, -2]
+        return Lookup(self.ends, table[:, :-2], table[:, -1], other)

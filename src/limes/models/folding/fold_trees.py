@@ -13,22 +13,20 @@ from dataclasses import replace
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
-from limes.models.folding.domains import on_common_domains
-from limes.models.folding.feature_maps import Column
-from limes.models.folding.kinds import Curve, Finite, Monotone, Pieces
-from limes.models.folding.unfolding import Alternation, unfolded
-from limes.models.folding.values import numbers
-from limes.models.read import CannotRead
-from limes.models.trees import Forest
+from limes.models.folding.feature_maps import CurveMap, LookupMap, MonotoneMap, StepMap, numbers
+from limes.models.folding.operations import ModelColumn
+from limes.models.forms.trees import Forest
+from limes.models.reading import CannotRead
+from limes.models.tree_rewriting import Alternation, interval_splits
 
 # Sets of a column of numbers have a place for each whole number up to the largest category
 _WIDEST = 4096
 
 
-def fold_forest(forest: Forest, columns: Sequence[Column], names: Sequence[str]) -> Forest:
+def fold_forest(forest: Forest, columns: Sequence[ModelColumn], names: Sequence[str]) -> Forest:
     """The forest of f(φ(x)); see :func:`limes.models.folding.fold`."""
     folding = _Folding(forest, len(names))
-    for i, column in enumerate(on_common_domains(columns)):
+    for i, column in enumerate(columns):
         nodes = np.flatnonzero(forest.feature == i)
         if nodes.size:
             try:
@@ -52,18 +50,18 @@ class _Folding:
         self._sets: list[Bools] = []
         self._alternating: dict[int, Alternation] = {}
 
-    def move(self, nodes: Ints, column: Column) -> None:
+    def move(self, nodes: Ints, column: ModelColumn) -> None:
         """Rewrite the nodes that test one column."""
         old = self._old
         self._feature[nodes] = column.source
         first, place = _distinct(old.threshold[nodes], old.missing_left[nodes], old.set_of[nodes])
         tests = nodes[first]  # a node for each different test
         track = column.map
-        if isinstance(track, Finite):
+        if isinstance(track, LookupMap):
             self._by_set(nodes, place, tests, track)
-        elif isinstance(track, Pieces):
+        elif isinstance(track, StepMap):
             self._by_pieces(nodes, place, tests, track.cuts, track)
-        elif isinstance(track, Curve):
+        elif isinstance(track, CurveMap):
             self._by_evenness(nodes, place, tests, track)
         elif (old.set_of[tests] >= 0).any():
             self._kept_sets(nodes, track)
@@ -83,7 +81,7 @@ class _Folding:
             found[by_set] = old.sets[old.set_of[tests[by_set]]][:, code] & known
         return np.where(np.isnan(values), old.missing_left[tests][:, None], found)
 
-    def _by_order(self, nodes: Ints, place: Ints, tests: Ints, track: Monotone) -> None:
+    def _by_order(self, nodes: Ints, place: Ints, tests: Ints, track: MonotoneMap) -> None:
         """A threshold; where φ trembles in its last digit, all of them."""
         cuts, ragged = track.passages(self._old.threshold[tests])
         missing = self._goes_left(tests, np.array([track.at_missing]))[:, 0]
@@ -97,7 +95,7 @@ class _Folding:
         self._missing[nodes] = missing ^ swapped
         self._swapped[nodes] = swapped
 
-    def _by_set(self, nodes: Ints, place: Ints, tests: Ints, track: Finite) -> None:
+    def _by_set(self, nodes: Ints, place: Ints, tests: Ints, track: LookupMap) -> None:
         codes = _codes(track.keys)
         left = self._goes_left(tests, numbers(track.values))
         members, other, missing = left[:, :-2], left[:, -2] & (not track.closed), left[:, -1]
@@ -110,7 +108,7 @@ class _Folding:
         self._missing[nodes] = (missing ^ other)[place]
         self._swapped[nodes] = other[place]
 
-    def _kept_sets(self, nodes: Ints, track: Monotone) -> None:
+    def _kept_sets(self, nodes: Ints, track: MonotoneMap) -> None:
         old = self._old
         if not track.plain or (old.set_of[nodes] < 0).any():
             raise CannotRead("the model takes it for categories, and a step before the model scales it")
@@ -119,18 +117,18 @@ class _Folding:
         self._set_of[nodes] = start + old.set_of[nodes]
         self._missing[nodes] = self._goes_left(nodes, np.array([track.at_missing]))[:, 0]
 
-    def _beyond_start(self, nodes: Ints, place: Ints, tests: Ints, track: Monotone) -> None:
+    def _beyond_start(self, nodes: Ints, place: Ints, tests: Ints, track: MonotoneMap) -> None:
         """A logarithm: below its start it answers NaN, and the model does what it does with NaN."""
         below = np.nextafter(track.start, -np.inf)
         for t, cut in enumerate(track.cut(self._old.threshold[tests])):
-            step = Pieces(np.unique([below, max(cut, below)]), np.zeros(0), np.nan)
+            step = StepMap(np.unique([below, max(cut, below)]), np.zeros(0), np.nan)
             self._by_pieces(nodes[place == t], place[place == t] * 0, tests[t : t + 1], step.cuts, track)
 
-    def _by_evenness(self, nodes: Ints, place: Ints, tests: Ints, track: Curve) -> None:
+    def _by_evenness(self, nodes: Ints, place: Ints, tests: Ints, track: CurveMap) -> None:
         """A square passes a level on both sides of 0: an inner interval passes the test, or fails it."""
         if not track.even or np.isfinite(track.before.start):
             raise CannotRead(f"in front of trees {track.name} is not read: it neither rises nor falls")
-        half = Monotone(lambda y: numbers(track.after(track.basis(numbers(y))[0])), start=0.0)
+        half = MonotoneMap(lambda y: numbers(track.after(track.basis(numbers(y))[0])), start=0.0)
         half = replace(half, falling=track.after.falling)
         ends = half.cut(self._old.threshold[tests])
         ends = np.where(np.isneginf(ends), -np.inf, np.abs(ends))  # -inf: passed nowhere, not even at 0
@@ -143,7 +141,7 @@ class _Folding:
             self._alternating.update(dict.fromkeys(nodes[place == t].tolist(), test))
 
     def _by_pieces(
-        self, nodes: Ints, place: Ints, tests: Ints, cuts: Floats, track: Monotone | Pieces
+        self, nodes: Ints, place: Ints, tests: Ints, cuts: Floats, track: MonotoneMap | StepMap
     ) -> None:
         points = np.concatenate([cuts, [_beyond(cuts), np.nan]])
         left = self._goes_left(tests, numbers(track(points)))
@@ -175,7 +173,7 @@ class _Folding:
             set_of=self._set_of,
             sets=np.concatenate(rows) if rows else np.zeros((0, 0), dtype=np.bool_),
         )
-        return unfolded(forest, self._alternating) if self._alternating else forest
+        return interval_splits(forest, self._alternating) if self._alternating else forest
 
 
 def _distinct(*keys: Floats | Bools | Ints) -> tuple[Ints, Ints]:

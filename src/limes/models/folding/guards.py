@@ -17,11 +17,10 @@ import numpy as np
 from limes._arrays import Bools, Floats
 from limes.curves import Curves
 from limes.functions import Function, Lookup, Stacked
-from limes.models.combination import Reduced
-from limes.models.folding.feature_maps import Column
-from limes.models.folding.kinds import Curve, Finite, Monotone, Pieces
-from limes.models.folding.values import Values, numbers
-from limes.models.reductions import Sum
+from limes.models.folding.feature_maps import CurveMap, LookupMap, MonotoneMap, StepMap, Values, numbers
+from limes.models.folding.operations import ModelColumn
+from limes.models.forms.base import Sum
+from limes.models.forms.combination import Reduced
 
 _LARGEST = float(np.finfo(np.float64).max)
 # No column of a table holds as large numbers, which float32 cannot
@@ -64,7 +63,7 @@ class Guard:
         Its class, for errors.
     """
 
-    column: Column
+    column: ModelColumn
     accepted: Accepted
     step: str
 
@@ -72,7 +71,7 @@ class Guard:
     def key(self) -> object:
         """Guards with one key say the same: those of all splines of a column that are scaled at most."""
         track = self.column.map
-        if not isinstance(track, Curve) or track.after.affine is None or not self.accepted.is_finite:
+        if not isinstance(track, CurveMap) or track.after.affine is None or not self.accepted.is_finite:
             return self
         return self.column.source, id(track.basis), id(track.before), self.accepted, self.step
 
@@ -97,7 +96,7 @@ class Guard:
         return Curves(undefined_at, breaks, f"{name}: {self.step} takes {limits}")
 
 
-def _of_monotone(guard: Guard, track: Monotone) -> Function | None:
+def _of_monotone(guard: Guard, track: MonotoneMap) -> Function | None:
     accepted = guard.accepted
     if track.affine is not None and accepted.is_finite:
         return None  # a scaled column would have to be as large itself
@@ -109,15 +108,15 @@ def _of_monotone(guard: Guard, track: Monotone) -> Function | None:
     return guard.curves((*edges, *([track.start] if np.isfinite(track.start) else [])))
 
 
-def _of_curve(guard: Guard, track: Curve) -> Function | None:
+def _of_curve(guard: Guard, track: CurveMap) -> Function | None:
     return guard.curves(track.before.kinks or ())
 
 
-def _of_pieces(guard: Guard, track: Pieces) -> Function | None:
+def _of_pieces(guard: Guard, track: StepMap) -> Function | None:
     return None if guard.accepted.test(track.values).all() else guard.curves(tuple(track.cuts.tolist()))
 
 
-def _of_finite(guard: Guard, track: Finite) -> Function | None:
+def _of_finite(guard: Guard, track: LookupMap) -> Function | None:
     known = guard.accepted.test(track.values[: track.keys.size])
     if known.all():
         return None
@@ -125,10 +124,10 @@ def _of_finite(guard: Guard, track: Finite) -> Function | None:
 
 
 _FUNCTIONS: Mapping[type, Callable[[Guard, Any], Function | None]] = {
-    Monotone: _of_monotone,
-    Curve: _of_curve,
-    Pieces: _of_pieces,
-    Finite: _of_finite,
+    MonotoneMap: _of_monotone,
+    CurveMap: _of_curve,
+    StepMap: _of_pieces,
+    LookupMap: _of_finite,
 }
 
 

@@ -17,17 +17,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from limes._arrays import Floats, Ints
-from limes.models.read import CannotRead
-from limes.models.readers.grown import (
-    GrownTree,
-    Naming,
+from limes.models.forms.trees import Forest, float32_threshold
+from limes.models.readers.boosted_trees import (
+    BoosterTree,
+    CategoryCodes,
     column_name,
-    described_by,
-    forest,
-    refuse_classes,
+    join_trees,
+    parsing,
+    refuse_labels,
 )
-from limes.models.schema import Schema
-from limes.models.trees import Forest, float32_threshold
+from limes.models.reading import CannotRead, Schema
 
 Description = Mapping[str, Any]
 
@@ -53,20 +52,20 @@ _HASH = 0xFFFFFFFF
 def booster(model: Any, method: str, schema: Schema | None) -> Forest:
     """Bias + scale · Σ trees: raw formula values."""
     _refuse_links(model, method)
-    with described_by("CatBoost"):
+    with parsing("CatBoost"):
         stored = _exported(model)
-        columns = _Columns(model, stored["features_info"], schema)
+        columns = _SplitReader(model, stored["features_info"], schema)
         scale, bias = stored["scale_and_bias"]
         start = np.atleast_1d(np.asarray(bias, dtype=np.float64))
         trees = [_symmetric(tree, columns, start.size) for tree in stored.get("oblivious_trees", [])]
         trees += [_grown(tree, columns, start.size) for tree in stored.get("trees", [])]
         scaled = [
-            GrownTree(t.feature, t.threshold, t.left, t.right, t.missing_left, t.value * scale, t.members)
+            BoosterTree(t.feature, t.threshold, t.left, t.right, t.missing_left, t.value * scale, t.members)
             for t in trees or [_constant(start.size)]
         ]
-        return forest(
+        return join_trees(
             scaled,
-            Naming(schema, columns.codes),
+            CategoryCodes(schema, columns.codes),
             intercept=start if start.size > 1 else start[0],
             size=len(model.feature_names_),
         )
@@ -74,7 +73,7 @@ def booster(model: Any, method: str, schema: Schema | None) -> Forest:
 
 def _refuse_links(model: Any, method: str) -> None:
     name = type(model).__name__
-    refuse_classes(model, method)
+    refuse_labels(model, method)
     # CatBoostRegressor alone chooses by its loss
     own = getattr(model, "_get_default_prediction_type", lambda: "RawFormulaVal")()
     if method == "predict" and own != "RawFormulaVal":
@@ -92,7 +91,7 @@ def _exported(model: Any, pool: Any = None) -> Description:
     return stored
 
 
-class _Columns:
+class _SplitReader:
     """What tests mean: the user's column of each of CatBoost's, and the texts behind its hashes."""
 
     def __init__(self, model: Any, about: Description, schema: Schema | None) -> None:
@@ -155,18 +154,18 @@ class _Columns:
         return np.array([known[text] for text in texts], dtype=np.int64)
 
 
-def _constant(outputs: int) -> GrownTree:
+def _constant(outputs: int) -> BoosterTree:
     """A tree without effect, for a model that has none."""
     return _in_levels([], np.zeros(1 if outputs == 1 else (1, outputs)))
 
 
-def _symmetric(stored: Description, columns: _Columns, outputs: int) -> GrownTree:
+def _symmetric(stored: Description, columns: _SplitReader, outputs: int) -> BoosterTree:
     values = np.array(stored["leaf_values"], dtype=np.float64)
     splits = [columns.split(test) for test in stored["splits"] or []]
     return _in_levels(splits, values if outputs == 1 else values.reshape(-1, outputs))
 
 
-def _in_levels(splits: Sequence[Split], values: Floats) -> GrownTree:
+def _in_levels(splits: Sequence[Split], values: Floats) -> BoosterTree:
     """The tree whose level i tests splits[i], its nodes numbered level by level.
 
     Bit i of a leaf's number is the answer of test i: "greater than the border" goes right, "is the
@@ -184,7 +183,7 @@ def _in_levels(splits: Sequence[Split], values: Floats) -> GrownTree:
         number |= (went_right if split.category is None else 1 - went_right) << i
     leaves = np.full(2**depth, -1)
     nodes = np.arange(inner)
-    return GrownTree(
+    return BoosterTree(
         feature=np.concatenate([np.array([s.column for s in splits], dtype=np.int64)[level], leaves]),
         threshold=np.concatenate([np.array([s.threshold for s in splits])[level], np.zeros(leaves.size)]),
         left=np.concatenate([2 * nodes + 1, leaves]),
@@ -201,7 +200,7 @@ def _in_levels(splits: Sequence[Split], values: Floats) -> GrownTree:
     )
 
 
-def _grown(stored: Description, columns: _Columns, outputs: int) -> GrownTree:
+def _grown(stored: Description, columns: _SplitReader, outputs: int) -> BoosterTree:
     """A tree of another grow policy, written as nested nodes; the answer yes goes right."""
     nodes: list[tuple[Split, Any]] = []
     waiting = [(stored, -1, 0)]
@@ -217,7 +216,7 @@ def _grown(stored: Description, columns: _Columns, outputs: int) -> GrownTree:
         yes_left = split.category is not None
         waiting += [(node["left"], here, int(yes_left)), (node["right"], here, 1 - int(yes_left))]
     splits = [node[0] for node in nodes]
-    return GrownTree(
+    return BoosterTree(
         feature=np.array([s.column for s in splits]),
         threshold=np.array([s.threshold for s in splits]),
         left=np.array([children.get((i, 0), -1) for i in range(len(nodes))]),

@@ -17,10 +17,9 @@ import numpy as np
 from limes._arrays import Floats
 from limes.functions import Function, Lookup, Step
 from limes.models.algebra import combine
-from limes.models.combination import Reduced
-from limes.models.read import CannotRead
-from limes.models.reductions import Form, Sum, SumOfProducts
-from limes.models.schema import Schema
+from limes.models.forms.base import Form, Sum, SumOfProducts
+from limes.models.forms.combination import Reduced
+from limes.models.reading import CannotRead, Schema
 
 # Larger numbers are written with an exponent by some of interpret's ways, in full by others.
 _LARGEST_CATEGORY = 1e15
@@ -42,7 +41,7 @@ def machine(model: Any, method: str, schema: Schema | None) -> Form:
         table = np.asarray(scores, dtype=np.float64)
         if table.ndim != len(features) + intercept.ndim or not np.isfinite(table).all():
             raise CannotRead(f"the scores of term {features} have shape {table.shape}: the model is damaged")
-        columns = [_Column(model, j, len(features), places[j], schema) for j in features]
+        columns = [_Axis(model, j, len(features), places[j], schema) for j in features]
         if len(columns) == 1 and columns[0].place in single:
             raise CannotRead(f"two terms of one column, {features}: the model is damaged")
         if len(columns) == 1:
@@ -89,7 +88,7 @@ def _places(model: Any, schema: Schema | None) -> dict[int, int]:
     )
 
 
-class _Column:
+class _Axis:
     """One axis of a term: the bins of a feature at the resolution of the term."""
 
     def __init__(self, model: Any, feature: int, resolution: int, place: int, schema: Schema | None) -> None:
@@ -100,7 +99,7 @@ class _Column:
         bins = model.bins_[feature]
         self._bins = bins[min(len(bins), resolution) - 1]
 
-    def brick(self, values: Floats) -> Function:
+    def function(self, values: Floats) -> Function:
         """The functions whose values (m, bins) follow the entries of the axis."""
         if self._kind == "continuous":
             return self._step(values)
@@ -160,10 +159,10 @@ def _written(number: float) -> str:
     return str(int(number)) if number == int(number) else repr(number)
 
 
-def _effect(column: _Column, table: Floats, intercept: Floats) -> tuple[Function, Floats]:
+def _effect(column: _Axis, table: Floats, intercept: Floats) -> tuple[Function, Floats]:
     """One function an output, and the output that each belongs to."""
     loading = np.eye(intercept.size).reshape(intercept.size, *intercept.shape)
-    return column.brick(table.reshape(len(table), -1).T), loading
+    return column.function(table.reshape(len(table), -1).T), loading
 
 
 def _sum(single: dict[int, tuple[Function, Floats]], intercept: Floats, size: int) -> Reduced:
@@ -176,12 +175,12 @@ def _sum(single: dict[int, tuple[Function, Floats]], intercept: Floats, size: in
 class _Interaction(NamedTuple):
     """Σ_i coef[i] ∏_c values[c][i, bin of x_c]: columns c, values (m, bins) each, coef (m, ...)."""
 
-    columns: Sequence[_Column]
+    columns: Sequence[_Axis]
     values: Sequence[Floats]
     coef: Floats
 
 
-def _interaction(columns: list[_Column], table: Floats, intercept: Floats) -> _Interaction:
+def _interaction(columns: list[_Axis], table: Floats, intercept: Floats) -> _Interaction:
     """Products of indicators of all columns but the one with most bins with the scores along that one."""
     last = int(np.argmax(table.shape[: len(columns)]))
     columns = [*columns[:last], *columns[last + 1 :], columns[last]]
@@ -214,11 +213,11 @@ def _blocks(terms: list[_Interaction]) -> Iterator[list[_Interaction]]:
 def _product(block: list[_Interaction], intercept: Floats, size: int) -> Reduced:
     """One sum of products; a column is 1 in the products that do not read it."""
     ends = np.cumsum([0, *(len(term.coef) for term in block)])
-    held: dict[int, tuple[_Column, Floats]] = {}
+    held: dict[int, tuple[_Axis, Floats]] = {}
     for start, end, term in zip(ends[:-1], ends[1:], block, strict=True):
         for column, values in zip(term.columns, term.values, strict=True):
             ones = np.ones((ends[-1], values.shape[1]))
             held.setdefault(column.place, (column, ones))[1][start:end] = values
-    functions = tuple(held[j][0].brick(held[j][1]) if j in held else None for j in range(size))
+    functions = tuple(held[j][0].function(held[j][1]) if j in held else None for j in range(size))
     coef = np.concatenate([term.coef for term in block])
     return Reduced(SumOfProducts(functions, coef, np.zeros_like(intercept)))

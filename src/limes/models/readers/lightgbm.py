@@ -13,11 +13,17 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats
-from limes.models.read import CannotRead
-from limes.models.readers.grown import GrownTree, Naming, codes_of, described_by, forest, refuse_classes
-from limes.models.readers.missing_numbers import Window, without_missing_numbers
-from limes.models.schema import Schema
-from limes.models.trees import Forest
+from limes.models.forms.trees import Forest
+from limes.models.readers.boosted_trees import (
+    BoosterTree,
+    CategoryCodes,
+    codes_of,
+    join_trees,
+    parsing,
+    refuse_labels,
+)
+from limes.models.reading import CannotRead, Schema
+from limes.models.tree_rewriting import Window, without_missing_numbers
 
 # objectives that predict what their trees add up to; "" is a user's own objective
 _IDENTITY = frozenset(
@@ -37,8 +43,8 @@ Fields = Mapping[str, str]
 def booster(model: Any, method: str, schema: Schema | None) -> Forest:
     """Σ trees, or the mean of random forests, of a Booster or a model of scikit-learn's kind."""
     name = type(model).__name__
-    refuse_classes(model, method)
-    with described_by("LightGBM"):
+    refuse_labels(model, method)
+    with parsing("LightGBM"):
         inner = getattr(model, "booster_", model)
         _refuse_early_stops(model)
         text = inner.model_to_string()
@@ -52,7 +58,7 @@ def booster(model: Any, method: str, schema: Schema | None) -> Forest:
         size = int(head["max_feature_idx"]) + 1
         codes = _codes(head, _declared(text), inner.pandas_categorical, schema)
         start = np.zeros(()) if outputs == 1 else np.zeros(outputs)
-        return forest(trees, Naming(schema, codes), intercept=start, size=size)
+        return join_trees(trees, CategoryCodes(schema, codes), intercept=start, size=size)
 
 
 def _refuse_early_stops(model: Any) -> None:
@@ -84,7 +90,7 @@ def _refuse_links(head: Fields, name: str, method: str) -> None:
         )
 
 
-def _tree(fields: Fields, group: int, outputs: int, share: float) -> GrownTree:
+def _tree(fields: Fields, group: int, outputs: int, share: float) -> BoosterTree:
     """Inner nodes first, then leaves; a child is the number i of an inner node, or ~i of a leaf."""
     if int(fields.get("is_linear", "0")):
         raise CannotRead("LightGBM with linear_tree=True has linear models in its leaves: fit it without")
@@ -101,7 +107,7 @@ def _tree(fields: Fields, group: int, outputs: int, share: float) -> GrownTree:
     missing = (kinds >> 2) & 3
     # NaN counts as 0 where nothing is missing; no category is missing, and NaN is none of any set
     missing_left = np.where(missing > 0, (kinds & _DEFAULT_LEFT) > 0, threshold >= 0.0) & ~by_category
-    tree = GrownTree(
+    tree = BoosterTree(
         feature=np.concatenate([_numbers(fields, "split_feature").astype(np.int64), nothing]),
         threshold=np.concatenate([threshold, np.zeros(inner + 1)]),
         left=np.concatenate([_children(fields, "left_child", inner), nothing]),

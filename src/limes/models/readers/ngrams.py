@@ -14,8 +14,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
-from limes.models.read import CannotRead
-from limes.models.words import PresenceProducts
+from limes.models.forms.presence import PresenceProducts
+from limes.models.reading import CannotRead
 
 # Tokens that runs are tried to be extended by, and factors of products that are made: about a second
 _MOST_TRIED, _MOST_FACTORS = 4_000_000, 3_000_000
@@ -67,7 +67,7 @@ class Grams:
 
     def products(self, coef: Floats, intercept: Floats, words: int) -> PresenceProducts:
         """The form intercept + Σ_g coef[g] φ_g, coef (G,) or (G, k), over so many words."""
-        return PresenceProducts.of_factors(self.product, self.word, self.present, coef, intercept, words)
+        return PresenceProducts.from_factors(self.product, self.word, self.present, coef, intercept, words)
 
     @classmethod
     def _filled(cls, found: Counter[tuple[str, _Words, _Words]]) -> Grams:

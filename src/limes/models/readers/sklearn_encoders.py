@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats
-from limes.models.folding.feature_maps import Codebook, Column, Pointwise
-from limes.models.folding.kinds import Monotone, Pieces
-from limes.models.folding.values import Values, is_blank, numbers
-from limes.models.read import CannotRead
-from limes.models.readers.sklearn_transformers import Columns
+from limes.models.folding.feature_maps import MonotoneMap, StepMap, Values, is_blank, numbers
+from limes.models.folding.operations import Codebook, ModelColumn, Pointwise
+from limes.models.readers.sklearn_transformers import StepColumns
+from limes.models.reading import CannotRead
 
 # The slot of a category that has no column of its own
 _NOWHERE = -1.0
@@ -64,11 +63,11 @@ class _Categories:
         return [code.get(i, float(len(own))) for i in range(len(self.values))]
 
 
-def one_hot_encoder(step: Any, columns: Columns) -> Columns:
+def one_hot_encoder(step: Any, columns: StepColumns) -> StepColumns:
     """A column for each category that is neither dropped nor in the common column of infrequent ones."""
     columns.expect(len(step.categories_))
     dropped = [None] * len(step.categories_) if step.drop_idx_ is None else step.drop_idx_
-    found: list[Column] = []
+    found: list[ModelColumn] = []
     for column, values, rare, drop in zip(
         columns.columns, step.categories_, _infrequent(step), dropped, strict=True
     ):
@@ -80,7 +79,7 @@ def one_hot_encoder(step: Any, columns: Columns) -> Columns:
             unknown = None if unknown is None else _without(unknown, gone)
             slots = [_without(slot, gone) for slot in slots]
         found += _flags(column.then(categories.codebook(slots, other=unknown)), int(max(slots)) + 1)
-    return Columns(tuple(found), bool(step.sparse_output))
+    return StepColumns(tuple(found), bool(step.sparse_output))
 
 
 def _one_hot_unknown(slots: list[float], rare: Any) -> Mapping[str, float | None]:
@@ -92,7 +91,7 @@ def _without(slot: float, gone: float) -> float:
     return _NOWHERE if slot == gone else slot - (slot > gone)
 
 
-def _flags(column: Column, count: int) -> list[Column]:
+def _flags(column: ModelColumn, count: int) -> list[ModelColumn]:
     """One column for each slot: whether it is the one."""
 
     def flag(slot: int) -> Pointwise:
@@ -107,7 +106,7 @@ def _is_slot(values: Floats, slot: int) -> Values:
     return np.where(undefined, np.nan, here) if undefined.any() else here
 
 
-def ordinal_encoder(step: Any, columns: Columns) -> Columns:
+def ordinal_encoder(step: Any, columns: StepColumns) -> StepColumns:
     """The number of a category; own codes for NaN and for what is unknown."""
     unknown = _looked_up({"error": None, "use_encoded_value": step.unknown_value}, step.handle_unknown)
     codebooks = []
@@ -118,10 +117,10 @@ def ordinal_encoder(step: Any, columns: Columns) -> Columns:
         if at is not None:
             codes[at] = float(step.encoded_missing_value)
         codebooks.append(categories.codebook(codes, other=None if unknown is None else float(unknown)))
-    return Columns(columns.each(codebooks).columns)
+    return StepColumns(columns.each(codebooks).columns)
 
 
-def target_encoder(step: Any, columns: Columns) -> Columns:
+def target_encoder(step: Any, columns: StepColumns) -> StepColumns:
     """The mean target of a category; of all for what is unknown. One column a class if there are several."""
     columns.expect(len(step.categories_))
     unknown = np.atleast_1d(np.asarray(step.target_mean_, dtype=np.float64))
@@ -131,20 +130,20 @@ def target_encoder(step: Any, columns: Columns) -> Columns:
         for k, mean in enumerate(unknown):
             codes = step.encodings_[j * unknown.size + k].tolist()
             found.append(column.then(categories.codebook(codes, other=float(mean))))
-    return Columns(tuple(found))
+    return StepColumns(tuple(found))
 
 
-def k_bins_discretizer(step: Any, columns: Columns) -> Columns:
+def k_bins_discretizer(step: Any, columns: StepColumns) -> StepColumns:
     """The bin [edge, next edge) of a number, or a column for each bin."""
-    single = Monotone(lambda values: numbers(values).astype(np.float32).astype(np.float64))
-    found: list[Column] = []
+    single = MonotoneMap(lambda values: numbers(values).astype(np.float32).astype(np.float64))
+    found: list[ModelColumn] = []
     columns.expect(len(step.bin_edges_))
     for column, edges, count in zip(columns.columns, step.bin_edges_, step.n_bins_.tolist(), strict=True):
         inner = np.asarray(edges[1:-1], dtype=np.float64)
-        bins = Pieces(np.nextafter(inner, -np.inf), np.arange(inner.size + 1.0), np.nan)
+        bins = StepMap(np.nextafter(inner, -np.inf), np.arange(inner.size + 1.0), np.nan)
         binned = (column.then(single) if step.dtype is np.float32 else column).then(bins)
         found += [binned] if step.encode == "ordinal" else _flags(binned, count)
-    return Columns(tuple(found), step.encode == "onehot")
+    return StepColumns(tuple(found), step.encode == "onehot")
 
 
 def _infrequent(step: Any) -> Sequence[Any]:

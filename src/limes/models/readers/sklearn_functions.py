@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats
-from limes.models.folding.feature_maps import Column, Operation
+from limes.models.folding.feature_maps import Affine, CurveMap, MonotoneMap, StepMap, Values, numbers
 from limes.models.folding.guards import Accepted, Guard
-from limes.models.folding.kinds import Affine, Curve, Monotone, Pieces
-from limes.models.folding.values import Values, numbers
-from limes.models.read import CannotRead
-from limes.models.readers.sklearn_transformers import Columns, alone, refuse_sparse, standard_scaler
+from limes.models.folding.operations import ModelColumn, Operation
+from limes.models.readers.sklearn_transformers import StepColumns, plain_copy, refuse_sparse, standard_scaler
+from limes.models.reading import CannotRead
 
 # -- functions of numpy -----------------------------------------------------------------------------------
 
@@ -44,13 +43,13 @@ _TURNING: Mapping[str, tuple[tuple[float, ...], bool]] = {
     "sin": ((), False),
 }
 _OTHERS: Mapping[str, Operation] = {
-    "negative": Monotone(lambda values: -numbers(values), Affine(-1.0), falling=True, kinks=()),
-    "sign": Pieces(np.array([np.nextafter(0.0, -1.0), 0.0]), np.array([-1.0, 0.0, 1.0]), np.nan),
-    "isnan": Pieces(np.zeros(0), np.zeros(1), 1.0),
+    "negative": MonotoneMap(lambda values: -numbers(values), Affine(-1.0), falling=True, kinks=()),
+    "sign": StepMap(np.array([np.nextafter(0.0, -1.0), 0.0]), np.array([-1.0, 0.0, 1.0]), np.nan),
+    "isnan": StepMap(np.zeros(0), np.zeros(1), 1.0),
 }
 
 
-def function_transformer(step: Any, columns: Columns) -> Columns:
+def function_transformer(step: Any, columns: StepColumns) -> StepColumns:
     """No function at all, or one of numpy's."""
     if step.func is None:
         return columns
@@ -65,10 +64,10 @@ def _operation(name: str, function: Any) -> Operation:
     label = f"FunctionTransformer({name})"
     if name in _RISING:
         start, kinks = _RISING[name]
-        return Monotone(lambda values: function(numbers(values)), start=start, kinks=kinks, name=label)
+        return MonotoneMap(lambda values: function(numbers(values)), start=start, kinks=kinks, name=label)
     if name in _TURNING:
         kinks, even = _TURNING[name]
-        return Curve(lambda values: function(values)[None, :], kinks=kinks, even=even, name=label)
+        return CurveMap(lambda values: function(values)[None, :], kinks=kinks, even=even, name=label)
     if name in _OTHERS:
         return _OTHERS[name]
     raise CannotRead(_unknown(name))
@@ -84,7 +83,7 @@ def _unknown(name: str) -> str:
 # -- powers and ranks -------------------------------------------------------------------------------------
 
 
-def power_transformer(step: Any, columns: Columns) -> Columns:
+def power_transformer(step: Any, columns: StepColumns) -> StepColumns:
     """Yeo-Johnson or Box-Cox, as the transformer computes it, one column at a time."""
     refuse_sparse(columns)
     columns.expect(int(step.n_features_in_))
@@ -94,14 +93,16 @@ def power_transformer(step: Any, columns: Columns) -> Columns:
     operations = []
     for j in range(step.n_features_in_):
         # not standardised by its own scaler, which refuses the infinity that a huge number may become
-        one = alone(step, lambdas_=step.lambdas_[j : j + 1], standardize=False, n_features_in_=1)
+        one = plain_copy(step, lambdas_=step.lambdas_[j : j + 1], standardize=False, n_features_in_=1)
         kinks = () if boxcox else (0.0,)
-        operations.append(Monotone(_Powers(one, start), start=start, kinks=kinks, name=label))
+        operations.append(MonotoneMap(_Powers(one, start), start=start, kinks=kinks, name=label))
     powered = columns.each(operations)
     if boxcox:
         positive = Accepted(missing=True, lower=start)
-        powered = powered.guarded(*(Guard(column, positive, label) for column in columns.columns))
-    return standard_scaler(step._scaler, powered).guarded(*powered.guards) if step.standardize else powered  # noqa: SLF001
+        powered = powered.with_guards(*(Guard(column, positive, label) for column in columns.columns))
+    if not step.standardize:
+        return powered
+    return standard_scaler(step._scaler, powered).with_guards(*powered.guards)  # noqa: SLF001
 
 
 class _Powers:
@@ -123,16 +124,16 @@ class _Powers:
 _BOUNDS_THRESHOLD = 1e-7
 
 
-def quantile_transformer(step: Any, columns: Columns) -> Columns:
+def quantile_transformer(step: Any, columns: StepColumns) -> StepColumns:
     """Ranks, as the transformer computes them, one column at a time."""
     refuse_sparse(columns)
     of_column, normal = step._transform_col, step.output_distribution == "normal"  # noqa: SLF001 - transform checks more than it computes
     label = "QuantileTransformer"
 
-    def one(quantiles: Floats) -> Monotone:
+    def one(quantiles: Floats) -> MonotoneMap:
         ends = quantiles[[0, -1]] + np.array([_BOUNDS_THRESHOLD, -_BOUNDS_THRESHOLD])
         kinks = np.unique(np.concatenate([quantiles, ends if normal else []]))
-        return Monotone(
+        return MonotoneMap(
             lambda values: np.asarray(of_column(numbers(values).copy(), quantiles, False)),
             kinks=tuple(kinks.tolist()),
             name=label,
@@ -147,28 +148,30 @@ def quantile_transformer(step: Any, columns: Columns) -> Columns:
 _PERIODS = 20
 
 
-def spline_transformer(step: Any, columns: Columns) -> Columns:
+def spline_transformer(step: Any, columns: StepColumns) -> StepColumns:
     """B-splines of each column, as the transformer computes them."""
     columns.expect(int(step.n_features_in_))
-    found: list[Column] = []
+    found: list[ModelColumn] = []
     guards: list[Guard] = []
     for column, spline in zip(columns.columns, step.bsplines_, strict=True):
         count = spline.c.shape[1] - (not step.include_bias)
-        one = alone(step, bsplines_=[spline], n_features_in_=1, n_features_out_=count, sparse_output=False)
+        one = plain_copy(
+            step, bsplines_=[spline], n_features_in_=1, n_features_out_=count, sparse_output=False
+        )
         basis = _Splines(one, count)
-        first = column.then(Curve(basis, kinks=_knots(step, spline), name="SplineTransformer"))
+        first = column.then(CurveMap(basis, kinks=_knots(step, spline), name="SplineTransformer"))
         found += [_with_index(first, column, basis, k) for k in range(count)]
         if step.extrapolation == "error":
             within = Accepted(missing=True, lower=basis.low, upper=basis.high)
             guards.append(Guard(column, within, "SplineTransformer(extrapolation='error')"))
-    return Columns(tuple(found), bool(step.sparse_output)).guarded(*guards)
+    return StepColumns(tuple(found), bool(step.sparse_output)).with_guards(*guards)
 
 
-def _with_index(first: Column, column: Column, basis: _Splines, index: int) -> Column:
+def _with_index(first: ModelColumn, column: ModelColumn, basis: _Splines, index: int) -> ModelColumn:
     """Another spline of the same column, which shares all that is computed before it."""
-    if isinstance(first.map, Curve):
+    if isinstance(first.map, CurveMap):
         return replace(first, map=replace(first.map, index=index))
-    return column.then(Curve(basis, index))
+    return column.then(CurveMap(basis, index))
 
 
 def _knots(step: Any, spline: Any) -> tuple[float, ...]:

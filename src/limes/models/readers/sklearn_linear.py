@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats
-from limes.models.additive import Linear
-from limes.models.asking import has_identity_link
-from limes.models.read import CannotRead
-from limes.models.schema import Schema
+from limes.models.calling.methods import has_identity_link
+from limes.models.forms.additive import Linear
+from limes.models.reading import CannotRead, Schema
 
 
 def regressor(model: Any, method: str, schema: Schema | None) -> Linear:  # noqa: ARG001

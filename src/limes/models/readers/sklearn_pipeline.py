@@ -13,24 +13,20 @@ from typing import Any
 import numpy as np
 
 from limes.exceptions import InputError
-from limes.models.additive import Linear
-from limes.models.folding.blends import unblended
-from limes.models.folding.feature_maps import Codebook, Column
+from limes.models.folding.components import expand_components
+from limes.models.folding.feature_maps import LookupMap, MonotoneMap, is_blank, is_number, itself
 from limes.models.folding.fold import fold
-from limes.models.folding.guards import Guard
-from limes.models.folding.kinds import Finite, Monotone, itself
-from limes.models.folding.values import is_blank, is_number
+from limes.models.folding.guards import Accepted, Guard
+from limes.models.folding.operations import Codebook, ModelColumn
+from limes.models.forms.additive import Linear
+from limes.models.forms.base import Form
+from limes.models.forms.quadratic import from_polynomial_features
 from limes.models.identity import qualified_name
-from limes.models.quadratic import from_polynomial_features
-from limes.models.read import CannotRead, read_form, refuse_replaced_methods
 from limes.models.readers import sklearn_encoders as encoders
 from limes.models.readers import sklearn_functions as functions
 from limes.models.readers import sklearn_transformers as transformers
-from limes.models.readers.sklearn_accepts import guards_of
-from limes.models.readers.sklearn_blends import LINEAR_MAPS, linear_map
-from limes.models.readers.sklearn_transformers import Columns, Fold
-from limes.models.reductions import Form
-from limes.models.schema import Schema
+from limes.models.readers.sklearn_transformers import LINEAR_MAPS, Fold, StepColumns, linear_map
+from limes.models.reading import CannotRead, Schema, read_form, refuse_replaced_methods
 
 _NOTHING = (None, "passthrough")
 
@@ -41,39 +37,41 @@ def pipeline(model: Any, method: str, schema: Schema | None) -> Form:
         raise CannotRead("the pipeline ends in 'passthrough' and predicts nothing")
     columns = _user_columns(model, schema)
     form, folded = _read_steps(model.steps, method, columns)
-    form, parts = unblended(form, folded.columns, type(model.steps[-1][1]).__qualname__)
+    form, parts = expand_components(form, folded.columns, type(model.steps[-1][1]).__qualname__)
     return fold(form, parts, columns.names, folded.guards)
 
 
-def _user_columns(model: Any, schema: Schema | None) -> Columns:
+def _user_columns(model: Any, schema: Schema | None) -> StepColumns:
     if schema is None:
         count = getattr(model, "n_features_in_", None)
         if count is None:
             raise CannotRead("the first step does not say how many columns it takes")
         names = tuple(getattr(model, "feature_names_in_", [f"x{j}" for j in range(count)]))
-        return Columns(tuple(Column(j, _own(name)) for j, name in enumerate(names)), names=names)
+        return StepColumns(tuple(ModelColumn(j, _own(name)) for j, name in enumerate(names)), names=names)
     columns = [
-        Column(j, _of_levels(levels) if levels else _own(name))
+        ModelColumn(j, _of_levels(levels) if levels else _own(name))
         for j, (name, levels) in enumerate(zip(schema.names, schema.levels, strict=True))
     ]
-    return Columns(tuple(columns), names=schema.names)
+    return StepColumns(tuple(columns), names=schema.names)
 
 
-def _own(name: str) -> Monotone:
+def _own(name: str) -> MonotoneMap:
     return itself(f"column {name!r}")
 
 
-def _of_levels(levels: Sequence[Any]) -> Finite:
+def _of_levels(levels: Sequence[Any]) -> LookupMap:
     """The user's own values of a column that x holds as codes."""
     values = np.empty(len(levels) + 2, dtype=object)  # the last two: there is no other value; missing
     values[: len(levels)] = levels
-    return Finite(np.arange(float(len(levels))), values, closed=True)
+    return LookupMap(np.arange(float(len(levels))), values, closed=True)
 
 
 # -- from the first step to the last ----------------------------------------------------------------------
 
 
-def _read_steps(steps: Sequence[tuple[str, Any]], method: str, columns: Columns) -> tuple[Form, Columns]:
+def _read_steps(
+    steps: Sequence[tuple[str, Any]], method: str, columns: StepColumns
+) -> tuple[Form, StepColumns]:
     """A form, and the functions of the user's columns that it is a form of."""
     (name, step), *rest = steps
     if not rest:
@@ -83,9 +81,9 @@ def _read_steps(steps: Sequence[tuple[str, Any]], method: str, columns: Columns)
     return _read_steps(rest, method, fold_step(name, step, columns))
 
 
-def _read_last(step: Any, method: str, columns: Columns) -> tuple[Form, Columns]:
+def _read_last(step: Any, method: str, columns: StepColumns) -> tuple[Form, StepColumns]:
     """The estimator; texts that reach it are told to its reader, and stand for their places."""
-    columns = columns.guarded(*guards_of(step, columns))
+    columns = columns.with_guards(*guards_of(step, columns))
     levels = [_texts(column) for column in columns.columns]
     names = getattr(step, "feature_names_in_", None)
     if names is None and not any(levels):
@@ -99,23 +97,23 @@ def _read_last(step: Any, method: str, columns: Columns) -> tuple[Form, Columns]
     return form, replace(columns, columns=tuple(coded))
 
 
-def _texts(column: Column) -> tuple[Any, ...]:
+def _texts(column: ModelColumn) -> tuple[Any, ...]:
     """The different values of a column that holds other things than numbers."""
-    if not isinstance(column.map, Finite) or column.map.values.dtype.kind != "O":
+    if not isinstance(column.map, LookupMap) or column.map.values.dtype.kind != "O":
         return ()
     values = dict.fromkeys(v for v in column.map.values if not is_blank(v))
     return () if all(map(is_number, values)) else tuple(values)
 
 
 def _read_products(
-    step: Any, rest: Sequence[tuple[str, Any]], method: str, columns: Columns
-) -> tuple[Form, Columns]:
+    step: Any, rest: Sequence[tuple[str, Any]], method: str, columns: StepColumns
+) -> tuple[Form, StepColumns]:
     """Products of two columns, and then scalers and a linear model."""
     columns.expect(int(step.n_features_in_))
-    columns = columns.guarded(*guards_of(step, columns))
+    columns = columns.with_guards(*guards_of(step, columns))
     powers = np.asarray(step.powers_)
-    products = tuple(Column(t, itself()) for t in range(len(powers)))
-    form, scaled = _read_steps(rest, method, Columns(products, sparse=columns.sparse))
+    products = tuple(ModelColumn(t, itself()) for t in range(len(powers)))
+    form, scaled = _read_steps(rest, method, StepColumns(products, sparse=columns.sparse))
     if not isinstance(form, Linear):
         raise CannotRead(
             f"behind PolynomialFeatures linear models are read, not {type(rest[-1][1]).__qualname__}"
@@ -123,7 +121,7 @@ def _read_products(
     coef = np.zeros((len(powers), *form.coef.shape[1:]))
     intercept = form.intercept
     for column, weight in zip(scaled.columns, form.coef, strict=True):
-        affine = column.map.affine if isinstance(column.map, Monotone) else None
+        affine = column.map.affine if isinstance(column.map, MonotoneMap) else None
         if affine is None:
             raise CannotRead("between PolynomialFeatures and the model scalers are read only")
         coef[column.source] += affine.slope * weight
@@ -137,19 +135,19 @@ def _read_products(
 # -- one step ---------------------------------------------------------------------------------------------
 
 
-def fold_step(name: str, step: Any, columns: Columns) -> Columns:
+def fold_step(name: str, step: Any, columns: StepColumns) -> StepColumns:
     """The columns behind one transformer.
 
     Raises
     ------
     CannotRead
-        Naming the step.
+        CategoryCodes the step.
     """
     if _is_nothing(step):
         return columns
     try:
         folded = _fold_of(step)(step, columns)
-        return folded.guarded(*columns.guards, *guards_of(step, columns))
+        return folded.with_guards(*columns.guards, *guards_of(step, columns))
     except CannotRead as reason:
         raise CannotRead(f"step {name!r} ({type(step).__qualname__}): {reason}") from None
     except AttributeError as error:
@@ -178,18 +176,18 @@ def _fold_of(step: Any) -> Fold:
     raise CannotRead("limes does not know what it does to a single column")
 
 
-def _nested(step: Any, columns: Columns) -> Columns:
+def _nested(step: Any, columns: StepColumns) -> StepColumns:
     for name, inner in step.steps:
         columns = fold_step(name, inner, columns)
     return columns
 
 
-def _column_transformer(step: Any, columns: Columns) -> Columns:
+def _column_transformer(step: Any, columns: StepColumns) -> StepColumns:
     """Each transformer's columns side by side, in the order of ``transformers_``."""
     places = step._transformer_to_input_indices  # noqa: SLF001 - names, slices and masks, resolved
     parts = [(name, part) for name, part, _ in step.transformers_ if not _is_dropped(part, places[name])]
     here = _places(step, columns, [i for name, _ in parts for i in places[name]])
-    found: list[Column] = []
+    found: list[ModelColumn] = []
     guards: list[Guard] = []
     for name, part in parts:
         given = columns.take([here[i] for i in places[name]])
@@ -200,14 +198,14 @@ def _column_transformer(step: Any, columns: Columns) -> Columns:
         if len(weighted) != expected.stop - expected.start:
             raise CannotRead(f"{name!r} gives {len(weighted)} columns and gave another number in training")
         found += weighted
-    return Columns(tuple(found), bool(step.sparse_output_)).guarded(*guards)
+    return StepColumns(tuple(found), bool(step.sparse_output_)).with_guards(*guards)
 
 
 def _is_dropped(part: Any, places: Sequence[int]) -> bool:
     return len(places) == 0 or (isinstance(part, str) and part == "drop")
 
 
-def _places(step: Any, columns: Columns, used: Sequence[int]) -> Mapping[int, int]:
+def _places(step: Any, columns: StepColumns, used: Sequence[int]) -> Mapping[int, int]:
     """Where the columns of the training data are now: by name where both sides have names."""
     fitted = getattr(step, "feature_names_in_", None)
     if fitted is not None and all(fitted[i] in columns.names for i in used):
@@ -216,9 +214,9 @@ def _places(step: Any, columns: Columns, used: Sequence[int]) -> Mapping[int, in
     return {i: i for i in used}
 
 
-def _feature_union(step: Any, columns: Columns) -> Columns:
+def _feature_union(step: Any, columns: StepColumns) -> StepColumns:
     """Every transformer of all columns, side by side."""
-    found: list[Column] = []
+    found: list[ModelColumn] = []
     guards: list[Guard] = []
     sparse = False
     for name, part in step.transformer_list:
@@ -227,10 +225,10 @@ def _feature_union(step: Any, columns: Columns) -> Columns:
             guards += folded.guards
             found += _weighted(step, name, folded).columns
             sparse |= folded.sparse
-    return Columns(tuple(found), sparse).guarded(*guards)
+    return StepColumns(tuple(found), sparse).with_guards(*guards)
 
 
-def _weighted(step: Any, name: str, columns: Columns) -> Columns:
+def _weighted(step: Any, name: str, columns: StepColumns) -> StepColumns:
     weight = (step.transformer_weights or {}).get(name)
     return columns if weight is None else transformers.times(float(weight), columns)
 
@@ -261,3 +259,64 @@ _FOLDS: Mapping[str, Fold] = {
     **{f"sklearn.{name}": transformers.selector for name in _SELECTORS.split()},
     **{f"sklearn.{name}": linear_map for name in LINEAR_MAPS},
 }
+
+
+# -- what a step accepts ---------------------------------------------------------------------------------
+
+
+# Estimators that hand rows on to others as they are, and where they keep these; of both kinds, as "Regressor"
+_HANDED_ON_TO = {
+    "Bagging": "estimators_",
+    "FrozenEstimator": "estimator",
+    "GridSearchCV": "best_estimator_",
+    "HalvingGridSearchCV": "best_estimator_",
+    "HalvingRandomSearchCV": "best_estimator_",
+    "MultiOutput": "estimators_",
+    "OneVsRest": "estimators_",
+    "RandomizedSearchCV": "best_estimator_",
+    "Stacking": "estimators_",
+    "TransformedTarget": "regressor_",
+    "Voting": "estimators_",
+}
+# Steps that check nothing themselves
+_CONTAINERS = ("ColumnTransformer", "FeatureUnion", "Pipeline")
+# These round to float32 first, and raise at what is then infinite
+_SINGLE = ("DecisionTree", "ExtraTree", "ExtraTrees", "GradientBoosting", "IsolationForest", "RandomForest")
+_LARGEST_SINGLE = float(np.finfo(np.float32).max)
+
+
+def guards_of(step: Any, columns: StepColumns) -> tuple[Guard, ...]:
+    """Guards of all columns of numbers that a fitted step is given."""
+    accepted = _accepted(step, sparse=columns.sparse)
+    return tuple(
+        Guard(column, each, name)
+        for each, name in accepted
+        for column in columns.columns
+        if not (isinstance(column.map, LookupMap) and _holds_text(column.map.values))
+    )
+
+
+def _holds_text(values: Any) -> bool:
+    return values.dtype.kind == "O" and not all(is_number(v) or is_blank(v) for v in values)
+
+
+def _accepted(step: Any, *, sparse: bool) -> Sequence[tuple[Accepted, str]]:
+    """What a step accepts in any column, with the class that says so."""
+    kind = type(step)
+    name = kind.__qualname__
+    if kind.__module__.split(".")[0] != "sklearn" or name in _CONTAINERS:
+        return ()
+    family = name.removesuffix("Classifier").removesuffix("Regressor")
+    if family in _HANDED_ON_TO:
+        parts = getattr(step, _HANDED_ON_TO[family])
+        each = [_accepted(part, sparse=sparse) for part in (parts if isinstance(parts, list) else [parts])]
+        return tuple(dict.fromkeys(answer for answers in each for answer in answers))
+    from sklearn.utils import get_tags
+
+    tags = get_tags(step)
+    if tags.no_validation:
+        return ()
+    if family in _SINGLE:
+        missing = bool(tags.input_tags.allow_nan) and not sparse
+        return ((Accepted(missing, -_LARGEST_SINGLE, _LARGEST_SINGLE), name),)
+    return ((Accepted(bool(tags.input_tags.allow_nan)), name),)

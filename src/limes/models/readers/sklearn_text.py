@@ -11,18 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from limes.models.additive import Linear
-from limes.models.boxes import Boxes
-from limes.models.combination import Combination
+from limes.functions import LARGEST
+from limes.models.forms.additive import Linear
+from limes.models.forms.base import Form
+from limes.models.forms.boxes import Boxes
+from limes.models.forms.combination import Combination
+from limes.models.forms.normalized_linear import NormalizedLinear, shared_words
+from limes.models.forms.presence import presence_of_columns
+from limes.models.forms.trees import Forest
 from limes.models.identity import qualified_name
-from limes.models.presence import presence_of_columns
-from limes.models.read import CannotRead, read_form
 from limes.models.readers.word_rows import WordRows, is_single
-from limes.models.reductions import Form
-from limes.models.shared_words import LARGEST, shared_words
+from limes.models.reading import CannotRead, read_form
 from limes.models.text_models import transformed
-from limes.models.trees import Forest
-from limes.models.words import NormalizedLinear
 
 # Steps after which a sum of rows is the sum of what becomes of them
 _SELECTORS = (

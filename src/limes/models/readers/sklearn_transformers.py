@@ -14,15 +14,25 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Bools, Floats
-from limes.models.folding.feature_maps import Column, Operation, Pointwise
+from limes.models.folding.components import Component, LinearMap
+from limes.models.folding.feature_maps import (
+    Affine,
+    MonotoneMap,
+    StepMap,
+    Values,
+    is_blank,
+    is_missing,
+    is_number,
+    itself,
+    numbers,
+)
 from limes.models.folding.guards import Guard
-from limes.models.folding.kinds import Affine, Monotone, Pieces
-from limes.models.folding.values import Values, is_blank, is_missing, is_number, numbers
-from limes.models.read import CannotRead
+from limes.models.folding.operations import ModelColumn, Operation, Pointwise
+from limes.models.reading import CannotRead
 
 
 @dataclass(frozen=True, eq=False)
-class Columns:
+class StepColumns:
     """The columns between two steps of a pipeline.
 
     Attributes
@@ -37,25 +47,25 @@ class Columns:
         What the steps so far raise at.
     """
 
-    columns: tuple[Column, ...]
+    columns: tuple[ModelColumn, ...]
     sparse: bool = False
     names: tuple[str, ...] = ()
     guards: tuple[Guard, ...] = ()
 
-    def guarded(self, *guards: Guard) -> Columns:
+    def with_guards(self, *guards: Guard) -> StepColumns:
         """With more guards; one that is given twice counts once."""
         return replace(self, guards=tuple(dict.fromkeys((*self.guards, *guards))))
 
-    def each(self, operations: Sequence[Operation]) -> Columns:
+    def each(self, operations: Sequence[Operation]) -> StepColumns:
         """One operation a column."""
         self.expect(len(operations))
         pairs = zip(self.columns, operations, strict=True)
-        return Columns(tuple(c.then(o) for c, o in pairs), self.sparse)
+        return StepColumns(tuple(c.then(o) for c, o in pairs), self.sparse)
 
-    def take(self, places: Sequence[int]) -> Columns:
+    def take(self, places: Sequence[int]) -> StepColumns:
         """Some of the columns, with their names."""
         names = tuple(self.names[i] for i in places) if self.names else ()
-        return Columns(tuple(self.columns[i] for i in places), self.sparse, names)
+        return StepColumns(tuple(self.columns[i] for i in places), self.sparse, names)
 
     def expect(self, count: int) -> None:
         """Refuse another number of columns."""
@@ -64,20 +74,20 @@ class Columns:
 
 
 # (fitted transformer, columns that go in) -> columns that come out
-Fold = Callable[[Any, Columns], Columns]
+Fold = Callable[[Any, StepColumns], StepColumns]
 
 
 # -- scalers ----------------------------------------------------------------------------------------------
 
 
-def standard_scaler(step: Any, columns: Columns) -> Columns:
+def standard_scaler(step: Any, columns: StepColumns) -> StepColumns:
     """(x - mean) / scale."""
     width = int(step.n_features_in_)
     center = _constants(step.mean_ if step.with_mean else 0.0, width)
     return columns.each(_centered(center, _constants(step.scale_, width, 1.0), sparse=columns.sparse))
 
 
-def robust_scaler(step: Any, columns: Columns) -> Columns:
+def robust_scaler(step: Any, columns: StepColumns) -> StepColumns:
     """(x - center) / scale."""
     width = int(step.n_features_in_)
     center = _constants(step.center_ if step.with_centering else 0.0, width)
@@ -85,14 +95,14 @@ def robust_scaler(step: Any, columns: Columns) -> Columns:
     return columns.each(_centered(center, scale, sparse=columns.sparse))
 
 
-def max_abs_scaler(step: Any, columns: Columns) -> Columns:
+def max_abs_scaler(step: Any, columns: StepColumns) -> StepColumns:
     """X / scale."""
     width = int(step.n_features_in_)
     scaled = columns.each(_centered(np.zeros(width), _constants(step.scale_, width), sparse=columns.sparse))
     return _clipped(scaled, -1.0, 1.0) if getattr(step, "clip", False) else scaled
 
 
-def min_max_scaler(step: Any, columns: Columns) -> Columns:
+def min_max_scaler(step: Any, columns: StepColumns) -> StepColumns:
     """X * scale + min."""
     low, high = map(float, step.feature_range)
 
@@ -104,7 +114,7 @@ def min_max_scaler(step: Any, columns: Columns) -> Columns:
     return _clipped(scaled, low, high) if step.clip else scaled
 
 
-def times(weight: float, columns: Columns) -> Columns:
+def times(weight: float, columns: StepColumns) -> StepColumns:
     """A transformer's weight."""
     return columns.each([_scaling(lambda x: x * weight, Affine(weight))] * len(columns.columns))
 
@@ -121,14 +131,14 @@ def _centered(center: Floats, scale: Floats, *, sparse: bool) -> list[Operation]
     return [one(c, s) for c, s in zip(_listed(center), _listed(scale), strict=True)]
 
 
-def _scaling(apply: Callable[[Floats], Floats], affine: Affine) -> Monotone:
+def _scaling(apply: Callable[[Floats], Floats], affine: Affine) -> MonotoneMap:
     if not (np.isfinite(affine.slope) and affine.slope != 0.0):
         raise CannotRead(f"it multiplies a column by {affine.slope}")
-    return Monotone(lambda v: apply(numbers(v)), affine, falling=affine.slope < 0, kinks=())
+    return MonotoneMap(lambda v: apply(numbers(v)), affine, falling=affine.slope < 0, kinks=())
 
 
-def _clipped(columns: Columns, low: float, high: float) -> Columns:
-    clip = Monotone(lambda v: np.clip(numbers(v), low, high), kinks=(low, high))
+def _clipped(columns: StepColumns, low: float, high: float) -> StepColumns:
+    clip = MonotoneMap(lambda v: np.clip(numbers(v), low, high), kinks=(low, high))
     return columns.each([clip] * len(columns.columns))
 
 
@@ -145,7 +155,7 @@ def _listed(values: Any) -> list[float]:
 # -- missing values ---------------------------------------------------------------------------------------
 
 
-def simple_imputer(step: Any, columns: Columns) -> Columns:
+def simple_imputer(step: Any, columns: StepColumns) -> StepColumns:
     """A constant for what is missing; columns without any known value are dropped."""
     fills = np.asarray(step.statistics_)
     columns.expect(fills.size)
@@ -157,13 +167,13 @@ def simple_imputer(step: Any, columns: Columns) -> Columns:
     if step.indicator_ is None:
         return imputed
     flags = missing_indicator(step.indicator_, columns)
-    return Columns(imputed.columns + flags.columns, columns.sparse)
+    return StepColumns(imputed.columns + flags.columns, columns.sparse)
 
 
-def missing_indicator(step: Any, columns: Columns) -> Columns:
+def missing_indicator(step: Any, columns: StepColumns) -> StepColumns:
     """1 where a value is missing."""
     token = step.missing_values
-    flag: Operation = Pieces(np.zeros(0), np.zeros(1), 1.0)
+    flag: Operation = StepMap(np.zeros(0), np.zeros(1), 1.0)
     if not is_blank(token):
         flag = Pointwise(lambda values: _equal(values, token).astype(np.float64))
     chosen = columns.take(step.features_.tolist())
@@ -174,7 +184,7 @@ def _fill(fill: Any, token: Any) -> Operation:
     """What stands for a missing value; None, NaN and pandas.NA are one."""
     if not is_blank(token):
         return Pointwise(lambda values: _replaced(values, _equal(values, token), fill))
-    return Monotone(lambda v: _replaced(v, is_missing(v), fill), Affine(1.0), plain=True, kinks=())
+    return MonotoneMap(lambda v: _replaced(v, is_missing(v), fill), Affine(1.0), plain=True, kinks=())
 
 
 def _replaced(values: Values, here: Bools, fill: Any) -> Values:
@@ -190,13 +200,13 @@ def _equal(values: Values, token: Any) -> Bools:
 # -- one function for all columns -------------------------------------------------------------------------
 
 
-def binarizer(step: Any, columns: Columns) -> Columns:
+def binarizer(step: Any, columns: StepColumns) -> StepColumns:
     """1 above the threshold."""
-    jump = Pieces(np.array([float(step.threshold)]), np.array([0.0, 1.0]), np.nan)
+    jump = StepMap(np.array([float(step.threshold)]), np.array([0.0, 1.0]), np.nan)
     return columns.each([jump] * len(columns.columns))
 
 
-def refuse_sparse(columns: Columns) -> None:
+def refuse_sparse(columns: StepColumns) -> None:
     """Refuse a sparse matrix."""
     if columns.sparse:
         raise CannotRead("it is given a sparse matrix; use sparse_output=False in the step before")
@@ -205,7 +215,7 @@ def refuse_sparse(columns: Columns) -> None:
 # -- choosing columns -------------------------------------------------------------------------------------
 
 
-def selector(step: Any, columns: Columns) -> Columns:
+def selector(step: Any, columns: StepColumns) -> StepColumns:
     """The columns that a selection keeps."""
     support = step.get_support()
     columns.expect(support.size)
@@ -215,10 +225,43 @@ def selector(step: Any, columns: Columns) -> Columns:
 # -- asking a transformer itself --------------------------------------------------------------------------
 
 
-def alone(step: Any, **state: Any) -> Any:
+def plain_copy(step: Any, **state: Any) -> Any:
     """A copy of a fitted transformer without names of columns, and with other attributes."""
     plain = copy(step)
     plain.__dict__.pop("feature_names_in_", None)
     plain.__dict__.pop("_sklearn_output_config", None)
     vars(plain).update(state)
     return plain
+
+
+# -- weighted sums of columns ----------------------------------------------------------------------------
+
+
+LINEAR_MAPS = (
+    "FactorAnalysis",
+    "FastICA",
+    "GaussianRandomProjection",
+    "IncrementalPCA",
+    "LinearDiscriminantAnalysis",
+    "PCA",
+    "SparseRandomProjection",
+    "TruncatedSVD",
+)
+# Rows that a step is asked for at once
+_BLOCK = 1000
+
+
+def linear_map(step: Any, columns: StepColumns) -> StepColumns:
+    """Shift + matrix @ x, as the step itself says at 0 and at the unit vectors."""
+    columns.expect(int(step.n_features_in_))
+    plain, width = plain_copy(step), len(columns.columns)
+    shift = _asked(plain, np.zeros((1, width)))[0]
+    units = [np.eye(min(_BLOCK, width - i), width, i) for i in range(0, width, _BLOCK)]
+    matrix = np.concatenate([_asked(plain, block) - shift for block in units]).T
+    blend = LinearMap(columns.columns, matrix, shift, type(step).__qualname__)
+    return StepColumns(tuple(Component(k, itself(), blend) for k in range(shift.size)))
+
+
+def _asked(step: Any, rows: Floats) -> Floats:
+    found = step.transform(rows)
+    return np.asarray(found.toarray() if hasattr(found, "toarray") else found, dtype=np.float64)

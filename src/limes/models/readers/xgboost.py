@@ -14,20 +14,19 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats, Ints
-from limes.models.additive import Linear
-from limes.models.read import CannotRead
-from limes.models.readers.grown import (
-    GrownTree,
-    Naming,
+from limes.models.forms.additive import Linear
+from limes.models.forms.trees import Forest, float32_threshold
+from limes.models.readers.boosted_trees import (
+    BoosterTree,
+    CategoryCodes,
     codes_of,
     column_name,
-    described_by,
-    forest,
-    refuse_classes,
+    join_trees,
+    parsing,
+    refuse_labels,
 )
-from limes.models.readers.missing_numbers import Window, without_missing_numbers
-from limes.models.schema import Schema
-from limes.models.trees import Forest, float32_threshold
+from limes.models.reading import CannotRead, Schema
+from limes.models.tree_rewriting import Window, without_missing_numbers
 
 Description = Mapping[str, Any]
 
@@ -68,8 +67,8 @@ _OBJECTIVES: Mapping[str, tuple[Callable[[Floats], Floats], bool]] = {
 def booster(model: Any, method: str, schema: Schema | None) -> Forest | Linear:
     """Base score + Σ trees, of a Booster or a model of scikit-learn's kind."""
     name = type(model).__name__
-    refuse_classes(model, method)
-    with described_by("XGBoost"):
+    refuse_labels(model, method)
+    with parsing("XGBoost"):
         inner = model.get_booster() if hasattr(model, "get_booster") else model
         learner = json.loads(bytes(inner.save_raw("json")))["learner"]
         start = _base_margin(learner, name, method)
@@ -136,8 +135,8 @@ def _trees(
             model["trees"], model["tree_info"], weights, range(count), strict=False
         )
     ]
-    naming = Naming(schema, _codes(learner, model, schema), unseen_is_missing=False)
-    return forest(trees, naming, intercept=start, size=size)
+    categories = CategoryCodes(schema, _codes(learner, model, schema), unseen_is_missing=False)
+    return join_trees(trees, categories, intercept=start, size=size)
 
 
 def _dart(
@@ -182,7 +181,7 @@ _FAMILIES: Mapping[str, Callable[..., Forest | Linear]] = {
 }
 
 
-def _tree(stored: Description, group: int, outputs: int, weight: float, window: Window | None) -> GrownTree:
+def _tree(stored: Description, group: int, outputs: int, weight: float, window: Window | None) -> BoosterTree:
     left = np.array(stored["left_children"], dtype=np.int64)
     leaf = left < 0
     right = np.where(leaf, -1, np.array(stored["right_children"], dtype=np.int64))
@@ -191,7 +190,7 @@ def _tree(stored: Description, group: int, outputs: int, weight: float, window: 
     members = _members(stored)
     swapped = np.zeros(leaf.size, dtype=np.bool_)
     swapped[list(members)] = True  # categories of the set go right
-    tree = GrownTree(
+    tree = BoosterTree(
         feature=np.where(leaf, -1, np.array(stored["split_indices"], dtype=np.int64)),
         threshold=float32_threshold(np.nextafter(condition, np.float32(-np.inf))),
         left=np.where(swapped, right, left),

@@ -11,9 +11,10 @@ import numpy as np
 
 from limes._arrays import Floats
 from limes.compat.lime.answers import model_behind
+from limes.models.calling.caller import ModelCaller
+from limes.models.calling.networks import columns, composer_of
+from limes.models.calling.outputs import resolve
 from limes.models.images import SwitchedImage
-from limes.models.networks import columns, composer_of
-from limes.models.outputs import ModelCaller, resolve
 
 __all__ = ["ImageAnswers", "ImageRequest", "estimator_of"]
 

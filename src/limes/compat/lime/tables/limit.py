@@ -26,8 +26,8 @@ from limes.designs import ProductDesign
 from limes.designs.features import Features, taken
 from limes.exceptions import InputError
 from limes.expectations.sampled import least_calls
-from limes.models.asking import answer_of
-from limes.models.state import ModelState, state_of
+from limes.models.calling.methods import prediction_method
+from limes.models.identity import ModelState, state_of
 
 # Share of the answers' size, below which they are all the same
 _ROUNDING = 1e-12
@@ -211,7 +211,7 @@ class LimitEngine:
 
     def _made(self, model: Any, output: str | None, request: Request) -> Any:
         # probabilities of a model whose margin can be read follow it
-        if output == "probability" and answer_of(model, "decision_function") is not None:
+        if output == "probability" and prediction_method(model, "decision_function") is not None:
             with suppress(InputError):
                 return self._explaining(model, output, request, control="margin")
         # a tenth of the time of "auto", and most of its gain

@@ -1,0 +1,262 @@
+"""How models take images: as they are, flattened, or as networks want them.
+
+A callable gets batches of the user's own images. An estimator that was fitted on n columns gets rows of n
+numbers. Networks get float32 with channels first, minus a mean and over a scale: a :class:`Preprocess` says
+which. All of it is done once to the image and once to its fill, never to a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from limes.exceptions import InputError
+from limes.models.calling.methods import ONNX_TYPES
+from limes.models.identity import qualified_name
+from limes.models.images import Compose, Composer, SwitchedImage, TensorComposer
+
+CHANNELS = ("first", "last")
+ORDERS = ("rgb", "bgr")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preprocess:
+    """What a network is given for an image: (pixels - mean) / scale, pixel by pixel.
+
+    Parameters
+    ----------
+    mean, scale
+        Numbers, or one a channel, in the units of the image (0 to 255 for most photographs).
+    channels
+        "first": (C, H, W), as torch and most ONNX files; "last": (H, W, C).
+    order
+        "rgb", or "bgr" for networks that want blue first.
+    size
+        Height and width, or one number for both: the middle of the image is cut out in this shape and scaled
+        to this size before anything else, and it is this that is explained. None: as it is.
+    dtype
+        Type of the numbers.
+
+    Raises
+    ------
+    InputError
+        If an option is not usable.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import limes
+    >>> limes.Preprocess(mean=127, scale=128)(np.full((2, 2, 3), 255)).shape
+    (3, 2, 2)
+    """
+
+    mean: Any = 0.0
+    scale: Any = 1.0
+    channels: str = "first"
+    order: str = "rgb"
+    size: Any = None
+    dtype: str = "float32"
+
+    def __post_init__(self) -> None:
+        for name, choices in (("channels", CHANNELS), ("order", ORDERS)):
+            if getattr(self, name) not in choices:
+                raise InputError(f"{name}={getattr(self, name)!r} is not one of {list(choices)}")
+        for name in ("mean", "scale"):
+            value = np.asarray(getattr(self, name))
+            if value.dtype.kind not in "iuf" or value.ndim > 1 or not np.isfinite(value).all():
+                raise InputError(f"{name} must be a number, or one a channel, got {getattr(self, name)!r}")
+        if (np.asarray(self.scale) == 0).any():
+            raise InputError("scale must not be 0: pixels are divided by it")
+        if self.size is not None:
+            object.__setattr__(self, "size", _height_width(self.size))
+
+    def __call__(self, image: Any) -> Any:
+        """The image (H, W) or (H, W, C) as the network takes it.
+
+        Raises
+        ------
+        InputError
+            If mean or scale are of another number of channels.
+        """
+        pixels = np.asarray(image, dtype=np.float64)
+        pixels = pixels[..., None] if pixels.ndim == 2 else pixels
+        for name in ("mean", "scale"):
+            wanted = np.size(getattr(self, name))
+            if wanted not in (1, pixels.shape[-1]):
+                raise InputError(
+                    f"{name} has {wanted} entries, the image {pixels.shape[-1]} channels: give one number, "
+                    "or one a channel"
+                )
+        if self.order == "bgr":
+            pixels = pixels[..., ::-1]
+        found = ((pixels - self.mean) / self.scale).astype(self.dtype)
+        return np.ascontiguousarray(found if self.channels == "last" else np.moveaxis(found, -1, 0))
+
+    def fit(self, image: Any) -> Any:
+        """The middle of the image, scaled to ``size``; the type of its numbers stays."""
+        return image if self.size is None else scaled(cut(image, self.size), self.size)
+
+
+def _height_width(size: Any) -> tuple[int, int]:
+    sides = (size, size) if isinstance(size, int | np.integer) else tuple(size)
+    whole = all(isinstance(side, int | np.integer) and not isinstance(side, bool) for side in sides)
+    if len(sides) != 2 or not whole or min(sides) < 1:
+        raise InputError(f"size must be a whole number of pixels, or (height, width), got {size!r}")
+    return int(sides[0]), int(sides[1])
+
+
+def cut(image: Any, size: tuple[int, int]) -> Any:
+    """The largest part in the middle of an image that has the shape of ``size``."""
+    height, width = image.shape[:2]
+    share = min(height / size[0], width / size[1])
+    tall, wide = max(1, round(size[0] * share)), max(1, round(size[1] * share))
+    top, left = (height - tall) // 2, (width - wide) // 2
+    return image[top : top + tall, left : left + wide]
+
+
+def scaled(image: Any, size: tuple[int, int]) -> Any:
+    """An image (H, W) or (H, W, C) at another size, by cubic interpolation within its own range."""
+    from PIL import Image
+
+    if image.shape[:2] == size:
+        return image
+    planes = image[..., None] if image.ndim == 2 else image
+    # bytes as all of PIL's users have them scaled; anything else without rounding in between
+    kind = np.uint8 if image.dtype == np.uint8 else np.float32
+    resized = [
+        Image.fromarray(np.ascontiguousarray(planes[..., c], dtype=kind)).resize(
+            size[::-1], Image.Resampling.BICUBIC
+        )
+        for c in range(planes.shape[-1])
+    ]
+    found = np.clip(np.stack([np.asarray(one) for one in resized], axis=-1), image.min(), image.max())
+    found = np.rint(found) if image.dtype.kind in "iu" else found
+    return found.astype(image.dtype).reshape(*size, *image.shape[2:])
+
+
+# -- who is given what ---------------------------------------------------------------------------------------
+
+
+def composer_of(model: Any, image: SwitchedImage, preprocess: Preprocess | None) -> Compose:
+    """What a model is given at rows z: by the class of the model or a base of it.
+
+    Raises
+    ------
+    InputError
+        If the image is none that the model takes: says why.
+    """
+    make = _maker(model)
+    if make is not None:
+        return make(model, image, preprocess)
+    if columns(model) is not None:
+        return _flat(model, image, preprocess)
+    return _arrays(image, preprocess)
+
+
+def is_network(model: Any) -> bool:
+    """Whether a model is known to be a neural network."""
+    return _maker(model) is not None
+
+
+def columns(model: Any) -> int | None:
+    """How many columns an estimator was fitted on; None if it is none."""
+    found = getattr(model, "n_features_in_", None)
+    return None if found is None else int(found)
+
+
+def _arrays(image: SwitchedImage, preprocess: Preprocess | None) -> Composer:
+    if preprocess is None:
+        return Composer(image.shown, image.fill, image.labels)
+    return Composer(
+        preprocess(image.shown),
+        preprocess(image.fill),
+        image.labels,
+        channels_first=preprocess.channels == "first",
+    )
+
+
+def flat(image: SwitchedImage, preprocess: Preprocess | None) -> SwitchedImage:
+    """An image as the one row (1, numbers) that an estimator is given, with the superpixel of each number."""
+    shown, fill = image.shown, image.fill
+    labels = np.broadcast_to(image.labels[..., None], (*image.labels.shape, shown.size // image.labels.size))
+    if preprocess is not None:
+        shown, fill = preprocess(shown), preprocess(fill)
+        labels = labels if preprocess.channels == "last" else np.moveaxis(labels, -1, 0)
+    row = (1, -1)
+    return SwitchedImage(
+        np.asarray(shown, dtype=np.float64).reshape(row),
+        np.asarray(fill, dtype=np.float64).reshape(row),
+        np.ascontiguousarray(labels).reshape(row),
+    )
+
+
+def _flat(model: Any, image: SwitchedImage, preprocess: Preprocess | None) -> Compose:
+    if columns(model) != image.shown.size:
+        raise InputError(
+            f"{type(model).__name__} was fitted on {columns(model)} numbers, and the image has "
+            f"{' x '.join(map(str, image.shown.shape))} = {image.shown.size}: give images of the size and "
+            "channels that it was fitted on"
+        )
+    row = flat(image, preprocess)
+    return Composer(row.shown[0], row.fill[0], row.labels[0])
+
+
+def _of_session(session: Any, image: SwitchedImage, preprocess: Preprocess | None) -> Compose:
+    entries = session.get_inputs()
+    if len(entries) != 1:
+        raise InputError(f"the ONNX model has {len(entries)} inputs; pass a callable on images instead")
+    shape, dtype = entries[0].shape, np.dtype(ONNX_TYPES.get(entries[0].type, np.float32)).name
+    if preprocess is None:
+        preprocess = Preprocess(channels=layout(shape), dtype=dtype)
+    compose = _arrays(image, replace(preprocess, dtype=dtype))
+    _check_shape(shape, preprocess(image.shown).shape)
+    return compose
+
+
+def layout(shape: Any) -> str:
+    """Where a network has its channels, seen from the shape of its input."""
+    last = len(shape) == 4 and shape[-1] in (1, 3, 4) and shape[1] not in (1, 3, 4)
+    return "last" if last else "first"
+
+
+def _check_shape(wanted: Any, found: tuple[int, ...]) -> None:
+    """Refuse an image that an ONNX model does not take; sizes that are not fixed are texts or None."""
+    fixed = [side if isinstance(side, int) else None for side in wanted[1:]]
+    if len(fixed) == len(found) and all(w is None or w == f for w, f in zip(fixed, found, strict=True)):
+        return
+    raise InputError(
+        f"the network takes images of shape {tuple(wanted[1:])}, and is given {found}: say its height and "
+        "width with Preprocess(size=...), and where channels are with Preprocess(channels=...); an image "
+        "with transparency loses it by image[..., :3]"
+    )
+
+
+def _of_module(module: Any, image: SwitchedImage, preprocess: Preprocess | None) -> Compose:
+    torch = import_module("torch")
+    preprocess = preprocess or Preprocess()
+    weight = next(module.parameters(), None)
+    return TensorComposer(
+        torch,
+        preprocess(image.shown),
+        preprocess(image.fill),
+        image.labels,
+        channels_first=preprocess.channels == "first",
+        like=torch.zeros(0) if weight is None else weight,
+    )
+
+
+_Maker = Callable[[Any, SwitchedImage, Preprocess | None], Compose]
+_KINDS: Mapping[str, _Maker] = {
+    "torch.Module": _of_module,
+    "onnxruntime.InferenceSession": _of_session,
+}
+
+
+def _maker(model: Any) -> _Maker | None:
+    """Who composes for a network: by its class or a base of it."""
+    makers = (_KINDS.get(qualified_name(kind)) for kind in type(model).__mro__)
+    return next((make for make in makers if make is not None), None)
