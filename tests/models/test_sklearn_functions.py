@@ -183,7 +183,7 @@ def test_largest_values_are_clipped_at_both_ends():
 
 def test_blends_of_more_columns_than_a_block(monkeypatch):
     """A blend's matrix is asked for block by block of columns."""
-    monkeypatch.setattr("limes.models.readers.sklearn_blends._BLOCK", 2)
+    monkeypatch.setattr("limes.models.readers.sklearn_transformers._BLOCK", 2)
     rows = np.random.default_rng(4).normal(size=(60, 5))
     model = make_pipeline(PCA(3), LinearRegression()).fit(rows, rows[:, 0] - rows[:, 4])
     form = read_form(model, "predict", None)

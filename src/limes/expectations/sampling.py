@@ -51,7 +51,7 @@ class Sampling:
     batch_size
         Rows handed to the model at once.
     retry
-        See :data:`limes.models.calls.Retry`.
+        See :data:`limes.models.calling.caller.Retry`.
     """
 
     max_calls: int

@@ -36,7 +36,7 @@ class Grams:
     counts
         (G,) how often it then appears.
     product, word, present
-        (L,) a factor each, as in :class:`limes.models.words.PresenceProducts`.
+        (L,) a factor each, as in :class:`limes.models.forms.PresenceProducts`.
     """
 
     texts: tuple[str, ...]
