@@ -24,7 +24,7 @@ from limes.functions import (
     Step,
 )
 from limes.models import forms
-from limes.models.folding.feature_maps import Affine, LookupMap, MonotoneMap, StepMap, itself
+from limes.models.folding.feature_maps import Affine, LookupMap, MonotoneMap, StepMap, identity_map
 from limes.models.folding.fold import fold, on_common_domains
 from limes.models.folding.operations import Codebook, ModelColumn, Pointwise, then
 from limes.models.forms.additive import Linear
@@ -62,7 +62,7 @@ def random_map(rng, kinds=("scaled", "falling", "filled", "bins", "categories", 
     makers = {
         "scaled": lambda: scaled(rng.uniform(0.3, 3), rng.normal(), rng.normal()),
         "falling": lambda: scaled(-rng.uniform(0.3, 3), rng.normal()),
-        "filled": lambda: then(then(itself(), filled(rng.normal())), scaled(rng.uniform(0.3, 3), 0.3)),
+        "filled": lambda: then(then(identity_map(), filled(rng.normal())), scaled(rng.uniform(0.3, 3), 0.3)),
         "bins": lambda: StepMap(np.sort(rng.normal(size=4)), rng.normal(size=5), rng.normal()),
         "categories": lambda: LookupMap(np.arange(3.0), rng.normal(size=5), closed=True),
         "open": lambda: LookupMap(np.arange(3.0), rng.normal(size=5), closed=False),
@@ -121,7 +121,7 @@ def test_a_forest_that_splits_by_category_folds_behind_codes_and_behind_nothing(
         **{**vars(tree), "set_of": np.where(inner, rng.integers(0, 4, inner.size), -1), "sets": sets}
     )
     tracks = [
-        itself(),
+        identity_map(),
         filled(2.0),
         LookupMap(np.arange(3.0), np.array([4.0, 0.0, 9.0, np.nan, 1.0]), closed=True),
         StepMap(np.array([0.2, 1.0]), np.array([3.0, 1.0, 0.0]), np.nan),
@@ -134,7 +134,7 @@ def test_a_forest_that_splits_by_category_folds_behind_codes_and_behind_nothing(
 def test_one_column_read_as_number_and_as_category(closed):
     rng = np.random.default_rng(0)
     codes = LookupMap(np.array([0.0, 2.0, 7.0]), np.array([1.0, 0.0, 5.0, -1.0, -2.0]), closed)
-    columns = [ModelColumn(0, codes), ModelColumn(0, scaled(0.5, 1.0)), ModelColumn(2, itself())]
+    columns = [ModelColumn(0, codes), ModelColumn(0, scaled(0.5, 1.0)), ModelColumn(2, identity_map())]
     x = rows(rng, columns, np.array([0.0, 2.0, 7.0]))
     tree = strategies.as_forest([strategies.random_tree(rng, [np.array([-0.5, 0.5, 2.0])] * 3, 5)], 3)
     compare(tree, columns, x)
@@ -197,7 +197,7 @@ def bricks(rng, m):
 LINES = {
     "rising": scaled(0.7, 0.2, 0.1),
     "falling": scaled(-1.3, 0.2),
-    "filled": then(then(itself(), filled(0.3)), scaled(2.0, 0.5)),
+    "filled": then(then(identity_map(), filled(0.3)), scaled(2.0, 0.5)),
     "bins": StepMap(np.array([-0.5, 0.1, 0.9]), np.array([1.0, -1.0, 0.3, 2.0]), 0.7),
     "flag": StepMap(np.zeros(0), np.zeros(1), 1.0),
     "bent": then(scaled(0.7, 0.2, 0.1), CLIP),
@@ -213,7 +213,7 @@ def test_a_sum_of_any_bricks_folds_and_integrates(line, kind, outputs):
     families = [bricks(rng, 3)[kind], bricks(rng, 3)[Step], None]
     loadings = [rng.normal(size=(len(f(NAN)) if f else 1, *outputs)) for f in families]
     terms = Sum(tuple(families), tuple(loadings), rng.normal(size=outputs))
-    columns = [ModelColumn(0, LINES[line]), ModelColumn(0, scaled(1.5, -0.3)), ModelColumn(1, itself())]
+    columns = [ModelColumn(0, LINES[line]), ModelColumn(0, scaled(1.5, -0.3)), ModelColumn(1, identity_map())]
     x = np.column_stack([np.linspace(-3, 3, 61), np.zeros(61), np.zeros(61)])
     x[5, 0] = np.nan
     folded = fold(Reduced(terms), columns, NAMES)
@@ -348,7 +348,7 @@ def test_cuts_are_the_last_number_before_the_map_passes(rng, kind):
 
 
 def test_cuts_at_the_ends():
-    np.testing.assert_array_equal(itself().cut(np.array([-np.inf, np.inf])), [-np.inf, np.inf])
+    np.testing.assert_array_equal(identity_map().cut(np.array([-np.inf, np.inf])), [-np.inf, np.inf])
     np.testing.assert_array_equal(scaled(-1.0, 0.0).cut(np.array([-np.inf, np.inf])), [np.inf, -np.inf])
     np.testing.assert_array_equal(CLIP.cut(np.array([-0.6, -0.5, 0.8])), [-np.inf, -0.5, np.inf])
     assert LOG.cut(np.array([-np.inf])) == 0.0
@@ -395,11 +395,11 @@ def test_codebooks_refuse_what_they_do_not_know():
     known = then(LookupMap(np.arange(2.0), np.array(["y", "x", None, None], dtype=object), closed=True), book)
     np.testing.assert_array_equal(known(np.array([0.0, 1.0, np.nan])), [1.0, 0.0, np.nan])
     with pytest.raises(CannotRead, match="categories such as 'x', but the column is taken as numbers"):
-        then(itself(), book)
+        then(identity_map(), book)
     with pytest.raises(CannotRead, match="after another step has changed them"):
         then(scaled(2.0, 0.0), Codebook({1.0: 0.0}, None, None))
-    with pytest.raises(CannotRead, match="in a way of their own"):
-        then(itself(), Pointwise(lambda v: v))
+    with pytest.raises(CannotRead, match="differently from the others"):
+        then(identity_map(), Pointwise(lambda v: v))
     with pytest.raises(CannotRead, match="share no category"):
         on_common_domains(
             [

@@ -129,7 +129,7 @@ class TextExplainer:
         self._bag, self._mask = _checked_bag(bag), _checked_mask(mask)
         self._bandwidth = check_bandwidth(bandwidth)
         self._ridge = check_size("ridge", ridge, zero=True)
-        self._model = TextModel.of(model, vectorizer)
+        self._model = TextModel.from_model(model, vectorizer)
         self._wanted = resolve(self._model.head, output)
         # answers that texts have got before a model failed; the same call goes on from them
         self._unfinished: Recent[str, Expectation] = Recent(UNFINISHED)

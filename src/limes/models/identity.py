@@ -1,7 +1,11 @@
-"""Whether a model is what its class says: readers trust a class, so they must not meet another one.
+"""Whether a model is what its class claims, and whether it was fitted again.
 
-A reader knows what ``sklearn.linear_model.LinearRegression.predict`` computes. It knows nothing of a class
-that borrowed the name, nor of a ``predict`` that somebody put on the instance or on the class.
+A reader knows what ``sklearn.linear_model.LinearRegression.predict`` computes. It must not read another class
+of the same name, nor a ``predict`` that was put on the instance or on the class.
+
+Calling a model takes milliseconds, inspecting it microseconds. A fit replaces attributes, or fills arrays
+anew: attributes are compared by identity, arrays by their bytes. Libraries that store their fit outside of
+Python's objects, as boosting libraries do, may change it unseen: such a state is not ``complete``.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-# Methods that a reader stands for
+# Methods that readers replace
 _METHODS = (
     "predict",
     "predict_proba",
@@ -30,7 +34,7 @@ def library_of(module: str) -> str:
 
 
 def qualified_name(kind: type) -> str:
-    """``library.Class``, by which readers are listed; "" for a class that its own module does not hold."""
+    """``library.Class``, the key of readers; "" if the class's module does not contain it under that name."""
     owner: Any = sys.modules.get(kind.__module__)
     for part in kind.__qualname__.split("."):
         owner = getattr_static(owner, part, None)
@@ -38,28 +42,26 @@ def qualified_name(kind: type) -> str:
 
 
 def replaced_method(model: Any) -> str | None:
-    """The first method that is not the one its library wrote; None if all are."""
-    own = getattr(model, "__dict__", {})
+    """The first method that is not defined by the model's library; None if all are."""
+    attributes = getattr(model, "__dict__", {})
     kind = type(model)
     library = library_of(kind.__module__)
     for method in _METHODS:
-        if method in own:
+        if method in attributes:
             return method
-        written = getattr(getattr(kind, method, None), "__module__", None)
-        if written is not None and library_of(written) != library:
+        module = getattr(getattr(kind, method, None), "__module__", None)
+        if module is not None and library_of(module) != library:
             return method
     return None
 
 
-# -- the state of a fitted model -------------------------------------------------------------------------
-
+# -- the state of a fitted model ---------------------------------------------------------------------------
 
 # Bytes of an array that is compared by its content
 _SMALL = 1 << 18
-# A list of more members is a forest's, whose trees are made anew; fewer may each be fitted again
+# A longer list is a forest's, whose trees are new objects after a fit; members of a shorter one may be
+# refitted
 _FEW_MEMBERS = 16
-
-__all__ = ["ModelState", "state_of"]
 
 
 class ModelState(NamedTuple):
@@ -72,7 +74,7 @@ class ModelState(NamedTuple):
     contents
         Bytes of its small arrays.
     complete
-        Whether a changed fit cannot but show in the two.
+        Whether every change of the fit is visible in the two.
     """
 
     objects: list[Any]
@@ -85,7 +87,7 @@ class ModelState(NamedTuple):
 
 
 def state_of(model: Any) -> ModelState:
-    """The model's present state."""
+    """Record the present state of a model."""
     objects: list[Any] = []
     contents: list[bytes] = []
     complete = _collect(model, objects, contents)
@@ -110,7 +112,7 @@ def _collect(model: Any, objects: list[Any], contents: list[bytes]) -> bool:
 
 
 def _members(values: list[Any] | tuple[Any, ...]) -> Iterable[Any]:
-    """Estimators of a list: named steps, or a few that stand there themselves."""
+    """Estimators of a list: named steps, or a few bare ones."""
     if values and isinstance(values[0], tuple):
         return (entry for named in values for entry in named)
     return values if len(values) <= _FEW_MEMBERS else ()

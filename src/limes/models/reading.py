@@ -1,4 +1,4 @@
-"""Read a model: what is known of its structure, as a form.
+"""Read a model: its structure as a form, by the reader of its class, or the reason why not.
 
 Readers are found by the name of the model's class and loaded when they are needed, so that no library is
 imported that the user's model does not come from. Only the exact class counts: a subclass may predict
@@ -25,31 +25,30 @@ from limes.models.identity import qualified_name, replaced_method
 
 
 class CannotRead(Exception):  # noqa: N818 - caught inside this package, never seen by users
-    """A reader's way to say why it leaves a model to sampling."""
+    """Raised by a reader, with the reason why the model must be sampled."""
 
 
 @dataclass(frozen=True)
 class Schema:
-    """The columns of x as the user has them.
+    """The user's columns.
 
     Attributes
     ----------
     names
         (d,) names.
     levels
-        (d,) the user's own values of a column that x holds as codes 0, 1, ..., in the order of the codes;
-        () for a column that x holds as it is.
+        (d,) the user's values of a column that x holds as codes 0, 1, ..., in the order of the codes; () for
+        a column of numbers.
     """
 
     names: tuple[str, ...]
     levels: tuple[tuple[Any, ...], ...]
 
 
-# Where composed models keep their parts
+# The attributes of composed models with their parts
 _PART_NAMES = ("estimators_", "estimator_", "final_estimator_", "best_estimator_", "regressor_", "init_")
 
-# (model, method, schema) -> the form of that method's answer; the schema is None where columns are plain
-# numbers
+# (model, method, schema) -> the form of that method; the schema is None if all columns are plain numbers
 Reader = Callable[[Any, str, Schema | None], Form]
 
 
@@ -117,7 +116,7 @@ def read_form(model: Any, method: str, schema: Schema | None) -> Form:
 
 
 def refuse_replaced_methods(model: Any) -> None:
-    """Leave a model to sampling whose methods are not those that its library wrote.
+    """Refuse a model whose methods are not those of its library.
 
     Raises
     ------
@@ -127,22 +126,20 @@ def refuse_replaced_methods(model: Any) -> None:
     method = replaced_method(model)
     if method is not None:
         raise CannotRead(
-            f"{type(model).__qualname__}.{method} was replaced by another function, and may answer something "
+            f"{type(model).__qualname__}.{method} was replaced by another function, and may return something "
             "else than the fitted model"
         )
 
 
 def tolerance_of(model: Any) -> float:
-    """How closely a model adds up, relative to its largest prediction: as its least exact part does."""
+    """Rounding error of a model's sums, relative to its largest prediction: that of its least exact part."""
     if qualified_name(type(model)) == "sklearn.FrozenEstimator":
         return tolerance_of(model.estimator)
     parts = [_last_step(model), *(getattr(model, name, None) for name in _PART_NAMES)]
-    flat = [
-        part for parts_ in parts if parts_ is not None for part in np.ravel(np.array(parts_, dtype=object))
-    ]
+    flat = [part for group in parts if group is not None for part in np.ravel(np.array(group, dtype=object))]
     entry = READERS.get(qualified_name(type(model)))
-    own = EXACT_TOLERANCE if entry is None else entry.tolerance
-    return max([own, *(tolerance_of(part) for part in flat if part is not None)])
+    tolerance = EXACT_TOLERANCE if entry is None else entry.tolerance
+    return max([tolerance, *(tolerance_of(part) for part in flat if part is not None)])
 
 
 def _last_step(model: Any) -> Any:
@@ -178,8 +175,7 @@ def _why_not(kind: type) -> str:
     return f"limes cannot read {kind.__qualname__} yet"
 
 
-# -- the registry ----------------------------------------------------------------------------------------
-
+# -- the registry: readers by ``library.Class``, so that no library is imported -----------------------------
 
 # Sums of a thousand terms in another order differ by less than this, relative to the largest prediction.
 EXACT_TOLERANCE = 1e-9
@@ -193,7 +189,7 @@ _CANCELLING = 1e-6
 
 
 class Entry(NamedTuple):
-    """A reader, ``module:function`` below ``limes.models``, and how closely the library itself adds up."""
+    """A reader, ``module:function`` in ``limes.models.readers``, and the rounding error of the library."""
 
     reader: str
     tolerance: float = EXACT_TOLERANCE

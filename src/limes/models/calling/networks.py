@@ -1,8 +1,8 @@
-"""How models take images: as they are, flattened, or as networks want them.
+"""Images as the input of models: as they are, flattened, or preprocessed for networks.
 
-A callable gets batches of the user's own images. An estimator that was fitted on n columns gets rows of n
-numbers. Networks get float32 with channels first, minus a mean and over a scale: a :class:`Preprocess` says
-which. All of it is done once to the image and once to its fill, never to a batch.
+A callable gets batches of the user's images. An estimator that was fitted on n columns gets rows of n
+numbers. Networks get float32 with channels first, minus a mean and over a scale, by a :class:`Preprocess`.
+All of it is done once to the image and once to its fill, never to a batch.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ORDERS = ("rgb", "bgr")
 
 @dataclass(frozen=True, kw_only=True)
 class Preprocess:
-    """What a network is given for an image: (pixels - mean) / scale, pixel by pixel.
+    """The input of a network for an image: (pixels - mean) / scale, pixel by pixel.
 
     Parameters
     ----------
@@ -34,12 +34,12 @@ class Preprocess:
     channels
         "first": (C, H, W), as torch and most ONNX files; "last": (H, W, C).
     order
-        "rgb", or "bgr" for networks that want blue first.
+        "rgb", or "bgr" for networks with blue first.
     size
-        Height and width, or one number for both: the middle of the image is cut out in this shape and scaled
-        to this size before anything else, and it is this that is explained. None: as it is.
+        Height and width, or one number for both: the image is first cropped in its middle to this shape and
+        scaled to this size, and the result is explained. None: as it is.
     dtype
-        Type of the numbers.
+        Type of the array.
 
     Raises
     ------
@@ -75,7 +75,7 @@ class Preprocess:
             object.__setattr__(self, "size", _height_width(self.size))
 
     def __call__(self, image: Any) -> Any:
-        """The image (H, W) or (H, W, C) as the network takes it.
+        """Convert an image (H, W) or (H, W, C) to the network's input.
 
         Raises
         ------
@@ -85,20 +85,20 @@ class Preprocess:
         pixels = np.asarray(image, dtype=np.float64)
         pixels = pixels[..., None] if pixels.ndim == 2 else pixels
         for name in ("mean", "scale"):
-            wanted = np.size(getattr(self, name))
-            if wanted not in (1, pixels.shape[-1]):
+            entries = np.size(getattr(self, name))
+            if entries not in (1, pixels.shape[-1]):
                 raise InputError(
-                    f"{name} has {wanted} entries, the image {pixels.shape[-1]} channels: give one number, "
+                    f"{name} has {entries} entries, the image {pixels.shape[-1]} channels: pass one number, "
                     "or one a channel"
                 )
         if self.order == "bgr":
             pixels = pixels[..., ::-1]
-        found = ((pixels - self.mean) / self.scale).astype(self.dtype)
-        return np.ascontiguousarray(found if self.channels == "last" else np.moveaxis(found, -1, 0))
+        scaled = ((pixels - self.mean) / self.scale).astype(self.dtype)
+        return np.ascontiguousarray(scaled if self.channels == "last" else np.moveaxis(scaled, -1, 0))
 
     def fit(self, image: Any) -> Any:
-        """The middle of the image, scaled to ``size``; the type of its numbers stays."""
-        return image if self.size is None else scaled(cut(image, self.size), self.size)
+        """Crop the middle of the image, and scale it to ``size``; its type stays."""
+        return image if self.size is None else _resize(_crop(image, self.size), self.size)
 
 
 def _height_width(size: Any) -> tuple[int, int]:
@@ -109,8 +109,8 @@ def _height_width(size: Any) -> tuple[int, int]:
     return int(sides[0]), int(sides[1])
 
 
-def cut(image: Any, size: tuple[int, int]) -> Any:
-    """The largest part in the middle of an image that has the shape of ``size``."""
+def _crop(image: Any, size: tuple[int, int]) -> Any:
+    """Crop the largest middle part of an image with the aspect ratio of ``size``."""
     height, width = image.shape[:2]
     share = min(height / size[0], width / size[1])
     tall, wide = max(1, round(size[0] * share)), max(1, round(size[1] * share))
@@ -118,14 +118,14 @@ def cut(image: Any, size: tuple[int, int]) -> Any:
     return image[top : top + tall, left : left + wide]
 
 
-def scaled(image: Any, size: tuple[int, int]) -> Any:
-    """An image (H, W) or (H, W, C) at another size, by cubic interpolation within its own range."""
+def _resize(image: Any, size: tuple[int, int]) -> Any:
+    """Resize an image (H, W) or (H, W, C) by cubic interpolation, clipped to its own range."""
     from PIL import Image
 
     if image.shape[:2] == size:
         return image
     planes = image[..., None] if image.ndim == 2 else image
-    # bytes as all of PIL's users have them scaled; anything else without rounding in between
+    # bytes as PIL rounds them; all other types without rounding in between
     kind = np.uint8 if image.dtype == np.uint8 else np.float32
     resized = [
         Image.fromarray(np.ascontiguousarray(planes[..., c], dtype=kind)).resize(
@@ -133,23 +133,24 @@ def scaled(image: Any, size: tuple[int, int]) -> Any:
         )
         for c in range(planes.shape[-1])
     ]
-    found = np.clip(np.stack([np.asarray(one) for one in resized], axis=-1), image.min(), image.max())
-    found = np.rint(found) if image.dtype.kind in "iu" else found
-    return found.astype(image.dtype).reshape(*size, *image.shape[2:])
+    pixels = np.stack([np.asarray(plane) for plane in resized], axis=-1)
+    pixels = np.clip(pixels, image.min(), image.max())
+    pixels = np.rint(pixels) if image.dtype.kind in "iu" else pixels
+    return pixels.astype(image.dtype).reshape(*size, *image.shape[2:])
 
 
-# -- who is given what ---------------------------------------------------------------------------------------
+# -- composers by class of model ---------------------------------------------------------------------------
 
 
 def composer_of(model: Any, image: SwitchedImage, preprocess: Preprocess | None) -> Compose:
-    """What a model is given at rows z: by the class of the model or a base of it.
+    """The composer of a model's input at rows z, by the class of the model or a base of it.
 
     Raises
     ------
     InputError
-        If the image is none that the model takes: says why.
+        If the model does not accept the image; the message has the reason.
     """
-    make = _maker(model)
+    make = _composer_maker(model)
     if make is not None:
         return make(model, image, preprocess)
     if columns(model) is not None:
@@ -159,13 +160,13 @@ def composer_of(model: Any, image: SwitchedImage, preprocess: Preprocess | None)
 
 def is_network(model: Any) -> bool:
     """Whether a model is known to be a neural network."""
-    return _maker(model) is not None
+    return _composer_maker(model) is not None
 
 
 def columns(model: Any) -> int | None:
-    """How many columns an estimator was fitted on; None if it is none."""
-    found = getattr(model, "n_features_in_", None)
-    return None if found is None else int(found)
+    """Number of columns that an estimator was fitted on; None if the model is no estimator."""
+    count = getattr(model, "n_features_in_", None)
+    return None if count is None else int(count)
 
 
 def _arrays(image: SwitchedImage, preprocess: Preprocess | None) -> Composer:
@@ -180,7 +181,7 @@ def _arrays(image: SwitchedImage, preprocess: Preprocess | None) -> Composer:
 
 
 def flat(image: SwitchedImage, preprocess: Preprocess | None) -> SwitchedImage:
-    """An image as the one row (1, numbers) that an estimator is given, with the superpixel of each number."""
+    """An image as one row (1, numbers) for an estimator, with the superpixel of each number."""
     shown, fill = image.shown, image.fill
     labels = np.broadcast_to(image.labels[..., None], (*image.labels.shape, shown.size // image.labels.size))
     if preprocess is not None:
@@ -198,14 +199,14 @@ def _flat(model: Any, image: SwitchedImage, preprocess: Preprocess | None) -> Co
     if columns(model) != image.shown.size:
         raise InputError(
             f"{type(model).__name__} was fitted on {columns(model)} numbers, and the image has "
-            f"{' x '.join(map(str, image.shown.shape))} = {image.shown.size}: give images of the size and "
+            f"{' x '.join(map(str, image.shown.shape))} = {image.shown.size}: pass images of the size and "
             "channels that it was fitted on"
         )
     row = flat(image, preprocess)
     return Composer(row.shown[0], row.fill[0], row.labels[0])
 
 
-def _of_session(session: Any, image: SwitchedImage, preprocess: Preprocess | None) -> Compose:
+def _session_composer(session: Any, image: SwitchedImage, preprocess: Preprocess | None) -> Compose:
     entries = session.get_inputs()
     if len(entries) != 1:
         raise InputError(f"the ONNX model has {len(entries)} inputs; pass a callable on images instead")
@@ -218,24 +219,24 @@ def _of_session(session: Any, image: SwitchedImage, preprocess: Preprocess | Non
 
 
 def layout(shape: Any) -> str:
-    """Where a network has its channels, seen from the shape of its input."""
+    """The axis of a network's channels, "first" or "last", from the shape of its input."""
     last = len(shape) == 4 and shape[-1] in (1, 3, 4) and shape[1] not in (1, 3, 4)
     return "last" if last else "first"
 
 
-def _check_shape(wanted: Any, found: tuple[int, ...]) -> None:
-    """Refuse an image that an ONNX model does not take; sizes that are not fixed are texts or None."""
-    fixed = [side if isinstance(side, int) else None for side in wanted[1:]]
-    if len(fixed) == len(found) and all(w is None or w == f for w, f in zip(fixed, found, strict=True)):
+def _check_shape(expected: Any, shape: tuple[int, ...]) -> None:
+    """Refuse an image that an ONNX model does not accept; sizes that are not fixed are texts or None."""
+    fixed = [side if isinstance(side, int) else None for side in expected[1:]]
+    if len(fixed) == len(shape) and all(e is None or e == s for e, s in zip(fixed, shape, strict=True)):
         return
     raise InputError(
-        f"the network takes images of shape {tuple(wanted[1:])}, and is given {found}: say its height and "
-        "width with Preprocess(size=...), and where channels are with Preprocess(channels=...); an image "
+        f"the network takes images of shape {tuple(expected[1:])}, and gets {shape}: pass its height and "
+        "width as Preprocess(size=...), and the axis of channels as Preprocess(channels=...); an image "
         "with transparency loses it by image[..., :3]"
     )
 
 
-def _of_module(module: Any, image: SwitchedImage, preprocess: Preprocess | None) -> Compose:
+def _module_composer(module: Any, image: SwitchedImage, preprocess: Preprocess | None) -> Compose:
     torch = import_module("torch")
     preprocess = preprocess or Preprocess()
     weight = next(module.parameters(), None)
@@ -249,14 +250,14 @@ def _of_module(module: Any, image: SwitchedImage, preprocess: Preprocess | None)
     )
 
 
-_Maker = Callable[[Any, SwitchedImage, Preprocess | None], Compose]
-_KINDS: Mapping[str, _Maker] = {
-    "torch.Module": _of_module,
-    "onnxruntime.InferenceSession": _of_session,
+_MakeComposer = Callable[[Any, SwitchedImage, Preprocess | None], Compose]
+_KINDS: Mapping[str, _MakeComposer] = {
+    "torch.Module": _module_composer,
+    "onnxruntime.InferenceSession": _session_composer,
 }
 
 
-def _maker(model: Any) -> _Maker | None:
-    """Who composes for a network: by its class or a base of it."""
+def _composer_maker(model: Any) -> _MakeComposer | None:
+    """The composer of a network, by its class or a base of it."""
     makers = (_KINDS.get(qualified_name(kind)) for kind in type(model).__mro__)
     return next((make for make in makers if make is not None), None)

@@ -1,6 +1,6 @@
 """Weighted sums of columns, as principal components are, in front of linear and quadratic models.
 
-A component z_k = shift_k + Σ_j matrix[k, j] φ_j(x_s(j)) is no function of one column. A linear model of
+A component z_k = shift_k + Σ_j matrix[k, j] φ_j(x_s(j)) is not a function of one column. A linear model of
 components is linear in the columns that these are made of, and a quadratic one quadratic: with z = A φ + b,
 
     c·z = (Aᵀc)·φ + b·c          zᵀMz = φᵀ(AᵀMA)φ + ...
@@ -26,7 +26,7 @@ from limes.models.reading import CannotRead
 
 @dataclass(frozen=True, eq=False)
 class LinearMap:
-    """shift + matrix @ φ, of the columns φ that a step is given; matrix (k, n), shift (k,)."""
+    """shift + matrix @ φ, with φ the input columns of a step; matrix (k, n), shift (k,)."""
 
     columns: tuple[ModelColumn, ...]
     matrix: Floats
@@ -36,15 +36,15 @@ class LinearMap:
 
 @dataclass(frozen=True, eq=False)
 class Component(ModelColumn):
-    """A column of a model: φ of one row of a blend, which ``source`` is the number of."""
+    """A column of a model: a function of one row of a linear map; ``source`` is the row."""
 
-    blend: LinearMap
+    linear_map: LinearMap
 
 
 def expand_components(
     form: Form, columns: Sequence[ModelColumn], model: str
 ) -> tuple[Form, Sequence[ModelColumn]]:
-    """A form of columns as a form of what their blends are made of.
+    """Write a form over components as a form over the inputs of their linear maps.
 
     Parameters
     ----------
@@ -58,15 +58,15 @@ def expand_components(
     Raises
     ------
     CannotRead
-        If the form is not linear or quadratic, or something else than a scaler stands behind a blend.
+        If the form is not linear or quadratic, or something else than a scaler follows a linear map.
     """
     while any(isinstance(column, Component) for column in columns):
-        matrix, shift, columns = _expanded(columns)
-        form = _composed(form, matrix, shift, model)
+        matrix, shift, columns = _base(columns)
+        form = _compose(form, matrix, shift, model)
     return form, columns
 
 
-def _expanded(columns: Sequence[ModelColumn]) -> tuple[Floats, Floats, Sequence[ModelColumn]]:
+def _base(columns: Sequence[ModelColumn]) -> tuple[Floats, Floats, Sequence[ModelColumn]]:
     """A and b of columns = A base + b, and the base."""
     base: list[ModelColumn] = []
     start: dict[int, int] = {}
@@ -76,31 +76,31 @@ def _expanded(columns: Sequence[ModelColumn]) -> tuple[Floats, Floats, Sequence[
             rows.append((len(base), np.ones(1), 0.0))
             base.append(column)
             continue
-        blend = column.blend
-        if id(blend) not in start:
-            start[id(blend)] = len(base)
-            base.extend(blend.columns)
-        track = column.map
-        affine = track.affine if isinstance(track, MonotoneMap) and np.isnan(track.at_missing) else None
+        mixing = column.linear_map
+        if id(mixing) not in start:
+            start[id(mixing)] = len(base)
+            base.extend(mixing.columns)
+        phi = column.map
+        affine = phi.affine if isinstance(phi, MonotoneMap) and np.isnan(phi.at_missing) else None
         if affine is None:
-            raise CannotRead(f"between {blend.step} and the model scalers are read only")
-        shift = affine.value + affine.slope * (blend.shift[column.source] - affine.center)
-        rows.append((start[id(blend)], affine.slope * blend.matrix[column.source], float(shift)))
+            raise CannotRead(f"between {mixing.step} and the model scalers are read only")
+        shift = affine.value + affine.slope * (mixing.shift[column.source] - affine.center)
+        rows.append((start[id(mixing)], affine.slope * mixing.matrix[column.source], float(shift)))
     matrix = np.zeros((len(columns), len(base)))
     for row, (first, weights, _) in zip(matrix, rows, strict=True):
         row[first : first + weights.size] = weights
     return matrix, np.array([shift for _, _, shift in rows]), base
 
 
-def _composed(form: Form, matrix: Floats, shift: Floats, model: str) -> Form:
+def _compose(form: Form, matrix: Floats, shift: Floats, model: str) -> Form:
     if isinstance(form, Combination):
-        parts = [_composed(part, matrix, shift, model) for part in form.parts]
+        parts = [_compose(part, matrix, shift, model) for part in form.parts]
         return Combination(parts, form.weights, form.intercept)
-    if type(form) not in _COMPOSED:
+    if type(form) not in _COMPOSE:
         raise CannotRead(
             f"behind sums of columns, as principal components are, linear models are read only, not {model}"
         )
-    return _COMPOSED[type(form)](form, matrix, shift)
+    return _COMPOSE[type(form)](form, matrix, shift)
 
 
 def _linear(form: Linear, matrix: Floats, shift: Floats) -> Linear:
@@ -113,4 +113,4 @@ def _quadratic(form: Quadratic, matrix: Floats, shift: Floats) -> Quadratic:
     return Quadratic(squares, np.tensordot(matrix.T, gradient, axes=1), form.predict(shift[None, :])[0])
 
 
-_COMPOSED: Mapping[type, Callable[[Any, Floats, Floats], Form]] = {Linear: _linear, Quadratic: _quadratic}
+_COMPOSE: Mapping[type, Callable[[Any, Floats, Floats], Form]] = {Linear: _linear, Quadratic: _quadratic}

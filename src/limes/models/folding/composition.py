@@ -1,7 +1,7 @@
-"""Bricks behind a function of the column: g(φ(x)) as a brick of x; and products of bricks.
+"""Functions behind a feature map: g(φ(x)) as a function of x; and products of functions of one column.
 
 Behind a scaler a power is a polynomial and a bump is a bump; an interval is an interval behind anything that
-rises or falls. What is left are curves, to be integrated by quadrature.
+rises or falls. All others are curves, to be integrated by quadrature.
 """
 
 from __future__ import annotations
@@ -31,49 +31,48 @@ from limes.functions import (
 from limes.models.folding.feature_maps import CurveMap, MonotoneMap, numbers
 from limes.models.reading import CannotRead
 
-# Points that a kernel behind another function may add to the breaks of quadrature
+# Points that a kernel behind a feature map may add to the breaks of quadrature
 _MOST_BREAKS = 4096
-# exp(-z² / 2) is 0 for float64 sums beyond, and smooth enough for one panel on so many of its widths
+# exp(-z² / 2) is 0 in float64 sums beyond the reach, and smooth enough for one panel of this many widths
 _BUMP_REACH, _BUMP_PANEL = 9.5, 2.0
 # Distances from the center of exp(-|z|) between which it is smooth enough for one panel
 _DECAY_POINTS = np.array([-45.0, -9.0, 0.0, 9.0, 45.0])
 
 
-def compose(function: Function, track: MonotoneMap | CurveMap) -> Function:
+def compose(function: Function, phi: MonotoneMap | CurveMap) -> Function:
     """g(φ(x)).
 
     Raises
     ------
     CannotRead
-        If it is no brick.
+        If limes has no such function.
     """
-    if isinstance(track, CurveMap):
+    if isinstance(phi, CurveMap):
         if not isinstance(function, _SMOOTH):
-            raise CannotRead(f"behind {track.name} scalers and linear models are read only")
-        return _curves(function, track)
-    if type(function) not in _BEHIND:
+            raise CannotRead(f"behind {phi.name} scalers and linear models are read only")
+        return _curves(function, phi)
+    if type(function) not in _COMPOSE:
         raise CannotRead(f"{type(function).__name__} functions cannot be folded behind a transformer")
-    return _BEHIND[type(function)](function, track)
+    return _COMPOSE[type(function)](function, phi)
 
 
-def _curves(
-    function: Function, track: MonotoneMap | CurveMap, levels: Sequence[float] | Floats = ()
-) -> Curves:
+def _curves(function: Function, phi: MonotoneMap | CurveMap, levels: Sequence[float] | Floats = ()) -> Curves:
     """g(φ(x)) by quadrature; ``levels`` are values of φ where g is not smooth."""
-    own = track.near(levels) if isinstance(track, MonotoneMap) else ()
-    return Curves(lambda x: function(numbers(track(x))), tuple(dict.fromkeys(track.breaks + own)), track.name)
+    crossings = phi.near(levels) if isinstance(phi, MonotoneMap) else ()
+    breaks = tuple(dict.fromkeys(phi.breaks + crossings))
+    return Curves(lambda x: function(numbers(phi(x))), breaks, phi.name)
 
 
-def at_missing(function: Function, track: MonotoneMap) -> Floats:
+def _at_missing(function: Function, phi: MonotoneMap) -> Floats:
     """g(φ(NaN)), (m,)."""
-    return np.asarray(function(np.array([track.at_missing]))[:, 0], dtype=np.float64)
+    return np.asarray(function(np.array([phi.at_missing]))[:, 0], dtype=np.float64)
 
 
-def _identity(function: Identity, track: MonotoneMap) -> Function:
-    if track.affine is None:
-        return _curves(function, track)
-    a = track.affine
-    return Polynomial(np.array([[a.value, a.slope, 0.0]]), a.center, at_missing(function, track))
+def _identity_behind(function: Identity, phi: MonotoneMap) -> Function:
+    if phi.affine is None:
+        return _curves(function, phi)
+    a = phi.affine
+    return Polynomial(np.array([[a.value, a.slope, 0.0]]), a.center, _at_missing(function, phi))
 
 
 # Powers of z = value + slope (x - center), as polynomials in x - center
@@ -84,34 +83,34 @@ _EXPANDED: tuple[Callable[[float, float], tuple[float, float, float]], ...] = (
 )
 
 
-def _power(function: Power, track: MonotoneMap) -> Function:
-    if track.affine is None:
-        return _curves(function, track)
-    a = track.affine
+def _power_behind(function: Power, phi: MonotoneMap) -> Function:
+    if phi.affine is None:
+        return _curves(function, phi)
+    a = phi.affine
     table = np.array([expand(a.value, a.slope) for expand in _EXPANDED])
-    return Polynomial(table[function.exponent], a.center, at_missing(function, track))
+    return Polynomial(table[function.exponent], a.center, _at_missing(function, phi))
 
 
-def _polynomial(function: Polynomial, track: MonotoneMap) -> Function:
-    if track.affine is None:
-        return _curves(function, track)
-    a = track.affine
+def _polynomial_behind(function: Polynomial, phi: MonotoneMap) -> Function:
+    if phi.affine is None:
+        return _curves(function, phi)
+    a = phi.affine
     table = np.array([expand(a.value - function.center, a.slope) for expand in _EXPANDED])
-    return Polynomial(function.coefficients @ table, a.center, at_missing(function, track))
+    return Polynomial(function.coefficients @ table, a.center, _at_missing(function, phi))
 
 
-def _bump(function: Bump, track: MonotoneMap) -> Function:
-    if track.affine is None:
-        return _curves(function, track, _bump_panels(function))
-    a = track.affine
+def _bump_behind(function: Bump, phi: MonotoneMap) -> Function:
+    if phi.affine is None:
+        return _curves(function, phi, _bump_panels(function))
+    a = phi.affine
     moved = Bump(a.center + (function.center - a.value) / a.slope, function.precision * a.slope**2)
-    if np.isnan(track.at_missing):
+    if np.isnan(phi.at_missing):
         return moved
-    return Filled(moved, np.ones(function.center.size), at_missing(function, track))
+    return Filled(moved, np.ones(function.center.size), _at_missing(function, phi))
 
 
 def _bump_panels(function: Bump) -> Floats:
-    """Points that cut the places of all bumps into panels of two widths."""
+    """Points that cut the reach of all bumps into panels of two widths."""
     if function.center.size == 0:
         return np.zeros(0)
     width = 1.0 / np.sqrt(function.precision)
@@ -123,84 +122,84 @@ def _bump_panels(function: Bump) -> Floats:
     return np.linspace(low, high, int(count) + 2)
 
 
-def _decay(function: Decay, track: MonotoneMap) -> Function:
-    if track.affine is None:
+def _decay_behind(function: Decay, phi: MonotoneMap) -> Function:
+    if phi.affine is None:
         points = np.unique(function.center[:, None] + _DECAY_POINTS / function.rate)
         if points.size > _MOST_BREAKS:
             raise CannotRead("its kernels are too many to be integrated behind it; put a scaler in its place")
-        return _curves(function, track, points)
-    a = track.affine
+        return _curves(function, phi, points)
+    a = phi.affine
     moved = Decay(a.center + (function.center - a.value) / a.slope, function.rate * abs(a.slope))
-    if np.isnan(track.at_missing):
+    if np.isnan(phi.at_missing):
         return moved
-    return Filled(moved, np.ones(function.center.size), at_missing(function, track))
+    return Filled(moved, np.ones(function.center.size), _at_missing(function, phi))
 
 
-def _interval(function: Interval, track: MonotoneMap) -> Function:
-    lower, upper = track.cut(function.lower), track.cut(function.upper)
-    if track.falling:
+def _interval_behind(function: Interval, phi: MonotoneMap) -> Function:
+    lower, upper = phi.cut(function.lower), phi.cut(function.upper)
+    if phi.falling:
         lower, upper = upper, lower
-    if np.isfinite(track.start):
+    if np.isfinite(phi.start):
         if function.missing.any():
             raise CannotRead("a logarithm or root may be undefined where the model has an answer")
-        lower = np.maximum(lower, np.nextafter(track.start, -np.inf))
-    return Interval(lower, upper, at_missing(function, track) > 0.5)
+        lower = np.maximum(lower, np.nextafter(phi.start, -np.inf))
+    return Interval(lower, upper, _at_missing(function, phi) > 0.5)
 
 
-def _step(function: Step, track: MonotoneMap) -> Function:
-    cuts, values = track.cut(function.cuts), function.values
-    if track.falling:
+def _step_behind(function: Step, phi: MonotoneMap) -> Function:
+    cuts, values = phi.cut(function.cuts), function.values
+    if phi.falling:
         cuts, values = cuts[::-1], values[:, ::-1]
-    if np.isfinite(track.start):
-        below = np.nextafter(track.start, -np.inf)
+    if np.isfinite(phi.start):
+        below = np.nextafter(phi.start, -np.inf)
         cuts = np.append(below, np.maximum(cuts, below))
         values = np.concatenate([function.missing[:, None], values], axis=1)
-    return Step(cuts, values, at_missing(function, track))
+    return Step(cuts, values, _at_missing(function, phi))
 
 
-def _lookup(function: Lookup, track: MonotoneMap) -> Function:
-    _only_plain(track)
-    return Lookup(function.keys, function.values, at_missing(function, track), function.other)
+def _lookup_behind(function: Lookup, phi: MonotoneMap) -> Function:
+    _refuse_scaled(phi)
+    return Lookup(function.keys, function.values, _at_missing(function, phi), function.other)
 
 
-def _members(function: Members, track: MonotoneMap) -> Function:
-    _only_plain(track)
-    return Members(function.allowed, at_missing(function, track) > 0.5, function.other)
+def _members_behind(function: Members, phi: MonotoneMap) -> Function:
+    _refuse_scaled(phi)
+    return Members(function.allowed, _at_missing(function, phi) > 0.5, function.other)
 
 
-def _only_plain(track: MonotoneMap) -> None:
-    if not track.plain:
+def _refuse_scaled(phi: MonotoneMap) -> None:
+    if not phi.plain:
         raise CannotRead("the model takes a column for categories that a step before it has scaled")
 
 
-def _shape(function: Shape | Curves, track: MonotoneMap) -> Function:
-    return _curves(function, track, function.breaks)
+def _shape_behind(function: Shape | Curves, phi: MonotoneMap) -> Function:
+    return _curves(function, phi, function.breaks)
 
 
-def _filled(function: Filled, track: MonotoneMap) -> Function:
-    inner = compose(function.function, track)
-    return Filled(inner, function.factor, at_missing(function, track))
+def _filled_behind(function: Filled, phi: MonotoneMap) -> Function:
+    inner = compose(function.function, phi)
+    return Filled(inner, function.factor, _at_missing(function, phi))
 
 
-def _stacked(function: Stacked, track: MonotoneMap) -> Function:
-    return Stacked(tuple(compose(family, track) for family in function.families))
+def _stacked_behind(function: Stacked, phi: MonotoneMap) -> Function:
+    return Stacked(tuple(compose(family, phi) for family in function.families))
 
 
 _SMOOTH = (Identity, Power, Polynomial, Shape, Curves)
-_BEHIND: Mapping[type, Callable[[Any, MonotoneMap], Function]] = {
-    Identity: _identity,
-    Power: _power,
-    Polynomial: _polynomial,
-    Bump: _bump,
-    Interval: _interval,
-    Step: _step,
-    Lookup: _lookup,
-    Members: _members,
-    Shape: _shape,
-    Curves: _shape,
-    Decay: _decay,
-    Filled: _filled,
-    Stacked: _stacked,
+_COMPOSE: Mapping[type, Callable[[Any, MonotoneMap], Function]] = {
+    Identity: _identity_behind,
+    Power: _power_behind,
+    Polynomial: _polynomial_behind,
+    Bump: _bump_behind,
+    Interval: _interval_behind,
+    Step: _step_behind,
+    Lookup: _lookup_behind,
+    Members: _members_behind,
+    Shape: _shape_behind,
+    Curves: _shape_behind,
+    Decay: _decay_behind,
+    Filled: _filled_behind,
+    Stacked: _stacked_behind,
 }
 
 
@@ -213,7 +212,7 @@ def product_of(functions: Sequence[Function]) -> Function:
     Raises
     ------
     CannotRead
-        If it is no brick.
+        If limes has no such function.
     """
     return reduce(_times, functions)
 
@@ -227,7 +226,7 @@ def _times(first: Function, second: Function) -> Function:
                 return product
     raise CannotRead(
         f"the model multiplies two functions of one column ({kinds[0].__name__} and {kinds[1].__name__}), "
-        "which has no integral in closed form; hand the column on once only"
+        "which has no integral in closed form; pass the column on only once"
     )
 
 
@@ -261,13 +260,13 @@ def _steps(first: Step, second: Step) -> Function:
 
 
 def _curves_times(first: Curves, second: Any) -> Function:
-    """By quadrature: the other one bends at its own breaks, if anywhere."""
+    """By quadrature; the second function, too, is smooth between its breaks."""
     breaks = dict.fromkeys((*first.breaks, *getattr(second, "breaks", ())))
     return Curves(lambda x: first(x) * second(x), tuple(breaks), first.name)
 
 
 def _constant_times(first: Step, second: Any) -> Function | None:
-    """A step without a cut tells only whether x is missing."""
+    """A step without a cut depends only on whether x is missing."""
     if first.cuts.size:
         return None
     missing = first.missing * second(np.array([np.nan]))[:, 0]

@@ -1,15 +1,14 @@
-"""A model's column as a function φ(x) of one column of the user's: four kinds.
+"""Feature maps: a column of the model as a function φ(x) of one column of the user's. Four kinds.
 
 | kind | φ(x) | made by |
 |---|---|---|
 | ``MonotoneMap`` | rises or falls with x | scalers, imputers, logarithms, power transforms |
 | ``StepMap`` | constant between cuts | bins, thresholds, "is missing" |
-| ``LookupMap`` | a value for each of finitely many x | encoders; whatever happens to a column of text |
+| ``LookupMap`` | a value for each of finitely many x | encoders; any step on a column of text |
 | ``CurveMap`` | anything smooth between kinks | splines, squares, sines |
 
-``feature_maps.then`` puts one after the other. Every kind is evaluated as the transformer itself computes
-it, digit by digit, so that a threshold behind it can be moved to the very number where the model changes its
-mind.
+``operations.then`` composes them. Each is evaluated as the transformer itself computes it, digit by digit, so
+that a threshold behind it can be moved to the very float64 where the model's prediction changes.
 """
 
 from __future__ import annotations
@@ -23,6 +22,41 @@ import numpy as np
 from limes._arrays import Bools, Floats, Ints, Objects
 from limes.models.reading import CannotRead
 
+# Cells of a column inside a pipeline: numbers, or the user's own values
+Values = Floats | Objects
+
+
+def numbers(values: Values) -> Floats:
+    """Convert to float64, None to NaN.
+
+    Raises
+    ------
+    CannotRead
+        If the column holds text.
+    """
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        text = next(v for v in values if not is_number(v) and v is not None)
+        raise CannotRead(f"it takes numbers, and the column holds {text!r}") from None
+
+
+def is_missing(values: Values) -> Bools:
+    """Whether each value is missing: None, NaN or pandas.NA."""
+    if values.dtype.kind == "O":
+        return np.array([is_blank(v) for v in values], dtype=np.bool_)
+    return np.isnan(values) if values.dtype.kind == "f" else np.zeros(values.shape, dtype=np.bool_)
+
+
+def is_blank(value: Any) -> bool:
+    """Whether one value is missing."""
+    return value is None or type(value).__name__ == "NAType" or bool(value != value)
+
+
+def is_number(value: Any) -> bool:
+    """Whether one value is a number."""
+    return isinstance(value, int | float | np.number | np.bool_)
+
 
 @dataclass(frozen=True)
 class Affine:
@@ -33,7 +67,7 @@ class Affine:
     value: float = 0.0
 
     def then(self, other: Affine) -> Affine:
-        """Another one after it."""
+        """The composition: this map first, then the other."""
         center = self.center + (other.center - self.value) / self.slope
         return Affine(self.slope * other.slope, center, other.value)
 
@@ -45,17 +79,17 @@ class MonotoneMap:
     Attributes
     ----------
     apply
-        (n,) -> (n,), as the transformer computes it; what it makes of NaN is what becomes of a missing value.
+        (n,) -> (n,), as the transformer computes it; its value at NaN is that of a missing value.
     affine
-        The same in closed form, away from NaN; None where there is none.
+        The same in closed form, away from NaN; None if it has no closed form.
     plain
         φ(x) = x wherever x is not missing.
     start
         φ(x) is NaN below it.
     kinks
-        Points where φ is not smooth; None where it cannot be integrated.
+        Points where φ is not smooth; None if it cannot be integrated.
     name
-        What it is, for errors; "" where that is not worth saying.
+        For errors; "" leaves it out.
     """
 
     apply: Callable[[Values], Values]
@@ -76,29 +110,30 @@ class MonotoneMap:
         return float(self(np.array([np.nan]))[0])
 
     def cut(self, levels: Floats) -> Floats:
-        """Where φ passes levels (m,): φ(x) <= level ⟺ x <= cut; for a falling φ, φ(x) > level ⟺ x <= cut.
+        """Where φ crosses levels (m,): φ(x) <= level ⟺ x <= cut; for a falling φ, φ(x) > level ⟺ x <= cut.
 
         ±inf where it never does. For x from ``start`` on.
 
         Raises
         ------
         CannotRead
-            If φ passes a level more than once, in its last digit.
+            If φ crosses a level several times, in its last digit.
         """
-        cuts, ragged = self.passages(levels)
-        if ragged:
+        cuts, multiple_crossings = self.crossings(levels)
+        if multiple_crossings:
             raise CannotRead("in the last digit of float64 it is not monotone where the model needs it to be")
         return cuts
 
-    def passages(self, levels: Floats) -> tuple[Floats, dict[int, Floats]]:
-        """The same, and all cuts, by place, of levels that φ passes back and forth in its last digit."""
-        return passages(self._passed, levels, start=self.start, trembling=self.affine is None)
+    def crossings(self, levels: Floats) -> tuple[Floats, dict[int, Floats]]:
+        """The same, and by position all cuts of levels that φ crosses several times in its last digit."""
+        rounding = self.affine is None
+        return crossings(self._is_before, levels, start=self.start, non_monotone_rounding=rounding)
 
     def near(self, levels: Sequence[float] | Floats) -> tuple[float, ...]:
-        """LookupMap places where φ passes levels, to a few last digits."""
+        """Finite points where φ crosses levels, to a few last digits."""
         if len(levels) == 0:
             return ()
-        cuts, _ = passages(self._passed, np.asarray(levels, dtype=np.float64), start=self.start)
+        cuts, _ = crossings(self._is_before, np.asarray(levels, dtype=np.float64), start=self.start)
         return tuple(cuts[np.isfinite(cuts)].tolist())
 
     @property
@@ -108,15 +143,15 @@ class MonotoneMap:
         Raises
         ------
         CannotRead
-            If they are not known.
+            If they are unknown.
         """
         if self.kinks is None:
             raise CannotRead("it is read in front of trees only: its integrals are not known")
         return self.kinks
 
-    def _passed(self, x: Floats, levels: Floats) -> Bools:
-        found = np.asarray(self(x), dtype=np.float64)
-        return np.asarray(found > levels if self.falling else found <= levels)
+    def _is_before(self, x: Floats, levels: Floats) -> Bools:
+        values = np.asarray(self(x), dtype=np.float64)
+        return np.asarray(values > levels if self.falling else values <= levels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,16 +166,16 @@ class StepMap:
         missing = is_missing(values)
         if self.cuts.size == 0:
             return np.asarray(np.where(missing, self.missing, self.values[0]))
-        place = np.searchsorted(self.cuts, np.where(missing, 0.0, numbers(values)), side="left")
-        return np.asarray(np.where(missing, self.missing, self.values[place]))
+        piece = np.searchsorted(self.cuts, np.where(missing, 0.0, numbers(values)), side="left")
+        return np.asarray(np.where(missing, self.missing, self.values[piece]))
 
 
 @dataclass(frozen=True, eq=False)
 class LookupMap:
     """values[k] where x = keys[k], keys (K,) ascending.
 
-    ``values`` is (K + 2,): behind those of the keys it holds what any other x gives, and what NaN gives.
-    ``closed`` says that the model refuses any other x.
+    ``values`` is (K + 2,): the last two are those of any other x, and of NaN. ``closed`` means that the model
+    refuses any other x.
     """
 
     keys: Floats
@@ -149,13 +184,13 @@ class LookupMap:
 
     def __call__(self, values: Values) -> Values:
         x = numbers(values)
-        place = np.searchsorted(self.keys, x)
-        known = np.append(self.keys, np.nan)[place] == x
-        place = np.where(known, place, self.keys.size)
-        return self.values[np.where(np.isnan(x), self.keys.size + 1, place)]
+        position = np.searchsorted(self.keys, x)
+        is_key = np.append(self.keys, np.nan)[position] == x
+        position = np.where(is_key, position, self.keys.size)
+        return self.values[np.where(np.isnan(x), self.keys.size + 1, position)]
 
 
-def itself(name: str = "") -> MonotoneMap:
+def identity_map(name: str = "") -> MonotoneMap:
     """φ(x) = x."""
     return MonotoneMap(lambda values: values, Affine(1.0), plain=True, kinks=(), name=name)
 
@@ -169,13 +204,13 @@ class CurveMap:
     basis
         (n,) -> (K, n): functions that are computed together, as the splines of a column.
     index
-        Which of them.
+        The function of the basis that this is.
     kinks
         Points y = before(x) where the basis is not smooth.
     even
         Whether basis(-y) = basis(y), and rises with y > 0.
     name
-        What it is, for errors.
+        For errors.
     """
 
     basis: Callable[[Floats], Floats]
@@ -183,19 +218,19 @@ class CurveMap:
     kinks: tuple[float, ...] = ()
     even: bool = False
     name: str = ""
-    before: MonotoneMap = field(default_factory=itself)
-    after: MonotoneMap = field(default_factory=itself)
+    before: MonotoneMap = field(default_factory=identity_map)
+    after: MonotoneMap = field(default_factory=identity_map)
 
     def __call__(self, values: Values) -> Values:
-        return self.after(self.of_basis(self.evaluated(values)))
+        return self.after(self.from_basis(self.evaluate_basis(values)))
 
-    def evaluated(self, values: Values) -> Floats:
+    def evaluate_basis(self, values: Values) -> Floats:
         """The whole basis, (K, n)."""
         with np.errstate(all="ignore"):
             return self.basis(numbers(self.before(values)))
 
-    def of_basis(self, values: Floats) -> Floats:
-        """The values of this one, (n,), of those of the whole basis, (K, n)."""
+    def from_basis(self, values: Floats) -> Floats:
+        """Select the values of this function, (n,), from those of the whole basis, (K, n)."""
         return np.asarray(values[self.index])
 
     @property
@@ -205,7 +240,7 @@ class CurveMap:
 
     @property
     def breaks(self) -> tuple[float, ...]:
-        """Points x where φ may not be smooth; what happens behind the basis may add some."""
+        """Points x where φ may not be smooth."""
         if self.after.kinks is None:
             raise CannotRead("its integrals are not known")
         return self.before.breaks + self.before.near(self.kinks)
@@ -214,76 +249,48 @@ class CurveMap:
 FeatureMap = MonotoneMap | StepMap | LookupMap | CurveMap
 
 
-# -- values of a column ----------------------------------------------------------------------------------
-
-
-Values = Floats | Objects
-
-
-def numbers(values: Values) -> Floats:
-    """Numbers as float64, None as NaN; text cannot be."""
-    try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        text = next(v for v in values if not is_number(v) and v is not None)
-        raise CannotRead(f"it takes numbers, and the column holds {text!r}") from None
-
-
-def is_missing(values: Values) -> Bools:
-    """None, NaN and pandas.NA."""
-    if values.dtype.kind == "O":
-        return np.array([is_blank(v) for v in values], dtype=np.bool_)
-    return np.isnan(values) if values.dtype.kind == "f" else np.zeros(values.shape, dtype=np.bool_)
-
-
-def is_blank(value: Any) -> bool:
-    """Whether one value is missing."""
-    return value is None or type(value).__name__ == "NAType" or bool(value != value)
-
-
-def is_number(value: Any) -> bool:
-    """Whether one value is a number."""
-    return isinstance(value, int | float | np.number | np.bool_)
-
-
 # -- crossings of a level --------------------------------------------------------------------------------
 
 
 _LARGEST = float(np.finfo(np.float64).max)
 _MAGNITUDE = np.int64(0x7FFFFFFFFFFFFFFF)
-# Beside a cut so many neighbouring numbers are looked at, and the outer ones must be as expected.
+# Neighbouring numbers of a cut that are checked on each side, of which the outer ones must be as expected
 _NEAR, _MARGIN = 48, 16
 
-# (x, levels) -> whether x still lies before the passage of its level
-Passed = Callable[[Floats, Floats], Bools]
 
-
-def passages(
-    before: Passed, levels: Floats, *, start: float = -np.inf, trembling: bool = False
+def crossings(
+    before: Callable[[Floats, Floats], Bools],
+    levels: Floats,
+    *,
+    start: float = -np.inf,
+    non_monotone_rounding: bool = False,
 ) -> tuple[Floats, dict[int, Floats]]:
-    """The last x before each level is passed; ±inf where it never is, or always was.
+    """Find the last x before each level is crossed, by bisection; ±inf where it never is, or always was.
+
+    Bisection runs over the float64 numbers in their order, 64 steps from end to end, and evaluates the
+    function as it is computed; so it ends at the very number, whatever was rounded on the way.
 
     Parameters
     ----------
     before
-        (x, levels) -> bools: True for small x and False for large.
+        (x, levels) -> whether x lies before the crossing of its level: True for small x and False for large.
     levels
         (m,).
     start
         The smallest x.
-    trembling
-        Logarithms, powers and ranks are computed to a last digit that need not rise with x: look at the
-        neighbours of each cut.
+    non_monotone_rounding
+        Whether the last digit need not rise with x, as in logarithms, powers and ranks: then the neighbours
+        of each cut are checked.
 
     Returns
     -------
-    cuts, ragged
-        (m,); and for levels that are passed back and forth, by place, all cuts: an odd number.
+    cuts, multiple_crossings
+        (m,); and all cuts, an odd number, of levels that are crossed several times, by position.
 
     Raises
     ------
     CannotRead
-        If a level is passed back and forth further than a few last digits.
+        If a level is crossed again further away than a few last digits.
     """
     levels = np.asarray(levels, dtype=np.float64)
     first = _key_of(np.full(levels.shape, max(start, -_LARGEST)))
@@ -292,29 +299,31 @@ def passages(
     low, high = first, last
     while (low + 1 < high).any():
         middle = (low & high) + ((low ^ high) >> 1)  # the mean, without overflow
-        here = before(_float_of(middle), levels)
-        low, high = np.where(here, middle, low), np.where(here, high, middle)
+        is_before = before(_float_of(middle), levels)
+        low, high = np.where(is_before, middle, low), np.where(is_before, high, middle)
     cuts = np.where(all_, np.inf, np.where(none, -np.inf, _float_of(low)))
     inside = np.flatnonzero(~none & ~all_ & (low > first + _NEAR) & (low < last - _NEAR))
-    if not trembling or inside.size == 0:
+    if not non_monotone_rounding or inside.size == 0:
         return cuts, {}
-    return cuts, _ragged(before, inside, low[inside], levels[inside])
+    return cuts, _multiple_crossings(before, inside, low[inside], levels[inside])
 
 
-def _ragged(before: Passed, places: Ints, low: Ints, levels: Floats) -> dict[int, Floats]:
-    """Look at the neighbours of cuts, one by one."""
+def _multiple_crossings(
+    before: Callable[[Floats, Floats], Bools], positions: Ints, low: Ints, levels: Floats
+) -> dict[int, Floats]:
+    """Evaluate the neighbours of each cut, and find the levels that are crossed several times."""
     window = np.arange(-_NEAR, _NEAR + 1)
     keys = low[:, None] + window
-    found = before(_float_of(keys.reshape(-1)), np.repeat(levels, window.size)).reshape(keys.shape)
-    odd = np.flatnonzero((found != (window <= 0)).any(axis=1))
-    if odd.size and (found[odd, -_MARGIN:].any() or not found[odd, :_MARGIN].all()):
+    sides = before(_float_of(keys.reshape(-1)), np.repeat(levels, window.size)).reshape(keys.shape)
+    multiple = np.flatnonzero((sides != (window <= 0)).any(axis=1))
+    if multiple.size and (sides[multiple, -_MARGIN:].any() or not sides[multiple, :_MARGIN].all()):
         raise CannotRead("it is not monotone; use StandardScaler, or no scaler at all, in front of trees")
-    turns = {int(i): np.flatnonzero(found[i, 1:] != found[i, :-1]) for i in odd}
-    return {int(places[i]): _float_of(keys[i, at]) for i, at in turns.items()}
+    turns = {int(i): np.flatnonzero(sides[i, 1:] != sides[i, :-1]) for i in multiple}
+    return {int(positions[i]): _float_of(keys[i, at]) for i, at in turns.items()}
 
 
 def _key_of(x: Floats) -> Ints:
-    """Whole numbers in the order of the floats, neighbours one apart."""
+    """Integers in the order of the floats, neighbours one apart."""
     bits = np.asarray(x, dtype=np.float64).view(np.int64)
     return np.where(bits >= 0, bits, -(bits & _MAGNITUDE))
 

@@ -1,4 +1,4 @@
-"""One function of a column after another: what transformers do to what comes out of those before them."""
+"""Operations of transformers on a column, and their composition with the feature maps before them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from limes.models.reading import CannotRead
 
 @dataclass(frozen=True, eq=False)
 class Codebook:
-    """What an encoder makes of a category, a missing value, an unknown one; None where it refuses."""
+    """An encoder's codes of categories, of a missing value, and of any other one; None where it refuses."""
 
     codes: Mapping[Any, float]
     missing: float | None
@@ -48,14 +48,14 @@ class Codebook:
         return self.other is None and value not in self.codes
 
     def lenient(self) -> Codebook:
-        """The same with NaN where it refuses."""
+        """The same codes, with NaN where it refuses."""
         missing, other = (np.nan if code is None else code for code in (self.missing, self.other))
         return Codebook(self.codes, missing, other)
 
 
 @dataclass(frozen=True, eq=False)
 class Pointwise:
-    """A function that is known value by value only: it can follow where finitely many values are left."""
+    """A function that can only be evaluated value by value, so that it composes with lookups only."""
 
     apply: Callable[[Values], Values]
 
@@ -68,7 +68,7 @@ Operation = MonotoneMap | StepMap | Codebook | Pointwise | CurveMap
 
 @dataclass(frozen=True, eq=False)
 class ModelColumn:
-    """A column of a model: a function of one of the user's columns, given by its position."""
+    """A column of a model: the feature map of one of the user's columns, given by its position."""
 
     source: int
     map: FeatureMap
@@ -79,12 +79,12 @@ class ModelColumn:
 
 
 def then(first: FeatureMap, second: Operation) -> FeatureMap:
-    """First one, then the other.
+    """Compose: first the map, then the operation.
 
     Raises
     ------
     CannotRead
-        If the two make no function of the four kinds.
+        If the composition is none of the four kinds.
     """
     if isinstance(first, LookupMap):
         return _after_finite(first, second)
@@ -97,10 +97,10 @@ def then(first: FeatureMap, second: Operation) -> FeatureMap:
 
 def _after_finite(first: LookupMap, second: Operation) -> LookupMap:
     count = first.keys.size
-    known = second(first.values[:count]) if count else np.zeros(0)
+    codes = second(first.values[:count]) if count else np.zeros(0)
     others = _lenient(second)(first.values[count:])
     refused = isinstance(second, Codebook) and second.refuses(first.values[count])
-    return LookupMap(first.keys, np.concatenate([known, others]), first.closed or refused)
+    return LookupMap(first.keys, np.concatenate([codes, others]), first.closed or refused)
 
 
 def _lenient(operation: Operation) -> Operation:
@@ -158,10 +158,10 @@ def _pieces_of_monotone(first: MonotoneMap, second: StepMap) -> StepMap:
 def _codes_of_monotone(first: MonotoneMap, second: Codebook) -> LookupMap:
     if not first.plain:
         raise CannotRead("it encodes numbers as categories after another step has changed them")
-    lost = [key for key in second.codes if not is_number(key)]
-    if lost:
+    texts = [key for key in second.codes if not is_number(key)]
+    if texts:
         raise CannotRead(
-            f"it knows categories such as {lost[0]!r}, but the column is taken as numbers; explain with "
+            f"it knows categories such as {texts[0]!r}, but the column is taken as numbers; explain with "
             "TabularExplainer and a background that holds the same values as the training data"
         )
     keys = np.array(sorted(float(key) for key in second.codes))
@@ -171,7 +171,7 @@ def _codes_of_monotone(first: MonotoneMap, second: Codebook) -> LookupMap:
 
 
 def _refused(first: MonotoneMap, second: Pointwise) -> FeatureMap:  # noqa: ARG001
-    raise CannotRead("it treats single numbers of a column of numbers in a way of their own")
+    raise CannotRead("it treats some numbers of a column of numbers differently from the others")
 
 
 def _curve_of_monotone(first: MonotoneMap, second: CurveMap) -> CurveMap:

@@ -50,6 +50,7 @@ class SumOfProducts:
     functions: tuple[Function | None, ...]
     coef: Floats
     intercept: Floats
+    output_arrays: ClassVar[tuple[str, ...]] = ("coef",)
 
     def predict(self, x: Floats) -> Floats:
         """Values (n, ...) at rows (n, d)."""

@@ -1,12 +1,12 @@
 """Trees as boosting libraries store them, made into one Forest.
 
-Every library keeps a tree as arrays of nodes with the root at 0. They differ in what a test means, and in
-what a category is called: the model knows a category by its own number, the user's column may hold a text.
-A reader says the first; ``codes_of`` says the second, and here both meet. A column that the library
-numbers anew is split by sets of the user's codes, whatever the library tests there.
+Every library stores a tree as arrays of nodes with the root at 0. They differ in the meaning of a test, and
+in the numbers of categories: the model has its own, and the user's column may hold texts. Readers translate
+the tests, ``codes_of`` the categories, and this module joins both. A column that the library renumbers is
+split by sets of the user's codes, whatever the library tests there.
 
-Sets name only what they know, and all else goes right. Where a library takes a category that it has never
-seen for missing, and sends it left, the children of a split are swapped.
+Values that are in no set go right. Where a library takes a category that is unknown to it for missing, and
+sends it left, the children of a split are swapped.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from limes.models.reading import CannotRead, Schema
 
 # bits of all category sets of one forest: 100 MB
 _BITS = 100_000_000
-# a category that is a number stands in tables of that length
+# tables of categories that are numbers have this length
 _LARGEST_CATEGORY = 1_000_000
 
 
 @dataclass(frozen=True, eq=False)
 class BoosterTree:
-    """One tree with its root at 0; nodes that nothing leads to are allowed.
+    """One tree with its root at 0; unreachable nodes are allowed.
 
-    ``members`` has the categories, in the library's numbers, that go left of the nodes that split by
-    category. Other nodes send x <= threshold left. ``value`` is (N,) or (N, k); children of leaves are -1.
+    ``members`` has, for each node that splits by category, the categories, in the library's numbers, that go
+    left. Other nodes send x <= threshold left. ``value`` is (N,) or (N, k); children of leaves are -1.
     """
 
     feature: Ints
@@ -47,18 +47,18 @@ class BoosterTree:
 
 @contextmanager
 def parsing(library: str) -> Iterator[None]:
-    """Around the reading of a library's own description of a model: what is not understood is not read."""
+    """While a library's description of a model is parsed: raise CannotRead where it is not understood."""
     try:
         yield
     except (LookupError, ValueError, TypeError, AttributeError) as error:
         raise CannotRead(
-            f"{library}'s description of the model is damaged, or of a version that is not known "
+            f"{library}'s description of the model is damaged, or of an unknown version "
             f"({type(error).__name__}: {error}); save the model again with a current version"
         ) from error
 
 
 def refuse_labels(model: Any, method: str) -> None:
-    """Classifiers have one answer that is a sum of trees."""
+    """Refuse all outputs of a classifier but its margin, which alone is a sum of trees."""
     if hasattr(model, "predict_proba") and method != "decision_function":
         raise CannotRead(
             f"{method} of {type(model).__name__} is not a sum of trees; its margin is read exactly with "
@@ -67,21 +67,21 @@ def refuse_labels(model: Any, method: str) -> None:
 
 
 def column_name(schema: Schema | None, j: int) -> str:
-    """How messages call a column."""
+    """The name of a column in messages."""
     return f"column {j}" if schema is None else f"column {schema.names[j]!r}"
 
 
-def codes_of(known: Sequence[Any], schema: Schema | None, j: int) -> Floats:
-    """The library's number of each code that column j may hold, (L,), NaN where it has none.
+def codes_of(categories: Sequence[Any], schema: Schema | None, j: int) -> Floats:
+    """The library's number of each code that column j may hold, (L,), NaN if it has no number.
 
-    ``known`` has the model's own categories in the order of their numbers.
+    ``categories`` are the model's, in the order of their numbers.
 
     Raises
     ------
     CannotRead
         If the column holds numbers itself, and these are no codes 0, 1, 2, ...
     """
-    number = {value: float(i) for i, value in enumerate(known) if value == value and value is not None}
+    number = {value: float(i) for i, value in enumerate(categories) if value == value and value is not None}
     levels = () if schema is None else schema.levels[j]
     if levels:
         return np.array([number.get(level, np.nan) for level in levels])
@@ -100,17 +100,17 @@ def codes_of(known: Sequence[Any], schema: Schema | None, j: int) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class CategoryCodes:
-    """What the user's columns are called, and hold, where the model has its own numbers.
+    """The user's columns, and the codes of those where the model has its own numbers.
 
     Attributes
     ----------
     schema
         The user's columns.
     codes
-        ``codes_of`` every column that the library numbers anew.
+        ``codes_of`` every column that the library renumbers.
     unseen_is_missing
-        Whether the library takes a category that training did not know for missing; else it is one of those
-        that are in no set.
+        Whether the library takes a category that is not in the training data for missing; else it is in no
+        set.
     """
 
     schema: Schema | None
@@ -118,17 +118,17 @@ class CategoryCodes:
     unseen_is_missing: bool = True
 
     def check(self, split: Ints, size: int) -> None:
-        """Refuse columns, of those that are split, that are not known."""
+        """Refuse to split columns that the background does not have, or has as texts without codes."""
         levels = ((),) * size if self.schema is None else self.schema.levels
         if len(levels) != size:
             raise CannotRead(f"the model was fitted on {size} columns, the background has {len(levels)}")
         if split.size and split[-1] >= size:
-            raise CannotRead(f"the model tests column {split[-1]}, but says that it has {size}")
+            raise CannotRead(f"the model tests column {split[-1]}, but claims to have {size}")
         for j in split.tolist():
             if levels[j] and j not in self.codes:
                 raise CannotRead(
-                    f"{column_name(self.schema, j)} holds texts, and the model does not say by which numbers "
-                    "it knows them: fit it on whole numbers from 0"
+                    f"{column_name(self.schema, j)} holds texts, and the model does not store their "
+                    "numbers: fit it on whole numbers from 0"
                 )
 
 
@@ -140,16 +140,16 @@ def join_trees(
     Raises
     ------
     CannotRead
-        If the model splits a column of texts without knowing the texts, or has too many categories.
+        If the model splits a column of texts without storing the texts, or has too many categories.
     """
     nodes, roots = _joined(trees)
     order, first = _reachable(nodes, roots)
-    place = np.full(nodes.feature.size + 1, -1)  # its last entry is the place of "no child"
-    place[order] = np.arange(order.size)
+    position = np.full(nodes.feature.size + 1, -1)  # its last entry is the position of "no child"
+    position[order] = np.arange(order.size)
     feature = nodes.feature[order]
     categories.check(np.unique(feature[feature >= 0]), size)
     set_of, sets, swapped = _sets(nodes, order, categories)
-    left, right = place[nodes.left[order]], place[nodes.right[order]]
+    left, right = position[nodes.left[order]], position[nodes.right[order]]
     return Forest(
         feature=feature,
         threshold=np.where((feature < 0) | (set_of >= 0), 0.0, nodes.threshold[order]),
@@ -177,13 +177,13 @@ def _joined(trees: Sequence[BoosterTree]) -> tuple[BoosterTree, Ints]:
         right=np.concatenate([np.where(t.right >= 0, t.right + start, -1) for t, start in pairs]),
         missing_left=np.concatenate([t.missing_left for t in trees]),
         value=np.concatenate([t.value for t in trees]),
-        members={start + node: found for t, start in pairs for node, found in t.members.items()},
+        members={start + node: members for t, start in pairs for node, members in t.members.items()},
     )
     return joined, starts
 
 
 def _reachable(nodes: BoosterTree, roots: Ints) -> tuple[Ints, Ints]:
-    """Nodes that a row can meet, tree by tree and parents first, and the places of the roots among them."""
+    """Nodes that a row can reach, tree by tree and parents first, and the positions of the roots there."""
     levels, owners = [roots], [np.arange(roots.size)]
     count = roots.size
     while levels[-1].size:
@@ -201,14 +201,14 @@ def _reachable(nodes: BoosterTree, roots: Ints) -> tuple[Ints, Ints]:
 
 def _sets(nodes: BoosterTree, order: Ints, categories: CategoryCodes) -> tuple[Ints, Bools, Bools]:
     """Which set a node splits by, the sets, and whether its children are swapped."""
-    renamed = np.isin(nodes.feature[order], list(categories.codes))
+    renumbered = np.isin(nodes.feature[order], list(categories.codes))
     by_member = np.isin(order, list(nodes.members)) & (nodes.feature[order] >= 0)
-    places = np.flatnonzero(renamed | by_member)
+    positions = np.flatnonzero(renumbered | by_member)
     set_of = np.full(order.size, -1)
-    set_of[places] = np.arange(places.size)
-    # what no set can name goes right: where it goes left, the children trade places
-    swapped = renamed & nodes.missing_left[order] & categories.unseen_is_missing
-    rows = [_goes_left(nodes, int(node), categories) for node in order[places]]
+    set_of[positions] = np.arange(positions.size)
+    # values that no set can hold go right: where they go left, the children are swapped
+    swapped = renumbered & nodes.missing_left[order] & categories.unseen_is_missing
+    rows = [_goes_left(nodes, int(node), categories) for node in order[positions]]
     width = max((row.size for row in rows), default=0)
     if width * len(rows) > _BITS:
         raise CannotRead(
@@ -217,7 +217,7 @@ def _sets(nodes: BoosterTree, order: Ints, categories: CategoryCodes) -> tuple[I
         )
     sets = np.zeros((len(rows), width), dtype=np.bool_)
     for i, row in enumerate(rows):
-        sets[i, : row.size] = row ^ swapped[places[i]]
+        sets[i, : row.size] = row ^ swapped[positions[i]]
     return set_of, sets, swapped
 
 
@@ -225,12 +225,12 @@ def _goes_left(nodes: BoosterTree, node: int, categories: CategoryCodes) -> Bool
     """Which of the user's codes a node sends left, (L,)."""
     codes, members = categories.codes.get(int(nodes.feature[node])), nodes.members.get(node)
     if codes is None:
-        assert members is not None  # noqa: S101 - only such nodes are asked for
+        assert members is not None  # noqa: S101 - true of all nodes that split by set
         if members.max(initial=0) > _LARGEST_CATEGORY:
-            raise CannotRead(f"the model knows the category {members.max()}: number categories from 0")
+            raise CannotRead(f"the model has the category {members.max()}: number categories from 0")
         row = np.zeros(int(members.max(initial=-1)) + 1, dtype=np.bool_)
         row[members] = True
         return row
-    found = codes <= nodes.threshold[node] if members is None else np.isin(codes, members)
+    left = codes <= nodes.threshold[node] if members is None else np.isin(codes, members)
     unseen = nodes.missing_left[node] and categories.unseen_is_missing
-    return np.asarray(np.where(np.isnan(codes), unseen, found), dtype=np.bool_)
+    return np.asarray(np.where(np.isnan(codes), unseen, left), dtype=np.bool_)

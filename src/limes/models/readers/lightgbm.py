@@ -1,7 +1,7 @@
 """LightGBM: trees read off the model's own text, in float64 throughout.
 
-A test is x <= threshold. What is missing depends on the node: nothing (then NaN counts as 0), NaN, or
-zeros (and NaN). Categories of a node's set go left, all else right.
+A test is x <= threshold. Each node takes for missing: nothing (then NaN counts as 0), NaN, or zeros and NaN.
+Categories of a node's set go left, all others right.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from limes.models.readers.boosted_trees import (
 from limes.models.reading import CannotRead, Schema
 from limes.models.tree_rewriting import Window, without_missing_numbers
 
-# objectives that predict what their trees add up to; "" is a user's own objective
+# objectives that predict the sum of their trees; "" is a user's own objective
 _IDENTITY = frozenset(
     ("regression", "regression_l1", "huber", "fair", "quantile", "mape", "lambdarank", "rank_xendcg")
 ) | {"", "custom", "none"}
@@ -99,13 +99,13 @@ def _tree(fields: Fields, group: int, outputs: int, share: float) -> BoosterTree
     value = np.concatenate([np.zeros(inner), leaves])
     value = value if outputs == 1 else np.outer(value, np.eye(outputs)[group])
     if len(value) != 2 * inner + 1:
-        raise CannotRead("a tree of the model has another number of leaves than it says")
+        raise CannotRead("a tree of the model has another number of leaves than it declares")
     nothing = np.full(inner + 1, -1)
     kinds = _numbers(fields, "decision_type").astype(np.int64)
     threshold = _around_zero(_numbers(fields, "threshold"))
     by_category = (kinds & _CATEGORICAL) > 0
     missing = (kinds >> 2) & 3
-    # NaN counts as 0 where nothing is missing; no category is missing, and NaN is none of any set
+    # NaN counts as 0 where nothing is missing; no category is missing, and NaN is in no set
     missing_left = np.where(missing > 0, (kinds & _DEFAULT_LEFT) > 0, threshold >= 0.0) & ~by_category
     tree = BoosterTree(
         feature=np.concatenate([_numbers(fields, "split_feature").astype(np.int64), nothing]),
@@ -120,9 +120,9 @@ def _tree(fields: Fields, group: int, outputs: int, share: float) -> BoosterTree
 
 
 def _around_zero(threshold: Floats) -> Floats:
-    """LightGBM takes every |x| <= 1e-35 for 0 when it predicts: no threshold lies among these."""
-    beside = np.where(threshold >= 0, ZERO, np.nextafter(-ZERO, -np.inf))
-    return np.where(np.abs(threshold) <= ZERO, beside, threshold)
+    """Move thresholds out of |x| <= 1e-35: LightGBM takes all of these for 0 when it predicts."""
+    nearest = np.where(threshold >= 0, ZERO, np.nextafter(-ZERO, -np.inf))
+    return np.where(np.abs(threshold) <= ZERO, nearest, threshold)
 
 
 def _numbers(fields: Fields, key: str) -> Floats:
@@ -139,11 +139,11 @@ def _members(fields: Fields, by_category: Any) -> dict[int, Any]:
     if not by_category.any():
         return {}
     bounds = _numbers(fields, "cat_boundaries").astype(np.int64)
-    which = _numbers(fields, "threshold").astype(np.int64)
+    set_of = _numbers(fields, "threshold").astype(np.int64)
     words = np.array(fields["cat_threshold"].split(), dtype=np.uint32)
     bits = ((words[:, None] >> np.arange(32, dtype=np.uint32)) & 1).astype(np.bool_)
     return {
-        int(node): np.flatnonzero(bits[bounds[which[node]] : bounds[which[node] + 1]])
+        int(node): np.flatnonzero(bits[bounds[set_of[node]] : bounds[set_of[node] + 1]])
         for node in np.flatnonzero(by_category)
     }
 
@@ -154,23 +154,23 @@ def _declared(text: str) -> set[int]:
     return set() if listed is None else {int(j) for j in listed[1].split(",")}
 
 
-def _codes(head: Fields, declared: set[int], known: Any, schema: Schema | None) -> dict[int, Floats]:
+def _codes(head: Fields, declared: set[int], categories: Any, schema: Schema | None) -> dict[int, Floats]:
     """Codes of the pandas columns that had categories when the model was fitted, in their order.
 
-    Which columns these are is to be inferred. Texts can be nothing else. The parameters list the columns
-    that training took for categories; where they are not stored, what the model splits by category has a
-    list of categories for its range.
+    These columns must be inferred. Columns of texts are always among them. The parameters list the columns
+    that training took for categories; if they are not stored, the columns that the model splits by category
+    have a list of categories for their range.
     """
-    if not known:
+    if not categories:
         return {}
     infos = head["feature_infos"].split(" ")
     texts = [j for j in range(len(infos)) if schema is not None and schema.levels[j]]
     listed = {j for j, info in enumerate(infos) if not info.startswith("[") and info != "none"}
     for columns in (texts, sorted(declared.union(texts)), sorted(listed.union(texts))):
-        if len(columns) == len(known):
-            return {j: codes_of(list(names), schema, j) for j, names in zip(columns, known, strict=True)}
+        if len(columns) == len(categories):
+            return {j: codes_of(list(names), schema, j) for j, names in zip(columns, categories, strict=True)}
     raise CannotRead(
-        f"the model was fitted on {len(known)} pandas columns of categories, and it does not say which: "
-        "store these categories as texts, or as plain whole numbers named in categorical_feature=, and fit "
+        f"the model was fitted on {len(categories)} pandas columns of categories, and it does not store "
+        "which: store these categories as texts, or as plain whole numbers named in categorical_feature=, and fit "
         "again"
     )

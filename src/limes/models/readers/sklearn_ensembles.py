@@ -1,7 +1,8 @@
-"""Ensembles and wrappers of scikit-learn: sums of what is read off their parts.
+"""Ensembles and wrappers of scikit-learn: sums of the forms of their parts, or the form of one part.
 
 Bagging and voting average parts, stacking adds them up by a linear model, boosting of classifiers adds up
-votes, wrappers hand on what they wrap. What counts, calibrates or takes medians is no sum, and is refused.
+votes, wrappers predict as the model inside. Ensembles that count votes, calibrate or take medians are
+refused.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def bagging(model: Any, method: str, schema: Schema | None) -> Form:
 def _bagged(model: Any, part: Any, features: Ints, method: str, schema: Schema | None) -> Form:
     if not hasattr(part, method):
         raise CannotRead(f"{type(part).__name__} has no {method}: the parts vote, which is not a sum")
-    form = read_form(part, method, schema and _part_of(schema, features))
+    form = read_form(part, method, schema and _select(schema, features))
     if method == "predict_proba" and outputs_of(form) != (model.n_classes_,):
         form = map_outputs(form, np.eye(model.n_classes_)[part.classes_])  # a sample may miss a class
     if np.array_equal(features, np.arange(model.n_features_in_)):
@@ -47,7 +48,7 @@ def _bagged(model: Any, part: Any, features: Ints, method: str, schema: Schema |
         raise CannotRead(f"with bootstrap_features=True {error}") from error
 
 
-def _part_of(schema: Schema, columns: Ints) -> Schema:
+def _select(schema: Schema, columns: Ints) -> Schema:
     return Schema(tuple(schema.names[j] for j in columns), tuple(schema.levels[j] for j in columns))
 
 
@@ -73,33 +74,33 @@ def stacking(model: Any, method: str, schema: Schema | None) -> Form:
             f"{type(model.final_estimator_).__name__} as final_estimator is not linear in the parts' answers"
         )
     parts, start = [], 0
-    for part, answer in zip(model.estimators_, model.stack_method_, strict=True):
-        form = read_form(part, answer, schema)
-        wanted = _answers_used(model, form, answer)
-        matrix = np.zeros((len(wanted), *final.coef.shape[1:]))
-        matrix[wanted] = final.coef[start : start + wanted.sum()]
+    for part, part_method in zip(model.estimators_, model.stack_method_, strict=True):
+        form = read_form(part, part_method, schema)
+        used = _outputs_used(model, form, part_method)
+        matrix = np.zeros((len(used), *final.coef.shape[1:]))
+        matrix[used] = final.coef[start : start + used.sum()]
         parts.append(map_outputs(form, matrix if outputs_of(form) else matrix[0]))
-        start += int(wanted.sum())
+        start += int(used.sum())
     if model.passthrough:
         _numbers_only(schema)
         parts.append(Linear(final.coef[start:]))
     return combine(parts, intercept=final.intercept)
 
 
-def _answers_used(model: Any, form: Form, answer: str) -> Bools:
-    """Which of a part's outputs the final model sees: of two probabilities the second."""
+def _outputs_used(model: Any, form: Form, method: str) -> Bools:
+    """Which of a part's outputs the final model reads: of two probabilities the second."""
     used = np.ones(outputs_of(form) or 1, dtype=np.bool_)
-    used[0] = not (answer == "predict_proba" and len(model.classes_) == 2)
+    used[0] = not (method == "predict_proba" and len(model.classes_) == 2)
     return used
 
 
 def _numbers_only(schema: Schema | None) -> None:
     if schema is not None and any(schema.levels):
-        raise CannotRead("passthrough hands texts to the final estimator; encode them in a Pipeline")
+        raise CannotRead("passthrough passes texts to the final estimator; encode them in a Pipeline")
 
 
 def adaboost(model: Any, method: str, schema: Schema | None) -> Form:
-    """Margin of AdaBoostClassifier, multi-class SAMME: a tree gives w to its class, -w / (K - 1) to others.
+    """Margin of AdaBoostClassifier, multi-class SAMME: a tree adds w to its class, -w / (K - 1) to others.
 
     References
     ----------
@@ -129,7 +130,7 @@ def _votes(part: Any, classes: Any, margins: Floats, schema: Schema | None) -> F
             f"AdaBoostClassifier of {type(part).__name__}: the votes of a tree are a sum of its leaves, "
             "those of other models are not"
         )
-    # as the tree itself breaks ties: by the values that it stores, not by what they are divided by
+    # ties are broken as in the tree itself: by the values that it stores, before they are normalised
     winner = np.argmax(part.tree_.value[:, 0, :], axis=1)
     values = margins[np.searchsorted(classes, part.classes_)[winner]]
     return replace(form, value=values, intercept=np.zeros(margins.shape[1:]))
@@ -141,7 +142,7 @@ def targets(model: Any, method: str, schema: Schema | None) -> Form:
 
 
 def side_by_side(parts: Sequence[Form]) -> Form:
-    """The form that has the outputs of all parts, one part's after the other's."""
+    """Concatenate the outputs of all parts."""
     ends = np.cumsum([int(np.prod(outputs_of(part))) for part in parts])
     unit = np.split(np.eye(ends[-1]), ends[:-1])
     pairs = zip(parts, unit, strict=True)
@@ -149,7 +150,7 @@ def side_by_side(parts: Sequence[Form]) -> Form:
 
 
 def transformed_target(model: Any, method: str, schema: Schema | None) -> Form:
-    """The inverse of the target's transformation, where it is affine, after what the regressor says."""
+    """The inverse of the target's transformation, where it is affine, behind the regressor."""
     transformer = model.transformer_
     refuse_replaced_methods(transformer)
     inverse = _INVERSE.get(qualified_name(type(transformer)))
@@ -163,7 +164,7 @@ def transformed_target(model: Any, method: str, schema: Schema | None) -> Form:
     scale, shift = inverse(transformer, outputs or (1,))
     if outputs:
         return combine([map_outputs(form, np.diag(scale))], intercept=shift)
-    if model._training_dim == 1:  # noqa: SLF001 - whether answers are (n,) or (n, 1)
+    if model._training_dim == 1:  # noqa: SLF001 - whether predictions are (n,) or (n, 1)
         return combine([map_outputs(form, scale[0])], intercept=shift[0])
     return combine([map_outputs(form, scale)], intercept=shift)
 
@@ -205,12 +206,12 @@ _INVERSE: Mapping[str, Callable[[Any, tuple[int, ...]], tuple[Floats, Floats]]] 
 
 
 def search(model: Any, method: str, schema: Schema | None) -> Form:
-    """A search hands every question on to the best estimator that it refitted."""
+    """A search predicts by the best estimator, which it refitted."""
     return read_form(model.best_estimator_, method, schema)
 
 
 def refused(model: Any, method: str, schema: Schema | None) -> Never:  # noqa: ARG001
-    """Ensembles and wrappers that are no sums, with the reason."""
+    """Refuse ensembles and wrappers that are no sums, with the reason."""
     raise CannotRead(_REFUSED[type(model).__qualname__])
 
 
@@ -235,7 +236,7 @@ _REFUSED: Mapping[str, str] = {
 
 
 def frozen(model: Any, method: str, schema: Schema | None) -> Form:
-    """A FrozenEstimator hands every question on."""
+    """A FrozenEstimator predicts as the model inside."""
     return read_form(model.estimator, method, schema)
 
 
@@ -269,41 +270,39 @@ def one_vs_rest(model: Any, method: str, schema: Schema | None) -> Form:
 
 
 def _part(model: Any, part: Any, method: str, schema: Schema | None) -> Form:
-    """A part that saw one class only answers a constant."""
+    """A part that was fitted on one class predicts a constant."""
     if type(part).__name__ != "_ConstantPredictor":
         return read_form(part, method, schema)
-    seen = float(np.ravel(part.y_)[0])
-    answer = np.array(seen) if method == "decision_function" else np.array([1.0 - seen, seen])
-    return constant(answer, _columns(model, schema))
+    label = float(np.ravel(part.y_)[0])
+    value = np.array(label) if method == "decision_function" else np.array([1.0 - label, label])
+    return constant(value, _columns(model, schema))
 
 
 def dummy_regressor(model: Any, method: str, schema: Schema | None) -> Forest:  # noqa: ARG001
-    """The constant that it learnt; one target has no axis of its own."""
-    answer = np.asarray(model.constant_, dtype=np.float64)[0]
-    return constant(answer[0] if model.n_outputs_ == 1 else answer, _columns(model, schema))
+    """The constant of training; (k,) for several targets."""
+    value = np.asarray(model.constant_, dtype=np.float64)[0]
+    return constant(value[0] if model.n_outputs_ == 1 else value, _columns(model, schema))
 
 
 def dummy_classifier(model: Any, method: str, schema: Schema | None) -> Forest:
-    """The shares that it learnt, one target's after the other's; strategy "stratified" draws lots."""
+    """The class shares of training, one target's after the other's; strategy "stratified" is random."""
     if method != "predict_proba":
         raise CannotRead(f"DummyClassifier.{method} answers labels; its probabilities are read exactly")
     if model.strategy == "stratified":
-        raise CannotRead(
-            "DummyClassifier(strategy='stratified') draws lots: each call answers something else"
-        )
+        raise CannotRead("DummyClassifier(strategy='stratified') is random: each call returns another result")
     return constant(_shares(model, _columns(model, schema)), _columns(model, schema))
 
 
 def _shares(model: Any, size: int) -> Floats:
-    """scikit-learn's own answer to a row, which it does not look at."""
-    answer = model.predict_proba(np.zeros((1, size)))
-    shares = np.concatenate(answer, axis=1) if isinstance(answer, list) else answer
+    """scikit-learn's own prediction at a row, which does not depend on the row."""
+    predictions = model.predict_proba(np.zeros((1, size)))
+    shares = np.concatenate(predictions, axis=1) if isinstance(predictions, list) else predictions
     return np.asarray(shares[0], dtype=np.float64)
 
 
 def _columns(model: Any, schema: Schema | None) -> int:
-    """How many columns there are."""
+    """Number of columns."""
     size = getattr(model, "n_features_in_", None) if schema is None else len(schema.names)
     if size is None:
-        raise CannotRead(f"{type(model).__name__} does not say how many columns it was fitted on")
+        raise CannotRead(f"{type(model).__name__} does not know how many columns it was fitted on")
     return int(size)

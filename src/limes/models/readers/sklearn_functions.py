@@ -17,7 +17,7 @@ from limes.models.reading import CannotRead
 
 # -- functions of numpy -----------------------------------------------------------------------------------
 
-# Rising functions: where they begin, and where they are not smooth
+# Rising functions: the start of their domain, and where they are not smooth
 _RISING: Mapping[str, tuple[float, tuple[float, ...]]] = {
     "log": (0.0, ()),
     "log2": (0.0, ()),
@@ -33,8 +33,8 @@ _RISING: Mapping[str, tuple[float, tuple[float, ...]]] = {
     "sinh": (-np.inf, ()),
     "tanh": (-np.inf, ()),
 }
-# Functions that turn: where they are not smooth, and whether they are the same at -x and rise with x > 0
-_TURNING: Mapping[str, tuple[tuple[float, ...], bool]] = {
+# Other functions: where they are not smooth, and whether they are even and rise with x > 0
+_NON_MONOTONE: Mapping[str, tuple[tuple[float, ...], bool]] = {
     "absolute": ((0.0,), True),
     "fabs": ((0.0,), True),
     "square": ((), True),
@@ -50,7 +50,7 @@ _OTHERS: Mapping[str, Operation] = {
 
 
 def function_transformer(step: Any, columns: StepColumns) -> StepColumns:
-    """No function at all, or one of numpy's."""
+    """No function, or one of numpy's."""
     if step.func is None:
         return columns
     name = getattr(step.func, "__name__", type(step.func).__name__)
@@ -65,8 +65,8 @@ def _operation(name: str, function: Any) -> Operation:
     if name in _RISING:
         start, kinks = _RISING[name]
         return MonotoneMap(lambda values: function(numbers(values)), start=start, kinks=kinks, name=label)
-    if name in _TURNING:
-        kinks, even = _TURNING[name]
+    if name in _NON_MONOTONE:
+        kinks, even = _NON_MONOTONE[name]
         return CurveMap(lambda values: function(values)[None, :], kinks=kinks, even=even, name=label)
     if name in _OTHERS:
         return _OTHERS[name]
@@ -76,7 +76,7 @@ def _operation(name: str, function: Any) -> Operation:
 def _unknown(name: str) -> str:
     return (
         f"limes does not know what the function {name!r} does to a column; it reads numpy's own "
-        f"{', '.join((*_RISING, *_TURNING, *_OTHERS))}"
+        f"{', '.join((*_RISING, *_NON_MONOTONE, *_OTHERS))}"
     )
 
 
@@ -92,7 +92,7 @@ def power_transformer(step: Any, columns: StepColumns) -> StepColumns:
     label = f"PowerTransformer({step.method})"
     operations = []
     for j in range(step.n_features_in_):
-        # not standardised by its own scaler, which refuses the infinity that a huge number may become
+        # standardised below: the transformer's scaler refuses the infinity that a huge number may become
         one = plain_copy(step, lambdas_=step.lambdas_[j : j + 1], standardize=False, n_features_in_=1)
         kinks = () if boxcox else (0.0,)
         operations.append(MonotoneMap(_Powers(one, start), start=start, kinks=kinks, name=label))
@@ -106,31 +106,31 @@ def power_transformer(step: Any, columns: StepColumns) -> StepColumns:
 
 
 class _Powers:
-    """What a power transformer of one column makes of numbers; NaN below its start, where it raises."""
+    """The output of a power transformer of one column; NaN below its start, where it raises."""
 
     def __init__(self, step: Any, start: float) -> None:
         self._step, self._start = step, start
 
     def __call__(self, values: Values) -> Floats:
         x = numbers(values)
-        found = np.full(x.shape, np.nan)
-        here = x >= self._start
-        if here.any():
-            found[here] = np.asarray(self._step.transform(x[here][:, None]), dtype=np.float64)[:, 0]
-        return found
+        powers = np.full(x.shape, np.nan)
+        valid = x >= self._start
+        if valid.any():
+            powers[valid] = np.asarray(self._step.transform(x[valid][:, None]), dtype=np.float64)[:, 0]
+        return powers
 
 
-# scikit-learn's: so far from the ends of the ranks a normal output jumps to its smallest and largest value
+# scikit-learn's: this close to the ends of the ranks a normal output jumps to its smallest or largest value
 _BOUNDS_THRESHOLD = 1e-7
 
 
 def quantile_transformer(step: Any, columns: StepColumns) -> StepColumns:
     """Ranks, as the transformer computes them, one column at a time."""
     refuse_sparse(columns)
-    of_column, normal = step._transform_col, step.output_distribution == "normal"  # noqa: SLF001 - transform checks more than it computes
+    of_column, normal = step._transform_col, step.output_distribution == "normal"  # noqa: SLF001 - transform also checks its input
     label = "QuantileTransformer"
 
-    def one(quantiles: Floats) -> MonotoneMap:
+    def ranks(quantiles: Floats) -> MonotoneMap:
         ends = quantiles[[0, -1]] + np.array([_BOUNDS_THRESHOLD, -_BOUNDS_THRESHOLD])
         kinks = np.unique(np.concatenate([quantiles, ends if normal else []]))
         return MonotoneMap(
@@ -139,19 +139,19 @@ def quantile_transformer(step: Any, columns: StepColumns) -> StepColumns:
             name=label,
         )
 
-    return columns.each([one(np.array(quantiles)) for quantiles in step.quantiles_.T])
+    return columns.each([ranks(np.array(quantiles)) for quantiles in step.quantiles_.T])
 
 
 # -- splines ----------------------------------------------------------------------------------------------
 
-# Periods to both sides of the first whose knots are told to quadrature
+# Periods on both sides of the first whose knots are breaks of the quadrature
 _PERIODS = 20
 
 
 def spline_transformer(step: Any, columns: StepColumns) -> StepColumns:
     """B-splines of each column, as the transformer computes them."""
     columns.expect(int(step.n_features_in_))
-    found: list[ModelColumn] = []
+    outputs: list[ModelColumn] = []
     guards: list[Guard] = []
     for column, spline in zip(columns.columns, step.bsplines_, strict=True):
         count = spline.c.shape[1] - (not step.include_bias)
@@ -160,15 +160,15 @@ def spline_transformer(step: Any, columns: StepColumns) -> StepColumns:
         )
         basis = _Splines(one, count)
         first = column.then(CurveMap(basis, kinks=_knots(step, spline), name="SplineTransformer"))
-        found += [_with_index(first, column, basis, k) for k in range(count)]
+        outputs += [_with_index(first, column, basis, k) for k in range(count)]
         if step.extrapolation == "error":
             within = Accepted(missing=True, lower=basis.low, upper=basis.high)
             guards.append(Guard(column, within, "SplineTransformer(extrapolation='error')"))
-    return StepColumns(tuple(found), bool(step.sparse_output)).with_guards(*guards)
+    return StepColumns(tuple(outputs), bool(step.sparse_output)).with_guards(*guards)
 
 
 def _with_index(first: ModelColumn, column: ModelColumn, basis: _Splines, index: int) -> ModelColumn:
-    """Another spline of the same column, which shares all that is computed before it."""
+    """Another spline of the same column, which shares the basis."""
     if isinstance(first.map, CurveMap):
         return replace(first, map=replace(first.map, index=index))
     return column.then(CurveMap(basis, index))
@@ -195,8 +195,8 @@ class _Splines:
         self._missing = 0.0 if getattr(step, "handle_missing", "error") == "zeros" else np.nan
 
     def __call__(self, y: Floats) -> Floats:
-        found = np.where(np.isnan(y), self._missing, np.full((self._count, y.size), np.nan))
-        here = np.isfinite(y) & (y >= self.low) & (y <= self.high)
-        if here.any():
-            found[:, here] = np.asarray(self._step.transform(y[here][:, None]), dtype=np.float64).T
-        return found
+        basis = np.where(np.isnan(y), self._missing, np.full((self._count, y.size), np.nan))
+        valid = np.isfinite(y) & (y >= self.low) & (y <= self.high)
+        if valid.any():
+            basis[:, valid] = np.asarray(self._step.transform(y[valid][:, None]), dtype=np.float64).T
+        return basis

@@ -95,7 +95,7 @@ def _support(model: Any, coef: Floats, intercept: Floats) -> Form:
         centers=_dense(model.support_vectors_).reshape(-1, model.n_features_in_),
         coef=coef,
         intercept=intercept,
-        gamma=float(model._gamma),  # noqa: SLF001 - "scale" needs the training data, fit keeps the number here
+        gamma=float(model._gamma),  # noqa: SLF001 - "scale" needs the training data, fit stores the number here
         degree=model.degree,
         coef0=model.coef0,
     )
@@ -126,12 +126,12 @@ def _kernel(name: Any) -> Callable[[_Machine], Form]:
 
 
 _READ = "'rbf', 'laplacian', 'linear' and 'poly' of degree 2 are read exactly"
-# Why not, of kernels by name
+# The reason, by name of the kernel
 _NO_PRODUCT: Mapping[str, str] = {
     "additive_chi2": "is a sum of fractions that limes does not integrate yet",
     "chi2": "is a product of exponentials of fractions that limes does not integrate yet",
     "cosine": "divides by the length of the row, which all columns make together",
-    "precomputed": "needs the kernel's values, and says nothing of the columns",
+    "precomputed": "needs the kernel's values, and does not depend on the columns",
     "sigmoid": "is tanh of a sum over columns, which is neither a sum nor a product of one function a column",
 }
 
@@ -150,8 +150,8 @@ def _polynomial(machine: _Machine) -> Form:
     """K = (γ x·ζ + r)²."""
     if machine.degree != 2:
         raise CannotRead(
-            f"kernel='poly' of degree {machine.degree} multiplies so many columns, and products of two are "
-            f"read; {_READ}"
+            f"kernel='poly' of degree {machine.degree} multiplies that many columns, and only "
+            f"products of two are read; {_READ}"
         )
     centers = machine.gamma * machine.centers
     matrix = np.einsum("ij,ik,i...->jk...", centers, centers, machine.coef)
@@ -197,12 +197,12 @@ def gaussian_process(model: Any, method: str, schema: Schema | None) -> Form:  #
         raise CannotRead("GaussianProcessRegressor is not fitted: its prior mean is 0 everywhere")
     _numbers_only(model, schema)
     centers, alpha = _dense(model.X_train_), np.asarray(model.alpha_, dtype=np.float64)
-    mean, std = np.asarray(model._y_train_mean), np.asarray(model._y_train_std)  # noqa: SLF001 - not kept elsewhere
-    if alpha.size == len(alpha):  # one target, however it was written
+    mean, std = np.asarray(model._y_train_mean), np.asarray(model._y_train_std)  # noqa: SLF001 - stored nowhere else
+    if alpha.size == len(alpha):  # one target, (n,) or (n, 1)
         alpha, mean, std = alpha.ravel(), mean.reshape(()), std.reshape(())
     terms = expand_kernel(model.kernel_, centers.shape[1])
-    nothing = Linear(np.zeros((centers.shape[1], *alpha.shape[1:])))  # of a kernel that is noise alone
-    parts = [_read_monomial(term, centers, alpha) for term in terms] or [nothing]
+    constant = Linear(np.zeros((centers.shape[1], *alpha.shape[1:])))  # of a kernel that is only noise
+    parts = [_read_monomial(term, centers, alpha) for term in terms] or [constant]
     normal = std if alpha.ndim == 1 else np.diag(np.broadcast_to(std, alpha.shape[1:]))
     return combine([map_outputs(combine(parts), normal)], intercept=mean)
 
@@ -228,7 +228,7 @@ def _read_monomial(term: Monomial, centers: Floats, alpha: Floats) -> Form:
     return _linear(machine) if term.dots == 1 else _polynomial(machine)
 
 
-# -- what the user holds ----------------------------------------------------------------------------------
+# -- input ----------------------------------------------------------------------------------
 
 
 def _dense(matrix: Any) -> Floats:
@@ -270,7 +270,7 @@ class Monomial:
         )
 
     def power(self, exponent: float) -> Monomial:
-        """Of a monomial without dots."""
+        """The power of a monomial without dots."""
         return Monomial(self.weight**exponent, self.precision * exponent, self.rate * exponent)
 
 
@@ -290,7 +290,7 @@ _READ_KERNELS = (
 )
 _ROUND = "is a function of the distance that no product of one function a column equals"
 _NO_PRODUCT_KERNELS: Mapping[str, str] = {
-    "CompoundKernel": "answers several kernels at once",
+    "CompoundKernel": "returns several kernels at once",
     "ExpSineSquared": _ROUND,
     "RationalQuadratic": _ROUND,
 }
@@ -300,7 +300,7 @@ def _constant(kernel: Any, d: int) -> list[Monomial]:
     return [Monomial(float(kernel.constant_value), np.zeros(d), np.zeros(d))]
 
 
-def _white(kernel: Any, d: int) -> list[Monomial]:  # noqa: ARG001 - noise of a row is no other row's
+def _white(kernel: Any, d: int) -> list[Monomial]:  # noqa: ARG001 - the noise of different rows is independent
     return []
 
 

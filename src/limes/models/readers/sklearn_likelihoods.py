@@ -1,8 +1,9 @@
-"""Naive Bayes of scikit-learn: the joint log-likelihood log P(class) + log P(x | class) is a sum.
+"""Naive Bayes and quadratic discriminant analysis of scikit-learn, by their log-likelihoods.
 
+The joint log-likelihood of naive Bayes, log P(class) + log P(x | class), is a sum.
 With x_j a count, the summand is linear (multinomial, complement); where x_j is 0 or 1, it has two values
-(Bernoulli); where x_j is normal given the class, it is a parabola. Two classes have one margin, the
-difference of their joint log-likelihoods; k classes have k.
+(Bernoulli); where x_j is normal given the class, it is a parabola. That of a joint normal law is quadratic.
+Two classes have one margin, the difference of their joint log-likelihoods; k classes have k.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def counts(model: Any, method: str, schema: Schema | None) -> Linear:  # noqa: A
 
 
 def binary(model: Any, method: str, schema: Schema | None) -> Forest | Linear:  # noqa: ARG001
-    """The log prior + Σ_j log P(x_j > binarize | class), or of the contrary."""
+    """The log prior + Σ_j log P(x_j > binarize | class), or of the complement."""
     _margin_only(model, method)
     yes = np.asarray(model.feature_log_prob_, dtype=np.float64)
     with np.errstate(divide="ignore"):
@@ -90,7 +91,7 @@ def normal(model: Any, method: str, schema: Schema | None) -> Reduced:  # noqa: 
 
 
 def _margin(likelihoods: Floats) -> Floats:
-    """(k, ...) of classes as what is explained: of two classes the difference, without the first axis."""
+    """The margins of classes (k, ...): of two classes the difference, without the first axis."""
     return np.asarray(likelihoods[1] - likelihoods[0] if len(likelihoods) == 2 else likelihoods)
 
 
@@ -104,16 +105,16 @@ def _margin_only(model: Any, method: str) -> None:
 
 
 def _finite(model: Any, logs: Any) -> Floats:
-    found = np.asarray(logs, dtype=np.float64)
-    if not np.isfinite(found).all():
+    finite = np.asarray(logs, dtype=np.float64)
+    if not np.isfinite(finite).all():
         raise CannotRead(
-            f"{type(model).__name__} gives a column or a class the probability 0 or 1, whose log-odds are "
+            f"{type(model).__name__} has a column or a class of probability 0 or 1, whose log-odds are "
             "infinite: fit it with a larger alpha"
         )
-    return found
+    return finite
 
 
-# -- quadratic discriminant analysis ---------------------------------------------------------------------
+# -- quadratic discriminant analysis ----------------------------------------------------------------------
 
 
 def quadratic(model: Any, method: str, schema: Schema | None) -> Form:  # noqa: ARG001

@@ -18,7 +18,7 @@ def regressor(model: Any, method: str, schema: Schema | None) -> Linear:  # noqa
     if hasattr(model.coef_, "toarray"):
         coef = coef.reshape(-1)  # models that have sparsify() predict one target
     if coef.ndim == 1 and intercept.ndim == 1:
-        intercept = intercept[0]  # SGDRegressor and LinearSVR keep one number in an array
+        intercept = intercept[0]  # SGDRegressor and LinearSVR store one number in an array
     return Linear(coef.T, intercept)
 
 
@@ -30,7 +30,7 @@ def classifier(model: Any, method: str, schema: Schema | None) -> Linear:  # noq
             "its margin is read exactly with output='margin'"
         )
     coef, intercept = _coefficients(model)
-    if coef.ndim == 1 or len(coef) == 1:  # RidgeClassifier keeps (d,) for two classes
+    if coef.ndim == 1 or len(coef) == 1:  # RidgeClassifier stores (d,) for two classes
         return Linear(coef.reshape(-1), intercept.reshape(-1)[0])
     return Linear(coef.T, intercept)
 
@@ -48,10 +48,10 @@ def generalized(model: Any, method: str, schema: Schema | None) -> Linear:
 def partial_least_squares(model: Any, method: str, schema: Schema | None) -> Linear:  # noqa: ARG001
     """The sum coef · (x - mean) + intercept; coef_ (k, d) is in the units of the columns already."""
     coef, intercept = _coefficients(model)
-    mean = np.asarray(model._x_mean, dtype=np.float64)  # noqa: SLF001 - kept nowhere else
+    mean = np.asarray(model._x_mean, dtype=np.float64)  # noqa: SLF001 - stored nowhere else
     intercept = intercept - coef @ mean
-    one_answer = model._predict_1d  # noqa: SLF001 - whether answers are (n,) or (n, 1)
-    return Linear(coef[0], intercept[0]) if one_answer else Linear(coef.T, intercept)
+    one_output = model._predict_1d  # noqa: SLF001 - whether predictions are (n,) or (n, 1)
+    return Linear(coef[0], intercept[0]) if one_output else Linear(coef.T, intercept)
 
 
 def one_class(model: Any, method: str, schema: Schema | None) -> Linear:  # noqa: ARG001

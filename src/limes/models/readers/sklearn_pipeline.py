@@ -1,7 +1,7 @@
-"""Pipelines of scikit-learn: what the last step says, in the columns that the first one is given.
+"""Pipelines of scikit-learn: the prediction of the last step, over the input columns of the first.
 
-The steps are folded, one after the other, into functions of the user's columns; what is read off the last
-step is then a form of those (``folding.py``).
+The steps are folded, one after the other, into functions of the user's columns; the form that is read off the
+last step is then folded behind those (``folding/fold.py``).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from limes.exceptions import InputError
 from limes.models.folding.components import expand_components
-from limes.models.folding.feature_maps import LookupMap, MonotoneMap, is_blank, is_number, itself
+from limes.models.folding.feature_maps import LookupMap, MonotoneMap, identity_map, is_blank, is_number
 from limes.models.folding.fold import fold
 from limes.models.folding.guards import Accepted, Guard
 from limes.models.folding.operations import Codebook, ModelColumn
@@ -45,22 +45,24 @@ def _user_columns(model: Any, schema: Schema | None) -> StepColumns:
     if schema is None:
         count = getattr(model, "n_features_in_", None)
         if count is None:
-            raise CannotRead("the first step does not say how many columns it takes")
+            raise CannotRead("the first step does not know how many columns it takes")
         names = tuple(getattr(model, "feature_names_in_", [f"x{j}" for j in range(count)]))
-        return StepColumns(tuple(ModelColumn(j, _own(name)) for j, name in enumerate(names)), names=names)
+        return StepColumns(
+            tuple(ModelColumn(j, _unchanged(name)) for j, name in enumerate(names)), names=names
+        )
     columns = [
-        ModelColumn(j, _of_levels(levels) if levels else _own(name))
+        ModelColumn(j, _of_levels(levels) if levels else _unchanged(name))
         for j, (name, levels) in enumerate(zip(schema.names, schema.levels, strict=True))
     ]
     return StepColumns(tuple(columns), names=schema.names)
 
 
-def _own(name: str) -> MonotoneMap:
-    return itself(f"column {name!r}")
+def _unchanged(name: str) -> MonotoneMap:
+    return identity_map(f"column {name!r}")
 
 
 def _of_levels(levels: Sequence[Any]) -> LookupMap:
-    """The user's own values of a column that x holds as codes."""
+    """The user's values of a column that x holds as codes."""
     values = np.empty(len(levels) + 2, dtype=object)  # the last two: there is no other value; missing
     values[: len(levels)] = levels
     return LookupMap(np.arange(float(len(levels))), values, closed=True)
@@ -72,7 +74,7 @@ def _of_levels(levels: Sequence[Any]) -> LookupMap:
 def _read_steps(
     steps: Sequence[tuple[str, Any]], method: str, columns: StepColumns
 ) -> tuple[Form, StepColumns]:
-    """A form, and the functions of the user's columns that it is a form of."""
+    """A form, and the functions of the user's columns that are its columns."""
     (name, step), *rest = steps
     if not rest:
         return _read_last(step, method, columns)
@@ -82,14 +84,14 @@ def _read_steps(
 
 
 def _read_last(step: Any, method: str, columns: StepColumns) -> tuple[Form, StepColumns]:
-    """The estimator; texts that reach it are told to its reader, and stand for their places."""
+    """The estimator; its reader gets the texts that reach it as levels, and the form their codes."""
     columns = columns.with_guards(*guards_of(step, columns))
     levels = [_texts(column) for column in columns.columns]
     names = getattr(step, "feature_names_in_", None)
     if names is None and not any(levels):
         return read_form(step, method, None), columns
-    known = range(len(levels)) if names is None or len(names) != len(levels) else names
-    form = read_form(step, method, Schema(tuple(map(str, known)), tuple(levels)))
+    labels = range(len(levels)) if names is None or len(names) != len(levels) else names
+    form = read_form(step, method, Schema(tuple(map(str, labels)), tuple(levels)))
     coded = [
         column.then(Codebook({v: float(i) for i, v in enumerate(texts)}, np.nan, np.nan)) if texts else column
         for column, texts in zip(columns.columns, levels, strict=True)
@@ -98,7 +100,7 @@ def _read_last(step: Any, method: str, columns: StepColumns) -> tuple[Form, Step
 
 
 def _texts(column: ModelColumn) -> tuple[Any, ...]:
-    """The different values of a column that holds other things than numbers."""
+    """The distinct values of a column that holds more than numbers."""
     if not isinstance(column.map, LookupMap) or column.map.values.dtype.kind != "O":
         return ()
     values = dict.fromkeys(v for v in column.map.values if not is_blank(v))
@@ -112,7 +114,7 @@ def _read_products(
     columns.expect(int(step.n_features_in_))
     columns = columns.with_guards(*guards_of(step, columns))
     powers = np.asarray(step.powers_)
-    products = tuple(ModelColumn(t, itself()) for t in range(len(powers)))
+    products = tuple(ModelColumn(t, identity_map()) for t in range(len(powers)))
     form, scaled = _read_steps(rest, method, StepColumns(products, sparse=columns.sparse))
     if not isinstance(form, Linear):
         raise CannotRead(
@@ -166,10 +168,10 @@ def _class_name(step: Any) -> str:
 
 
 def _fold_of(step: Any) -> Fold:
-    found = _FOLDS.get(_class_name(step))
-    if found is not None:
+    fold_of_step = _FOLDS.get(_class_name(step))
+    if fold_of_step is not None:
         refuse_replaced_methods(step)
-        return found
+        return fold_of_step
     for base in type(step).__mro__[1:]:
         if qualified_name(base) in _FOLDS:
             raise CannotRead(f"it is a subclass of {base.__qualname__}, and may do something else")
@@ -184,29 +186,30 @@ def _nested(step: Any, columns: StepColumns) -> StepColumns:
 
 def _column_transformer(step: Any, columns: StepColumns) -> StepColumns:
     """Each transformer's columns side by side, in the order of ``transformers_``."""
-    places = step._transformer_to_input_indices  # noqa: SLF001 - names, slices and masks, resolved
-    parts = [(name, part) for name, part, _ in step.transformers_ if not _is_dropped(part, places[name])]
-    here = _places(step, columns, [i for name, _ in parts for i in places[name]])
-    found: list[ModelColumn] = []
+    inputs = step._transformer_to_input_indices  # noqa: SLF001 - names, slices and masks, resolved
+    parts = [(name, part) for name, part, _ in step.transformers_ if not _is_dropped(part, inputs[name])]
+    positions = _positions(step, columns, [i for name, _ in parts for i in inputs[name]])
+    outputs: list[ModelColumn] = []
     guards: list[Guard] = []
     for name, part in parts:
-        given = columns.take([here[i] for i in places[name]])
-        folded = fold_step(name, part, given)
+        folded = fold_step(name, part, columns.take([positions[i] for i in inputs[name]]))
         guards += folded.guards
         weighted = _weighted(step, name, folded).columns
         expected = step.output_indices_[name]
         if len(weighted) != expected.stop - expected.start:
-            raise CannotRead(f"{name!r} gives {len(weighted)} columns and gave another number in training")
-        found += weighted
-    return StepColumns(tuple(found), bool(step.sparse_output_)).with_guards(*guards)
+            raise CannotRead(
+                f"{name!r} returns {len(weighted)} columns and returned another number in training"
+            )
+        outputs += weighted
+    return StepColumns(tuple(outputs), bool(step.sparse_output_)).with_guards(*guards)
 
 
-def _is_dropped(part: Any, places: Sequence[int]) -> bool:
-    return len(places) == 0 or (isinstance(part, str) and part == "drop")
+def _is_dropped(part: Any, inputs: Sequence[int]) -> bool:
+    return len(inputs) == 0 or (isinstance(part, str) and part == "drop")
 
 
-def _places(step: Any, columns: StepColumns, used: Sequence[int]) -> Mapping[int, int]:
-    """Where the columns of the training data are now: by name where both sides have names."""
+def _positions(step: Any, columns: StepColumns, used: Sequence[int]) -> Mapping[int, int]:
+    """Present positions of the columns of the training data: by name where both sides have names."""
     fitted = getattr(step, "feature_names_in_", None)
     if fitted is not None and all(fitted[i] in columns.names for i in used):
         return {i: columns.names.index(fitted[i]) for i in used}
@@ -216,16 +219,16 @@ def _places(step: Any, columns: StepColumns, used: Sequence[int]) -> Mapping[int
 
 def _feature_union(step: Any, columns: StepColumns) -> StepColumns:
     """Every transformer of all columns, side by side."""
-    found: list[ModelColumn] = []
+    outputs: list[ModelColumn] = []
     guards: list[Guard] = []
     sparse = False
     for name, part in step.transformer_list:
         if not _is_dropped(part, range(1)):
             folded = fold_step(name, part, columns)
             guards += folded.guards
-            found += _weighted(step, name, folded).columns
+            outputs += _weighted(step, name, folded).columns
             sparse |= folded.sparse
-    return StepColumns(tuple(found), sparse).with_guards(*guards)
+    return StepColumns(tuple(outputs), sparse).with_guards(*guards)
 
 
 def _weighted(step: Any, name: str, columns: StepColumns) -> StepColumns:
@@ -264,8 +267,9 @@ _FOLDS: Mapping[str, Fold] = {
 # -- what a step accepts ---------------------------------------------------------------------------------
 
 
-# Estimators that hand rows on to others as they are, and where they keep these; of both kinds, as "Regressor"
-_HANDED_ON_TO = {
+# Estimators that pass rows on unchanged, and their attribute with the estimators that get them; names without
+# "Regressor" or "Classifier"
+_PASSED_ON_TO = {
     "Bagging": "estimators_",
     "FrozenEstimator": "estimator",
     "GridSearchCV": "best_estimator_",
@@ -278,15 +282,15 @@ _HANDED_ON_TO = {
     "TransformedTarget": "regressor_",
     "Voting": "estimators_",
 }
-# Steps that check nothing themselves
+# Steps that check no input themselves
 _CONTAINERS = ("ColumnTransformer", "FeatureUnion", "Pipeline")
-# These round to float32 first, and raise at what is then infinite
+# These round to float32 first, and raise where the result is infinite
 _SINGLE = ("DecisionTree", "ExtraTree", "ExtraTrees", "GradientBoosting", "IsolationForest", "RandomForest")
 _LARGEST_SINGLE = float(np.finfo(np.float32).max)
 
 
 def guards_of(step: Any, columns: StepColumns) -> tuple[Guard, ...]:
-    """Guards of all columns of numbers that a fitted step is given."""
+    """Guards of all input columns of numbers of a fitted step."""
     accepted = _accepted(step, sparse=columns.sparse)
     return tuple(
         Guard(column, each, name)
@@ -301,16 +305,17 @@ def _holds_text(values: Any) -> bool:
 
 
 def _accepted(step: Any, *, sparse: bool) -> Sequence[tuple[Accepted, str]]:
-    """What a step accepts in any column, with the class that says so."""
+    """The values that a step accepts in any column, by its tags, with the class that checks them."""
     kind = type(step)
     name = kind.__qualname__
     if kind.__module__.split(".")[0] != "sklearn" or name in _CONTAINERS:
         return ()
     family = name.removesuffix("Classifier").removesuffix("Regressor")
-    if family in _HANDED_ON_TO:
-        parts = getattr(step, _HANDED_ON_TO[family])
-        each = [_accepted(part, sparse=sparse) for part in (parts if isinstance(parts, list) else [parts])]
-        return tuple(dict.fromkeys(answer for answers in each for answer in answers))
+    if family in _PASSED_ON_TO:
+        parts = getattr(step, _PASSED_ON_TO[family])
+        parts = parts if isinstance(parts, list) else [parts]
+        accepted = (pair for part in parts for pair in _accepted(part, sparse=sparse))
+        return tuple(dict.fromkeys(accepted))
     from sklearn.utils import get_tags
 
     tags = get_tags(step)

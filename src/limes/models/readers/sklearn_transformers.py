@@ -1,7 +1,7 @@
-"""What each transformer of scikit-learn does to a column.
+"""Transformers of scikit-learn, as operations on columns.
 
-A *fold* takes a fitted transformer and the columns that go in, each a function of one column of the user's,
-and returns the columns that come out. Only the exact class counts: a subclass may do something else.
+A *fold* maps a fitted transformer and its input columns, each a function of one column of the user's, to its
+output columns. Only the exact class counts: a subclass may do something else.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from limes.models.folding.feature_maps import (
     MonotoneMap,
     StepMap,
     Values,
+    identity_map,
     is_blank,
     is_missing,
     is_number,
-    itself,
     numbers,
 )
 from limes.models.folding.guards import Guard
@@ -40,11 +40,11 @@ class StepColumns:
     columns
         In their order.
     sparse
-        Whether they come as a sparse matrix, which some transformers scale in another way.
+        Whether they are a sparse matrix, which some transformers scale in another way.
     names
-        Of columns that are still the user's own; () behind the first step.
+        Of the user's own columns; () behind the first step.
     guards
-        What the steps so far raise at.
+        What the steps so far accept.
     """
 
     columns: tuple[ModelColumn, ...]
@@ -53,27 +53,27 @@ class StepColumns:
     guards: tuple[Guard, ...] = ()
 
     def with_guards(self, *guards: Guard) -> StepColumns:
-        """With more guards; one that is given twice counts once."""
+        """Add guards; duplicates count once."""
         return replace(self, guards=tuple(dict.fromkeys((*self.guards, *guards))))
 
     def each(self, operations: Sequence[Operation]) -> StepColumns:
-        """One operation a column."""
+        """Apply one operation to each column."""
         self.expect(len(operations))
         pairs = zip(self.columns, operations, strict=True)
         return StepColumns(tuple(c.then(o) for c, o in pairs), self.sparse)
 
-    def take(self, places: Sequence[int]) -> StepColumns:
-        """Some of the columns, with their names."""
-        names = tuple(self.names[i] for i in places) if self.names else ()
-        return StepColumns(tuple(self.columns[i] for i in places), self.sparse, names)
+    def take(self, positions: Sequence[int]) -> StepColumns:
+        """Select columns, with their names."""
+        names = tuple(self.names[i] for i in positions) if self.names else ()
+        return StepColumns(tuple(self.columns[i] for i in positions), self.sparse, names)
 
     def expect(self, count: int) -> None:
         """Refuse another number of columns."""
         if len(self.columns) != count:
-            raise CannotRead(f"it was fitted on {count} columns and is given {len(self.columns)}")
+            raise CannotRead(f"it was fitted on {count} columns and gets {len(self.columns)}")
 
 
-# (fitted transformer, columns that go in) -> columns that come out
+# (fitted transformer, input columns) -> output columns
 Fold = Callable[[Any, StepColumns], StepColumns]
 
 
@@ -106,29 +106,29 @@ def min_max_scaler(step: Any, columns: StepColumns) -> StepColumns:
     """X * scale + min."""
     low, high = map(float, step.feature_range)
 
-    def one(scale: float, shift: float, lowest: float) -> Operation:
+    def scaling(scale: float, shift: float, lowest: float) -> Operation:
         return _scaling(lambda x: x * scale + shift, Affine(scale, lowest, low))
 
-    learnt = map(_listed, (step.scale_, step.min_, step.data_min_))
-    scaled = columns.each([one(*each) for each in zip(*learnt, strict=True)])
+    attributes = map(_listed, (step.scale_, step.min_, step.data_min_))
+    scaled = columns.each([scaling(*values) for values in zip(*attributes, strict=True)])
     return _clipped(scaled, low, high) if step.clip else scaled
 
 
 def times(weight: float, columns: StepColumns) -> StepColumns:
-    """A transformer's weight."""
+    """Multiply by the weight of a transformer in a union."""
     return columns.each([_scaling(lambda x: x * weight, Affine(weight))] * len(columns.columns))
 
 
 def _centered(center: Floats, scale: Floats, *, sparse: bool) -> list[Operation]:
     """(x - center) / scale; a sparse matrix is multiplied by 1 / scale, which may round differently."""
 
-    def one(c: float, s: float) -> Operation:
+    def scaling(c: float, s: float) -> Operation:
         if sparse:
             inverse = 1.0 / s
             return _scaling(lambda x: x * inverse, Affine(1.0 / s))
         return _scaling(lambda x: (x - c) / s, Affine(1.0 / s, c))
 
-    return [one(c, s) for c, s in zip(_listed(center), _listed(scale), strict=True)]
+    return [scaling(c, s) for c, s in zip(_listed(center), _listed(scale), strict=True)]
 
 
 def _scaling(apply: Callable[[Floats], Floats], affine: Affine) -> MonotoneMap:
@@ -156,12 +156,12 @@ def _listed(values: Any) -> list[float]:
 
 
 def simple_imputer(step: Any, columns: StepColumns) -> StepColumns:
-    """A constant for what is missing; columns without any known value are dropped."""
+    """Replace missing values by a constant; columns without any value in training are dropped."""
     fills = np.asarray(step.statistics_)
     columns.expect(fills.size)
     empty = is_missing(fills)
     kept = [j for j in range(fills.size) if step.keep_empty_features or not empty[j]]
-    dtype = getattr(step, "_fill_dtype", fills.dtype)  # the imputer casts to it what it fills in
+    dtype = getattr(step, "_fill_dtype", fills.dtype)  # the imputer casts the constants to it
     filling = [_fill(fill, step.missing_values) for fill in fills[kept].astype(dtype).tolist()]
     imputed = columns.take(kept).each(filling)
     if step.indicator_ is None:
@@ -181,16 +181,16 @@ def missing_indicator(step: Any, columns: StepColumns) -> StepColumns:
 
 
 def _fill(fill: Any, token: Any) -> Operation:
-    """What stands for a missing value; None, NaN and pandas.NA are one."""
+    """Replace missing values; None, NaN and pandas.NA are one."""
     if not is_blank(token):
-        return Pointwise(lambda values: _replaced(values, _equal(values, token), fill))
-    return MonotoneMap(lambda v: _replaced(v, is_missing(v), fill), Affine(1.0), plain=True, kinks=())
+        return Pointwise(lambda values: _replace(values, _equal(values, token), fill))
+    return MonotoneMap(lambda v: _replace(v, is_missing(v), fill), Affine(1.0), plain=True, kinks=())
 
 
-def _replaced(values: Values, here: Bools, fill: Any) -> Values:
-    found = values.copy() if is_number(fill) else values.astype(object)
-    found[here] = fill
-    return found
+def _replace(values: Values, mask: Bools, fill: Any) -> Values:
+    filled = values.copy() if is_number(fill) else values.astype(object)
+    filled[mask] = fill
+    return filled
 
 
 def _equal(values: Values, token: Any) -> Bools:
@@ -209,24 +209,24 @@ def binarizer(step: Any, columns: StepColumns) -> StepColumns:
 def refuse_sparse(columns: StepColumns) -> None:
     """Refuse a sparse matrix."""
     if columns.sparse:
-        raise CannotRead("it is given a sparse matrix; use sparse_output=False in the step before")
+        raise CannotRead("its input is a sparse matrix; use sparse_output=False in the step before")
 
 
-# -- choosing columns -------------------------------------------------------------------------------------
+# -- selecting columns -------------------------------------------------------------------------------------
 
 
 def selector(step: Any, columns: StepColumns) -> StepColumns:
-    """The columns that a selection keeps."""
+    """Keep the selected columns."""
     support = step.get_support()
     columns.expect(support.size)
     return replace(columns.take(np.flatnonzero(support).tolist()), names=())
 
 
-# -- asking a transformer itself --------------------------------------------------------------------------
+# -- calling a transformer itself --------------------------------------------------------------------------
 
 
 def plain_copy(step: Any, **state: Any) -> Any:
-    """A copy of a fitted transformer without names of columns, and with other attributes."""
+    """Copy a fitted transformer without its column names, and with other attributes."""
     plain = copy(step)
     plain.__dict__.pop("feature_names_in_", None)
     plain.__dict__.pop("_sklearn_output_config", None)
@@ -247,21 +247,21 @@ LINEAR_MAPS = (
     "SparseRandomProjection",
     "TruncatedSVD",
 )
-# Rows that a step is asked for at once
+# Rows of one call of a step
 _BLOCK = 1000
 
 
 def linear_map(step: Any, columns: StepColumns) -> StepColumns:
-    """Shift + matrix @ x, as the step itself says at 0 and at the unit vectors."""
+    """Shift + matrix @ x, from the step's own output at 0 and at the unit vectors."""
     columns.expect(int(step.n_features_in_))
     plain, width = plain_copy(step), len(columns.columns)
-    shift = _asked(plain, np.zeros((1, width)))[0]
+    shift = _transform(plain, np.zeros((1, width)))[0]
     units = [np.eye(min(_BLOCK, width - i), width, i) for i in range(0, width, _BLOCK)]
-    matrix = np.concatenate([_asked(plain, block) - shift for block in units]).T
-    blend = LinearMap(columns.columns, matrix, shift, type(step).__qualname__)
-    return StepColumns(tuple(Component(k, itself(), blend) for k in range(shift.size)))
+    matrix = np.concatenate([_transform(plain, block) - shift for block in units]).T
+    mixing = LinearMap(columns.columns, matrix, shift, type(step).__qualname__)
+    return StepColumns(tuple(Component(k, identity_map(), mixing) for k in range(shift.size)))
 
 
-def _asked(step: Any, rows: Floats) -> Floats:
-    found = step.transform(rows)
-    return np.asarray(found.toarray() if hasattr(found, "toarray") else found, dtype=np.float64)
+def _transform(step: Any, rows: Floats) -> Floats:
+    output = step.transform(rows)
+    return np.asarray(output.toarray() if hasattr(output, "toarray") else output, dtype=np.float64)

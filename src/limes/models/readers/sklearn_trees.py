@@ -1,4 +1,4 @@
-"""Trees of scikit-learn: single trees, forests, gradient boosting."""
+"""Trees of scikit-learn: single trees, forests, gradient boosting, isolation forests."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def boosting(model: Any, method: str, schema: Schema | None) -> Forest:
 
 
 def _start(model: Any, schema: Schema | None) -> Forest:
-    """What boosting starts from: a constant, or trees."""
+    """The initial value of boosting: a constant, or trees."""
     init = model.init_
     name = type(init).__name__
     if isinstance(init, str) or name == "DummyRegressor" or _is_constant_classifier(init):
@@ -72,14 +72,14 @@ def _start(model: Any, schema: Schema | None) -> Forest:
     form = read_form(init, "predict", schema)
     if not isinstance(form, Forest):
         raise CannotRead(
-            f"gradient boosting asks the {name} that it starts from at rows rounded to float32, "
-            "which can be read exactly for trees only"
+            f"gradient boosting calls its initial {name} at rows rounded to float32, which can be "
+            "read exactly for trees only"
         )
     return _in_float32(form)
 
 
 def _is_constant_classifier(init: Any) -> bool:
-    """Whether a dummy says the same of every row; strategy "stratified" draws lots."""
+    """Whether a dummy predicts the same for every row; strategy "stratified" is random."""
     return type(init).__name__ == "DummyClassifier" and init.strategy != "stratified"
 
 
@@ -137,7 +137,10 @@ def _in_float32(form: Forest) -> Forest:
     return replace(form, threshold=float32_threshold(form.threshold))
 
 
-# -- histogram gradient boosting -------------------------------------------------------------------------
+# -- histogram gradient boosting ---------------------------------------------------------------------------
+#
+# Its trees see encoded columns: categories first, each as its position among the categories of training, then
+# numbers as they are. A category that is not in the training data is missing.
 
 
 def histogram(model: Any, method: str, schema: Schema | None) -> Forest:
@@ -149,7 +152,7 @@ def histogram(model: Any, method: str, schema: Schema | None) -> Forest:
         outputs = start.size
         trees = [
             _histogram_tree(member, columns, class_of=k if outputs > 1 else None, outputs=outputs)
-            for one_round in model._predictors  # noqa: SLF001 - the trees are kept nowhere else
+            for one_round in model._predictors  # noqa: SLF001 - the trees are stored nowhere else
             for k, member in enumerate(one_round)
         ]
         return join_trees(
@@ -162,7 +165,7 @@ def histogram(model: Any, method: str, schema: Schema | None) -> Forest:
 
 def _refuse_links(model: Any, method: str) -> None:
     refuse_labels(model, method)
-    link = type(model._loss.link).__name__  # noqa: SLF001 - a loss given by name keeps its link there only
+    link = type(model._loss.link).__name__  # noqa: SLF001 - a loss passed by name has its link only there
     if method == "predict" and link != "IdentityLink":
         raise CannotRead(
             f"{type(model).__name__}(loss={model.loss!r}) predicts through {link}: it is no sum of trees; "
@@ -176,10 +179,10 @@ def _columns(model: Any, schema: Schema | None) -> tuple[Ints, dict[int, Floats]
         return np.arange(model.n_features_in_), {}
     encoded = np.flatnonzero(model.is_categorical_)
     plain = np.flatnonzero(~model.is_categorical_)
-    known = model._preprocessor.named_transformers_["encoder"].categories_  # noqa: SLF001
+    categories_of = model._preprocessor.named_transformers_["encoder"].categories_  # noqa: SLF001
     codes = {
         int(j): codes_of(categories.tolist(), schema, int(j))
-        for j, categories in zip(encoded, known, strict=True)
+        for j, categories in zip(encoded, categories_of, strict=True)
     }
     return np.concatenate([encoded, plain]), codes
 
@@ -202,13 +205,17 @@ def _histogram_tree(member: Any, columns: Ints, *, class_of: int | None, outputs
 
 
 def _bits(words: Any) -> Bools:
-    """Bit b of word w says whether category 32 w + b is in the set: (S, W) -> (S, 32 W)."""
+    """Bit b of word w is set if category 32 w + b is in the set: (S, W) -> (S, 32 W)."""
     words = np.asarray(words, dtype=np.uint32)
     bits = (words[:, :, None] >> np.arange(32, dtype=np.uint32)) & 1
     return np.asarray(bits.reshape(len(words), 32 * words.shape[1]), dtype=np.bool_)
 
 
-# -- isolation forests -----------------------------------------------------------------------------------
+# -- isolation forests -------------------------------------------------------------------------------------
+#
+# The mean path length L is a sum of trees, the anomaly score -2^(-L(x) / c) is a monotone function of it,
+# with c the mean path length of a search tree of as many samples. L itself is explained: it is small for
+# anomalies.
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,7 +225,7 @@ class PathLength:
     forest: Any
 
     def predict(self, X: Any) -> Floats:
-        """Mean path lengths (n,) of rows, found from the scores that the forest itself gives."""
+        """Mean path lengths (n,) of rows, from the scores of the forest itself."""
         scores = -np.asarray(self.forest.score_samples(X), dtype=np.float64)
         return np.asarray(-np.log2(scores) * _mean_path(self.forest.max_samples_))
 
@@ -239,7 +246,7 @@ def path_length(model: Any) -> PathLength:
     Raises
     ------
     InputError
-        If it is no fitted isolation forest, or trees of one sample, which isolate nothing.
+        If it is no fitted isolation forest, or its trees have one sample, and isolate nothing.
 
     References
     ----------
@@ -262,16 +269,16 @@ def path_length(model: Any) -> PathLength:
     return PathLength(model)
 
 
-def isolation(model: Any, method: str, schema: Schema | None) -> Forest:  # noqa: ARG001 - a reader has these
+def isolation(model: Any, method: str, schema: Schema | None) -> Forest:  # noqa: ARG001 - the signature of readers
     """Refuse: no method of the forest itself is a sum of trees."""
     raise CannotRead(
         f"IsolationForest.{method} is 2**(-path length) or a threshold on it, and not a sum of trees; its "
-        "mean path length is read exactly: give limes.models.path_length(model)"
+        "mean path length is read exactly: pass limes.models.path_length(model)"
     )
 
 
 def path_lengths(model: PathLength, method: str, schema: Schema | None) -> Forest:  # noqa: ARG001 - there is one method
-    """The mean over trees of depth + the mean path length of the samples left in the leaf."""
+    """The mean over trees of depth + the mean path length of the samples in the leaf."""
     isolating = model.forest
     if qualified_name(type(isolating)) != "sklearn.IsolationForest":
         raise CannotRead(
@@ -301,8 +308,8 @@ def _isolation_tree(nodes: Any, columns: Ints, share: float) -> BoosterTree:
 
 
 def _mean_path(samples: Any) -> Floats:
-    """Mean length of an unsuccessful search in a binary tree of so many samples."""
+    """Mean length of an unsuccessful search in a binary tree of n samples."""
     n = np.asarray(samples, dtype=np.float64)
     many = np.maximum(n, 3.0)
-    found = 2.0 * (np.log(many - 1.0) + np.euler_gamma) - 2.0 * (many - 1.0) / many
-    return np.where(n > 2, found, np.where(n == 2, 1.0, 0.0))
+    length = 2.0 * (np.log(many - 1.0) + np.euler_gamma) - 2.0 * (many - 1.0) / many
+    return np.where(n > 2, length, np.where(n == 2, 1.0, 0.0))

@@ -109,7 +109,7 @@ def _missing_numbers(model: Any) -> Window | None:
 
 
 def _best_round(learner: Description) -> int | None:
-    """How many rounds a model of scikit-learn's kind predicts with: None for all."""
+    """Number of rounds that a model of scikit-learn's kind predicts with; None for all."""
     best = learner["attributes"].get("best_iteration")
     return None if best is None else int(best) + 1
 
@@ -210,16 +210,16 @@ def _tree(stored: Description, group: int, outputs: int, weight: float, window: 
 
 
 def _values(stored: Description, leaf: Any, condition: Any, group: int, outputs: int) -> Floats:
-    """(N,) for one output, (N, k) for k: a tree gives one of them, or all."""
+    """(N,) for one output, (N, k) for k: a tree adds to one of them, or all."""
     if int(stored["tree_param"]["size_leaf_vector"]) <= 1:
         value = np.where(leaf, condition, 0.0).astype(np.float64)
         return value if outputs == 1 else np.outer(value, np.eye(outputs)[group])
     if "leaf_weights" not in stored:
-        own = np.array(stored["base_weights"], dtype=np.float32).reshape(leaf.size, outputs)
-        return own.astype(np.float64)
+        values = np.array(stored["base_weights"], dtype=np.float32).reshape(leaf.size, outputs)
+        return values.astype(np.float64)
     weights = np.array(stored["leaf_weights"], dtype=np.float32).reshape(-1, outputs)
-    place = np.where(leaf, np.array(stored["right_children"], dtype=np.int64), 0)
-    return weights[place].astype(np.float64)
+    position = np.where(leaf, np.array(stored["right_children"], dtype=np.int64), 0)
+    return weights[position].astype(np.float64)
 
 
 def _members(stored: Description) -> dict[int, Ints]:
@@ -232,31 +232,32 @@ def _members(stored: Description) -> dict[int, Ints]:
 
 
 def _codes(learner: Description, model: Description, schema: Schema | None) -> dict[int, Floats]:
-    """Categories that the model knows by name; XGBoost before 3.1 keeps none."""
+    """Codes of the categories whose names the model stores; XGBoost before 3.1 stores none."""
     columns = model.get("cats", {}).get("enc", [])
     stored = [_names(column, column_name(schema, j)) for j, column in enumerate(columns)]
-    found = {j: codes_of(names, schema, j) for j, names in enumerate(stored) if names}
+    codes_by_column = {j: codes_of(names, schema, j) for j, names in enumerate(stored) if names}
     if schema is None:
-        return found
+        return codes_by_column
     for j, kind in enumerate(learner.get("feature_types", [])):
-        if kind == "c" and schema.levels[j] and j not in found:
+        if kind == "c" and schema.levels[j] and j not in codes_by_column:
             raise CannotRead(
-                f"{column_name(schema, j)} holds texts, and the model keeps only numbers for its "
+                f"{column_name(schema, j)} holds texts, and the model stores only numbers for its "
                 "categories: fit it with XGBoost 3.1 or later"
             )
-    for j, codes in found.items():
+    for j, codes in codes_by_column.items():
         unseen = [level for level, code in zip(schema.levels[j], codes, strict=False) if np.isnan(code)]
         if unseen and not all(str(name).isascii() for name in stored[j]):
             raise CannotRead(_cut_short(column_name(schema, j)))
         if unseen:
             raise CannotRead(
-                f"{column_name(schema, j)} of the background has the category {unseen[0]!r}, which training "
-                "did not know: XGBoost refuses it, or takes it for another. Make it missing, or drop its rows"
+                f"{column_name(schema, j)} of the background has the category {unseen[0]!r}, which is not "
+                "in the training data: XGBoost refuses it, or takes it for another. Make it missing, or drop "
+                "its rows"
             )
-    return found
+    return codes_by_column
 
 
-def _names(column: Description, called: str) -> list[Any]:
+def _names(column: Description, label: str) -> list[Any]:
     """The categories of one column in the order of their numbers."""
     values = column["values"]
     if "offsets" not in column:
@@ -265,12 +266,12 @@ def _names(column: Description, called: str) -> list[Any]:
     try:
         return [text[a:b].decode() for a, b in pairwise(ends)]
     except UnicodeDecodeError:
-        raise CannotRead(_cut_short(called)) from None
+        raise CannotRead(_cut_short(label)) from None
 
 
-def _cut_short(called: str) -> str:
+def _cut_short(label: str) -> str:
     """XGBoost 3.2 counts letters where it stores bytes."""
     return (
-        f"{called} has categories with letters beyond ASCII, whose names XGBoost itself stores cut short: "
+        f"{label} has categories with letters beyond ASCII, whose names XGBoost itself stores cut short: "
         "rename these categories with ASCII letters, and fit again"
     )

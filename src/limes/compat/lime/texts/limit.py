@@ -96,7 +96,7 @@ def pipeline_behind(answers: Answers) -> tuple[Any, str | None] | None:
         If it is the method of a model that takes numbers.
     """
     behind = model_behind(answers.predict_fn, answers.mode)
-    return behind if behind is not None and TextModel.of(behind[0]).steps else None
+    return behind if behind is not None and TextModel.from_model(behind[0]).steps else None
 
 
 def _named(answers: Answers) -> Callable[[Any], Floats]:
