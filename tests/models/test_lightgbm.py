@@ -250,7 +250,7 @@ def test_categories_that_are_no_codes_or_of_columns_that_are_not_known():
     numbers = frame.assign(size=frame["size"].cat.rename_categories([1, 2, 3]))
     # ordered categories are numbers for LightGBM, and listed nowhere
     reason = boosters.read_frame(make(**FEW).fit(numbers, y), numbers)[0].reason
-    assert "3 pandas columns of categories, and it does not say which" in reason
+    assert "3 pandas columns of categories, and it does not store which" in reason
     assert "categorical_feature=" in reason
     assert "'blue'" in boosters.reason_of(make(**FEW).fit(frame[["color"]], y), frame[["color"]])
 

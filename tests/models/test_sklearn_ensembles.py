@@ -432,7 +432,7 @@ REFUSED = [
         "decision_function",
         "DecisionTreeClassifier.predict",
     ),
-    (lambda: ensemble.StackingClassifier(VOTERS, cv=2).fit(X, TWO), "predict", "answers labels"),
+    (lambda: ensemble.StackingClassifier(VOTERS, cv=2).fit(X, TWO), "predict", "returns labels"),
     (lambda: RegressorChain(Ridge()).fit(X, TARGETS), "predict", "chain"),
     (
         lambda: ClassifierChain(LogisticRegression()).fit(X, TARGETS > 0.3),

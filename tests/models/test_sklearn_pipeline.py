@@ -682,7 +682,7 @@ def test_reasons_of_the_last_step_and_of_no_step():
     for last in ("passthrough", None):
         with pytest.raises(CannotRead, match="predicts nothing"):
             read_form(Pipeline([("s", StandardScaler()), ("last", last)]).fit(NUMBERS_ONLY), "predict", None)
-    with pytest.raises(CannotRead, match="does not say how many columns"):
+    with pytest.raises(CannotRead, match="does not know how many columns"):
         read_form(make_pipeline(OwnStep(), Ridge()).fit(NUMBERS_ONLY, TARGET), "predict", None)
     with pytest.raises(ModelError, match="not fitted"):
         read_form(make_pipeline(StandardScaler(), Ridge()), "predict", Table.fit(NUMBERS_ONLY).schema)
@@ -701,7 +701,7 @@ def test_categories_unseen_in_training_are_an_error_of_the_model():
     model = make_pipeline(make_column_transformer((OneHotEncoder(), ["region"])), TREE).fit(
         FRAME[seen], TARGET[seen]
     )
-    with pytest.raises(CannotRead, match=r"step .onehotencoder. .* has not met 'W' in training"):
+    with pytest.raises(CannotRead, match=r"step .onehotencoder. .* 'W' was not in the training data"):
         read_form(model, "predict", Table.fit(FRAME).schema)
     with pytest.raises(ModelError, match="unknown categories"):
         limes.TabularExplainer(model, FRAME.sort_values("region", ascending=False))
@@ -709,21 +709,21 @@ def test_categories_unseen_in_training_are_an_error_of_the_model():
 
 def test_a_pipeline_of_other_columns_than_the_background():
     model = make_pipeline(StandardScaler(), Ridge()).fit(NUMBERS_ONLY, TARGET)
-    with pytest.raises(CannotRead, match="was fitted on 3 columns and is given 2"):
+    with pytest.raises(CannotRead, match="was fitted on 3 columns and gets 2"):
         read_form(model, "predict", Table.fit(NUMBERS_ONLY.iloc[:, :2]).schema)
     with pytest.raises(ModelError, match="feature names"):
         limes.TabularExplainer(model, NUMBERS_ONLY.iloc[:, :2])
     named = make_pipeline(make_column_transformer((StandardScaler(), ["gain"])), Ridge()).fit(
         NUMBERS_ONLY, TARGET
     )
-    with pytest.raises(CannotRead, match="was fitted on 3 columns and is given 2"):
+    with pytest.raises(CannotRead, match="was fitted on 3 columns and gets 2"):
         read_form(named, "predict", Table.fit(NUMBERS_ONLY[["income", "code"]]).schema)
 
 
 def test_none_and_nan_as_two_categories_are_refused():
     frame = pd.DataFrame({"a": pd.Series(["x", None, float("nan"), "y"] * 5, dtype=object)})
     model = make_pipeline(OneHotEncoder(), Ridge()).fit(frame, np.arange(20.0))
-    with pytest.raises(CannotRead, match="tells None from NaN"):
+    with pytest.raises(CannotRead, match="distinguishes None from NaN"):
         read_form(model, "predict", Table.fit(frame).schema)
 
 
@@ -740,5 +740,5 @@ def test_more_columns_behind_the_transformer_than_in_training():
         NUMBERS_ONLY, TARGET
     )
     model[0].output_indices_ = {"standardscaler": slice(0, 1), "remainder": slice(0, 0)}
-    with pytest.raises(CannotRead, match="gives 2 columns and gave another number"):
+    with pytest.raises(CannotRead, match="returns 2 columns and returned another number"):
         read_form(model, "predict", Table.fit(NUMBERS_ONLY).schema)

@@ -112,7 +112,7 @@ def test_probabilities_of_two_classes_and_of_labels_are_those_of_the_parts():
         model = OneVsRestClassifier(tree).fit(X, labels)
         assert_read(model, model.predict_proba(FAR))
     reason = boosters.reason(OneVsRestClassifier(tree).fit(X, THREE))
-    assert "divides the answers of its parts by their sum" in reason
+    assert "divides the predictions of its parts by their sum" in reason
     assert "LogisticRegression" in boosters.reason(OneVsRestClassifier(LogisticRegression()).fit(X, LABELS))
 
 
@@ -264,7 +264,7 @@ def test_constant_probabilities(strategy):
 
 
 def test_a_dummy_that_draws_lots_is_sampled():
-    assert "draws lots" in boosters.reason(DummyClassifier(strategy="stratified").fit(X, TWO))
+    assert "is random" in boosters.reason(DummyClassifier(strategy="stratified").fit(X, TWO))
 
 
 def test_constants_of_any_table():
@@ -285,7 +285,7 @@ def test_a_vote_that_is_counted_comes_with_advice():
     parts = [("tree", DecisionTreeClassifier(max_depth=3)), ("normal", GaussianNB())]
     for output in (None, "margin", "probability"):
         with pytest.raises(
-            InputError, match=r"VotingClassifier answers labels only.*voting='soft'.*estimators_"
+            InputError, match=r"VotingClassifier returns labels only.*voting='soft'.*estimators_"
         ):
             limes.TabularExplainer(VotingClassifier(parts).fit(X, TWO), X, output=output)
 

@@ -281,7 +281,7 @@ def test_categories_unseen_in_training():
     model = fitted(some, y[some.index])
     reason = boosters.read_frame(model, frame)[0].reason
     assert "column 'color' of the background has the category 'red'" in reason
-    assert "training did not know" in reason
+    assert "is not in the training data" in reason
     added = frame.assign(color=frame["color"].cat.rename_categories({"red": "zinc"}))
     with pytest.raises(ModelError, match="category not in the training set"):
         limes.TabularExplainer(model, added[added["color"] == "zinc"])

@@ -1,4 +1,4 @@
-"""What can be read off a model. Models know no design."""
+"""Models: the forms that can be read off them, and how they are called. Independent of designs."""
 
 from limes.models import forms
 from limes.models.readers.sklearn_trees import path_length

@@ -3,7 +3,7 @@
 Two tests are rewritten. *Interval splits*: "x lies in one of several intervals" takes a threshold at each
 end, and a copy of the subtree below for each interval. *Numbers that count as missing*: LightGBM with
 ``zero_as_missing`` takes |x| <= 1e-35 for missing, XGBoost with ``missing=-999`` whatever float32 rounds to
--999; a node sends this window of numbers where it sends NaN, whatever its threshold says.
+-999; a node sends this window of numbers where it sends NaN, whatever its threshold.
 
 Both walks carry, for each column, the interval of x that can still reach the present node. It decides many
 tests below, so that copies shrink as they multiply.

@@ -85,7 +85,7 @@ class ModelCaller:
             row = int(np.argmax(bad))
             raise ModelError(
                 f"{self._name} returned {predictions[row]} for row {row} of a batch of {rows}; "
-                "every answer must be finite"
+                "every prediction must be finite"
             )
         return predictions
 

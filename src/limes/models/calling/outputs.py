@@ -85,7 +85,7 @@ def _positions(method: str, output: Any) -> Output:
     if not positions or not all(_is_position(i) for i in positions):
         raise InputError(
             f"output={output!r}: this model has no classes; output may be None, or the position of a column "
-            "of its answer, or a list of positions"
+            "of its predictions, or a list of positions"
         )
     return Output(method, output, tuple(str(i) for i in positions))
 
@@ -122,7 +122,7 @@ def _lacks(model: Any, method: str, output: Any) -> str:
         if getattr(model, "voting", None) == "hard"
         else "pass a callable, for instance lambda X: model.predict(X) == label, which is sampled"
     )
-    return f"{name} answers labels only, it has neither probabilities nor margins: {advice}"
+    return f"{name} returns labels only, it has neither probabilities nor margins: {advice}"
 
 
 def _margin_names(model: Any, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
@@ -157,7 +157,7 @@ def _labels(model: Any, classes: Any, output: Any) -> Output:
     several = isinstance(output, list | tuple | np.ndarray)
     labels = list(output) if several else [output]
     if not labels:
-        raise InputError("output=[] asks for no class at all")
+        raise InputError("output=[] names no class")
     columns = [_column(label, candidates) for label in labels]
     names = tuple(str(candidates[c]) for c in columns)
     return Output("predict_proba", columns if several else columns[0], names)
@@ -211,7 +211,7 @@ def _target_columns(
         return column, (names[column],)
     columns = [_target_column(each, pairs, names) for each in output]
     if not columns:
-        raise InputError("output=[] asks for no class at all")
+        raise InputError("output=[] names no class")
     return columns, tuple(names[column] for column in columns)
 
 

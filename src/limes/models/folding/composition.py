@@ -141,7 +141,7 @@ def _interval_behind(function: Interval, phi: MonotoneMap) -> Function:
         lower, upper = upper, lower
     if np.isfinite(phi.start):
         if function.missing.any():
-            raise CannotRead("a logarithm or root may be undefined where the model has an answer")
+            raise CannotRead("a logarithm or root may be undefined where the model has a prediction")
         lower = np.maximum(lower, np.nextafter(phi.start, -np.inf))
     return Interval(lower, upper, _at_missing(function, phi) > 0.5)
 

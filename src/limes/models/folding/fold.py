@@ -283,7 +283,7 @@ def _common_keys(maps: Sequence[FeatureMap]) -> Floats | None:
     if closed:
         keys = reduce(np.intersect1d, closed)
         if keys.size == 0:
-            raise CannotRead("two encoders of one column share no category: there is no value that both know")
+            raise CannotRead("two encoders of one column share no category: they have no value in common")
         return keys
     keys_of = [phi.keys for phi in maps if isinstance(phi, LookupMap)]
     return reduce(np.union1d, keys_of) if len(keys_of) == len(maps) else None

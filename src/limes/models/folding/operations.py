@@ -38,7 +38,7 @@ class Codebook:
         code = self.missing if missing else self.codes.get(value, self.other)
         if code is None:
             shown = "missing values" if missing else repr(value)
-            raise CannotRead(f"it has not met {shown} in training and refuses what it does not know")
+            raise CannotRead(f"{shown} was not in the training data, and it refuses unknown values")
         return code
 
     def refuses(self, value: Any) -> bool:
@@ -115,8 +115,8 @@ def _both_monotone(first: MonotoneMap, second: MonotoneMap) -> MonotoneMap:
     start = first.start
     if np.isfinite(start) and not np.isnan(second.at_missing):
         raise CannotRead(
-            "it replaces missing values, among them those that a step before it makes of numbers "
-            "that it has no answer for; impute first"
+            "it replaces missing values, and so those of a step before it that is undefined for some "
+            "numbers; impute first"
         )
     if np.isfinite(second.start):
         if first.falling:
@@ -161,7 +161,7 @@ def _codes_of_monotone(first: MonotoneMap, second: Codebook) -> LookupMap:
     texts = [key for key in second.codes if not is_number(key)]
     if texts:
         raise CannotRead(
-            f"it knows categories such as {texts[0]!r}, but the column is taken as numbers; explain with "
+            f"it has categories such as {texts[0]!r}, but the column is taken as numbers; explain with "
             "TabularExplainer and a background that holds the same values as the training data"
         )
     keys = np.array(sorted(float(key) for key in second.codes))

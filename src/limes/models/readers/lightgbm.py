@@ -171,6 +171,6 @@ def _codes(head: Fields, declared: set[int], categories: Any, schema: Schema | N
             return {j: codes_of(list(names), schema, j) for j, names in zip(columns, categories, strict=True)}
     raise CannotRead(
         f"the model was fitted on {len(categories)} pandas columns of categories, and it does not store "
-        "which: store these categories as texts, or as plain whole numbers named in categorical_feature=, and fit "
-        "again"
+        "which: store these categories as texts, or as plain whole numbers named in "
+        "categorical_feature=, and fit again"
     )

@@ -67,11 +67,11 @@ def voting(model: Any, method: str, schema: Schema | None) -> Form:
 def stacking(model: Any, method: str, schema: Schema | None) -> Form:
     """A linear model of the parts' answers, and of the columns themselves with ``passthrough``."""
     if hasattr(model, "classes_") and method == "predict":
-        raise CannotRead("StackingClassifier.predict answers labels; use output='margin'")
+        raise CannotRead("StackingClassifier.predict returns labels; use output='margin'")
     final = read_form(model.final_estimator_, method, None)
     if not isinstance(final, Linear):
         raise CannotRead(
-            f"{type(model.final_estimator_).__name__} as final_estimator is not linear in the parts' answers"
+            f"{type(model.final_estimator_).__name__} as final_estimator is not linear in the parts' predictions"
         )
     parts, start = [], 0
     for part, part_method in zip(model.estimators_, model.stack_method_, strict=True):
@@ -215,17 +215,17 @@ def refused(model: Any, method: str, schema: Schema | None) -> Never:  # noqa: A
     raise CannotRead(_REFUSED[type(model).__qualname__])
 
 
-_CHAIN = "each model of a chain reads the answers of those before it, so that effects are not a sum"
+_CHAIN = "each model of a chain reads the predictions of those before it, so that effects are not a sum"
 _THRESHOLD = "a thresholded wrapper is sampled; explain the wrapped model.estimator_ instead"
 _REFUSED: Mapping[str, str] = {
-    "AdaBoostRegressor": "AdaBoostRegressor answers the weighted median of its trees, which is not their sum",
+    "AdaBoostRegressor": "AdaBoostRegressor predicts the weighted median of its trees, which is not their sum",
     "CalibratedClassifierCV": "calibrated probabilities are curves of margins, not sums; explain the margin "
     "of model.calibrated_classifiers_[0].estimator instead",
     "ClassifierChain": _CHAIN,
     "FixedThresholdClassifier": _THRESHOLD,
     "OneVsOneClassifier": "OneVsOneClassifier counts the votes of pairs of classes, which is not a sum; "
     "fit a OneVsRestClassifier, or explain the margin of one pair, model.estimators_[0]",
-    "OutputCodeClassifier": "OutputCodeClassifier answers the class whose code is nearest, which is not a "
+    "OutputCodeClassifier": "OutputCodeClassifier predicts the class whose code is nearest, which is not a "
     "sum; fit a OneVsRestClassifier, or explain one of model.estimators_",
     "RegressorChain": _CHAIN,
     "TunedThresholdClassifierCV": _THRESHOLD,
@@ -264,7 +264,7 @@ def one_vs_rest(model: Any, method: str, schema: Schema | None) -> Form:
     if method == "predict_proba" and model.multilabel_:
         return side_by_side([part.select(1) for part in parts])
     raise CannotRead(
-        f"{method} of OneVsRestClassifier divides the answers of its parts by their sum, which is not a sum "
+        f"{method} of OneVsRestClassifier divides the predictions of its parts by their sum, which is not a sum "
         "of effects; its margins, where the parts have margins, are read exactly with output='margin'"
     )
 
@@ -287,7 +287,7 @@ def dummy_regressor(model: Any, method: str, schema: Schema | None) -> Forest:  
 def dummy_classifier(model: Any, method: str, schema: Schema | None) -> Forest:
     """The class shares of training, one target's after the other's; strategy "stratified" is random."""
     if method != "predict_proba":
-        raise CannotRead(f"DummyClassifier.{method} answers labels; its probabilities are read exactly")
+        raise CannotRead(f"DummyClassifier.{method} returns labels; its probabilities are read exactly")
     if model.strategy == "stratified":
         raise CannotRead("DummyClassifier(strategy='stratified') is random: each call returns another result")
     return constant(_shares(model, _columns(model, schema)), _columns(model, schema))

@@ -49,7 +49,7 @@ def one_class(model: Any, method: str, schema: Schema | None) -> Form:
     offset = {"decision_function": 0.0, "score_samples": float(np.asarray(model.offset_).ravel()[0])}
     if method not in offset:
         raise CannotRead(
-            "OneClassSVM.predict answers +1 or -1, which is no sum of kernels; pass model.decision_function"
+            "OneClassSVM.predict returns +1 or -1, which is no sum of kernels; pass model.decision_function"
         )
     _numbers_only(model, schema)
     start = np.asarray(model.intercept_)[0] + offset[method]

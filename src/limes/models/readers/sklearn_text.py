@@ -1,7 +1,7 @@
 r"""Models behind scikit-learn's vectorizers, as forms over the words of one text.
 
 With x(z) = φ(z) R, over its norm if there is one (``word_rows.py``), a linear model on x is a form over z by
-its coefficients times R, and a tree on x asks which words are there.
+its coefficients times R, and a tree on x tests which words are kept.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _linear(form: Linear, word_rows: WordRows, columns: Any) -> Form:
 
 def _presence(form: Forest | Boxes, word_rows: WordRows, columns: Any) -> Form:
     if word_rows.norm is not None:
-        raise CannotRead("trees on normalised texts ask how many words are left, not which")
+        raise CannotRead("trees on normalised texts test how many words are kept, not which")
     if word_rows.grams is not None:
         raise CannotRead("trees on counts of n-grams are not read, only on counts of words")
     if not is_single(columns):

@@ -101,7 +101,7 @@ def constant(value: Floats, size: int) -> Forest:
 def _refuse_labels(model: Any, method: str) -> None:
     if hasattr(model, "classes_") and method != "predict_proba":
         raise CannotRead(
-            f"{type(model).__name__}.{method} answers labels; its probabilities are read exactly"
+            f"{type(model).__name__}.{method} returns labels; its probabilities are read exactly"
         )
 
 

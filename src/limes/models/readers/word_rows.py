@@ -104,7 +104,7 @@ def _counts(vectorizer: Any, document: Document) -> WordRows:
     count = _COUNTERS[qualified_name(type(vectorizer))]
     if tuple(vectorizer.ngram_range) == (1, 1):
         if document.mask and count(vectorizer, [document.mask]).nnz:
-            raise CannotRead(f"the vectorizer knows the mask {document.mask!r}")
+            raise CannotRead(f"the mask {document.mask!r} is a token of the vectorizer")
         grams, rows = None, count(vectorizer, document.word_texts())
         counts = csr_array(rows).astype(np.float64)
     else:

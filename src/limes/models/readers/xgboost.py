@@ -154,7 +154,7 @@ def _linear(
     schema: Schema | None,
     window: Window | None,
 ) -> Linear:
-    """All rounds are in the same weights; a missing value counts as 0, which a linear form cannot say."""
+    """All rounds are in the same weights; a missing value counts as 0, which no linear form does."""
     if window is not None:
         raise CannotRead(
             f"a linear booster of XGBoost takes a number for missing ({window.name}): replace it by NaN in "
