@@ -71,7 +71,8 @@ def stacking(model: Any, method: str, schema: Schema | None) -> Form:
     final = read_form(model.final_estimator_, method, None)
     if not isinstance(final, Linear):
         raise CannotRead(
-            f"{type(model.final_estimator_).__name__} as final_estimator is not linear in the parts' predictions"
+            f"{type(model.final_estimator_).__name__} as final_estimator is not linear in the parts' "
+            "predictions"
         )
     parts, start = [], 0
     for part, part_method in zip(model.estimators_, model.stack_method_, strict=True):
@@ -218,7 +219,7 @@ def refused(model: Any, method: str, schema: Schema | None) -> Never:  # noqa: A
 _CHAIN = "each model of a chain reads the predictions of those before it, so that effects are not a sum"
 _THRESHOLD = "a thresholded wrapper is sampled; explain the wrapped model.estimator_ instead"
 _REFUSED: Mapping[str, str] = {
-    "AdaBoostRegressor": "AdaBoostRegressor predicts the weighted median of its trees, which is not their sum",
+    "AdaBoostRegressor": "AdaBoostRegressor predicts the weighted median of its trees, which is not a sum",
     "CalibratedClassifierCV": "calibrated probabilities are curves of margins, not sums; explain the margin "
     "of model.calibrated_classifiers_[0].estimator instead",
     "ClassifierChain": _CHAIN,
@@ -264,8 +265,8 @@ def one_vs_rest(model: Any, method: str, schema: Schema | None) -> Form:
     if method == "predict_proba" and model.multilabel_:
         return side_by_side([part.select(1) for part in parts])
     raise CannotRead(
-        f"{method} of OneVsRestClassifier divides the predictions of its parts by their sum, which is not a sum "
-        "of effects; its margins, where the parts have margins, are read exactly with output='margin'"
+        f"{method} of OneVsRestClassifier divides the predictions of its parts by their sum, which is not a "
+        "sum of effects; its margins, where the parts have margins, are read exactly with output='margin'"
     )
 
 
