@@ -157,7 +157,7 @@ def test_a_subclass_and_a_model_of_another_version():
     assert "subclass" in boosters.reason(Mine(max_iter=1).fit(X, Y))
     model = HistGradientBoostingRegressor(max_iter=1).fit(X, Y)
     model._predictors = [[SimpleNamespace(nodes=np.zeros(3))]]
-    with pytest.raises(CannotRead, match="damaged, or of a version"):
+    with pytest.raises(CannotRead, match="damaged, or of an unknown version"):
         histogram(model, "predict", None)
 
 

@@ -663,7 +663,7 @@ REFUSED = [
     ([FeatureUnion([("p", PolynomialFeatures(2))]), LINEAR], r"step 'p' \(PolynomialFeatures\): limes does"),
     ([StandardScaler(), KNeighborsRegressor()], r"limes cannot read KNeighborsRegressor yet"),
     ([StandardScaler(), OneHotEncoder(handle_unknown="ignore"), LINEAR], r"after another step has changed"),
-    ([SimpleImputer(missing_values=0), TREE], r"step 'simpleimputer' .* in a way of their own"),
+    ([SimpleImputer(missing_values=0), TREE], r"step 'simpleimputer' .* differently from the others"),
 ]
 
 
@@ -676,7 +676,7 @@ def test_reasons(steps, reason):
 
 def test_reasons_of_the_last_step_and_of_no_step():
     model = make_pipeline(StandardScaler(), LogisticRegression()).fit(NUMBERS_ONLY, LABELS)
-    with pytest.raises(CannotRead, match="probabilities of LogisticRegression are not a sum"):
+    with pytest.raises(CannotRead, match="predict_proba of LogisticRegression is not a sum"):
         read_form(model, "predict_proba", None)
     assert limes.TabularExplainer(model, NUMBERS_ONLY, max_calls=256).method == "sampled"
     for last in ("passthrough", None):

@@ -131,6 +131,21 @@ def refuse_replaced_methods(model: Any) -> None:
         )
 
 
+def refuse_all_but_margin(model: Any, method: str, terms: str) -> None:
+    """Refuse the methods of a classifier that are no sum of ``terms``, as its margin is.
+
+    Raises
+    ------
+    CannotRead
+        Naming the method.
+    """
+    if method != "decision_function":
+        raise CannotRead(
+            f"{method} of {type(model).__name__} is not a sum of {terms}; its margin is read exactly with "
+            "output='margin'"
+        )
+
+
 def tolerance_of(model: Any) -> float:
     """Rounding error of a model's sums, relative to its largest prediction: that of its least exact part."""
     if qualified_name(type(model)) == "sklearn.FrozenEstimator":

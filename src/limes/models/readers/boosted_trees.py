@@ -57,15 +57,6 @@ def parsing(library: str) -> Iterator[None]:
         ) from error
 
 
-def refuse_labels(model: Any, method: str) -> None:
-    """Refuse all outputs of a classifier but its margin, which alone is a sum of trees."""
-    if hasattr(model, "predict_proba") and method != "decision_function":
-        raise CannotRead(
-            f"{method} of {type(model).__name__} is not a sum of trees; its margin is read exactly with "
-            "output='margin'"
-        )
-
-
 def column_name(schema: Schema | None, j: int) -> str:
     """The name of a column in messages."""
     return f"column {j}" if schema is None else f"column {schema.names[j]!r}"

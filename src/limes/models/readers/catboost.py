@@ -24,9 +24,8 @@ from limes.models.readers.boosted_trees import (
     column_name,
     join_trees,
     parsing,
-    refuse_labels,
 )
-from limes.models.reading import CannotRead, Schema
+from limes.models.reading import CannotRead, Schema, refuse_all_but_margin
 
 Description = Mapping[str, Any]
 
@@ -73,7 +72,8 @@ def booster(model: Any, method: str, schema: Schema | None) -> Forest:
 
 def _refuse_links(model: Any, method: str) -> None:
     name = type(model).__name__
-    refuse_labels(model, method)
+    if hasattr(model, "predict_proba"):
+        refuse_all_but_margin(model, method, "trees")
     # only CatBoostRegressor chooses by its loss
     default = getattr(model, "_get_default_prediction_type", lambda: "RawFormulaVal")()
     if method == "predict" and default != "RawFormulaVal":

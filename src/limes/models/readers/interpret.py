@@ -19,7 +19,7 @@ from limes.functions import Function, Lookup, Step
 from limes.models.algebra import combine
 from limes.models.forms.base import Form, Sum, SumOfProducts
 from limes.models.forms.combination import Reduced
-from limes.models.reading import CannotRead, Schema
+from limes.models.reading import CannotRead, Schema, refuse_all_but_margin
 
 # Interpret writes larger numbers sometimes with an exponent, sometimes in full.
 _LARGEST_CATEGORY = 1e15
@@ -60,10 +60,7 @@ def _order(term: tuple[tuple[int, ...], Any]) -> tuple[int, tuple[int, ...]]:
 def _check_link(model: Any, method: str) -> None:
     name, link = type(model).__name__, model.link_
     if hasattr(model, "classes_"):
-        if method != "decision_function":
-            raise CannotRead(
-                f"{method} of {name} is not a sum of effects; its margin is read exactly with output='margin'"
-            )
+        refuse_all_but_margin(model, method, "effects")
         if link not in _SCORED:
             raise CannotRead(f"{name} with link {link!r} has no margin that is a sum of effects")
     elif link != "identity":

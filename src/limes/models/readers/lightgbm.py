@@ -20,9 +20,8 @@ from limes.models.readers.boosted_trees import (
     codes_of,
     join_trees,
     parsing,
-    refuse_labels,
 )
-from limes.models.reading import CannotRead, Schema
+from limes.models.reading import CannotRead, Schema, refuse_all_but_margin
 from limes.models.tree_rewriting import Window, without_missing_numbers
 
 # objectives that predict the sum of their trees; "" is a user's own objective
@@ -43,7 +42,8 @@ Fields = Mapping[str, str]
 def booster(model: Any, method: str, schema: Schema | None) -> Forest:
     """Σ trees, or the mean of random forests, of a Booster or a model of scikit-learn's kind."""
     name = type(model).__name__
-    refuse_labels(model, method)
+    if hasattr(model, "predict_proba"):
+        refuse_all_but_margin(model, method, "trees")
     with parsing("LightGBM"):
         inner = getattr(model, "booster_", model)
         _refuse_early_stops(model)

@@ -22,7 +22,7 @@ from limes.models.forms.combination import outputs_of
 from limes.models.forms.trees import Forest
 from limes.models.identity import qualified_name
 from limes.models.readers.sklearn_trees import constant
-from limes.models.reading import CannotRead, Schema, read_form, refuse_replaced_methods
+from limes.models.reading import CannotRead, Schema, read_form, refuse_all_but_margin, refuse_replaced_methods
 
 
 def bagging(model: Any, method: str, schema: Schema | None) -> Form:
@@ -107,11 +107,7 @@ def adaboost(model: Any, method: str, schema: Schema | None) -> Form:
     ----------
     Zhu, Zou, Rosset & Hastie 2009, Multi-class AdaBoost.
     """
-    if method != "decision_function":
-        raise CannotRead(
-            f"{method} of AdaBoostClassifier is not a sum of trees; "
-            "its margin is read exactly with output='margin'"
-        )
+    refuse_all_but_margin(model, method, "trees")
     classes = len(model.classes_)
     if classes < 2:
         raise CannotRead("AdaBoostClassifier was fitted on one class: its margin is 0 everywhere")

@@ -23,7 +23,7 @@ from limes.models.forms.combination import Reduced
 from limes.models.forms.kernels import GaussianKernels
 from limes.models.forms.quadratic import Quadratic
 from limes.models.identity import qualified_name
-from limes.models.reading import CannotRead, Schema
+from limes.models.reading import CannotRead, Schema, refuse_all_but_margin
 
 
 @dataclass(frozen=True)
@@ -58,11 +58,7 @@ def one_class(model: Any, method: str, schema: Schema | None) -> Form:
 
 def classifier(model: Any, method: str, schema: Schema | None) -> Form:
     """Margins of SVC and NuSVC: of two classes, or of each pair of classes."""
-    if method != "decision_function":
-        raise CannotRead(
-            f"{method} of {type(model).__name__} is not a sum of kernels; "
-            "its margin is read exactly with output='margin'"
-        )
+    refuse_all_but_margin(model, method, "kernels")
     _numbers_only(model, schema)
     dual, intercept = _dense(model.dual_coef_), np.asarray(model.intercept_, dtype=np.float64)
     if len(model.classes_) == 2:

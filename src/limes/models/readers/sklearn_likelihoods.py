@@ -23,12 +23,12 @@ from limes.models.forms.base import Form, Sum
 from limes.models.forms.combination import Reduced
 from limes.models.forms.quadratic import Quadratic
 from limes.models.forms.trees import Forest
-from limes.models.reading import CannotRead, Schema
+from limes.models.reading import CannotRead, Schema, refuse_all_but_margin
 
 
 def counts(model: Any, method: str, schema: Schema | None) -> Linear:  # noqa: ARG001
     """The log prior + Σ_j x_j feature_log_prob_[class, j]; the complement variant has no prior."""
-    _margin_only(model, method)
+    refuse_all_but_margin(model, method, "effects")
     logs = _finite(model, model.feature_log_prob_)
     # a complement model of one class is the exception
     prior = type(model).__name__ == "MultinomialNB" or len(model.classes_) == 1
@@ -38,7 +38,7 @@ def counts(model: Any, method: str, schema: Schema | None) -> Linear:  # noqa: A
 
 def binary(model: Any, method: str, schema: Schema | None) -> Forest | Linear:  # noqa: ARG001
     """The log prior + Σ_j log P(x_j > binarize | class), or of the complement."""
-    _margin_only(model, method)
+    refuse_all_but_margin(model, method, "effects")
     yes = np.asarray(model.feature_log_prob_, dtype=np.float64)
     with np.errstate(divide="ignore"):
         no = np.log(1.0 - np.exp(yes))  # as the model computes it
@@ -73,7 +73,7 @@ def normal(model: Any, method: str, schema: Schema | None) -> Reduced:  # noqa: 
 
     Parabolas are written about the mean of the classes' thetas, so that columns far from 0 keep their digits.
     """
-    _margin_only(model, method)
+    refuse_all_but_margin(model, method, "effects")
     theta, var = np.asarray(model.theta_, dtype=np.float64), _finite(model, model.var_)
     center = theta.mean(axis=0)
     offset = theta - center
@@ -95,15 +95,6 @@ def _margin(likelihoods: Floats) -> Floats:
     return np.asarray(likelihoods[1] - likelihoods[0] if len(likelihoods) == 2 else likelihoods)
 
 
-def _margin_only(model: Any, method: str) -> None:
-    if method != "decision_function":
-        margin = "log-odds are" if len(model.classes_) == 2 else "joint log-likelihoods are"
-        raise CannotRead(
-            f"the probabilities of {type(model).__name__} are not a sum of effects; its {margin} read "
-            "exactly with output='margin'"
-        )
-
-
 def _finite(model: Any, logs: Any) -> Floats:
     finite = np.asarray(logs, dtype=np.float64)
     if not np.isfinite(finite).all():
@@ -123,11 +114,7 @@ def quadratic(model: Any, method: str, schema: Schema | None) -> Form:  # noqa: 
     C = R diag(s) Rᵀ, with R in rotations_ and s in scalings_. The quadratic is written in standardised
     columns, so that those far from 0 keep their digits.
     """
-    if method != "decision_function":
-        raise CannotRead(
-            "the probabilities of QuadraticDiscriminantAnalysis are not a sum of products; its margin is "
-            "read exactly with output='margin'"
-        )
+    refuse_all_but_margin(model, method, "products")
     means = np.asarray(model.means_, dtype=np.float64)
     laws = list(zip(model.rotations_, model.scalings_, strict=True))
     center = means.mean(axis=0)

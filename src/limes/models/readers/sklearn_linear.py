@@ -9,7 +9,7 @@ import numpy as np
 from limes._arrays import Floats
 from limes.models.calling.methods import has_identity_link
 from limes.models.forms.additive import Linear
-from limes.models.reading import CannotRead, Schema
+from limes.models.reading import CannotRead, Schema, refuse_all_but_margin
 
 
 def regressor(model: Any, method: str, schema: Schema | None) -> Linear:  # noqa: ARG001
@@ -24,11 +24,7 @@ def regressor(model: Any, method: str, schema: Schema | None) -> Linear:  # noqa
 
 def classifier(model: Any, method: str, schema: Schema | None) -> Linear:  # noqa: ARG001
     """coef_ (k, d), intercept_ (k,); two classes have one margin."""
-    if method != "decision_function":
-        raise CannotRead(
-            f"the probabilities of {type(model).__name__} are not a sum of effects; "
-            "its margin is read exactly with output='margin'"
-        )
+    refuse_all_but_margin(model, method, "effects")
     coef, intercept = _coefficients(model)
     if coef.ndim == 1 or len(coef) == 1:  # RidgeClassifier stores (d,) for two classes
         return Linear(coef.reshape(-1), intercept.reshape(-1)[0])

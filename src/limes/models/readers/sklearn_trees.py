@@ -17,9 +17,8 @@ from limes.models.readers.boosted_trees import (
     codes_of,
     join_trees,
     parsing,
-    refuse_labels,
 )
-from limes.models.reading import CannotRead, Schema, read_form, refuse_replaced_methods
+from limes.models.reading import CannotRead, Schema, read_form, refuse_all_but_margin, refuse_replaced_methods
 
 
 def tree(model: Any, method: str, schema: Schema | None) -> Forest:  # noqa: ARG001
@@ -41,11 +40,8 @@ def forest(model: Any, method: str, schema: Schema | None) -> Forest:  # noqa: A
 
 def boosting(model: Any, method: str, schema: Schema | None) -> Forest:
     """Initial value + learning_rate · Σ trees: predictions of the regressor, margin of the classifier."""
-    if hasattr(model, "classes_") and method != "decision_function":
-        raise CannotRead(
-            f"{method} of GradientBoostingClassifier is not a sum of trees; "
-            "its margin is read exactly with output='margin'"
-        )
+    if hasattr(model, "classes_"):
+        refuse_all_but_margin(model, method, "trees")
     start = _start(model, schema)
     rounds, outputs = model.estimators_.shape
     trees = []
@@ -164,7 +160,8 @@ def histogram(model: Any, method: str, schema: Schema | None) -> Forest:
 
 
 def _refuse_links(model: Any, method: str) -> None:
-    refuse_labels(model, method)
+    if hasattr(model, "classes_"):
+        refuse_all_but_margin(model, method, "trees")
     link = type(model._loss.link).__name__  # noqa: SLF001 - a loss passed by name has its link only there
     if method == "predict" and link != "IdentityLink":
         raise CannotRead(

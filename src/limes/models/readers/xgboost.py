@@ -23,9 +23,8 @@ from limes.models.readers.boosted_trees import (
     column_name,
     join_trees,
     parsing,
-    refuse_labels,
 )
-from limes.models.reading import CannotRead, Schema
+from limes.models.reading import CannotRead, Schema, refuse_all_but_margin
 from limes.models.tree_rewriting import Window, without_missing_numbers
 
 Description = Mapping[str, Any]
@@ -67,7 +66,8 @@ _OBJECTIVES: Mapping[str, tuple[Callable[[Floats], Floats], bool]] = {
 def booster(model: Any, method: str, schema: Schema | None) -> Forest | Linear:
     """Base score + Σ trees, of a Booster or a model of scikit-learn's kind."""
     name = type(model).__name__
-    refuse_labels(model, method)
+    if hasattr(model, "predict_proba"):
+        refuse_all_but_margin(model, method, "trees")
     with parsing("XGBoost"):
         inner = model.get_booster() if hasattr(model, "get_booster") else model
         learner = json.loads(bytes(inner.save_raw("json")))["learner"]
