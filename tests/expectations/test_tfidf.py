@@ -18,9 +18,8 @@ from limes import _threads
 from limes.designs import ExchangeableDesign
 from limes.exceptions import InputError
 from limes.expectations import tfidf, tfidf_kernels
-from limes.functions import LARGEST
 from limes.models import forms
-from limes.models.forms.normalized_linear import SharedWords, shared_words
+from limes.models.forms.normalized_linear import LARGEST_GROUP, SharedWords, shared_words
 from oracle import EXACT
 
 MAKE = {"words": ExchangeableDesign.word_deletions, "superpixels": ExchangeableDesign.superpixel_switches}
@@ -154,7 +153,7 @@ def test_shared_words_are_checked():
     pair = SharedWords(np.array([0, 1]), np.array([0.0, 0.0, 0.0, 2.0]))
     with pytest.raises(InputError, match="each in one group"):
         forms.NormalizedLinear([1.0, 1.0], [1.0, 1.0], shared=(pair, pair))
-    assert shared_words(csr_array(np.ones((LARGEST + 1, 1)))) is None
+    assert shared_words(csr_array(np.ones((LARGEST_GROUP + 1, 1)))) is None
 
 
 # -- many words -------------------------------------------------------------------------------------------

@@ -723,7 +723,7 @@ def test_models_that_are_not_read_say_so():
     logistic = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(TRAINING, LIKED)
     with pytest.raises(NotReadableError, match="margin"):
         TextExplainer(logistic, method="exact", max_calls=64)(TEXT)
-    with pytest.raises(NotReadableError, match="only be asked"):
+    with pytest.raises(NotReadableError, match="only be called"):
         TextExplainer(lambda texts: [float(len(t)) for t in texts], method="exact", max_calls=64)(TEXT)
     few = make_pipeline(HashingVectorizer(n_features=2), Ridge()).fit(TRAINING, STARS)
     with pytest.raises(NotReadableError, match="share a column"):

@@ -28,7 +28,7 @@ _METHODS = (
 )
 
 
-def library_of(module: str) -> str:
+def _library_of(module: str) -> str:
     """The package that a module belongs to."""
     return module.split(".")[0]
 
@@ -38,19 +38,19 @@ def qualified_name(kind: type) -> str:
     owner: Any = sys.modules.get(kind.__module__)
     for part in kind.__qualname__.split("."):
         owner = getattr_static(owner, part, None)
-    return f"{library_of(kind.__module__)}.{kind.__qualname__}" if owner is kind else ""
+    return f"{_library_of(kind.__module__)}.{kind.__qualname__}" if owner is kind else ""
 
 
 def replaced_method(model: Any) -> str | None:
     """The first method that is not defined by the model's library; None if all are."""
     attributes = getattr(model, "__dict__", {})
     kind = type(model)
-    library = library_of(kind.__module__)
+    library = _library_of(kind.__module__)
     for method in _METHODS:
         if method in attributes:
             return method
         module = getattr(getattr(kind, method, None), "__module__", None)
-        if module is not None and library_of(module) != library:
+        if module is not None and _library_of(module) != library:
             return method
     return None
 
@@ -95,7 +95,7 @@ def state_of(model: Any) -> ModelState:
 
 
 def _collect(model: Any, objects: list[Any], contents: list[bytes]) -> bool:
-    complete = library_of(type(model).__module__) == "sklearn"
+    complete = _library_of(type(model).__module__) == "sklearn"
     for value in getattr(model, "__dict__", {}).values():
         objects.append(value)
         if isinstance(value, np.ndarray):

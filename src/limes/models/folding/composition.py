@@ -28,7 +28,7 @@ from limes.functions import (
     Stacked,
     Step,
 )
-from limes.models.folding.feature_maps import CurveMap, MonotoneMap, numbers
+from limes.models.folding.feature_maps import Affine, CurveMap, MonotoneMap, numbers
 from limes.models.reading import CannotRead
 
 # Points that a kernel behind a feature map may add to the breaks of quadrature
@@ -51,6 +51,10 @@ def compose(function: Function, phi: MonotoneMap | CurveMap) -> Function:
         if not isinstance(function, _SMOOTH):
             raise CannotRead(f"behind {phi.name} scalers and linear models are read only")
         return _curves(function, phi)
+    if type(function) in _AFFINE:
+        if phi.affine is None:
+            return _curves(function, phi, _kernel_breaks(function))
+        return _AFFINE[type(function)](function, phi, phi.affine)
     if type(function) not in _COMPOSE:
         raise CannotRead(f"{type(function).__name__} functions cannot be folded behind a transformer")
     return _COMPOSE[type(function)](function, phi)
@@ -68,10 +72,7 @@ def _at_missing(function: Function, phi: MonotoneMap) -> Floats:
     return np.asarray(function(np.array([phi.at_missing]))[:, 0], dtype=np.float64)
 
 
-def _identity_behind(function: Identity, phi: MonotoneMap) -> Function:
-    if phi.affine is None:
-        return _curves(function, phi)
-    a = phi.affine
+def _identity_behind(function: Identity, phi: MonotoneMap, a: Affine) -> Function:
     return Polynomial(np.array([[a.value, a.slope, 0.0]]), a.center, _at_missing(function, phi))
 
 
@@ -83,30 +84,38 @@ _EXPANDED: tuple[Callable[[float, float], tuple[float, float, float]], ...] = (
 )
 
 
-def _power_behind(function: Power, phi: MonotoneMap) -> Function:
-    if phi.affine is None:
-        return _curves(function, phi)
-    a = phi.affine
+def _power_behind(function: Power, phi: MonotoneMap, a: Affine) -> Function:
     table = np.array([expand(a.value, a.slope) for expand in _EXPANDED])
     return Polynomial(table[function.exponent], a.center, _at_missing(function, phi))
 
 
-def _polynomial_behind(function: Polynomial, phi: MonotoneMap) -> Function:
-    if phi.affine is None:
-        return _curves(function, phi)
-    a = phi.affine
+def _polynomial_behind(function: Polynomial, phi: MonotoneMap, a: Affine) -> Function:
     table = np.array([expand(a.value - function.center, a.slope) for expand in _EXPANDED])
     return Polynomial(function.coefficients @ table, a.center, _at_missing(function, phi))
 
 
-def _bump_behind(function: Bump, phi: MonotoneMap) -> Function:
-    if phi.affine is None:
-        return _curves(function, phi, _bump_panels(function))
-    a = phi.affine
-    moved = Bump(a.center + (function.center - a.value) / a.slope, function.precision * a.slope**2)
+def _kernel_behind(function: Bump | Decay, phi: MonotoneMap, a: Affine) -> Function:
+    center = a.center + (function.center - a.value) / a.slope
+    moved: Function
+    if isinstance(function, Bump):
+        moved = Bump(center, function.precision * a.slope**2)
+    else:
+        moved = Decay(center, function.rate * abs(a.slope))
     if np.isnan(phi.at_missing):
         return moved
-    return Filled(moved, np.ones(function.center.size), _at_missing(function, phi))
+    return Filled(moved, np.ones(center.size), _at_missing(function, phi))
+
+
+def _kernel_breaks(function: Function) -> Floats | tuple[float, ...]:
+    """Values of φ between which kernels are smooth enough for one panel of the quadrature."""
+    if isinstance(function, Bump):
+        return _bump_panels(function)
+    if not isinstance(function, Decay):
+        return ()
+    points = np.unique(function.center[:, None] + _DECAY_POINTS / function.rate)
+    if points.size > _MOST_BREAKS:
+        raise CannotRead("its kernels are too many to be integrated behind it; put a scaler in its place")
+    return np.asarray(points)
 
 
 def _bump_panels(function: Bump) -> Floats:
@@ -120,19 +129,6 @@ def _bump_panels(function: Bump) -> Floats:
     if count > _MOST_BREAKS:
         raise CannotRead("its kernels are too narrow to be integrated behind it; put a scaler in its place")
     return np.linspace(low, high, int(count) + 2)
-
-
-def _decay_behind(function: Decay, phi: MonotoneMap) -> Function:
-    if phi.affine is None:
-        points = np.unique(function.center[:, None] + _DECAY_POINTS / function.rate)
-        if points.size > _MOST_BREAKS:
-            raise CannotRead("its kernels are too many to be integrated behind it; put a scaler in its place")
-        return _curves(function, phi, points)
-    a = phi.affine
-    moved = Decay(a.center + (function.center - a.value) / a.slope, function.rate * abs(a.slope))
-    if np.isnan(phi.at_missing):
-        return moved
-    return Filled(moved, np.ones(function.center.size), _at_missing(function, phi))
 
 
 def _interval_behind(function: Interval, phi: MonotoneMap) -> Function:
@@ -186,18 +182,21 @@ def _stacked_behind(function: Stacked, phi: MonotoneMap) -> Function:
 
 
 _SMOOTH = (Identity, Power, Polynomial, Shape, Curves)
-_COMPOSE: Mapping[type, Callable[[Any, MonotoneMap], Function]] = {
+# Functions that keep their kind, or become polynomials, behind a scaler
+_AFFINE: Mapping[type, Callable[[Any, MonotoneMap, Affine], Function]] = {
     Identity: _identity_behind,
     Power: _power_behind,
     Polynomial: _polynomial_behind,
-    Bump: _bump_behind,
+    Bump: _kernel_behind,
+    Decay: _kernel_behind,
+}
+_COMPOSE: Mapping[type, Callable[[Any, MonotoneMap], Function]] = {
     Interval: _interval_behind,
     Step: _step_behind,
     Lookup: _lookup_behind,
     Members: _members_behind,
     Shape: _shape_behind,
     Curves: _shape_behind,
-    Decay: _decay_behind,
     Filled: _filled_behind,
     Stacked: _stacked_behind,
 }

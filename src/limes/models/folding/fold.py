@@ -53,7 +53,7 @@ _CLOSED: Mapping[type, float] = {Linear: 1e3, Quadratic: 1e2, GaussianKernels: n
 
 
 @dataclass(frozen=True, eq=False)
-class Effect:
+class _Effect:
     """g(φ(x)), times a loading in a sum."""
 
     map: FeatureMap
@@ -166,16 +166,16 @@ _SCALED: Mapping[type, Callable[[Any, Sequence[Affine]], Form]] = {
 
 
 def _fold_sum(terms: Sum, columns: Sequence[ModelColumn], names: Sequence[str]) -> Sum:
-    parts: list[list[Effect]] = [[] for _ in names]
+    parts: list[list[_Effect]] = [[] for _ in names]
     for column, function, loading in zip(columns, terms.functions, terms.loadings, strict=True):
         if function is not None and loading.any():
-            parts[column.source].append(Effect(column.map, function, loading))
+            parts[column.source].append(_Effect(column.map, function, loading))
     outputs = terms.intercept.shape
     sums = [_naming_column(name, _sum_of, part, outputs) for name, part in zip(names, parts, strict=True)]
     return Sum(tuple(f for f, _ in sums), tuple(loading for _, loading in sums), terms.intercept)
 
 
-def _sum_of(effects: Sequence[Effect], outputs: tuple[int, ...]) -> tuple[Function | None, Floats]:
+def _sum_of(effects: Sequence[_Effect], outputs: tuple[int, ...]) -> tuple[Function | None, Floats]:
     """The effects of one source as one family of functions, with its loadings."""
     curves = [e for e in effects if _is_linear_in_curve(e)]
     others = [e for e in effects if not _is_linear_in_curve(e)]
@@ -192,7 +192,7 @@ def _sum_of(effects: Sequence[Effect], outputs: tuple[int, ...]) -> tuple[Functi
     return functions[0] if len(functions) == 1 else Stacked(functions), loading
 
 
-def _sum_of_curves(effects: Sequence[Effect], outputs: tuple[int, ...]) -> tuple[Function, Floats]:
+def _sum_of_curves(effects: Sequence[_Effect], outputs: tuple[int, ...]) -> tuple[Function, Floats]:
     """One function an output: a basis of splines is computed once and added up."""
     count = int(np.prod(outputs))
     groups: dict[tuple[int, int], list[tuple[CurveMap, Floats]]] = {}
@@ -213,11 +213,11 @@ def _sum_of_curves(effects: Sequence[Effect], outputs: tuple[int, ...]) -> tuple
     return Curves(total, tuple(breaks), maps[0].name), np.eye(count).reshape(count, *outputs)
 
 
-def _is_linear_in_curve(effect: Effect) -> bool:
+def _is_linear_in_curve(effect: _Effect) -> bool:
     return isinstance(effect.map, CurveMap) and isinstance(effect.function, Identity)
 
 
-def _sum_of_tables(effects: Sequence[Effect], outputs: tuple[int, ...]) -> tuple[Function, Floats]:
+def _sum_of_tables(effects: Sequence[_Effect], outputs: tuple[int, ...]) -> tuple[Function, Floats]:
     """One function an output: a one-hot group costs as much as one column."""
     grid = _Grid.from_maps([e.map for e in effects])
     count = int(np.prod(outputs))
@@ -228,15 +228,15 @@ def _sum_of_tables(effects: Sequence[Effect], outputs: tuple[int, ...]) -> tuple
 def _fold_products(
     terms: SumOfProducts, columns: Sequence[ModelColumn], names: Sequence[str]
 ) -> SumOfProducts:
-    parts: list[list[Effect]] = [[] for _ in names]
+    parts: list[list[_Effect]] = [[] for _ in names]
     for column, function in zip(columns, terms.functions, strict=True):
         if function is not None:
-            parts[column.source].append(Effect(column.map, function))
+            parts[column.source].append(_Effect(column.map, function))
     factors = tuple(_naming_column(name, _product, part) for name, part in zip(names, parts, strict=True))
     return SumOfProducts(factors, terms.coef, terms.intercept)
 
 
-def _product(factors: Sequence[Effect]) -> Function | None:
+def _product(factors: Sequence[_Effect]) -> Function | None:
     """The factors of one source as one factor."""
     families = [compose(e.function, e.map) for e in factors if isinstance(e.map, MonotoneMap | CurveMap)]
     tables = [e for e in factors if not isinstance(e.map, MonotoneMap | CurveMap)]

@@ -36,9 +36,6 @@ class Accepted:
     lower: float = -_LARGEST
     upper: float = _LARGEST
 
-    def __contains__(self, value: float) -> bool:
-        return bool(self.test(np.array([value]))[0])
-
     @property
     def is_finite(self) -> bool:
         """Whether all numbers that a table can hold are accepted."""

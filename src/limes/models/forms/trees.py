@@ -19,8 +19,7 @@ from limes.models.forms.base import FormBase, SumOfProducts
 _BLOCK = 2048
 
 
-def no_sets() -> Bools:
-    """Category sets of a forest that splits by thresholds only."""
+def _no_sets() -> Bools:
     return np.zeros((0, 0), dtype=np.bool_)
 
 
@@ -67,7 +66,7 @@ class Forest(FormBase):
     intercept: Floats
     size: int
     set_of: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    sets: Bools = field(default_factory=no_sets)
+    sets: Bools = field(default_factory=_no_sets)
     output_arrays: ClassVar[tuple[str, ...]] = ("value",)
 
     def __post_init__(self) -> None:

@@ -196,14 +196,14 @@ def gaussian_process(model: Any, method: str, schema: Schema | None) -> Form:  #
     mean, std = np.asarray(model._y_train_mean), np.asarray(model._y_train_std)  # noqa: SLF001 - stored nowhere else
     if alpha.size == len(alpha):  # one target, (n,) or (n, 1)
         alpha, mean, std = alpha.ravel(), mean.reshape(()), std.reshape(())
-    terms = expand_kernel(model.kernel_, centers.shape[1])
+    terms = _expand_kernel(model.kernel_, centers.shape[1])
     constant = Linear(np.zeros((centers.shape[1], *alpha.shape[1:])))  # of a kernel that is only noise
     parts = [_read_monomial(term, centers, alpha) for term in terms] or [constant]
     normal = std if alpha.ndim == 1 else np.diag(np.broadcast_to(std, alpha.shape[1:]))
     return combine([map_outputs(combine(parts), normal)], intercept=mean)
 
 
-def _read_monomial(term: Monomial, centers: Floats, alpha: Floats) -> Form:
+def _read_monomial(term: _Monomial, centers: Floats, alpha: Floats) -> Form:
     coef, intercept = term.weight * alpha, np.zeros(alpha.shape[1:])
     narrow, decaying = bool(term.precision.any()), bool(term.rate.any())
     if narrow and decaying:
@@ -246,7 +246,7 @@ def _numbers_only(model: Any, schema: Schema | None) -> None:
 
 
 @dataclass(frozen=True)
-class Monomial:
+class _Monomial:
     """weight · exp(-Σ_j precision_j (x_j - ζ_j)²/2 - Σ_j rate_j |x_j - ζ_j|) · (x·ζ) ** dots.
 
     Kernels are sums of these.
@@ -257,20 +257,20 @@ class Monomial:
     rate: Floats
     dots: int = 0
 
-    def __mul__(self, other: Monomial) -> Monomial:
-        return Monomial(
+    def __mul__(self, other: _Monomial) -> _Monomial:
+        return _Monomial(
             self.weight * other.weight,
             self.precision + other.precision,
             self.rate + other.rate,
             self.dots + other.dots,
         )
 
-    def power(self, exponent: float) -> Monomial:
+    def power(self, exponent: float) -> _Monomial:
         """The power of a monomial without dots."""
-        return Monomial(self.weight**exponent, self.precision * exponent, self.rate * exponent)
+        return _Monomial(self.weight**exponent, self.precision * exponent, self.rate * exponent)
 
 
-def expand_kernel(kernel: Any, d: int) -> list[Monomial]:
+def _expand_kernel(kernel: Any, d: int) -> list[_Monomial]:
     """A kernel as a sum of monomials."""
     kind = type(kernel)
     if not qualified_name(kind) or kind.__qualname__ not in _EXPAND:
@@ -292,54 +292,54 @@ _NO_PRODUCT_KERNELS: Mapping[str, str] = {
 }
 
 
-def _constant(kernel: Any, d: int) -> list[Monomial]:
-    return [Monomial(float(kernel.constant_value), np.zeros(d), np.zeros(d))]
+def _constant(kernel: Any, d: int) -> list[_Monomial]:
+    return [_Monomial(float(kernel.constant_value), np.zeros(d), np.zeros(d))]
 
 
-def _white(kernel: Any, d: int) -> list[Monomial]:  # noqa: ARG001 - the noise of different rows is independent
+def _white(kernel: Any, d: int) -> list[_Monomial]:  # noqa: ARG001 - the noise of different rows is independent
     return []
 
 
-def _rbf(kernel: Any, d: int) -> list[Monomial]:
-    return [Monomial(1.0, _lengths(kernel, d) ** -2.0, np.zeros(d))]
+def _rbf(kernel: Any, d: int) -> list[_Monomial]:
+    return [_Monomial(1.0, _lengths(kernel, d) ** -2.0, np.zeros(d))]
 
 
 def _lengths(kernel: Any, d: int) -> Floats:
     return np.broadcast_to(np.asarray(kernel.length_scale, dtype=np.float64), (d,))
 
 
-def _matern(kernel: Any, d: int) -> list[Monomial]:
+def _matern(kernel: Any, d: int) -> list[_Monomial]:
     """Smoothness nu = inf is RBF; nu = 1/2 is exp(-distance / length), a product in one dimension only."""
     if kernel.nu == np.inf:
         return _rbf(kernel, d)
     if kernel.nu == 0.5 and d == 1:
-        return [Monomial(1.0, np.zeros(d), 1.0 / _lengths(kernel, d))]
+        return [_Monomial(1.0, np.zeros(d), 1.0 / _lengths(kernel, d))]
     raise CannotRead(f"the kernel Matern(nu={kernel.nu:g}) {_ROUND}; {_READ_KERNELS}")
 
 
-def _pairwise_kernel(kernel: Any, d: int) -> list[Monomial]:
+def _pairwise_kernel(kernel: Any, d: int) -> list[_Monomial]:
     """exp(-γ ‖x - ζ‖²) or exp(-γ ‖x - ζ‖₁), by its metric."""
     if kernel.metric not in ("rbf", "laplacian") or kernel.pairwise_kernels_kwargs:
         raise CannotRead(f"the kernel PairwiseKernel({kernel.metric!r}) is not read; {_READ_KERNELS}")
     gamma, none = np.full(d, float(kernel.gamma)), np.zeros(d)
-    return [Monomial(1.0, 2.0 * gamma, none) if kernel.metric == "rbf" else Monomial(1.0, none, gamma)]
+    return [_Monomial(1.0, 2.0 * gamma, none) if kernel.metric == "rbf" else _Monomial(1.0, none, gamma)]
 
 
-def _dot(kernel: Any, d: int) -> list[Monomial]:
+def _dot(kernel: Any, d: int) -> list[_Monomial]:
     none = np.zeros(d)
-    return [Monomial(float(kernel.sigma_0) ** 2, none, none), Monomial(1.0, none, none, dots=1)]
+    return [_Monomial(float(kernel.sigma_0) ** 2, none, none), _Monomial(1.0, none, none, dots=1)]
 
 
-def _sum(kernel: Any, d: int) -> list[Monomial]:
-    return expand_kernel(kernel.k1, d) + expand_kernel(kernel.k2, d)
+def _sum(kernel: Any, d: int) -> list[_Monomial]:
+    return _expand_kernel(kernel.k1, d) + _expand_kernel(kernel.k2, d)
 
 
-def _product(kernel: Any, d: int) -> list[Monomial]:
-    return _multiplied(expand_kernel(kernel.k1, d), expand_kernel(kernel.k2, d))
+def _product(kernel: Any, d: int) -> list[_Monomial]:
+    return _multiplied(_expand_kernel(kernel.k1, d), _expand_kernel(kernel.k2, d))
 
 
-def _power(kernel: Any, d: int) -> list[Monomial]:
-    base, exponent = expand_kernel(kernel.kernel, d), float(kernel.exponent)
+def _power(kernel: Any, d: int) -> list[_Monomial]:
+    base, exponent = _expand_kernel(kernel.kernel, d), float(kernel.exponent)
     if len(base) == 1 and base[0].dots == 0:
         return [base[0].power(exponent)]
     if exponent not in (1.0, 2.0):
@@ -347,11 +347,11 @@ def _power(kernel: Any, d: int) -> list[Monomial]:
     return base if exponent == 1.0 else _multiplied(base, base)
 
 
-def _multiplied(first: list[Monomial], second: list[Monomial]) -> list[Monomial]:
+def _multiplied(first: list[_Monomial], second: list[_Monomial]) -> list[_Monomial]:
     return [a * b for a in first for b in second]
 
 
-_EXPAND: Mapping[str, Callable[[Any, int], list[Monomial]]] = {
+_EXPAND: Mapping[str, Callable[[Any, int], list[_Monomial]]] = {
     "ConstantKernel": _constant,
     "DotProduct": _dot,
     "Exponentiation": _power,

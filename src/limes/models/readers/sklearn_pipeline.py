@@ -80,12 +80,12 @@ def _read_steps(
         return _read_last(step, method, columns)
     if _class_name(step) == "sklearn.PolynomialFeatures":
         return _read_products(step, rest, method, columns)
-    return _read_steps(rest, method, fold_step(name, step, columns))
+    return _read_steps(rest, method, _fold_step(name, step, columns))
 
 
 def _read_last(step: Any, method: str, columns: StepColumns) -> tuple[Form, StepColumns]:
     """The estimator; its reader gets the texts that reach it as levels, and the form their codes."""
-    columns = columns.with_guards(*guards_of(step, columns))
+    columns = columns.with_guards(*_guards_of(step, columns))
     levels = [_texts(column) for column in columns.columns]
     names = getattr(step, "feature_names_in_", None)
     if names is None and not any(levels):
@@ -112,7 +112,7 @@ def _read_products(
 ) -> tuple[Form, StepColumns]:
     """Products of two columns, and then scalers and a linear model."""
     columns.expect(int(step.n_features_in_))
-    columns = columns.with_guards(*guards_of(step, columns))
+    columns = columns.with_guards(*_guards_of(step, columns))
     powers = np.asarray(step.powers_)
     products = tuple(ModelColumn(t, identity_map()) for t in range(len(powers)))
     form, scaled = _read_steps(rest, method, StepColumns(products, sparse=columns.sparse))
@@ -137,7 +137,7 @@ def _read_products(
 # -- one step ---------------------------------------------------------------------------------------------
 
 
-def fold_step(name: str, step: Any, columns: StepColumns) -> StepColumns:
+def _fold_step(name: str, step: Any, columns: StepColumns) -> StepColumns:
     """The columns behind one transformer.
 
     Raises
@@ -149,7 +149,7 @@ def fold_step(name: str, step: Any, columns: StepColumns) -> StepColumns:
         return columns
     try:
         folded = _fold_of(step)(step, columns)
-        return folded.with_guards(*columns.guards, *guards_of(step, columns))
+        return folded.with_guards(*columns.guards, *_guards_of(step, columns))
     except CannotRead as reason:
         raise CannotRead(f"step {name!r} ({type(step).__qualname__}): {reason}") from None
     except AttributeError as error:
@@ -180,7 +180,7 @@ def _fold_of(step: Any) -> Fold:
 
 def _nested(step: Any, columns: StepColumns) -> StepColumns:
     for name, inner in step.steps:
-        columns = fold_step(name, inner, columns)
+        columns = _fold_step(name, inner, columns)
     return columns
 
 
@@ -192,7 +192,7 @@ def _column_transformer(step: Any, columns: StepColumns) -> StepColumns:
     outputs: list[ModelColumn] = []
     guards: list[Guard] = []
     for name, part in parts:
-        folded = fold_step(name, part, columns.take([positions[i] for i in inputs[name]]))
+        folded = _fold_step(name, part, columns.take([positions[i] for i in inputs[name]]))
         guards += folded.guards
         weighted = _weighted(step, name, folded).columns
         expected = step.output_indices_[name]
@@ -224,7 +224,7 @@ def _feature_union(step: Any, columns: StepColumns) -> StepColumns:
     sparse = False
     for name, part in step.transformer_list:
         if not _is_dropped(part, range(1)):
-            folded = fold_step(name, part, columns)
+            folded = _fold_step(name, part, columns)
             guards += folded.guards
             outputs += _weighted(step, name, folded).columns
             sparse |= folded.sparse
@@ -289,7 +289,7 @@ _SINGLE = ("DecisionTree", "ExtraTree", "ExtraTrees", "GradientBoosting", "Isola
 _LARGEST_SINGLE = float(np.finfo(np.float32).max)
 
 
-def guards_of(step: Any, columns: StepColumns) -> tuple[Guard, ...]:
+def _guards_of(step: Any, columns: StepColumns) -> tuple[Guard, ...]:
     """Guards of all input columns of numbers of a fitted step."""
     accepted = _accepted(step, sparse=columns.sparse)
     return tuple(
