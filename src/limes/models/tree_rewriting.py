@@ -11,7 +11,7 @@ tests below, so that copies shrink as they multiply.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -37,13 +37,12 @@ class _Interval(NamedTuple):
     upper: float = np.inf
     missing: bool = True
 
-    @property
-    def has_numbers(self) -> bool:
-        return self.lower < self.upper
-
-    @property
-    def is_empty(self) -> bool:
-        return not (self.has_numbers or self.missing)
+    def goes_left(self, threshold: float, *, missing_left: bool) -> bool | None:
+        """Whether all values go left (True) or right (False) at a node; None if they part."""
+        left, right = self.missing and missing_left, self.missing and not missing_left
+        if self.lower < self.upper:
+            left, right = left or self.lower < threshold, right or threshold < self.upper
+        return None if left and right else left
 
     def split(self, threshold: float, *, missing_left: bool) -> tuple[_Interval, _Interval]:
         """The parts that go left and right."""
@@ -58,11 +57,23 @@ _MISSING_ONLY = _Interval(np.inf, -np.inf, missing=True)
 _Intervals = Mapping[int, _Interval]
 
 
-class _Place(NamedTuple):
-    """Where a new node is attached: to which new node, and on which side."""
+# Where a new node is attached: its parent among the new nodes, -1 for a root, and whether on its left side
+_Place = tuple[int, bool]
+_ROOT: _Place = (-1, False)
 
-    parent: int = -1
-    is_left: bool = False
+
+class _OldNodes(NamedTuple):
+    """The nodes that are rewritten, as lists: single entries are read faster than from arrays."""
+
+    feature: list[int]
+    threshold: list[float]
+    left: list[int]
+    right: list[int]
+    missing_left: list[bool]
+
+    @classmethod
+    def from_arrays(cls, old: Forest | BoosterTree) -> _OldNodes:
+        return cls(*(getattr(old, name).tolist() for name in cls._fields))
 
 
 @dataclass
@@ -86,8 +97,9 @@ class _Nodes:
         self.missing_left.append(missing_left)
         self.left.append(-1)
         self.right.append(-1)
-        if place.parent >= 0:
-            (self.left if place.is_left else self.right)[place.parent] = position
+        parent, is_left = place
+        if parent >= 0:
+            (self.left if is_left else self.right)[parent] = position
         return position
 
     def fields(self, old: Forest | BoosterTree) -> dict[str, Any]:
@@ -144,7 +156,7 @@ def interval_splits(forest: Forest, alternating: Mapping[int, Alternation]) -> F
 class _IntervalSplits:
     def __init__(self, forest: Forest, alternating: Mapping[int, Alternation]) -> None:
         self._forest, self._alternating = forest, alternating
-        self._nodes = _Nodes()
+        self._old, self._nodes = _OldNodes.from_arrays(forest), _Nodes()
         self._tasks: list[_Task] = []
 
     def run(self) -> Forest:
@@ -153,7 +165,7 @@ class _IntervalSplits:
         roots = []
         for root in old.roots.tolist():
             roots.append(len(nodes))
-            self._tasks.append(_Task(root, {}, _Place()))
+            self._tasks.append(_Task(root, {}, _ROOT))
             while self._tasks:
                 self._write(self._tasks.pop())
                 if len(nodes) > limit:
@@ -167,7 +179,7 @@ class _IntervalSplits:
     def _write(self, task: _Task) -> None:
         if task.pieces is not None:
             self._write_pieces(task, task.pieces)
-        elif self._forest.feature[task.node] < 0:
+        elif self._old.feature[task.node] < 0:
             self._nodes.add(task.node, 0.0, task.place, missing_left=False)
         elif task.node in self._alternating:
             self._write_alternation(task)
@@ -176,21 +188,19 @@ class _IntervalSplits:
 
     def _write_inner(self, task: _Task) -> None:
         """Write a node as it is, unless its column's interval decides it."""
-        forest, node = self._forest, task.node
-        threshold, missing_left = float(forest.threshold[node]), bool(forest.missing_left[node])
-        interval = self._interval(task)
-        if forest.set_of[node] >= 0:
-            parts = (interval, interval)
-        else:
-            parts = interval.split(threshold, missing_left=missing_left)
-        if parts[1].is_empty:
-            self._tasks.append(task._replace(node=int(forest.left[node])))
-        elif parts[0].is_empty:
-            self._tasks.append(task._replace(node=int(forest.right[node])))
-        else:
-            position = self._nodes.add(node, threshold, task.place, missing_left=missing_left)
-            for part, is_left in zip(parts, (True, False), strict=True):
-                self._write_below(task._replace(place=_Place(position, is_left)), is_left, part)
+        old, node = self._old, task.node
+        threshold, missing_left = old.threshold[node], old.missing_left[node]
+        below = above = interval = self._interval(task)
+        if self._forest.set_of[node] < 0:
+            goes_left = interval.goes_left(threshold, missing_left=missing_left)
+            if goes_left is not None:
+                child = old.left[node] if goes_left else old.right[node]
+                self._tasks.append(_Task(child, task.intervals, task.place))
+                return
+            below, above = interval.split(threshold, missing_left=missing_left)
+        position = self._nodes.add(node, threshold, task.place, missing_left=missing_left)
+        self._write_below(task, below, (position, True), left=True)
+        self._write_below(task, above, (position, False), left=False)
 
     def _write_alternation(self, task: _Task) -> None:
         test, interval = self._alternating[task.node], self._interval(task)
@@ -206,29 +216,28 @@ class _IntervalSplits:
     def _write_pieces(self, task: _Task, pieces: tuple[_Piece, ...]) -> None:
         """Split off the first piece; a missing value goes with the first piece that has its side."""
         if not pieces:
-            self._write_below(task, bool(task.missing), _MISSING_ONLY)
+            self._write_below(task, _MISSING_ONLY, task.place, left=bool(task.missing))
             return
         first, rest = pieces[0], pieces[1:]
         together = task.missing is not None and task.missing == first.left
         interval = _Interval(first.lower, first.upper, together)
         missing = None if together else task.missing
         if not rest and missing is None:
-            self._write_below(task, first.left, interval)
+            self._write_below(task, interval, task.place, left=first.left)
             return
         threshold = first.upper if rest else np.inf
         position = self._nodes.add(task.node, threshold, task.place, missing_left=together)
-        self._write_below(task._replace(place=_Place(position, is_left=True)), first.left, interval)
-        place = _Place(position, is_left=False)
-        self._tasks.append(task._replace(place=place, pieces=rest, missing=missing))
+        self._write_below(task, interval, (position, True), left=first.left)
+        self._tasks.append(task._replace(place=(position, False), pieces=rest, missing=missing))
 
-    def _write_below(self, task: _Task, left: bool, interval: _Interval) -> None:
+    def _write_below(self, task: _Task, interval: _Interval, place: _Place, *, left: bool) -> None:
         """Go on with a child of the task's old node, which an interval of its column reaches."""
-        forest, column = self._forest, int(self._forest.feature[task.node])
-        child = forest.left[task.node] if left else forest.right[task.node]
-        self._tasks.append(_Task(int(child), {**task.intervals, column: interval}, task.place))
+        old, node = self._old, task.node
+        child = old.left[node] if left else old.right[node]
+        self._tasks.append(_Task(child, {**task.intervals, old.feature[node]: interval}, place))
 
     def _interval(self, task: _Task) -> _Interval:
-        return task.intervals.get(int(self._forest.feature[task.node]), _ANYTHING)
+        return task.intervals.get(self._old.feature[task.node], _ANYTHING)
 
 
 # -- numbers that count as missing ------------------------------------------------------------------------
@@ -272,54 +281,47 @@ def without_missing_numbers(tree: BoosterTree, concerned: Bools, window: Window)
         return tree
     below = _Interval(upper=window.lower, missing=False)
     above = _Interval(lower=window.upper, missing=False)
-    nodes = _Nodes()
-    waiting: list[tuple[int, _Intervals, _Place]] = [(0, {}, _Place())]
+    old, nodes = _OldNodes.from_arrays(tree), _Nodes()
+    is_concerned, is_contrary = inner.tolist(), contrary.tolist()
+    waiting: list[tuple[int, _Intervals, _Place]] = [(0, {}, _ROOT)]
     while waiting:
         node, intervals, place = waiting.pop()
-        node = _undecided(tree, inner, node, intervals)
-        if len(nodes) > _GROWTH_OF_COPIES * tree.feature.size:
+        node = _undecided(old, is_concerned, node, intervals)
+        if len(nodes.origin) > _GROWTH_OF_COPIES * tree.feature.size:
             raise CannotRead(
                 f"numbers that count as missing ({window.name}) split one tree into too many parts: "
                 f"use NaN for what is missing, and fit without {window.name}"
             )
-        column = int(tree.feature[node])
-        if column >= 0 and contrary[node] and column not in intervals:
+        column = old.feature[node]
+        if column < 0:
+            nodes.add(node, 0.0, place, missing_left=False)
+        elif is_contrary[node] and column not in intervals:
             # below the window | not, which is in it | above it
             first = nodes.add(node, window.lower, place, missing_left=False)
-            second = nodes.add(node, window.upper, _Place(first, is_left=False), missing_left=True)
+            second = nodes.add(node, window.upper, (first, False), missing_left=True)
             waiting += [
-                (node, {**intervals, column: below}, _Place(first, is_left=True)),
-                (node, {**intervals, column: _MISSING_ONLY}, _Place(second, is_left=True)),
-                (node, {**intervals, column: above}, _Place(second, is_left=False)),
+                (node, {**intervals, column: below}, (first, True)),
+                (node, {**intervals, column: _MISSING_ONLY}, (second, True)),
+                (node, {**intervals, column: above}, (second, False)),
             ]
         else:
-            waiting += _copy_node(tree, node, intervals, place, nodes)
-    members = {i: tree.members[old] for i, old in enumerate(nodes.origin) if old in tree.members}
+            position = nodes.add(node, old.threshold[node], place, missing_left=old.missing_left[node])
+            waiting += [
+                (old.left[node], intervals, (position, True)),
+                (old.right[node], intervals, (position, False)),
+            ]
+    members = {i: tree.members[origin] for i, origin in enumerate(nodes.origin) if origin in tree.members}
     return replace(tree, **nodes.fields(tree), members=members)
 
 
-def _undecided(tree: BoosterTree, concerned: Bools, node: int, intervals: _Intervals) -> int:
+def _undecided(old: _OldNodes, concerned: list[bool], node: int, intervals: _Intervals) -> int:
     """Go down while the interval of the tested column decides."""
-    while tree.feature[node] >= 0 and concerned[node]:
-        interval = intervals.get(int(tree.feature[node]))
+    while old.feature[node] >= 0 and concerned[node]:
+        interval = intervals.get(old.feature[node])
         if interval is None:
             break
-        threshold, missing_left = float(tree.threshold[node]), bool(tree.missing_left[node])
-        left, right = interval.split(threshold, missing_left=missing_left)
-        if not (left.is_empty or right.is_empty):
+        goes_left = interval.goes_left(old.threshold[node], missing_left=old.missing_left[node])
+        if goes_left is None:
             break
-        node = int(tree.left[node] if right.is_empty else tree.right[node])
+        node = old.left[node] if goes_left else old.right[node]
     return node
-
-
-def _copy_node(
-    tree: BoosterTree, node: int, intervals: _Intervals, place: _Place, nodes: _Nodes
-) -> Iterator[tuple[int, _Intervals, _Place]]:
-    """Write a node as it is, and return what is to be written below it."""
-    if tree.feature[node] < 0:
-        nodes.add(node, 0.0, place, missing_left=False)
-        return
-    missing_left = bool(tree.missing_left[node])
-    position = nodes.add(node, float(tree.threshold[node]), place, missing_left=missing_left)
-    yield int(tree.left[node]), intervals, _Place(position, is_left=True)
-    yield int(tree.right[node]), intervals, _Place(position, is_left=False)
