@@ -12,8 +12,9 @@ import oracle
 from limes.designs import ProductDesign, ProductFamily
 from limes.designs.columns import categorical
 from limes.designs.weights import BinWeights
-from limes.models.outputs import ModelCaller, resolve
-from limes.models.read import read_output
+from limes.models.calling.caller import ModelCaller
+from limes.models.calling.outputs import resolve
+from limes.models.reading import read_output
 from limes.pipeline import Pipeline, exact_expectation
 
 EXTREMES = np.array([0.0, -0.0, 1e-35, -1e-35, 1e-40, 1e30, -1e30])

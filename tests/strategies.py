@@ -207,6 +207,17 @@ def as_forest(trees, size, outputs=()):
     return forms.Forest.joined(singles, intercept=np.zeros(outputs))
 
 
+def leaf_boxes(forest):
+    """The leaves of a forest that splits by thresholds only, each as a box."""
+    leaves = forest.reduce()
+    shape = (len(leaves.coef), forest.size)
+    lower, upper, missing = np.full(shape, -np.inf), np.full(shape, np.inf), np.ones(shape, dtype=bool)
+    for j, interval in enumerate(leaves.functions):
+        if interval is not None:
+            lower[:, j], upper[:, j], missing[:, j] = interval.lower, interval.upper, interval.missing
+    return forms.Boxes(lower, upper, leaves.coef, missing, leaves.intercept)
+
+
 def walk(trees, row):
     """What the trees say of one row, node by node."""
     total = 0.0

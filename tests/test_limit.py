@@ -94,9 +94,9 @@ def test_additivity(stated, rng):
     one, _, _ = forest_and_places(rng, stated)
     boxes = strategies.random_boxes(rng, strategies.cuts(rng, stated, 3), 5)
     other = forms.Boxes(
-        np.concatenate([boxes.lower, one.boxes().lower]),
-        np.concatenate([boxes.upper, one.boxes().upper]),
-        np.concatenate([2.0 * boxes.value, -3.0 * one.boxes().value]),
+        np.concatenate([boxes.lower, strategies.leaf_boxes(one).lower]),
+        np.concatenate([boxes.upper, strategies.leaf_boxes(one).upper]),
+        np.concatenate([2.0 * boxes.value, -3.0 * strategies.leaf_boxes(one).value]),
         intercept=2.0 * boxes.intercept,
     )
     a, b, both = (limes.limit(stated.design(), f) for f in (boxes, one, other))
@@ -190,7 +190,7 @@ def test_a_constant_is_all_intercept(stated, rng):
     nodes = [(*node[:5], np.array(value)) for node in strategies.random_tree(rng, places, 4)]
     for form in (
         strategies.as_forest([nodes], stated.size),
-        strategies.as_forest([nodes], stated.size).boxes(),
+        strategies.leaf_boxes(strategies.as_forest([nodes], stated.size)),
     ):
         found = limes.limit(stated.design(), form)
         assert np.abs(found.coef).max() < 1e-8 * abs(value)

@@ -14,7 +14,7 @@ from limes.expectations.sampling import Sampling
 from limes.explainers.doubts import RARE, doubts
 from limes.explainers.progress import progress_of
 from limes.explainers.switched import Switched
-from limes.models.reductions import BlackBox
+from limes.models.forms.base import BlackBox
 from limes.pipeline import fitted_at
 
 # Errors of coefficients, their standard errors, and whether the explanation distrusts them

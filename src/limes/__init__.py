@@ -15,7 +15,7 @@ _HOME = {
     "ImageExplainer": "limes.explainers.image",
     "Literals": "limes.explainers.literals",
     "MapleExplainer": "limes.maple",
-    "Preprocess": "limes.models.networks",
+    "Preprocess": "limes.models.calling.networks",
     "SparseExplainer": "limes.explainers.sparse",
     "Surrogate": "limes.surrogates.linear",
     "TabularExplainer": "limes.explainers.tabular",
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from limes.explainers.text import TextExplainer
     from limes.explanation import Explanation
     from limes.maple import MapleExplainer
-    from limes.models.networks import Preprocess
+    from limes.models.calling.networks import Preprocess
     from limes.pipeline import limit
     from limes.surrogates.linear import Surrogate
 

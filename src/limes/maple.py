@@ -26,7 +26,8 @@ from limes.explainers.sparse_options import OneOutput
 from limes.explainers.table import Table
 from limes.explainers.watch import Watch
 from limes.explanation import Explanation
-from limes.models.outputs import ModelCaller, resolve
+from limes.models.calling.caller import ModelCaller
+from limes.models.calling.outputs import resolve
 
 # Share of the background on which the number of features is chosen, and the largest number of such rows
 _VALIDATION_SHARE, _MOST_VALIDATION_ROWS = 0.25, 200

@@ -32,13 +32,13 @@ from limes.expectations.moments import (
 from limes.expectations.sampled import SampledExpectation
 from limes.expectations.sampling import Sampling
 from limes.expectations.tfidf import NormalizedExpectation
-from limes.models.boxes import Boxes
-from limes.models.combination import Combination
-from limes.models.presence import presence_products
-from limes.models.reductions import BlackBox, Form, Reducible, Sum
-from limes.models.switch_products import SwitchProducts
-from limes.models.trees import Forest
-from limes.models.words import NormalizedLinear, PresenceProducts
+from limes.models.forms.base import BlackBox, Form, Reducible, Sum
+from limes.models.forms.boxes import Boxes
+from limes.models.forms.combination import Combination
+from limes.models.forms.normalized_linear import NormalizedLinear
+from limes.models.forms.presence import PresenceProducts, presence_products
+from limes.models.forms.switches import SwitchProducts
+from limes.models.forms.trees import Forest
 from limes.surrogates.linear import Surrogate, check_finite, least_squares, ridge
 
 METHODS = ("auto", "exact", "sampled")
@@ -158,7 +158,7 @@ def _over_words(form: Form) -> ExactMoments | None:
             reduced = form.reduce()
             if isinstance(reduced, Sum):
                 return SumExpectation(reduced)
-            return SwitchExpectation(SwitchProducts.of(reduced))
+            return SwitchExpectation(SwitchProducts.from_products(reduced))
     return None
 
 

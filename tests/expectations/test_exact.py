@@ -49,7 +49,7 @@ def test_forests(stated, rng, depth, outputs):
     form = strategies.as_forest(trees, stated.size, outputs)
     truth = oracle.truth(stated.steps(places), strategies.walked(trees), stated.cells)
     assert_exact(stated.design(), form, truth)
-    boxes = limes.limit(stated.design(), form.boxes())
+    boxes = limes.limit(stated.design(), strategies.leaf_boxes(form))
     assert oracle.error(boxes.coef, truth.coef, truth.size) < EXACT
 
 

@@ -66,7 +66,7 @@ def test_forests_and_boxes(kind, d, bandwidth, rng, outputs):
     trees = [strategies.random_tree(rng, [np.array([-0.5, 0.0, 0.5])] * d, 4, outputs) for _ in range(3)]
     forest = strategies.as_forest(trees, d, outputs)
     check(kind, d, bandwidth, forest)
-    check(kind, d, bandwidth, forest.boxes())
+    check(kind, d, bandwidth, strategies.leaf_boxes(forest))
 
 
 @settings(max_examples=40)

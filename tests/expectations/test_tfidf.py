@@ -19,7 +19,7 @@ from limes.designs import ExchangeableDesign
 from limes.exceptions import InputError
 from limes.expectations import tfidf, tfidf_kernels
 from limes.models import forms
-from limes.models.shared_words import LARGEST, Shared, shared_words
+from limes.models.forms.normalized_linear import LARGEST_GROUP, SharedWords, shared_words
 from oracle import EXACT
 
 MAKE = {"words": ExchangeableDesign.word_deletions, "superpixels": ExchangeableDesign.superpixel_switches}
@@ -147,13 +147,13 @@ def test_words_that_share_columns(kind, d, bandwidth, rng, outputs):
 
 def test_shared_words_are_checked():
     with pytest.raises(InputError, match="subsets"):
-        Shared(np.array([0, 1]), np.zeros(3))
+        SharedWords(np.array([0, 1]), np.zeros(3))
     with pytest.raises(InputError, match="0 of no word and of one"):
-        Shared(np.array([0, 1]), np.array([0.0, 1.0, 0.0, 1.0]))
-    pair = Shared(np.array([0, 1]), np.array([0.0, 0.0, 0.0, 2.0]))
+        SharedWords(np.array([0, 1]), np.array([0.0, 1.0, 0.0, 1.0]))
+    pair = SharedWords(np.array([0, 1]), np.array([0.0, 0.0, 0.0, 2.0]))
     with pytest.raises(InputError, match="each in one group"):
         forms.NormalizedLinear([1.0, 1.0], [1.0, 1.0], shared=(pair, pair))
-    assert shared_words(csr_array(np.ones((LARGEST + 1, 1)))) is None
+    assert shared_words(csr_array(np.ones((LARGEST_GROUP + 1, 1)))) is None
 
 
 # -- many words -------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from limes._lru import LRUCache
 from limes.compat.lime import limit
 from limes.compat.lime.lime_tabular import LimeTabularExplainer
 from limes.exceptions import ModelError
-from limes.models.state import state_of
+from limes.models.identity import state_of
 
 THREADS = 8
 

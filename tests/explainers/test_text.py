@@ -419,7 +419,7 @@ def test_tokenizers_of_transformers():
 def test_a_mask_that_the_vectorizer_does_not_know_is_a_deletion(model, exact):
     masked = TextExplainer(model, output="margin", mask="UNKWORDZ")(TEXT)
     np.testing.assert_array_equal(masked.values, exact(TEXT).values)
-    with pytest.raises(NotReadableError, match="knows the mask"):
+    with pytest.raises(NotReadableError, match="is a token of the vectorizer"):
         TextExplainer(model, output="margin", mask="food", method="exact", max_calls=64)(TEXT)
 
 
@@ -723,7 +723,7 @@ def test_models_that_are_not_read_say_so():
     logistic = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(TRAINING, LIKED)
     with pytest.raises(NotReadableError, match="margin"):
         TextExplainer(logistic, method="exact", max_calls=64)(TEXT)
-    with pytest.raises(NotReadableError, match="only be asked"):
+    with pytest.raises(NotReadableError, match="only be called"):
         TextExplainer(lambda texts: [float(len(t)) for t in texts], method="exact", max_calls=64)(TEXT)
     few = make_pipeline(HashingVectorizer(n_features=2), Ridge()).fit(TRAINING, STARS)
     with pytest.raises(NotReadableError, match="share a column"):

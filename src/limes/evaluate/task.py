@@ -12,7 +12,8 @@ import numpy as np
 from limes._arrays import Floats
 from limes.exceptions import InputError
 from limes.explainers.table import Table
-from limes.models.outputs import ModelCaller, resolve
+from limes.models.calling.caller import ModelCaller
+from limes.models.calling.outputs import resolve
 
 # Rows in a call of the model
 _BATCH = 20_000

@@ -22,7 +22,7 @@ from limes.designs.product import ProductDesign
 from limes.exceptions import InputError, ModelError
 from limes.expectations.moments import Moments
 from limes.functions import Function
-from limes.models.reductions import Reducible, Sum, SumOfProducts
+from limes.models.forms.base import Reducible, Sum, SumOfProducts
 
 # columns x terms multiplied at once: 32 MB of float64 for each of three arrays
 _BLOCK = 4_000_000

@@ -30,9 +30,9 @@ from limes.designs.counts import Counts, log_binomial
 from limes.designs.exchangeable import ExchangeableDesign
 from limes.exceptions import InputError
 from limes.expectations.moments import Moments
-from limes.models.reductions import Sum
-from limes.models.switch_products import SwitchProducts
-from limes.models.words import PresenceProducts
+from limes.models.forms.base import Sum
+from limes.models.forms.presence import PresenceProducts
+from limes.models.forms.switches import SwitchProducts
 
 # pairs (k, m) x strata at once: 16 MB of float64
 _BLOCK = 2_000_000

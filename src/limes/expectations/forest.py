@@ -36,7 +36,7 @@ from limes.exceptions import InputError
 from limes.expectations.exact import ExactExpectation
 from limes.expectations.moments import Moments
 from limes.functions import Function, Interval, Members
-from limes.models.trees import Forest
+from limes.models.forms.trees import Forest
 
 # Rows that one thread carries down a tree together: their open path fits the processor's nearest memory.
 _BLOCK = 128

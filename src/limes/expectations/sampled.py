@@ -26,7 +26,7 @@ from limes.exceptions import InputError, ModelError
 from limes.expectations.estimate import SEQUENCES, Sample, enumerate_states, estimate
 from limes.expectations.moments import Moments
 from limes.expectations.sampling import Draw, SampledDesign, Sampler, Sampling
-from limes.models.calls import Calls
+from limes.models.calling.caller import Calls
 
 # Rows of all sequences together: at the first look, and at the very least
 _FIRST_LOOK = 256

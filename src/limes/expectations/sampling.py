@@ -11,7 +11,7 @@ import numpy as np
 from limes._arrays import Floats, Ints
 from limes.designs.features import Features
 from limes.expectations.controls import CONTROLS, Control
-from limes.models.calls import Retry
+from limes.models.calling.caller import Retry
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Sampling:
     batch_size
         Rows passed to the model at once.
     retry
-        See :data:`limes.models.calls.Retry`.
+        See :data:`limes.models.calling.caller.Retry`.
     """
 
     max_calls: int

@@ -38,8 +38,7 @@ from limes.designs.counts import Counts, log_binomial
 from limes.designs.exchangeable import ExchangeableDesign
 from limes.expectations.exchangeable import check_size
 from limes.expectations.moments import Moments
-from limes.models.shared_words import Shared
-from limes.models.words import NormalizedLinear
+from limes.models.forms.normalized_linear import NormalizedLinear, SharedWords
 
 # The trapezoidal rule, its step and where it starts to be fine: errors of y^{-1/2} and 1/y are below 1e-13.
 _STEP, _OFFSET = 0.28, 2.0
@@ -138,7 +137,7 @@ class NormalizedExpectation:
         order = np.concatenate([first, np.setdiff1d(np.arange(len(a)), first)])
         whole, total = self._scale
         groups = [
-            _Group(Shared.subsets(len(words)) @ a[words] + group.excess / whole / total, loads[words])
+            _Group(SharedWords.subsets(len(words)) @ a[words] + group.excess / whole / total, loads[words])
             for words, group in zip(members, form.shared, strict=True)
         ]
         return order, groups
@@ -203,7 +202,7 @@ class _Group:
 
     def sums(self, nodes: Floats, without: int | None = None) -> tuple[Floats, Floats]:
         """Y (T, g + 1) and C (T, q, g + 1) over subsets, of those without one word if it is given."""
-        z = Shared.subsets(self.size)
+        z = SharedWords.subsets(self.size)
         y = np.exp(-nodes[:, None] * self.weights)
         if without is not None:
             y = y * (1.0 - z[:, without])

@@ -32,9 +32,9 @@ from limes.explainers.superpixels import segmenter, superpixels
 from limes.explainers.switched import CONTROLS
 from limes.explainers.unfinished import UNFINISHED
 from limes.explanation import Explanation
-from limes.models.calls import Retry
+from limes.models.calling.caller import Retry
+from limes.models.calling.networks import Preprocess
 from limes.models.images import SwitchedImage
-from limes.models.networks import Preprocess
 from limes.pipeline import METHODS, Expectation, Fitted, fitted_at
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from limes._optional import require
 from limes.exceptions import InputError
-from limes.models.networks import Preprocess, layout
+from limes.models.calling.networks import Preprocess, layout
 
 
 def read_image(path: Path) -> Any:

@@ -12,13 +12,14 @@ from limes.exceptions import InputError, ModelError, ReadMismatchError
 from limes.explainers.classes import Link, check_labels, chosen
 from limes.explainers.switched import Switched
 from limes.explainers.verification import check_agreement
+from limes.models.calling.caller import ModelCaller
+from limes.models.calling.networks import Preprocess, columns, composer_of, flat, is_network
+from limes.models.calling.outputs import Output, resolve
 from limes.models.documents import some_rows
+from limes.models.forms.base import BlackBox, Form
+from limes.models.forms.switches import Switches, over_switches
 from limes.models.images import SwitchedImage
-from limes.models.networks import Preprocess, columns, composer_of, flat, is_network
-from limes.models.outputs import ModelCaller, Output, resolve
-from limes.models.read import read_output, tolerance_of
-from limes.models.reductions import BlackBox, Form
-from limes.models.switches import Switches, over_switches
+from limes.models.reading import read_output, tolerance_of
 
 # A reading is compared with the model's own answers on so many perturbed images.
 _CHECKED_ROWS = 16

@@ -23,9 +23,10 @@ from limes.explainers.watch import Watch
 from limes.explanation import Explanation
 from limes.explanation.certificate import Certificate
 from limes.explanation.wording import rule_text
-from limes.models.outputs import ModelCaller, resolve
-from limes.models.read import read_output, tolerance_of
-from limes.models.reductions import BlackBox
+from limes.models.calling.caller import ModelCaller
+from limes.models.calling.outputs import resolve
+from limes.models.forms.base import BlackBox
+from limes.models.reading import read_output, tolerance_of
 from limes.pipeline import METHODS, exact_expectation
 from limes.sparse_pipeline import Judged, Plan, explain_row
 from limes.surrogates.solvers import SOLVERS

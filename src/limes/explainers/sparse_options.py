@@ -9,7 +9,8 @@ import numpy as np
 from limes._arrays import Floats
 from limes.exceptions import InputError
 from limes.explainers.options import check_count, check_size
-from limes.models.outputs import ModelCaller, Output
+from limes.models.calling.caller import ModelCaller
+from limes.models.calling.outputs import Output
 from limes.surrogates.sparse import AnswerScale
 
 

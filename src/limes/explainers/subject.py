@@ -29,13 +29,13 @@ from limes.explainers.verification import (
     revealing,
 )
 from limes.explainers.watch import Watch
-from limes.models.asking import answer_of
-from limes.models.categories import category_columns
-from limes.models.outputs import ModelCaller, Output, resolve
-from limes.models.read import read_output, tolerance_of
-from limes.models.reductions import BlackBox, Form
-from limes.models.registry import EXACT_TOLERANCE, SINGLE_TOLERANCE
-from limes.models.trees import Forest
+from limes.models.algebra import category_columns
+from limes.models.calling.caller import ModelCaller
+from limes.models.calling.methods import prediction_method
+from limes.models.calling.outputs import Output, resolve
+from limes.models.forms.base import BlackBox, Form
+from limes.models.forms.trees import Forest
+from limes.models.reading import EXACT_TOLERANCE, SINGLE_TOLERANCE, read_output, tolerance_of
 from limes.pipeline import Expectation, exact_expectation, expectation_of
 
 ASKED_FOR = "asked for by method='sampled'"
@@ -90,7 +90,10 @@ class Reading:
 
 
 def _margin_of(model: Any, wanted: Output, table: Table) -> tuple[Form, Output] | None:
-    if wanted.method not in ("predict", "predict_proba") or answer_of(model, "decision_function") is None:
+    if (
+        wanted.method not in ("predict", "predict_proba")
+        or prediction_method(model, "decision_function") is None
+    ):
         return None
     try:
         output = resolve(model, "margin")

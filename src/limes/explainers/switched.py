@@ -17,7 +17,7 @@ from limes.expectations.moments import ExactMoments, Moments
 from limes.expectations.sampled import SampledExpectation
 from limes.expectations.sampling import Sampling
 from limes.explainers.verification import SUBSET_DRAWS, check_draws, kept_features
-from limes.models.reductions import BlackBox, Form
+from limes.models.forms.base import BlackBox, Form
 from limes.pipeline import Expectation, exact_expectation
 
 CONTROLS = ("auto", "none", "kernel", "process", "margin")

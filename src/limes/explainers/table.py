@@ -27,7 +27,7 @@ from limes.explainers.doors import (
     names_of,
     open_table,
 )
-from limes.models.schema import Schema
+from limes.models.reading import Schema
 
 __all__ = ["Table"]
 

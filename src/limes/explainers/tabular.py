@@ -26,7 +26,7 @@ from limes.explainers.tabular_model import TabularModel, TabularOptions
 from limes.explainers.unfinished import cut_short
 from limes.explainers.watch import few_rows
 from limes.explanation import Explanation
-from limes.models.calls import Retry
+from limes.models.calling.caller import Retry
 from limes.pipeline import METHODS, Interrupted, Method
 
 # Rows predicted at once, where predictions are all that is needed

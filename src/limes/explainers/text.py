@@ -28,10 +28,10 @@ from limes.explainers.text_warnings import text_warnings
 from limes.explainers.tokens import conditions_of, document_of, spans_of, splitter
 from limes.explainers.unfinished import UNFINISHED
 from limes.explanation import Explanation
-from limes.models.calls import Retry
+from limes.models.calling.caller import Retry
+from limes.models.calling.outputs import resolve
 from limes.models.documents import Document
-from limes.models.outputs import resolve
-from limes.models.readers.local_words import same_words
+from limes.models.readers.word_rows import word_normalizer
 from limes.models.text_models import TextModel
 from limes.pipeline import METHODS, Expectation, Fitted, fitted_at
 
@@ -129,11 +129,11 @@ class TextExplainer:
         self._bag, self._mask = _checked_bag(bag), _checked_mask(mask)
         self._bandwidth = check_bandwidth(bandwidth)
         self._ridge = check_size("ridge", ridge, zero=True)
-        self._model = TextModel.of(model, vectorizer)
+        self._model = TextModel.from_model(model, vectorizer)
         self._wanted = resolve(self._model.head, output)
         # answers that texts have got before a model failed; the same call goes on from them
         self._unfinished: LRUCache[str, Expectation] = LRUCache(UNFINISHED)
-        self._key = same_words(self._model.steps) if bag is True else None
+        self._key = word_normalizer(self._model.steps) if bag is True else None
         self._provenance = {
             "meaning": _MEANING,
             "limes": __version__,

@@ -15,14 +15,14 @@ from limes.expectations.controls.control import if_better_than_linear
 from limes.expectations.controls.kernel import switch_kernels
 from limes.explainers.switched import Switched
 from limes.explainers.verification import check_agreement
+from limes.models.calling.caller import ModelCaller
+from limes.models.calling.outputs import Output, resolve
 from limes.models.documents import Document, some_rows
-from limes.models.outputs import ModelCaller, Output, resolve
-from limes.models.read import CannotRead, tolerance_of
+from limes.models.forms.base import BlackBox, Form
 from limes.models.readers.sklearn_text import text_form
 from limes.models.readers.word_rows import WordRows, word_rows
-from limes.models.reductions import BlackBox, Form
-from limes.models.registry import EXACT_TOLERANCE, SINGLE_TOLERANCE
-from limes.models.text_models import TextModel, transformed
+from limes.models.reading import EXACT_TOLERANCE, SINGLE_TOLERANCE, CannotRead, tolerance_of
+from limes.models.text_models import TextModel, transform
 from limes.pipeline import Fitted
 
 # A reading is compared with the model's own answers on so many deletions of the text.
@@ -71,7 +71,7 @@ class TextSubject:
         ask: Answers = own
         if rows.grams is None:
             ask = _quicker(
-                ModelCaller(model.head, wanted, lambda z: transformed(rest, rows.rows(z))), own, agree
+                ModelCaller(model.head, wanted, lambda z: transform(rest, rows.rows(z))), own, agree
             )
         form = _read(rows, rest, model.head, wanted, ask)
         if isinstance(form, BlackBox):

@@ -10,9 +10,8 @@ import numpy as np
 from limes._arrays import Floats
 from limes.exceptions import ReadMismatchError
 from limes.explainers.verification import check_agreement
-from limes.models.identity import qualified_name
-from limes.models.registry import READERS
-from limes.models.state import ModelState, state_of
+from limes.models.identity import ModelState, qualified_name, state_of
+from limes.models.reading import READERS
 
 # Explained rows at which a model is asked whose state does not show a new fit
 _ASKED = 64

@@ -1,7 +1,7 @@
-"""Forms from forms: their sums, linear maps of their outputs, other places for their columns.
+"""Algebra of forms: their sums, linear maps of their outputs, and moves of their columns.
 
-Readers of votes, bags and stacks say with these what a model is made of. Sums are kept small: many forests
-become one, linear parts become one, kernels of one scale become one.
+Readers of votes, bags and stacks compose forms with it. Sums are kept small: many forests become one, linear
+parts become one, kernels of one scale become one.
 """
 
 from __future__ import annotations
@@ -15,37 +15,31 @@ from numpy.typing import ArrayLike
 
 from limes._arrays import Floats, Ints
 from limes.exceptions import InputError
-from limes.models.additive import Linear
-from limes.models.boxes import Boxes
-from limes.models.combination import Combination, Reduced, outputs_of
-from limes.models.kernels import GaussianKernels
-from limes.models.quadratic import Quadratic
-from limes.models.reductions import Form, Reducible, Sum, SumOfProducts
-from limes.models.trees import Forest
+from limes.functions import Filled, Function, Lookup, Members, Stacked
+from limes.models.forms.additive import Linear
+from limes.models.forms.base import Form, Reducible, Sum, SumOfProducts
+from limes.models.forms.boxes import Boxes
+from limes.models.forms.combination import Combination, Reduced, outputs_of
+from limes.models.forms.kernels import GaussianKernels
+from limes.models.forms.quadratic import Quadratic
+from limes.models.forms.trees import Forest
 
-# What a form multiplies its outputs by; all of these arrays have outputs last.
-_WEIGHTS: Mapping[type, tuple[str, ...]] = {
-    Boxes: ("value",),
-    Forest: ("value",),
-    GaussianKernels: ("coef",),
-    Linear: ("coef",),
-    Quadratic: ("matrix", "coef"),
-    SumOfProducts: ("coef",),
-}
+# Forms whose outputs can be mapped linearly, by their ``output_arrays`` and intercept
+_LINEAR_IN_OUTPUTS = (Boxes, Forest, GaussianKernels, Linear, Quadratic)
 
 
 def _each(form: Any, change: Callable[[Floats], ArrayLike]) -> Any:
-    """The same form with every array that has outputs changed, the intercept among them."""
+    """The same form with every array that has outputs changed, the intercept included."""
     intercept = np.asarray(change(form.intercept))
     if isinstance(form, Sum):
-        loadings = tuple(np.asarray(change(one)) for one in form.loadings)
+        loadings = tuple(np.asarray(change(loading)) for loading in form.loadings)
         return replace(form, loadings=loadings, intercept=intercept)
-    new = {name: change(getattr(form, name)) for name in _WEIGHTS[type(form)]}
+    new = {name: change(getattr(form, name)) for name in form.output_arrays}
     return replace(form, **new, intercept=intercept)
 
 
 def _plain(form: Form) -> tuple[list[Form], Floats]:
-    """A form as a sum of parts whose arrays are known here, and a constant."""
+    """A form as a sum of parts whose outputs can be mapped, and a constant."""
     if isinstance(form, Combination):
         parts, constant = [], form.intercept
         for weight, part in zip(form.weights, form.parts, strict=True):
@@ -53,7 +47,7 @@ def _plain(form: Form) -> tuple[list[Form], Floats]:
             parts += [_linear(each, lambda values, w=weight: w * values) for each in inner]  # type: ignore[misc]
             constant = constant + weight * extra
         return parts, constant
-    if type(form) in _WEIGHTS or isinstance(form, Reduced):
+    if type(form) in _LINEAR_IN_OUTPUTS or isinstance(form, Reduced):
         return [form], np.zeros(outputs_of(form))
     if isinstance(form, Reducible):
         return [Reduced(form.reduce())], np.zeros(outputs_of(form))
@@ -68,7 +62,7 @@ def _linear(form: Form, change: Callable[[Floats], ArrayLike]) -> Form:
     return changed
 
 
-def mapped(form: Form, matrix: ArrayLike) -> Form:
+def map_outputs(form: Form, matrix: ArrayLike) -> Form:
     """The linear map of a form's outputs: f(x) · matrix.
 
     Parameters
@@ -85,21 +79,21 @@ def mapped(form: Form, matrix: ArrayLike) -> Form:
     """
     m, axes = np.asarray(matrix, dtype=np.float64), len(outputs_of(form))
     parts, constant = _plain(form)
-    moved = [_linear(part, lambda values: np.tensordot(values, m, axes=axes)) for part in parts]
-    return combine(moved, intercept=np.tensordot(constant, m, axes=axes))
+    changed = [_linear(part, lambda values: np.tensordot(values, m, axes=axes)) for part in parts]
+    return combine(changed, intercept=np.tensordot(constant, m, axes=axes))
 
 
 def combine(parts: Sequence[Form], weights: ArrayLike | None = None, *, intercept: ArrayLike = 0.0) -> Form:
-    """Σ_i weights[i] · parts[i] + intercept, with as few parts as will do.
+    """Σ_i weights[i] · parts[i] + intercept, in as few parts as possible.
 
     Raises
     ------
     InputError
         As :class:`Combination`.
     """
-    one_each = np.ones(len(parts)) if weights is None else np.asarray(weights, dtype=np.float64)
-    flat, constant = _plain(Combination(parts, one_each, np.asarray(intercept, dtype=np.float64)))
-    merged = [form for group in _alike(flat) for form in _merged(group)]
+    factors = np.ones(len(parts)) if weights is None else np.asarray(weights, dtype=np.float64)
+    flat, constant = _plain(Combination(parts, factors, np.asarray(intercept, dtype=np.float64)))
+    merged = [form for group in _groups(flat) for form in _merge(group)]
     if len(merged) > 1:
         return Combination(merged, np.ones(len(merged)), constant)
     only: Any = merged[0].terms if isinstance(merged[0], Reduced) else merged[0]
@@ -107,7 +101,7 @@ def combine(parts: Sequence[Form], weights: ArrayLike | None = None, *, intercep
     return Reduced(whole) if isinstance(merged[0], Reduced) else whole
 
 
-def _alike(parts: Sequence[Form]) -> list[list[Form]]:
+def _groups(parts: Sequence[Form]) -> list[list[Form]]:
     groups: dict[Any, list[Form]] = {}
     for part in parts:
         scale = part.scales.tobytes() if isinstance(part, GaussianKernels) else None
@@ -116,7 +110,7 @@ def _alike(parts: Sequence[Form]) -> list[list[Form]]:
     return list(groups.values())
 
 
-def _merged(group: Sequence[Any]) -> Sequence[Form]:
+def _merge(group: Sequence[Any]) -> Sequence[Form]:
     if len(group) == 1:
         return group
     try:
@@ -125,68 +119,68 @@ def _merged(group: Sequence[Any]) -> Sequence[Form]:
         return group
 
 
-def _stacked(group: Sequence[GaussianKernels], intercept: Floats) -> Form:
+def _stack_kernels(group: Sequence[GaussianKernels], intercept: Floats) -> Form:
     centers = np.concatenate([part.centers for part in group])
     return GaussianKernels(centers, np.concatenate([part.coef for part in group]), group[0].scale, intercept)
 
 
-def _joined(group: Sequence[Forest], intercept: Floats) -> Form:
+def _join_forests(group: Sequence[Forest], intercept: Floats) -> Form:
     return Forest.joined(group, intercept=intercept)
 
 
-def _added(group: Sequence[Any], intercept: Floats) -> Form:
-    new = {name: sum(getattr(part, name) for part in group) for name in _WEIGHTS[type(group[0])]}
+def _add_arrays(group: Sequence[Any], intercept: Floats) -> Form:
+    new = {name: sum(getattr(part, name) for part in group) for name in group[0].output_arrays}
     whole: Form = replace(group[0], **new, intercept=intercept)
     return whole
 
 
-# How forms of one kind add up to one
+# Sums of forms of one kind
 _MERGE: Mapping[type, Callable[..., Form]] = {
-    Forest: _joined,
-    GaussianKernels: _stacked,
-    Linear: _added,
-    Quadratic: _added,
+    Forest: _join_forests,
+    GaussianKernels: _stack_kernels,
+    Linear: _add_arrays,
+    Quadratic: _add_arrays,
 }
 
 
 def on_columns(form: Form, columns: Sequence[int] | Ints, size: int) -> Form:
-    """The form of f(x[:, columns]) over x with ``size`` columns; a column may be given twice.
+    """The form of f(x[:, columns]) over x with ``size`` columns; a column may occur twice.
 
     Raises
     ------
     InputError
-        If a column is given twice to a form that cannot read it twice.
+        If a column occurs twice, and the form cannot read it twice.
     """
-    places = np.asarray(columns, dtype=np.int64)
+    positions = np.asarray(columns, dtype=np.int64)
     parts, constant = _plain(form)
     moves: list[Callable[..., Form]] = [_MOVE.get(type(part), _move_reduced) for part in parts]
-    moved = [move(part, places, size) for move, part in zip(moves, parts, strict=True)]
+    moved = [move(part, positions, size) for move, part in zip(moves, parts, strict=True)]
     return combine(moved, intercept=constant)
 
 
-def _move_forest(form: Forest, places: Ints, size: int) -> Form:
-    return replace(form, feature=np.where(form.feature >= 0, places[form.feature], -1), size=size)
+def _move_forest(form: Forest, positions: Ints, size: int) -> Form:
+    return replace(form, feature=np.where(form.feature >= 0, positions[form.feature], -1), size=size)
 
 
-def _move_linear(form: Linear, places: Ints, size: int) -> Form:
+def _move_linear(form: Linear, positions: Ints, size: int) -> Form:
     coef = np.zeros((size, *form.coef.shape[1:]))
-    np.add.at(coef, places, form.coef)
+    np.add.at(coef, positions, form.coef)
     return Linear(coef, form.intercept)
 
 
-def _move_quadratic(form: Quadratic, places: Ints, size: int) -> Form:
+def _move_quadratic(form: Quadratic, positions: Ints, size: int) -> Form:
     coef = np.zeros((size, *form.coef.shape[1:]))
-    np.add.at(coef, places, form.coef)
+    np.add.at(coef, positions, form.coef)
     matrix = np.zeros((size, *coef.shape))
-    np.add.at(matrix, (places[:, None], places), form.matrix)
+    np.add.at(matrix, (positions[:, None], positions), form.matrix)
     return Quadratic(matrix, coef, form.intercept)
 
 
-def _move_kernels(form: GaussianKernels, places: Ints, size: int) -> Form:
-    """Two bumps of one column are a bump between them, times what they miss each other by."""
+def _move_kernels(form: GaussianKernels, positions: Ints, size: int) -> Form:
+    """Two bumps of one column are a bump between them, times a factor of their distance."""
     centers, precision = np.zeros((len(form.centers), size)), np.zeros(size)
     exponent = np.zeros(len(form.centers))
-    for j, column in enumerate(places):
+    for j, column in enumerate(positions):
         p, q, center = form.scales[j] ** -2.0, precision[column], form.centers[:, j]
         if p > 0:
             exponent -= 0.5 * p * q / (p + q) * (center - centers[:, column]) ** 2
@@ -198,16 +192,16 @@ def _move_kernels(form: GaussianKernels, places: Ints, size: int) -> Form:
     return GaussianKernels(centers, form.coef * height, scale, form.intercept)
 
 
-def _move_reduced(form: Any, places: Ints, size: int) -> Form:
-    if len(set(places.tolist())) < places.size:
+def _move_reduced(form: Any, positions: Ints, size: int) -> Form:
+    if len(set(positions.tolist())) < positions.size:
         raise InputError(f"{type(form).__name__} cannot read a column twice")
     terms = form.reduce()
-    here = {int(column): j for j, column in enumerate(places)}
-    functions = tuple(terms.functions[here[j]] if j in here else None for j in range(size))
+    source = {int(column): j for j, column in enumerate(positions)}
+    functions = tuple(terms.functions[source[j]] if j in source else None for j in range(size))
     if isinstance(terms, SumOfProducts):
         return Reduced(replace(terms, functions=functions))
     blank = np.zeros((1, *terms.intercept.shape))
-    loadings = tuple(terms.loadings[here[j]] if j in here else blank for j in range(size))
+    loadings = tuple(terms.loadings[source[j]] if j in source else blank for j in range(size))
     return Reduced(replace(terms, functions=functions, loadings=loadings))
 
 
@@ -217,3 +211,26 @@ _MOVE: Mapping[type, Callable[..., Form]] = {
     Linear: _move_linear,
     Quadratic: _move_quadratic,
 }
+
+
+# -- columns of categories -------------------------------------------------------------------------------
+
+
+def category_columns(form: Form) -> frozenset[int]:
+    """Positions of the columns that a form splits by sets of categories or looks up in a table."""
+    if isinstance(form, Combination):
+        return frozenset().union(*(category_columns(part) for part in form.parts))
+    if isinstance(form, Forest):
+        return frozenset(np.unique(form.feature[form.set_of >= 0]).tolist())
+    if not isinstance(form, Reducible):
+        return frozenset()
+    functions = form.reduce().functions
+    return frozenset(j for j, function in enumerate(functions) if _is_categorical(function))
+
+
+def _is_categorical(function: Function | None) -> bool:
+    if isinstance(function, Stacked):
+        return any(_is_categorical(family) for family in function.families)
+    if isinstance(function, Filled):
+        return _is_categorical(function.function)
+    return isinstance(function, Members | Lookup)

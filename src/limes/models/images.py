@@ -1,7 +1,7 @@
-"""An image and its superpixels: what is left of it when superpixels are switched off.
+"""An image and its superpixels: the perturbed images with superpixels switched off.
 
-A superpixel that is switched off shows its fill. Both images are known beforehand, so a perturbed one is a
-choice, pixel by pixel, between the two: x(z) shows the image where z = 1 and the fill where z = 0.
+A superpixel that is switched off shows its fill. A perturbed image is a choice, pixel by pixel,
+between the image and the fill: x(z) shows the image where z = 1 and the fill where z = 0.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from limes._arrays import Floats, Ints
 
-# z (n, d) -> a batch of n images, as a model takes them
+# z (n, d) -> a batch of n images, as the model's input
 Compose = Callable[[Floats], Any]
 
 
@@ -52,12 +52,12 @@ class SwitchedImage:
         return int(self.labels.max()) + 1
 
     def images(self, z: Floats) -> Any:
-        """What is left at rows z (n, d): (n, H, W) or (n, H, W, C)."""
+        """The perturbed images of rows z (n, d): (n, H, W) or (n, H, W, C)."""
         return Composer(self.shown, self.fill, self.labels)(z)
 
 
 class Composer:
-    """Batches of images in one buffer: each call overwrites what the one before returned.
+    """Batches of images in one buffer: each call overwrites the previous result.
 
     A choice between two numbers is a choice between their bits, fill ^ (mask & (shown ^ fill)), with a mask
     of ones or zeros a pixel: the same for every type of numbers, and without rounding.
@@ -65,7 +65,7 @@ class Composer:
     Parameters
     ----------
     shown, fill
-        As a model takes them: (H, W), (H, W, C), or (C, H, W) if ``channels_first``.
+        The model's input: (H, W), (H, W, C), or (C, H, W) if ``channels_first``.
     labels
         (H, W) superpixel of each pixel.
     """
@@ -86,27 +86,27 @@ class Composer:
         """Images (n, ...) at rows z (n, d)."""
         if len(z) > len(self._batch):
             self._batch = np.empty((len(z), *self._shape), self._dtype)
-        found = self._batch[: len(z)]
+        batch = self._batch[: len(z)]
         masks = np.where(z > 0, ~self._bits.type(0), self._bits.type(0))
-        # image by image: what one needs stays in the processor's cache
-        for row, image in zip(masks, found.view(self._bits).reshape(len(z), *self._fill.shape), strict=True):
+        # image by image: the arrays of one stay in the processor's cache
+        for row, image in zip(masks, batch.view(self._bits).reshape(len(z), *self._fill.shape), strict=True):
             mask = np.repeat(row[self._runs], self._lengths)
             np.bitwise_and(mask, self._difference, out=image)
             np.bitwise_xor(image, self._fill, out=image)
-        return found
+        return batch
 
 
 class TensorComposer:
-    """The same with torch, on the device that the numbers are to be on.
+    """The same with torch, on the model's device.
 
     Parameters
     ----------
     shown, fill
-        As a network takes them: (C, H, W), or (H, W, C) if not ``channels_first``.
+        The network's input: (C, H, W), or (H, W, C) if not ``channels_first``.
     labels
         (H, W) superpixel of each pixel.
     like
-        A tensor of the device and type that are wanted.
+        A tensor of the device and type of the network.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Models of texts: the steps that make numbers of texts, and the estimator behind them."""
+"""Models of texts: the steps that turn texts into numbers, and the estimator behind them."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ class TextModel:
     Attributes
     ----------
     steps
-        What is done to texts, one after the other; nothing where the model takes them itself.
+        Applied to texts, one after the other; none if the model takes texts.
     head
-        What is asked in the end.
+        The estimator behind them.
     """
 
     steps: tuple[Any, ...]
     head: Any
 
     @classmethod
-    def of(cls, model: Any, vectorizer: Any = None) -> TextModel:
-        """Take a Pipeline apart, or put a vectorizer before a model.
+    def from_model(cls, model: Any, vectorizer: Any = None) -> TextModel:
+        """Take a Pipeline apart, or put a vectorizer in front of a model.
 
         Raises
         ------
         InputError
-            If the model takes numbers and nobody says how texts become numbers.
+            If the model takes numbers and there is no vectorizer.
         """
         if vectorizer is not None and (isinstance(vectorizer, type) or not hasattr(vectorizer, "transform")):
             raise InputError(
@@ -48,30 +48,30 @@ class TextModel:
         steps, head = _taken_apart(model)
         if vectorizer is not None and steps and qualified_name(type(steps[0])) in VECTORIZERS:
             raise InputError(
-                f"the Pipeline has a {type(steps[0]).__name__} of its own: leave vectorizer= out, or pass "
+                f"the Pipeline has a {type(steps[0]).__name__}: leave vectorizer= out, or pass "
                 "the Pipeline's last step with it"
             )
         steps = steps if vectorizer is None else (vectorizer, *steps)
         if not steps and hasattr(head, "n_features_in_"):
             raise InputError(
-                f"{type(head).__name__} takes {head.n_features_in_} numbers, not texts: pass what makes "
-                "numbers of texts, TextExplainer(model, vectorizer=vectorizer), or a Pipeline of both"
+                f"{type(head).__name__} takes {head.n_features_in_} numbers, not texts: pass the "
+                "vectorizer, TextExplainer(model, vectorizer=vectorizer), or a Pipeline of both"
             )
         return cls(steps, head)
 
     def encode(self, texts: Sequence[str]) -> Any:
-        """What the head is given for texts.
+        """The input of the head for texts.
 
         Raises
         ------
         ModelError
             If a step raises.
         """
-        return transformed(self.steps, list(texts))
+        return transform(self.steps, list(texts))
 
 
-def transformed(steps: Sequence[Any], found: Any) -> Any:
-    """Texts or rows, after some steps.
+def transform(steps: Sequence[Any], batch: Any) -> Any:
+    """Apply steps to texts or rows.
 
     Raises
     ------
@@ -80,27 +80,27 @@ def transformed(steps: Sequence[Any], found: Any) -> Any:
     """
     for step in steps:
         try:
-            found = step.transform(found)
+            batch = step.transform(batch)
         except Exception as error:
             name, kind = type(step).__name__, type(error).__name__
             raise ModelError(
-                f"{name}.transform raised {kind}: {error}{_advice(step, found)}", batch=found
+                f"{name}.transform raised {kind}: {error}{_advice(step, batch)}", batch=batch
             ) from error
-    return found
+    return batch
 
 
-def _advice(step: Any, found: Any) -> str:
-    """To whoever gives texts to what takes none."""
-    if not isinstance(found, list) or qualified_name(type(step)) in VECTORIZERS:
+def _advice(step: Any, batch: Any) -> str:
+    """Advice if texts were passed to a step that takes none."""
+    if not isinstance(batch, list) or qualified_name(type(step)) in VECTORIZERS:
         return ""
     return (
-        "; it was given a list of texts: pass what makes numbers of them, TextExplainer(model, "
+        "; it was called on a list of texts: pass a vectorizer, TextExplainer(model, "
         "vectorizer=vectorizer), or a callable on a list of texts"
     )
 
 
 def _taken_apart(model: Any) -> tuple[tuple[Any, ...], Any]:
-    """Steps and last estimator of Pipelines, within each other or not, searched over or frozen."""
+    """Steps and last estimator of Pipelines, also if nested, searched over or frozen."""
     if qualified_name(type(model)) in _SEARCHES and hasattr(model, "best_estimator_"):
         return _taken_apart(model.best_estimator_)
     if qualified_name(type(model)) == "sklearn.FrozenEstimator":

@@ -26,7 +26,7 @@ from limes.compat.lime.limit import LimitEngine, Limits
 from limes.exceptions import InputError, ModelError
 from limes.explainers.options import check_choice, check_count
 from limes.explainers.progress import progress_of
-from limes.models.asking import answer_of
+from limes.models.calling.methods import prediction_method
 
 ENGINES = ("limit", "lime")
 VARIABLE = "LIMES_ENGINE"
@@ -102,7 +102,7 @@ class PredictFunction:
     mode: str
 
     def __post_init__(self) -> None:
-        if answer_of(self.predict_fn, "") is None:
+        if prediction_method(self.predict_fn, "") is None:
             method = "predict" if self.mode == "regression" else "predict_proba"
             raise InputError(
                 f"predict_fn is {type(self.predict_fn).__name__}, which cannot be called: pass its .{method}"
@@ -157,8 +157,8 @@ class PredictFunction:
     def _function(self) -> Callable[[Any], Any]:
         """The function; of networks and boosters what they take for a table."""
         model = getattr(self.predict_fn, "__self__", None)
-        method = None if model is None else answer_of(model, getattr(self.predict_fn, "__name__", ""))
-        return method or answer_of(self.predict_fn, "") or self.predict_fn
+        method = None if model is None else prediction_method(model, getattr(self.predict_fn, "__name__", ""))
+        return method or prediction_method(self.predict_fn, "") or self.predict_fn
 
 
 def _numbers(values: Any, rows: int) -> Floats:

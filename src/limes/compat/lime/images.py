@@ -16,9 +16,10 @@ from limes.compat.lime.limit import SCORED_ROWS, Limits, exchangeable_limits, le
 from limes.designs.exchangeable import ExchangeableDesign
 from limes.explainers import image_facts
 from limes.explainers.image import ImageExplainer
+from limes.models.calling.caller import ModelCaller
+from limes.models.calling.networks import columns, composer_of
+from limes.models.calling.outputs import resolve
 from limes.models.images import SwitchedImage
-from limes.models.networks import columns, composer_of
-from limes.models.outputs import ModelCaller, resolve
 
 
 def estimator_of(classifier_fn: Any, size: int) -> Any:

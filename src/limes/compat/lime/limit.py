@@ -28,7 +28,7 @@ from limes.designs.exchangeable import LARGEST_ENUMERATION, ExchangeableDesign
 from limes.designs.features import Features
 from limes.exceptions import LimesError, ModelError
 from limes.expectations.sampled import least_calls
-from limes.models.state import ModelState, state_of
+from limes.models.identity import ModelState, state_of
 
 if TYPE_CHECKING:
     from limes.compat.lime.call import Call, Kind

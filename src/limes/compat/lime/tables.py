@@ -23,7 +23,7 @@ from limes.designs import BinStatistics
 from limes.exceptions import InputError
 from limes.expectations.sampled import least_calls
 from limes.explainers.table import Table
-from limes.models.asking import answer_of
+from limes.models.calling.methods import prediction_method
 
 _STATS = ("means", "stds", "mins", "maxs", "feature_values", "feature_frequencies")
 # Rows drawn from statistics, where there are no training data to check a model on
@@ -271,7 +271,7 @@ class TableKind(Kind):
         if model is None:
             return self._explainer(call.predict.function, None, call, control="additive"), None
         # probabilities of a model whose margin can be read follow it
-        if output == "probability" and answer_of(model, "decision_function") is not None:
+        if output == "probability" and prediction_method(model, "decision_function") is not None:
             with suppress(InputError):
                 return self._explainer(model, output, call, control="margin"), model
         # a tenth of the time of "auto", and most of its gain

@@ -287,4 +287,4 @@ def _pipeline(predict: PredictFunction) -> tuple[Any, str | None] | None:
 
     Raises InputError if it is the method of a model that takes numbers.
     """
-    return predict.model if predict.model and TextModel.of(predict.model[0]).steps else None
+    return predict.model if predict.model and TextModel.from_model(predict.model[0]).steps else None

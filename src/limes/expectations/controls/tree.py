@@ -10,9 +10,9 @@ from limes._arrays import Floats
 from limes.designs.product import ProductDesign
 from limes.expectations.controls.control import ControlMoments, FittedControl, ZeroControl
 from limes.expectations.forest import ForestExpectation
-from limes.models.read import read
-from limes.models.reductions import BlackBox
-from limes.models.trees import Forest
+from limes.models.forms.base import BlackBox
+from limes.models.forms.trees import Forest
+from limes.models.reading import read
 
 # Principal directions of the answers that are boosted, each by itself
 _MOST_DIRECTIONS = 8

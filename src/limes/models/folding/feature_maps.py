@@ -1,194 +1,333 @@
-"""One function of a column after another: what transformers do to what comes out of those before them."""
+"""Feature maps: a column of the model as a function φ(x) of one column of the user's. Four kinds.
+
+| kind | φ(x) | made by |
+|---|---|---|
+| ``MonotoneMap`` | rises or falls with x | scalers, imputers, logarithms, power transforms |
+| ``StepMap`` | constant between cuts | bins, thresholds, "is missing" |
+| ``LookupMap`` | a value for each of finitely many x | encoders; any step on a column of text |
+| ``CurveMap`` | anything smooth between kinks | splines, squares, sines |
+
+``operations.then`` composes them. Each is evaluated as the transformer itself computes it, digit by digit, so
+that a threshold behind it can be moved to the very float64 where the model's prediction changes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from limes._arrays import Floats
-from limes.models.folding.kinds import Curve, FeatureMap, Finite, Monotone, Pieces
-from limes.models.folding.values import Values, is_blank, is_missing, is_number
-from limes.models.read import CannotRead
+from limes._arrays import Bools, Floats, Ints, Objects
+from limes.models.reading import CannotRead
+
+# Cells of a column inside a pipeline: numbers, or the user's own values
+Values = Floats | Objects
 
 
-@dataclass(frozen=True, eq=False)
-class Codebook:
-    """What an encoder makes of a category, a missing value, an unknown one; None where it refuses."""
-
-    codes: Mapping[Any, float]
-    missing: float | None
-    other: float | None
-
-    def __call__(self, values: Values) -> Floats:
-        return np.array([self._code(v, blank) for v, blank in zip(values, is_missing(values), strict=True)])
-
-    def _code(self, value: Any, missing: bool) -> float:
-        code = self.missing if missing else self.codes.get(value, self.other)
-        if code is None:
-            shown = "missing values" if missing else repr(value)
-            raise CannotRead(f"it has not met {shown} in training and refuses what it does not know")
-        return code
-
-    def refuses(self, value: Any) -> bool:
-        """Whether it has no code for a value."""
-        if is_blank(value):
-            return self.missing is None
-        return self.other is None and value not in self.codes
-
-    def lenient(self) -> Codebook:
-        """The same with NaN where it refuses."""
-        missing, other = (np.nan if code is None else code for code in (self.missing, self.other))
-        return Codebook(self.codes, missing, other)
-
-
-@dataclass(frozen=True, eq=False)
-class Pointwise:
-    """A function that is known value by value only: it can follow where finitely many values are left."""
-
-    apply: Callable[[Values], Values]
-
-    def __call__(self, values: Values) -> Values:
-        return self.apply(values)
-
-
-Operation = Monotone | Pieces | Codebook | Pointwise | Curve
-
-
-@dataclass(frozen=True, eq=False)
-class Column:
-    """A column of a model: a function of one of the user's columns, given by its position."""
-
-    source: int
-    map: FeatureMap
-
-    def then(self, operation: Operation) -> Column:
-        """The column after an operation."""
-        return replace(self, map=then(self.map, operation))
-
-
-def then(first: FeatureMap, second: Operation) -> FeatureMap:
-    """First one, then the other.
+def numbers(values: Values) -> Floats:
+    """Convert to float64, None to NaN.
 
     Raises
     ------
     CannotRead
-        If the two make no function of the four kinds.
+        If the column holds text.
     """
-    if isinstance(first, Finite):
-        return _after_finite(first, second)
-    if isinstance(first, Pieces):
-        return Pieces(first.cuts, second(first.values), _lenient(second)(_single(first.missing))[0])
-    if isinstance(first, Curve):
-        return _AFTER_CURVE[type(second)](first, second)
-    return _AFTER_MONOTONE[type(second)](first, second)
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        text = next(v for v in values if not is_number(v) and v is not None)
+        raise CannotRead(f"it takes numbers, and the column holds {text!r}") from None
 
 
-def _after_finite(first: Finite, second: Operation) -> Finite:
-    count = first.keys.size
-    known = second(first.values[:count]) if count else np.zeros(0)
-    others = _lenient(second)(first.values[count:])
-    refused = isinstance(second, Codebook) and second.refuses(first.values[count])
-    return Finite(first.keys, np.concatenate([known, others]), first.closed or refused)
+def is_missing(values: Values) -> Bools:
+    """Whether each value is missing: None, NaN or pandas.NA."""
+    if values.dtype.kind == "O":
+        return np.array([is_blank(v) for v in values], dtype=np.bool_)
+    return np.isnan(values) if values.dtype.kind == "f" else np.zeros(values.shape, dtype=np.bool_)
 
 
-def _lenient(operation: Operation) -> Operation:
-    return operation.lenient() if isinstance(operation, Codebook) else operation
+def is_blank(value: Any) -> bool:
+    """Whether one value is missing."""
+    return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
 
-def _single(value: Any) -> Values:
-    return np.array([value], dtype=np.float64 if isinstance(value, float) else object)
+def is_number(value: Any) -> bool:
+    """Whether one value is a number."""
+    return isinstance(value, int | float | np.number | np.bool_)
 
 
-def _both_monotone(first: Monotone, second: Monotone) -> Monotone:
-    start = first.start
-    if np.isfinite(start) and not np.isnan(second.at_missing):
-        raise CannotRead(
-            "it replaces missing values, among them those that a step before it makes of numbers "
-            "that it has no answer for; impute first"
-        )
-    if np.isfinite(second.start):
-        if first.falling:
-            raise CannotRead("it is not defined everywhere, behind a step that turns the order around")
-        below = first.cut(np.array([np.nextafter(second.start, -np.inf)]))[0]
-        start = max(start, float(np.nextafter(below, np.inf)))
-    return Monotone(
-        lambda values: second(first(values)),
-        first.affine.then(second.affine) if first.affine and second.affine else None,
-        first.plain and second.plain,
-        start,
-        first.falling ^ second.falling,
-        _joint_kinks(first, second),
-        _joint_name(first.name, second.name),
-    )
+@dataclass(frozen=True)
+class Affine:
+    """value + slope (x - center), kept around a center so that large numbers do not cancel."""
+
+    slope: float
+    center: float = 0.0
+    value: float = 0.0
+
+    def then(self, other: Affine) -> Affine:
+        """The composition: this map first, then the other."""
+        center = self.center + (other.center - self.value) / self.slope
+        return Affine(self.slope * other.slope, center, other.value)
 
 
-def _joint_kinks(first: Monotone, second: Monotone) -> tuple[float, ...] | None:
-    if first.kinks is None or second.kinks is None:
-        return None
-    return first.kinks + first.near(second.kinks)
+@dataclass(frozen=True, eq=False)
+class MonotoneMap:
+    """φ rises (or falls) with x.
+
+    Attributes
+    ----------
+    apply
+        (n,) -> (n,), as the transformer computes it; its value at NaN is that of a missing value.
+    affine
+        The same in closed form, away from NaN; None if it has no closed form.
+    plain
+        φ(x) = x wherever x is not missing.
+    start
+        φ(x) is NaN below it.
+    kinks
+        Points where φ is not smooth; None if it cannot be integrated.
+    name
+        For errors; "" leaves it out.
+    """
+
+    apply: Callable[[Values], Values]
+    affine: Affine | None = None
+    plain: bool = False
+    start: float = -np.inf
+    falling: bool = False
+    kinks: tuple[float, ...] | None = None
+    name: str = ""
+
+    def __call__(self, values: Values) -> Values:
+        with np.errstate(all="ignore"):
+            return self.apply(values)
+
+    @property
+    def at_missing(self) -> float:
+        """φ(NaN)."""
+        return float(self(np.array([np.nan]))[0])
+
+    def cut(self, levels: Floats) -> Floats:
+        """Where φ crosses levels (m,): φ(x) <= level ⟺ x <= cut; for a falling φ, φ(x) > level ⟺ x <= cut.
+
+        ±inf where it never does. For x from ``start`` on.
+
+        Raises
+        ------
+        CannotRead
+            If φ crosses a level several times, in its last digit.
+        """
+        cuts, multiple_crossings = self.crossings(levels)
+        if multiple_crossings:
+            raise CannotRead("in the last digit of float64 it is not monotone where the model needs it to be")
+        return cuts
+
+    def crossings(self, levels: Floats) -> tuple[Floats, dict[int, Floats]]:
+        """The same, and by position all cuts of levels that φ crosses several times in its last digit."""
+        rounding = self.affine is None
+        return crossings(self._is_before, levels, start=self.start, non_monotone_rounding=rounding)
+
+    def near(self, levels: Sequence[float] | Floats) -> tuple[float, ...]:
+        """Finite points where φ crosses levels, to a few last digits."""
+        if len(levels) == 0:
+            return ()
+        cuts, _ = crossings(self._is_before, np.asarray(levels, dtype=np.float64), start=self.start)
+        return tuple(cuts[np.isfinite(cuts)].tolist())
+
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        """Points where φ is not smooth.
+
+        Raises
+        ------
+        CannotRead
+            If they are unknown.
+        """
+        if self.kinks is None:
+            raise CannotRead("it is read in front of trees only: its integrals are not known")
+        return self.kinks
+
+    def _is_before(self, x: Floats, levels: Floats) -> Bools:
+        values = np.asarray(self(x), dtype=np.float64)
+        return np.asarray(values > levels if self.falling else values <= levels)
 
 
-def _joint_name(first: str, second: str) -> str:
-    return " behind ".join(name for name in (first, second) if name)
+@dataclass(frozen=True, eq=False)
+class StepMap:
+    """values[k] where cuts[k - 1] < x <= cuts[k], and ``missing`` where x is NaN; cuts (c,) ascend."""
+
+    cuts: Floats
+    values: Values
+    missing: Any
+
+    def __call__(self, values: Values) -> Values:
+        missing = is_missing(values)
+        if self.cuts.size == 0:
+            return np.asarray(np.where(missing, self.missing, self.values[0]))
+        piece = np.searchsorted(self.cuts, np.where(missing, 0.0, numbers(values)), side="left")
+        return np.asarray(np.where(missing, self.missing, self.values[piece]))
 
 
-def _pieces_of_monotone(first: Monotone, second: Pieces) -> Pieces:
-    cuts, values = first.cut(second.cuts), second.values
-    if first.falling:
-        cuts, values = cuts[::-1], values[::-1]
-    at_missing = second(_single(first.at_missing))[0]
-    if np.isfinite(first.start):  # below it φ is NaN
-        below = np.nextafter(first.start, -np.inf)
-        cuts, values = np.append(below, np.maximum(cuts, below)), np.append(at_missing, values)
-    return Pieces(cuts, values, at_missing)
+@dataclass(frozen=True, eq=False)
+class LookupMap:
+    """values[k] where x = keys[k], keys (K,) ascending.
+
+    ``values`` is (K + 2,): the last two are those of any other x, and of NaN. ``closed`` means that the model
+    refuses any other x.
+    """
+
+    keys: Floats
+    values: Values
+    closed: bool
+
+    def __call__(self, values: Values) -> Values:
+        x = numbers(values)
+        position = np.searchsorted(self.keys, x)
+        is_key = np.append(self.keys, np.nan)[position] == x
+        position = np.where(is_key, position, self.keys.size)
+        return self.values[np.where(np.isnan(x), self.keys.size + 1, position)]
 
 
-def _codes_of_monotone(first: Monotone, second: Codebook) -> Finite:
-    if not first.plain:
-        raise CannotRead("it encodes numbers as categories after another step has changed them")
-    lost = [key for key in second.codes if not is_number(key)]
-    if lost:
-        raise CannotRead(
-            f"it knows categories such as {lost[0]!r}, but the column is taken as numbers; explain with "
-            "TabularExplainer and a background that holds the same values as the training data"
-        )
-    keys = np.array(sorted(float(key) for key in second.codes))
-    lenient = second.lenient()
-    values = np.concatenate([lenient(keys), [lenient.other], lenient(_single(first.at_missing))])
-    return Finite(keys, values, closed=second.other is None)
+def identity_map(name: str = "") -> MonotoneMap:
+    """φ(x) = x."""
+    return MonotoneMap(lambda values: values, Affine(1.0), plain=True, kinks=(), name=name)
 
 
-def _refused(first: Monotone, second: Pointwise) -> FeatureMap:  # noqa: ARG001
-    raise CannotRead("it treats single numbers of a column of numbers in a way of their own")
+@dataclass(frozen=True, eq=False)
+class CurveMap:
+    """φ(x) = after(basis(before(x))[index]), which need neither rise nor fall.
+
+    Attributes
+    ----------
+    basis
+        (n,) -> (K, n): functions that are computed together, as the splines of a column.
+    index
+        The function of the basis that this is.
+    kinks
+        Points y = before(x) where the basis is not smooth.
+    even
+        Whether basis(-y) = basis(y), and rises with y > 0.
+    name
+        For errors.
+    """
+
+    basis: Callable[[Floats], Floats]
+    index: int = 0
+    kinks: tuple[float, ...] = ()
+    even: bool = False
+    name: str = ""
+    before: MonotoneMap = field(default_factory=identity_map)
+    after: MonotoneMap = field(default_factory=identity_map)
+
+    def __call__(self, values: Values) -> Values:
+        return self.after(self.from_basis(self.evaluate_basis(values)))
+
+    def evaluate_basis(self, values: Values) -> Floats:
+        """The whole basis, (K, n)."""
+        with np.errstate(all="ignore"):
+            return self.basis(numbers(self.before(values)))
+
+    def from_basis(self, values: Floats) -> Floats:
+        """Select the values of this function, (n,), from those of the whole basis, (K, n)."""
+        return np.asarray(values[self.index])
+
+    @property
+    def at_missing(self) -> float:
+        """φ(NaN)."""
+        return float(self(np.array([np.nan]))[0])
+
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        """Points x where φ may not be smooth."""
+        if self.after.kinks is None:
+            raise CannotRead("its integrals are not known")
+        return self.before.breaks + self.before.near(self.kinks)
 
 
-def _curve_of_monotone(first: Monotone, second: Curve) -> Curve:
-    name = _joint_name(first.name, second.name)
-    return replace(second, before=_both_monotone(first, second.before), name=name)
+FeatureMap = MonotoneMap | StepMap | LookupMap | CurveMap
 
 
-def _monotone_of_curve(first: Curve, second: Monotone) -> Curve:
-    return replace(first, after=_both_monotone(first.after, second))
+# -- crossings of a level --------------------------------------------------------------------------------
 
 
-def _refused_behind_curve(first: Curve, second: Operation) -> FeatureMap:  # noqa: ARG001
-    raise CannotRead(f"behind {first.name} scalers and linear models are read only")
+_LARGEST = float(np.finfo(np.float64).max)
+_MAGNITUDE = np.int64(0x7FFFFFFFFFFFFFFF)
+# Neighbouring numbers of a cut that are checked on each side, of which the outer ones must be as expected
+_NEAR, _MARGIN = 48, 16
 
 
-_AFTER_MONOTONE: Mapping[type, Callable[[Monotone, Any], FeatureMap]] = {
-    Monotone: _both_monotone,
-    Pieces: _pieces_of_monotone,
-    Codebook: _codes_of_monotone,
-    Pointwise: _refused,
-    Curve: _curve_of_monotone,
-}
-_AFTER_CURVE: Mapping[type, Callable[[Curve, Any], FeatureMap]] = {
-    Monotone: _monotone_of_curve,
-    Pieces: _refused_behind_curve,
-    Codebook: _refused_behind_curve,
-    Pointwise: _refused_behind_curve,
-    Curve: _refused_behind_curve,
-}
+def crossings(
+    before: Callable[[Floats, Floats], Bools],
+    levels: Floats,
+    *,
+    start: float = -np.inf,
+    non_monotone_rounding: bool = False,
+) -> tuple[Floats, dict[int, Floats]]:
+    """Find the last x before each level is crossed, by bisection; ±inf where it never is, or always was.
+
+    Bisection runs over the float64 numbers in their order, 64 steps from end to end, and evaluates the
+    function as it is computed; so it ends at the very number, whatever was rounded on the way.
+
+    Parameters
+    ----------
+    before
+        (x, levels) -> whether x lies before the crossing of its level: True for small x and False for large.
+    levels
+        (m,).
+    start
+        The smallest x.
+    non_monotone_rounding
+        Whether the last digit need not rise with x, as in logarithms, powers and ranks: then the neighbours
+        of each cut are checked.
+
+    Returns
+    -------
+    cuts, multiple_crossings
+        (m,); and all cuts, an odd number, of levels that are crossed several times, by position.
+
+    Raises
+    ------
+    CannotRead
+        If a level is crossed again further away than a few last digits.
+    """
+    levels = np.asarray(levels, dtype=np.float64)
+    first = _key_of(np.full(levels.shape, max(start, -_LARGEST)))
+    last = _key_of(np.full(levels.shape, _LARGEST))
+    none, all_ = ~before(_float_of(first), levels), before(_float_of(last), levels)
+    low, high = first, last
+    while (low + 1 < high).any():
+        middle = (low & high) + ((low ^ high) >> 1)  # the mean, without overflow
+        is_before = before(_float_of(middle), levels)
+        low, high = np.where(is_before, middle, low), np.where(is_before, high, middle)
+    cuts = np.where(all_, np.inf, np.where(none, -np.inf, _float_of(low)))
+    inside = np.flatnonzero(~none & ~all_ & (low > first + _NEAR) & (low < last - _NEAR))
+    if not non_monotone_rounding or inside.size == 0:
+        return cuts, {}
+    return cuts, _multiple_crossings(before, inside, low[inside], levels[inside])
+
+
+def _multiple_crossings(
+    before: Callable[[Floats, Floats], Bools], positions: Ints, low: Ints, levels: Floats
+) -> dict[int, Floats]:
+    """Evaluate the neighbours of each cut, and find the levels that are crossed several times."""
+    window = np.arange(-_NEAR, _NEAR + 1)
+    keys = low[:, None] + window
+    sides = before(_float_of(keys.reshape(-1)), np.repeat(levels, window.size)).reshape(keys.shape)
+    multiple = np.flatnonzero((sides != (window <= 0)).any(axis=1))
+    if multiple.size and (sides[multiple, -_MARGIN:].any() or not sides[multiple, :_MARGIN].all()):
+        raise CannotRead("it is not monotone; use StandardScaler, or no scaler at all, in front of trees")
+    turns = {int(i): np.flatnonzero(sides[i, 1:] != sides[i, :-1]) for i in multiple}
+    return {int(positions[i]): _float_of(keys[i, at]) for i, at in turns.items()}
+
+
+def _key_of(x: Floats) -> Ints:
+    """Integers in the order of the floats, neighbours one apart."""
+    bits = np.asarray(x, dtype=np.float64).view(np.int64)
+    return np.where(bits >= 0, bits, -(bits & _MAGNITUDE))
+
+
+def _float_of(key: Ints) -> Floats:
+    magnitude = np.abs(key).view(np.float64)
+    return np.where(key >= 0, magnitude, -magnitude)

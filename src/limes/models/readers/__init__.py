@@ -1,1 +1,1 @@
-"""Readers: a library's fitted object becomes a form; ``registry.py`` says which reads what."""
+"""Readers: from a library's fitted model to a form; ``reading.READERS`` lists them by class."""

@@ -1,8 +1,8 @@
 """CatBoost: trees read off the model's own JSON.
 
 A test is float32(x) > border. In a symmetric tree all nodes of a level share one test, and the tests'
-answers are the bits of the leaf's number. Categories are read where CatBoost compares them one by one
-(one_hot_max_size); it knows them by the hash of their text.
+results are the bits of the leaf's number. Categories are read where CatBoost compares them one by one
+(one_hot_max_size); it stores the hash of their text.
 """
 
 from __future__ import annotations
@@ -17,17 +17,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from limes._arrays import Floats, Ints
-from limes.models.read import CannotRead
-from limes.models.readers.grown import (
-    GrownTree,
-    Naming,
+from limes.models.forms.trees import Forest, float32_threshold
+from limes.models.readers.boosted_trees import (
+    BoosterTree,
+    CategoryCodes,
     column_name,
-    described_by,
-    forest,
-    refuse_classes,
+    join_trees,
+    parsing,
 )
-from limes.models.schema import Schema
-from limes.models.trees import Forest, float32_threshold
+from limes.models.reading import CannotRead, Schema, refuse_all_but_margin
 
 Description = Mapping[str, Any]
 
@@ -42,9 +40,9 @@ class Split(NamedTuple):
 
 
 _LEAF = Split(-1, 0.0, None, missing_left=False)
-# where CatBoost's treatments of missing values send them: right is "greater than the border"
+# the child of a missing value, by CatBoost's treatment of them; right is "greater than the border"
 _MISSING_LEFT = {"AsIs": True, "AsFalse": True, "AsTrue": False}
-# whole numbers that are tried as the categories of a column of numbers
+# whole numbers whose hashes are compared with the categories of a column of numbers
 _TRIED = 10_000
 # hashes have 32 bits, and are written as signed numbers in some places
 _HASH = 0xFFFFFFFF
@@ -53,20 +51,20 @@ _HASH = 0xFFFFFFFF
 def booster(model: Any, method: str, schema: Schema | None) -> Forest:
     """Bias + scale · Σ trees: raw formula values."""
     _refuse_links(model, method)
-    with described_by("CatBoost"):
+    with parsing("CatBoost"):
         stored = _exported(model)
-        columns = _Columns(model, stored["features_info"], schema)
+        columns = _SplitReader(model, stored["features_info"], schema)
         scale, bias = stored["scale_and_bias"]
         start = np.atleast_1d(np.asarray(bias, dtype=np.float64))
         trees = [_symmetric(tree, columns, start.size) for tree in stored.get("oblivious_trees", [])]
-        trees += [_grown(tree, columns, start.size) for tree in stored.get("trees", [])]
+        trees += [_nested(tree, columns, start.size) for tree in stored.get("trees", [])]
         scaled = [
-            GrownTree(t.feature, t.threshold, t.left, t.right, t.missing_left, t.value * scale, t.members)
+            BoosterTree(t.feature, t.threshold, t.left, t.right, t.missing_left, t.value * scale, t.members)
             for t in trees or [_constant(start.size)]
         ]
-        return forest(
+        return join_trees(
             scaled,
-            Naming(schema, columns.codes),
+            CategoryCodes(schema, columns.codes),
             intercept=start if start.size > 1 else start[0],
             size=len(model.feature_names_),
         )
@@ -74,13 +72,14 @@ def booster(model: Any, method: str, schema: Schema | None) -> Forest:
 
 def _refuse_links(model: Any, method: str) -> None:
     name = type(model).__name__
-    refuse_classes(model, method)
-    # CatBoostRegressor alone chooses by its loss
-    own = getattr(model, "_get_default_prediction_type", lambda: "RawFormulaVal")()
-    if method == "predict" and own != "RawFormulaVal":
+    if hasattr(model, "predict_proba"):
+        refuse_all_but_margin(model, method, "trees")
+    # only CatBoostRegressor chooses by its loss
+    default = getattr(model, "_get_default_prediction_type", lambda: "RawFormulaVal")()
+    if method == "predict" and default != "RawFormulaVal":
         raise CannotRead(
-            f"{name} with this loss predicts {own!r}, a function of the sum of its trees; the sum is read "
-            "exactly with output='margin'"
+            f"{name} with this loss predicts {default!r}, a function of the sum of its trees; the sum is "
+            "read exactly with output='margin'"
         )
 
 
@@ -92,8 +91,8 @@ def _exported(model: Any, pool: Any = None) -> Description:
     return stored
 
 
-class _Columns:
-    """What tests mean: the user's column of each of CatBoost's, and the texts behind its hashes."""
+class _SplitReader:
+    """Translates tests: CatBoost's columns to the user's, and its hashes to the texts behind them."""
 
     def __init__(self, model: Any, about: Description, schema: Schema | None) -> None:
         self._model = model
@@ -108,7 +107,7 @@ class _Columns:
         self.codes: dict[int, Floats] = {}
 
     def split(self, test: Description) -> Split:
-        """What one test asks."""
+        """Translate one test."""
         kind = test["split_type"]
         if kind == "OnlineCtr":
             raise CannotRead(
@@ -130,46 +129,46 @@ class _Columns:
         about = self._categories[test["cat_feature_index"]]
         column = int(about["flat_feature_index"])
         if column not in self.codes:
-            self.codes[column] = self._learn(column, np.array(about["values"], dtype=np.int64) & _HASH)
+            self.codes[column] = self._code_hashes(column, np.array(about["values"], dtype=np.int64) & _HASH)
         return Split(column, 0.0, int(test["value"]) & _HASH, missing_left=False)
 
-    def _learn(self, column: int, wanted: Ints) -> Floats:
+    def _code_hashes(self, column: int, used: Ints) -> Floats:
         """The hash of each text, or of each whole number, that the column may hold."""
         levels = self._schema.levels[column] if self._schema is not None else ()
-        found = self._hashes([str(level) for level in levels] or [str(i) for i in range(_TRIED)])
-        if not levels and not np.isin(wanted, found).all():
+        hashes = self._hashes([str(level) for level in levels] or [str(i) for i in range(_TRIED)])
+        if not levels and not np.isin(used, hashes).all():
             raise CannotRead(
                 f"{column_name(self._schema, column)} has categories that are no whole numbers from 0 to "
                 f"{_TRIED - 1}: store them as texts, and fit again"
             )
-        return found.astype(np.float64)
+        return hashes.astype(np.float64)
 
     def _hashes(self, texts: Sequence[str]) -> Ints:
         """CatBoost's 32-bit hashes of texts, which it exports beside a model for the rows of a pool."""
-        where = {f["flat_feature_index"] for f in self._categories.values()}
+        positions = {f["flat_feature_index"] for f in self._categories.values()}
         names = self._model.feature_names_
-        rows = [[text if j in where else 0.0 for j in range(len(names))] for text in texts]
-        pool = import_module("catboost").Pool(rows, cat_features=sorted(where), feature_names=names)
+        rows = [[text if j in positions else 0.0 for j in range(len(names))] for text in texts]
+        pool = import_module("catboost").Pool(rows, cat_features=sorted(positions), feature_names=names)
         pairs = _exported(self._model, pool)["features_info"]["cat_features_hash"]
-        known = {pair["value"]: int(pair["hash"]) for pair in pairs}
-        return np.array([known[text] for text in texts], dtype=np.int64)
+        by_text = {pair["value"]: int(pair["hash"]) for pair in pairs}
+        return np.array([by_text[text] for text in texts], dtype=np.int64)
 
 
-def _constant(outputs: int) -> GrownTree:
-    """A tree without effect, for a model that has none."""
+def _constant(outputs: int) -> BoosterTree:
+    """A tree without effect, for a model without trees."""
     return _in_levels([], np.zeros(1 if outputs == 1 else (1, outputs)))
 
 
-def _symmetric(stored: Description, columns: _Columns, outputs: int) -> GrownTree:
+def _symmetric(stored: Description, columns: _SplitReader, outputs: int) -> BoosterTree:
     values = np.array(stored["leaf_values"], dtype=np.float64)
     splits = [columns.split(test) for test in stored["splits"] or []]
     return _in_levels(splits, values if outputs == 1 else values.reshape(-1, outputs))
 
 
-def _in_levels(splits: Sequence[Split], values: Floats) -> GrownTree:
+def _in_levels(splits: Sequence[Split], values: Floats) -> BoosterTree:
     """The tree whose level i tests splits[i], its nodes numbered level by level.
 
-    Bit i of a leaf's number is the answer of test i: "greater than the border" goes right, "is the
+    Bit i of a leaf's number is the result of test i: "greater than the border" goes right, "is the
     category" goes left.
     """
     depth = len(splits)
@@ -184,7 +183,7 @@ def _in_levels(splits: Sequence[Split], values: Floats) -> GrownTree:
         number |= (went_right if split.category is None else 1 - went_right) << i
     leaves = np.full(2**depth, -1)
     nodes = np.arange(inner)
-    return GrownTree(
+    return BoosterTree(
         feature=np.concatenate([np.array([s.column for s in splits], dtype=np.int64)[level], leaves]),
         threshold=np.concatenate([np.array([s.threshold for s in splits])[level], np.zeros(leaves.size)]),
         left=np.concatenate([2 * nodes + 1, leaves]),
@@ -201,23 +200,24 @@ def _in_levels(splits: Sequence[Split], values: Floats) -> GrownTree:
     )
 
 
-def _grown(stored: Description, columns: _Columns, outputs: int) -> GrownTree:
-    """A tree of another grow policy, written as nested nodes; the answer yes goes right."""
+def _nested(stored: Description, columns: _SplitReader, outputs: int) -> BoosterTree:
+    """A tree of another grow policy, stored as nested nodes; a test that holds goes right."""
     nodes: list[tuple[Split, Any]] = []
     waiting = [(stored, -1, 0)]
     children: dict[tuple[int, int], int] = {}
     while waiting:
         node, parent, side = waiting.pop()
-        here = children[parent, side] = len(nodes)
+        position = children[parent, side] = len(nodes)
         if "split" not in node:
             nodes.append((_LEAF, node["value"]))
             continue
         split = columns.split(node["split"])
         nodes.append((split, np.zeros(outputs) if outputs > 1 else 0.0))
-        yes_left = split.category is not None
-        waiting += [(node["left"], here, int(yes_left)), (node["right"], here, 1 - int(yes_left))]
+        # the side of rows that fail the test: a category that passes goes left
+        no = int(split.category is not None)
+        waiting += [(node["left"], position, no), (node["right"], position, 1 - no)]
     splits = [node[0] for node in nodes]
-    return GrownTree(
+    return BoosterTree(
         feature=np.array([s.column for s in splits]),
         threshold=np.array([s.threshold for s in splits]),
         left=np.array([children.get((i, 0), -1) for i in range(len(nodes))]),

@@ -17,14 +17,13 @@ import numpy as np
 from limes._arrays import Floats
 from limes.functions import Function, Lookup, Step
 from limes.models.algebra import combine
-from limes.models.combination import Reduced
-from limes.models.read import CannotRead
-from limes.models.reductions import Form, Sum, SumOfProducts
-from limes.models.schema import Schema
+from limes.models.forms.base import Form, Sum, SumOfProducts
+from limes.models.forms.combination import Reduced
+from limes.models.reading import CannotRead, Schema, refuse_all_but_margin
 
-# Larger numbers are written with an exponent by some of interpret's ways, in full by others.
+# Interpret writes larger numbers sometimes with an exponent, sometimes in full.
 _LARGEST_CATEGORY = 1e15
-# Scores held by one sum of products: 32 MB
+# Scores of one sum of products: 32 MB
 _BLOCK = 4_000_000
 _SCORED = ("logit", "mlogit", "vlogit")
 
@@ -34,7 +33,7 @@ def machine(model: Any, method: str, schema: Schema | None) -> Form:
     _check_link(model, method)
     intercept = np.asarray(model.intercept_, dtype=np.float64)
     intercept = intercept.reshape(()) if intercept.size == 1 else intercept
-    places = _places(model, schema)
+    columns_of = _columns(model, schema)
     size = len(model.feature_names_in_) if schema is None else len(schema.names)
     single: dict[int, tuple[Function, Floats]] = {}
     several: list[_Interaction] = []
@@ -42,36 +41,33 @@ def machine(model: Any, method: str, schema: Schema | None) -> Form:
         table = np.asarray(scores, dtype=np.float64)
         if table.ndim != len(features) + intercept.ndim or not np.isfinite(table).all():
             raise CannotRead(f"the scores of term {features} have shape {table.shape}: the model is damaged")
-        columns = [_Column(model, j, len(features), places[j], schema) for j in features]
-        if len(columns) == 1 and columns[0].place in single:
+        axes = [_Axis(model, j, len(features), columns_of[j], schema) for j in features]
+        if len(axes) == 1 and axes[0].column in single:
             raise CannotRead(f"two terms of one column, {features}: the model is damaged")
-        if len(columns) == 1:
-            single[columns[0].place] = _effect(columns[0], table, intercept)
+        if len(axes) == 1:
+            single[axes[0].column] = _effect(axes[0], table, intercept)
         else:
-            several.append(_interaction(columns, table, intercept))
+            several.append(_interaction(axes, table, intercept))
     products = [_product(block, intercept, size) for block in _blocks(several)]
     return combine([_sum(single, intercept, size), *products], intercept=intercept)
 
 
 def _order(term: tuple[tuple[int, ...], Any]) -> tuple[int, tuple[int, ...]]:
-    """Interactions of one order come together, and among them those of one column."""
+    """Sort interactions by their order, and then by their columns."""
     return len(term[0]), term[0]
 
 
 def _check_link(model: Any, method: str) -> None:
     name, link = type(model).__name__, model.link_
     if hasattr(model, "classes_"):
-        if method != "decision_function":
-            raise CannotRead(
-                f"{method} of {name} is not a sum of effects; its margin is read exactly with output='margin'"
-            )
+        refuse_all_but_margin(model, method, "effects")
         if link not in _SCORED:
             raise CannotRead(f"{name} with link {link!r} has no margin that is a sum of effects")
     elif link != "identity":
         raise CannotRead(f"{name} with link {link!r} predicts a curve of its score; only 'identity' is a sum")
 
 
-def _places(model: Any, schema: Schema | None) -> dict[int, int]:
+def _columns(model: Any, schema: Schema | None) -> dict[int, int]:
     """The column of every feature: by name where the background has all names, else by position."""
     names = [str(name) for name in model.feature_names_in_]
     used = [j for j, kind in enumerate(model.feature_types_in_) if kind != "ignore"]
@@ -82,25 +78,25 @@ def _places(model: Any, schema: Schema | None) -> dict[int, int]:
     if len(schema.names) == len(names):
         return {j: j for j in used}
     if len(schema.names) == len(used):
-        return {j: place for place, j in enumerate(used)}
+        return {j: position for position, j in enumerate(used)}
     raise CannotRead(
         f"the model was fitted on {len(used)} columns ({', '.join(names[:5])}, ...), "
         f"the background has {len(schema.names)} others"
     )
 
 
-class _Column:
+class _Axis:
     """One axis of a term: the bins of a feature at the resolution of the term."""
 
-    def __init__(self, model: Any, feature: int, resolution: int, place: int, schema: Schema | None) -> None:
-        self.place = place
+    def __init__(self, model: Any, feature: int, resolution: int, column: int, schema: Schema | None) -> None:
+        self.column = column
         self._name = str(model.feature_names_in_[feature])
-        self._levels = schema.levels[place] if schema is not None else ()
+        self._levels = schema.levels[column] if schema is not None else ()
         self._kind = model.feature_types_in_[feature]
         bins = model.bins_[feature]
         self._bins = bins[min(len(bins), resolution) - 1]
 
-    def brick(self, values: Floats) -> Function:
+    def function(self, values: Floats) -> Function:
         """The functions whose values (m, bins) follow the entries of the axis."""
         if self._kind == "continuous":
             return self._step(values)
@@ -118,9 +114,9 @@ class _Column:
 
     def _lookup(self, values: Floats) -> Lookup:
         self._check(values, max(self._bins.values(), default=0) + 2)
-        known = self._coded() if self._levels else self._numbers()
-        keys = np.array(sorted(known), dtype=np.float64)
-        bins = [known[key] for key in sorted(known)]
+        bin_of = self._coded() if self._levels else self._numbers()
+        keys = np.array(sorted(bin_of), dtype=np.float64)
+        bins = [bin_of[key] for key in sorted(bin_of)]
         return Lookup(keys, values[:, bins], values[:, 0], values[:, -1])
 
     def _coded(self) -> dict[float, int]:
@@ -130,15 +126,15 @@ class _Column:
         return {float(code): self._bins.get(str(level), -1) for code, level in enumerate(self._levels)}
 
     def _numbers(self) -> dict[float, int]:
-        """Bins of categories that are numbers, which interpret writes 3, not 3.0; True is 1."""
-        found = {}
-        for text, place in self._bins.items():
+        """Bins of categories that are numbers, which interpret writes as 3, not 3.0; True is 1."""
+        bin_of = {}
+        for text, position in self._bins.items():
             number = _number(text)
             if number is not None and abs(number) >= _LARGEST_CATEGORY:
                 raise CannotRead(f"column {self._name!r} has the category {text!r}, too large to be read")
             if number is not None and text == _written(number):
-                found[number] = place
-        return found
+                bin_of[number] = position
+        return bin_of
 
     def _check(self, values: Floats, expected: int) -> None:
         if values.shape[1] != expected:
@@ -160,10 +156,10 @@ def _written(number: float) -> str:
     return str(int(number)) if number == int(number) else repr(number)
 
 
-def _effect(column: _Column, table: Floats, intercept: Floats) -> tuple[Function, Floats]:
-    """One function an output, and the output that each belongs to."""
+def _effect(axis: _Axis, table: Floats, intercept: Floats) -> tuple[Function, Floats]:
+    """One function for each output, and its loading on the outputs."""
     loading = np.eye(intercept.size).reshape(intercept.size, *intercept.shape)
-    return column.brick(table.reshape(len(table), -1).T), loading
+    return axis.function(table.reshape(len(table), -1).T), loading
 
 
 def _sum(single: dict[int, tuple[Function, Floats]], intercept: Floats, size: int) -> Reduced:
@@ -174,25 +170,25 @@ def _sum(single: dict[int, tuple[Function, Floats]], intercept: Floats, size: in
 
 
 class _Interaction(NamedTuple):
-    """Σ_i coef[i] ∏_c values[c][i, bin of x_c]: columns c, values (m, bins) each, coef (m, ...)."""
+    """Σ_i coef[i] ∏_c values[c][i, bin of x_c] over axes c; values (m, bins) each, coef (m, ...)."""
 
-    columns: Sequence[_Column]
+    axes: Sequence[_Axis]
     values: Sequence[Floats]
     coef: Floats
 
 
-def _interaction(columns: list[_Column], table: Floats, intercept: Floats) -> _Interaction:
+def _interaction(axes: list[_Axis], table: Floats, intercept: Floats) -> _Interaction:
     """Products of indicators of all columns but the one with most bins with the scores along that one."""
-    last = int(np.argmax(table.shape[: len(columns)]))
-    columns = [*columns[:last], *columns[last + 1 :], columns[last]]
-    table = np.moveaxis(table, last, len(columns) - 1)
-    bins, outputs = table.shape[: len(columns)], intercept.size
+    last = int(np.argmax(table.shape[: len(axes)]))
+    axes = [*axes[:last], *axes[last + 1 :], axes[last]]
+    table = np.moveaxis(table, last, len(axes) - 1)
+    bins, outputs = table.shape[: len(axes)], intercept.size
     rows = table.reshape(-1, bins[-1], outputs).swapaxes(1, 2)  # bins of the first columns, outputs, last
     entry, output = np.nonzero(rows.any(axis=2))
     entries = np.unravel_index(entry, bins[:-1])
     indicators = [np.eye(count)[at] for count, at in zip(bins, entries, strict=False)]
     coef = np.eye(outputs)[output].reshape(-1, *intercept.shape)
-    return _Interaction(columns, [*indicators, rows[entry, output]], coef)
+    return _Interaction(axes, [*indicators, rows[entry, output]], coef)
 
 
 def _blocks(terms: list[_Interaction]) -> Iterator[list[_Interaction]]:
@@ -200,10 +196,10 @@ def _blocks(terms: list[_Interaction]) -> Iterator[list[_Interaction]]:
     block: list[_Interaction] = []
     for term in terms:
         together = [*block, term]
-        columns = {column.place for each in together for column in each.columns}
+        columns = {axis.column for each in together for axis in each.axes}
         bins = max(values.shape[1] for each in together for values in each.values)
-        held = sum(len(each.coef) for each in together) * len(columns) * bins
-        if block and (held > _BLOCK or len(term.columns) != len(block[0].columns)):
+        size = sum(len(each.coef) for each in together) * len(columns) * bins
+        if block and (size > _BLOCK or len(term.axes) != len(block[0].axes)):
             yield block
             together = [term]
         block = together
@@ -214,11 +210,11 @@ def _blocks(terms: list[_Interaction]) -> Iterator[list[_Interaction]]:
 def _product(block: list[_Interaction], intercept: Floats, size: int) -> Reduced:
     """One sum of products; a column is 1 in the products that do not read it."""
     ends = np.cumsum([0, *(len(term.coef) for term in block)])
-    held: dict[int, tuple[_Column, Floats]] = {}
+    factors: dict[int, tuple[_Axis, Floats]] = {}
     for start, end, term in zip(ends[:-1], ends[1:], block, strict=True):
-        for column, values in zip(term.columns, term.values, strict=True):
+        for axis, values in zip(term.axes, term.values, strict=True):
             ones = np.ones((ends[-1], values.shape[1]))
-            held.setdefault(column.place, (column, ones))[1][start:end] = values
-    functions = tuple(held[j][0].brick(held[j][1]) if j in held else None for j in range(size))
+            factors.setdefault(axis.column, (axis, ones))[1][start:end] = values
+    functions = tuple(factors[j][0].function(factors[j][1]) if j in factors else None for j in range(size))
     coef = np.concatenate([term.coef for term in block])
     return Reduced(SumOfProducts(functions, coef, np.zeros_like(intercept)))

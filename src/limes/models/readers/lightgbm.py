@@ -1,7 +1,7 @@
 """LightGBM: trees read off the model's own text, in float64 throughout.
 
-A test is x <= threshold. What is missing depends on the node: nothing (then NaN counts as 0), NaN, or
-zeros (and NaN). Categories of a node's set go left, all else right.
+A test is x <= threshold. Each node takes for missing: nothing (then NaN counts as 0), NaN, or zeros and NaN.
+Categories of a node's set go left, all others right.
 """
 
 from __future__ import annotations
@@ -13,13 +13,18 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats
-from limes.models.read import CannotRead
-from limes.models.readers.grown import GrownTree, Naming, codes_of, described_by, forest, refuse_classes
-from limes.models.readers.missing_numbers import Window, without_missing_numbers
-from limes.models.schema import Schema
-from limes.models.trees import Forest
+from limes.models.forms.trees import Forest
+from limes.models.readers.boosted_trees import (
+    BoosterTree,
+    CategoryCodes,
+    codes_of,
+    join_trees,
+    parsing,
+)
+from limes.models.reading import CannotRead, Schema, refuse_all_but_margin
+from limes.models.tree_rewriting import Window, without_missing_numbers
 
-# objectives that predict what their trees add up to; "" is a user's own objective
+# objectives that predict the sum of their trees; "" is a user's own objective
 _IDENTITY = frozenset(
     ("regression", "regression_l1", "huber", "fair", "quantile", "mape", "lambdarank", "rank_xendcg")
 ) | {"", "custom", "none"}
@@ -37,8 +42,9 @@ Fields = Mapping[str, str]
 def booster(model: Any, method: str, schema: Schema | None) -> Forest:
     """Σ trees, or the mean of random forests, of a Booster or a model of scikit-learn's kind."""
     name = type(model).__name__
-    refuse_classes(model, method)
-    with described_by("LightGBM"):
+    if hasattr(model, "predict_proba"):
+        refuse_all_but_margin(model, method, "trees")
+    with parsing("LightGBM"):
         inner = getattr(model, "booster_", model)
         _refuse_early_stops(model)
         text = inner.model_to_string()
@@ -52,7 +58,7 @@ def booster(model: Any, method: str, schema: Schema | None) -> Forest:
         size = int(head["max_feature_idx"]) + 1
         codes = _codes(head, _declared(text), inner.pandas_categorical, schema)
         start = np.zeros(()) if outputs == 1 else np.zeros(outputs)
-        return forest(trees, Naming(schema, codes), intercept=start, size=size)
+        return join_trees(trees, CategoryCodes(schema, codes), intercept=start, size=size)
 
 
 def _refuse_early_stops(model: Any) -> None:
@@ -84,7 +90,7 @@ def _refuse_links(head: Fields, name: str, method: str) -> None:
         )
 
 
-def _tree(fields: Fields, group: int, outputs: int, share: float) -> GrownTree:
+def _tree(fields: Fields, group: int, outputs: int, share: float) -> BoosterTree:
     """Inner nodes first, then leaves; a child is the number i of an inner node, or ~i of a leaf."""
     if int(fields.get("is_linear", "0")):
         raise CannotRead("LightGBM with linear_tree=True has linear models in its leaves: fit it without")
@@ -93,15 +99,15 @@ def _tree(fields: Fields, group: int, outputs: int, share: float) -> GrownTree:
     value = np.concatenate([np.zeros(inner), leaves])
     value = value if outputs == 1 else np.outer(value, np.eye(outputs)[group])
     if len(value) != 2 * inner + 1:
-        raise CannotRead("a tree of the model has another number of leaves than it says")
+        raise CannotRead("a tree of the model has another number of leaves than it declares")
     nothing = np.full(inner + 1, -1)
     kinds = _numbers(fields, "decision_type").astype(np.int64)
     threshold = _around_zero(_numbers(fields, "threshold"))
     by_category = (kinds & _CATEGORICAL) > 0
     missing = (kinds >> 2) & 3
-    # NaN counts as 0 where nothing is missing; no category is missing, and NaN is none of any set
+    # NaN counts as 0 where nothing is missing; no category is missing, and NaN is in no set
     missing_left = np.where(missing > 0, (kinds & _DEFAULT_LEFT) > 0, threshold >= 0.0) & ~by_category
-    tree = GrownTree(
+    tree = BoosterTree(
         feature=np.concatenate([_numbers(fields, "split_feature").astype(np.int64), nothing]),
         threshold=np.concatenate([threshold, np.zeros(inner + 1)]),
         left=np.concatenate([_children(fields, "left_child", inner), nothing]),
@@ -114,9 +120,9 @@ def _tree(fields: Fields, group: int, outputs: int, share: float) -> GrownTree:
 
 
 def _around_zero(threshold: Floats) -> Floats:
-    """LightGBM takes every |x| <= 1e-35 for 0 when it predicts: no threshold lies among these."""
-    beside = np.where(threshold >= 0, ZERO, np.nextafter(-ZERO, -np.inf))
-    return np.where(np.abs(threshold) <= ZERO, beside, threshold)
+    """Move thresholds out of |x| <= 1e-35: LightGBM takes all of these for 0 when it predicts."""
+    nearest = np.where(threshold >= 0, ZERO, np.nextafter(-ZERO, -np.inf))
+    return np.where(np.abs(threshold) <= ZERO, nearest, threshold)
 
 
 def _numbers(fields: Fields, key: str) -> Floats:
@@ -133,11 +139,11 @@ def _members(fields: Fields, by_category: Any) -> dict[int, Any]:
     if not by_category.any():
         return {}
     bounds = _numbers(fields, "cat_boundaries").astype(np.int64)
-    which = _numbers(fields, "threshold").astype(np.int64)
+    set_of = _numbers(fields, "threshold").astype(np.int64)
     words = np.array(fields["cat_threshold"].split(), dtype=np.uint32)
     bits = ((words[:, None] >> np.arange(32, dtype=np.uint32)) & 1).astype(np.bool_)
     return {
-        int(node): np.flatnonzero(bits[bounds[which[node]] : bounds[which[node] + 1]])
+        int(node): np.flatnonzero(bits[bounds[set_of[node]] : bounds[set_of[node] + 1]])
         for node in np.flatnonzero(by_category)
     }
 
@@ -148,23 +154,23 @@ def _declared(text: str) -> set[int]:
     return set() if listed is None else {int(j) for j in listed[1].split(",")}
 
 
-def _codes(head: Fields, declared: set[int], known: Any, schema: Schema | None) -> dict[int, Floats]:
+def _codes(head: Fields, declared: set[int], categories: Any, schema: Schema | None) -> dict[int, Floats]:
     """Codes of the pandas columns that had categories when the model was fitted, in their order.
 
-    Which columns these are is to be inferred. Texts can be nothing else. The parameters list the columns
-    that training took for categories; where they are not stored, what the model splits by category has a
-    list of categories for its range.
+    These columns must be inferred. Columns of texts are always among them. The parameters list the columns
+    that training took for categories; if they are not stored, the columns that the model splits by category
+    have a list of categories for their range.
     """
-    if not known:
+    if not categories:
         return {}
     infos = head["feature_infos"].split(" ")
     texts = [j for j in range(len(infos)) if schema is not None and schema.levels[j]]
     listed = {j for j, info in enumerate(infos) if not info.startswith("[") and info != "none"}
     for columns in (texts, sorted(declared.union(texts)), sorted(listed.union(texts))):
-        if len(columns) == len(known):
-            return {j: codes_of(list(names), schema, j) for j, names in zip(columns, known, strict=True)}
+        if len(columns) == len(categories):
+            return {j: codes_of(list(names), schema, j) for j, names in zip(columns, categories, strict=True)}
     raise CannotRead(
-        f"the model was fitted on {len(known)} pandas columns of categories, and it does not say which: "
-        "store these categories as texts, or as plain whole numbers named in categorical_feature=, and fit "
-        "again"
+        f"the model was fitted on {len(categories)} pandas columns of categories, and it does not store "
+        "which: store these categories as texts, or as plain whole numbers named in "
+        "categorical_feature=, and fit again"
     )

@@ -1,7 +1,8 @@
-"""Ensembles and wrappers of scikit-learn: sums of what is read off their parts.
+"""Ensembles and wrappers of scikit-learn: sums of the forms of their parts, or the form of one part.
 
 Bagging and voting average parts, stacking adds them up by a linear model, boosting of classifiers adds up
-votes, wrappers hand on what they wrap. What counts, calibrates or takes medians is no sum, and is refused.
+votes, wrappers predict as the model inside. Ensembles that count votes, calibrate or take medians are
+refused.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
 from limes.exceptions import InputError
-from limes.models.additive import Linear
-from limes.models.algebra import combine, mapped, on_columns
-from limes.models.combination import outputs_of
+from limes.models.algebra import combine, map_outputs, on_columns
+from limes.models.forms.additive import Linear
+from limes.models.forms.base import Form
+from limes.models.forms.combination import outputs_of
+from limes.models.forms.trees import Forest
 from limes.models.identity import qualified_name
-from limes.models.read import CannotRead, read_form, refuse_replaced_methods
-from limes.models.reductions import Form
-from limes.models.schema import Schema
-from limes.models.trees import Forest
+from limes.models.readers.sklearn_trees import constant
+from limes.models.reading import CannotRead, Schema, read_form, refuse_all_but_margin, refuse_replaced_methods
 
 
 def bagging(model: Any, method: str, schema: Schema | None) -> Form:
@@ -36,9 +37,9 @@ def bagging(model: Any, method: str, schema: Schema | None) -> Form:
 def _bagged(model: Any, part: Any, features: Ints, method: str, schema: Schema | None) -> Form:
     if not hasattr(part, method):
         raise CannotRead(f"{type(part).__name__} has no {method}: the parts vote, which is not a sum")
-    form = read_form(part, method, schema and _part_of(schema, features))
+    form = read_form(part, method, schema and _select(schema, features))
     if method == "predict_proba" and outputs_of(form) != (model.n_classes_,):
-        form = mapped(form, np.eye(model.n_classes_)[part.classes_])  # a sample may miss a class
+        form = map_outputs(form, np.eye(model.n_classes_)[part.classes_])  # a sample may miss a class
     if np.array_equal(features, np.arange(model.n_features_in_)):
         return form
     try:
@@ -47,7 +48,7 @@ def _bagged(model: Any, part: Any, features: Ints, method: str, schema: Schema |
         raise CannotRead(f"with bootstrap_features=True {error}") from error
 
 
-def _part_of(schema: Schema, columns: Ints) -> Schema:
+def _select(schema: Schema, columns: Ints) -> Schema:
     return Schema(tuple(schema.names[j] for j in columns), tuple(schema.levels[j] for j in columns))
 
 
@@ -66,50 +67,47 @@ def voting(model: Any, method: str, schema: Schema | None) -> Form:
 def stacking(model: Any, method: str, schema: Schema | None) -> Form:
     """A linear model of the parts' answers, and of the columns themselves with ``passthrough``."""
     if hasattr(model, "classes_") and method == "predict":
-        raise CannotRead("StackingClassifier.predict answers labels; use output='margin'")
+        raise CannotRead("StackingClassifier.predict returns labels; use output='margin'")
     final = read_form(model.final_estimator_, method, None)
     if not isinstance(final, Linear):
         raise CannotRead(
-            f"{type(model.final_estimator_).__name__} as final_estimator is not linear in the parts' answers"
+            f"{type(model.final_estimator_).__name__} as final_estimator is not linear in the parts' "
+            "predictions"
         )
     parts, start = [], 0
-    for part, answer in zip(model.estimators_, model.stack_method_, strict=True):
-        form = read_form(part, answer, schema)
-        wanted = _answers_used(model, form, answer)
-        matrix = np.zeros((len(wanted), *final.coef.shape[1:]))
-        matrix[wanted] = final.coef[start : start + wanted.sum()]
-        parts.append(mapped(form, matrix if outputs_of(form) else matrix[0]))
-        start += int(wanted.sum())
+    for part, part_method in zip(model.estimators_, model.stack_method_, strict=True):
+        form = read_form(part, part_method, schema)
+        used = _outputs_used(model, form, part_method)
+        matrix = np.zeros((len(used), *final.coef.shape[1:]))
+        matrix[used] = final.coef[start : start + used.sum()]
+        parts.append(map_outputs(form, matrix if outputs_of(form) else matrix[0]))
+        start += int(used.sum())
     if model.passthrough:
         _numbers_only(schema)
         parts.append(Linear(final.coef[start:]))
     return combine(parts, intercept=final.intercept)
 
 
-def _answers_used(model: Any, form: Form, answer: str) -> Bools:
-    """Which of a part's outputs the final model sees: of two probabilities the second."""
+def _outputs_used(model: Any, form: Form, method: str) -> Bools:
+    """Which of a part's outputs the final model reads: of two probabilities the second."""
     used = np.ones(outputs_of(form) or 1, dtype=np.bool_)
-    used[0] = not (answer == "predict_proba" and len(model.classes_) == 2)
+    used[0] = not (method == "predict_proba" and len(model.classes_) == 2)
     return used
 
 
 def _numbers_only(schema: Schema | None) -> None:
     if schema is not None and any(schema.levels):
-        raise CannotRead("passthrough hands texts to the final estimator; encode them in a Pipeline")
+        raise CannotRead("passthrough passes texts to the final estimator; encode them in a Pipeline")
 
 
 def adaboost(model: Any, method: str, schema: Schema | None) -> Form:
-    """Margin of AdaBoostClassifier, multi-class SAMME: a tree gives w to its class, -w / (K - 1) to others.
+    """Margin of AdaBoostClassifier, multi-class SAMME: a tree adds w to its class, -w / (K - 1) to others.
 
     References
     ----------
     Zhu, Zou, Rosset & Hastie 2009, Multi-class AdaBoost.
     """
-    if method != "decision_function":
-        raise CannotRead(
-            f"{method} of AdaBoostClassifier is not a sum of trees; "
-            "its margin is read exactly with output='margin'"
-        )
+    refuse_all_but_margin(model, method, "trees")
     classes = len(model.classes_)
     if classes < 2:
         raise CannotRead("AdaBoostClassifier was fitted on one class: its margin is 0 everywhere")
@@ -129,7 +127,7 @@ def _votes(part: Any, classes: Any, margins: Floats, schema: Schema | None) -> F
             f"AdaBoostClassifier of {type(part).__name__}: the votes of a tree are a sum of its leaves, "
             "those of other models are not"
         )
-    # as the tree itself breaks ties: by the values that it stores, not by what they are divided by
+    # ties are broken as in the tree itself: by the values that it stores, before they are normalised
     winner = np.argmax(part.tree_.value[:, 0, :], axis=1)
     values = margins[np.searchsorted(classes, part.classes_)[winner]]
     return replace(form, value=values, intercept=np.zeros(margins.shape[1:]))
@@ -141,15 +139,15 @@ def targets(model: Any, method: str, schema: Schema | None) -> Form:
 
 
 def side_by_side(parts: Sequence[Form]) -> Form:
-    """The form that has the outputs of all parts, one part's after the other's."""
+    """Concatenate the outputs of all parts."""
     ends = np.cumsum([int(np.prod(outputs_of(part))) for part in parts])
     unit = np.split(np.eye(ends[-1]), ends[:-1])
     pairs = zip(parts, unit, strict=True)
-    return combine([mapped(part, rows if outputs_of(part) else rows[0]) for part, rows in pairs])
+    return combine([map_outputs(part, rows if outputs_of(part) else rows[0]) for part, rows in pairs])
 
 
 def transformed_target(model: Any, method: str, schema: Schema | None) -> Form:
-    """The inverse of the target's transformation, where it is affine, after what the regressor says."""
+    """The inverse of the target's transformation, where it is affine, behind the regressor."""
     transformer = model.transformer_
     refuse_replaced_methods(transformer)
     inverse = _INVERSE.get(qualified_name(type(transformer)))
@@ -162,10 +160,10 @@ def transformed_target(model: Any, method: str, schema: Schema | None) -> Form:
     outputs = outputs_of(form)
     scale, shift = inverse(transformer, outputs or (1,))
     if outputs:
-        return combine([mapped(form, np.diag(scale))], intercept=shift)
-    if model._training_dim == 1:  # noqa: SLF001 - whether answers are (n,) or (n, 1)
-        return combine([mapped(form, scale[0])], intercept=shift[0])
-    return combine([mapped(form, scale)], intercept=shift)
+        return combine([map_outputs(form, np.diag(scale))], intercept=shift)
+    if model._training_dim == 1:  # noqa: SLF001 - whether predictions are (n,) or (n, 1)
+        return combine([map_outputs(form, scale[0])], intercept=shift[0])
+    return combine([map_outputs(form, scale)], intercept=shift)
 
 
 def _standard(transformer: Any, outputs: tuple[int, ...]) -> tuple[Floats, Floats]:
@@ -205,27 +203,103 @@ _INVERSE: Mapping[str, Callable[[Any, tuple[int, ...]], tuple[Floats, Floats]]] 
 
 
 def search(model: Any, method: str, schema: Schema | None) -> Form:
-    """A search hands every question on to the best estimator that it refitted."""
+    """A search predicts by the best estimator, which it refitted."""
     return read_form(model.best_estimator_, method, schema)
 
 
 def refused(model: Any, method: str, schema: Schema | None) -> Never:  # noqa: ARG001
-    """Ensembles and wrappers that are no sums, with the reason."""
+    """Refuse ensembles and wrappers that are no sums, with the reason."""
     raise CannotRead(_REFUSED[type(model).__qualname__])
 
 
-_CHAIN = "each model of a chain reads the answers of those before it, so that effects are not a sum"
+_CHAIN = "each model of a chain reads the predictions of those before it, so that effects are not a sum"
 _THRESHOLD = "a thresholded wrapper is sampled; explain the wrapped model.estimator_ instead"
 _REFUSED: Mapping[str, str] = {
-    "AdaBoostRegressor": "AdaBoostRegressor answers the weighted median of its trees, which is not their sum",
+    "AdaBoostRegressor": "AdaBoostRegressor predicts the weighted median of its trees, which is not a sum",
     "CalibratedClassifierCV": "calibrated probabilities are curves of margins, not sums; explain the margin "
     "of model.calibrated_classifiers_[0].estimator instead",
     "ClassifierChain": _CHAIN,
     "FixedThresholdClassifier": _THRESHOLD,
     "OneVsOneClassifier": "OneVsOneClassifier counts the votes of pairs of classes, which is not a sum; "
     "fit a OneVsRestClassifier, or explain the margin of one pair, model.estimators_[0]",
-    "OutputCodeClassifier": "OutputCodeClassifier answers the class whose code is nearest, which is not a "
+    "OutputCodeClassifier": "OutputCodeClassifier predicts the class whose code is nearest, which is not a "
     "sum; fit a OneVsRestClassifier, or explain one of model.estimators_",
     "RegressorChain": _CHAIN,
     "TunedThresholdClassifierCV": _THRESHOLD,
 }
+
+
+# -- wrappers, and models that predict a constant --------------------------------------------------------
+
+
+def frozen(model: Any, method: str, schema: Schema | None) -> Form:
+    """A FrozenEstimator predicts as the model inside."""
+    return read_form(model.estimator, method, schema)
+
+
+def inliers(model: Any, method: str, schema: Schema | None) -> Form:
+    """RANSAC predicts by the model that it fitted on the inliers."""
+    return read_form(model.estimator_, method, schema)
+
+
+def class_targets(model: Any, method: str, schema: Schema | None) -> Form:
+    """MultiOutputClassifier: the probabilities of one classifier a target, one after the other."""
+    return side_by_side([read_form(part, method, schema) for part in model.estimators_])
+
+
+def one_vs_rest(model: Any, method: str, schema: Schema | None) -> Form:
+    """One margin a class; with two classes the margin of the second.
+
+    Probabilities of two classes, and of labels that do not exclude each other, are those of the parts. Those
+    of several classes are divided by their sum, and are no sum themselves.
+    """
+    parts = [_part(model, part, method, schema) for part in model.estimators_]
+    if method == "decision_function":
+        return parts[0] if len(parts) == 1 else side_by_side(parts)
+    if method == "predict_proba" and len(parts) == 1:
+        return parts[0]
+    if method == "predict_proba" and model.multilabel_:
+        return side_by_side([part.select(1) for part in parts])
+    raise CannotRead(
+        f"{method} of OneVsRestClassifier divides the predictions of its parts by their sum, which is not a "
+        "sum of effects; its margins, where the parts have margins, are read exactly with output='margin'"
+    )
+
+
+def _part(model: Any, part: Any, method: str, schema: Schema | None) -> Form:
+    """A part that was fitted on one class predicts a constant."""
+    if type(part).__name__ != "_ConstantPredictor":
+        return read_form(part, method, schema)
+    label = float(np.ravel(part.y_)[0])
+    value = np.array(label) if method == "decision_function" else np.array([1.0 - label, label])
+    return constant(value, _columns(model, schema))
+
+
+def dummy_regressor(model: Any, method: str, schema: Schema | None) -> Forest:  # noqa: ARG001
+    """The constant of training; (k,) for several targets."""
+    value = np.asarray(model.constant_, dtype=np.float64)[0]
+    return constant(value[0] if model.n_outputs_ == 1 else value, _columns(model, schema))
+
+
+def dummy_classifier(model: Any, method: str, schema: Schema | None) -> Forest:
+    """The class shares of training, one target's after the other's; strategy "stratified" is random."""
+    if method != "predict_proba":
+        raise CannotRead(f"DummyClassifier.{method} returns labels; its probabilities are read exactly")
+    if model.strategy == "stratified":
+        raise CannotRead("DummyClassifier(strategy='stratified') is random: each call returns another result")
+    return constant(_shares(model, _columns(model, schema)), _columns(model, schema))
+
+
+def _shares(model: Any, size: int) -> Floats:
+    """scikit-learn's own prediction at a row, which does not depend on the row."""
+    predictions = model.predict_proba(np.zeros((1, size)))
+    shares = np.concatenate(predictions, axis=1) if isinstance(predictions, list) else predictions
+    return np.asarray(shares[0], dtype=np.float64)
+
+
+def _columns(model: Any, schema: Schema | None) -> int:
+    """Number of columns."""
+    size = getattr(model, "n_features_in_", None) if schema is None else len(schema.names)
+    if size is None:
+        raise CannotRead(f"{type(model).__name__} does not know how many columns it was fitted on")
+    return int(size)

@@ -9,16 +9,15 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats
-from limes.models.folding.feature_maps import Column, Operation
+from limes.models.folding.feature_maps import Affine, CurveMap, MonotoneMap, StepMap, Values, numbers
 from limes.models.folding.guards import Accepted, Guard
-from limes.models.folding.kinds import Affine, Curve, Monotone, Pieces
-from limes.models.folding.values import Values, numbers
-from limes.models.read import CannotRead
-from limes.models.readers.sklearn_transformers import Columns, alone, refuse_sparse, standard_scaler
+from limes.models.folding.operations import ModelColumn, Operation
+from limes.models.readers.sklearn_transformers import StepColumns, plain_copy, refuse_sparse, standard_scaler
+from limes.models.reading import CannotRead
 
 # -- functions of numpy -----------------------------------------------------------------------------------
 
-# Rising functions: where they begin, and where they are not smooth
+# Rising functions: the start of their domain, and where they are not smooth
 _RISING: Mapping[str, tuple[float, tuple[float, ...]]] = {
     "log": (0.0, ()),
     "log2": (0.0, ()),
@@ -34,8 +33,8 @@ _RISING: Mapping[str, tuple[float, tuple[float, ...]]] = {
     "sinh": (-np.inf, ()),
     "tanh": (-np.inf, ()),
 }
-# Functions that turn: where they are not smooth, and whether they are the same at -x and rise with x > 0
-_TURNING: Mapping[str, tuple[tuple[float, ...], bool]] = {
+# Other functions: where they are not smooth, and whether they are even and rise with x > 0
+_NON_MONOTONE: Mapping[str, tuple[tuple[float, ...], bool]] = {
     "absolute": ((0.0,), True),
     "fabs": ((0.0,), True),
     "square": ((), True),
@@ -44,14 +43,14 @@ _TURNING: Mapping[str, tuple[tuple[float, ...], bool]] = {
     "sin": ((), False),
 }
 _OTHERS: Mapping[str, Operation] = {
-    "negative": Monotone(lambda values: -numbers(values), Affine(-1.0), falling=True, kinks=()),
-    "sign": Pieces(np.array([np.nextafter(0.0, -1.0), 0.0]), np.array([-1.0, 0.0, 1.0]), np.nan),
-    "isnan": Pieces(np.zeros(0), np.zeros(1), 1.0),
+    "negative": MonotoneMap(lambda values: -numbers(values), Affine(-1.0), falling=True, kinks=()),
+    "sign": StepMap(np.array([np.nextafter(0.0, -1.0), 0.0]), np.array([-1.0, 0.0, 1.0]), np.nan),
+    "isnan": StepMap(np.zeros(0), np.zeros(1), 1.0),
 }
 
 
-def function_transformer(step: Any, columns: Columns) -> Columns:
-    """No function at all, or one of numpy's."""
+def function_transformer(step: Any, columns: StepColumns) -> StepColumns:
+    """No function, or one of numpy's."""
     if step.func is None:
         return columns
     name = getattr(step.func, "__name__", type(step.func).__name__)
@@ -65,10 +64,10 @@ def _operation(name: str, function: Any) -> Operation:
     label = f"FunctionTransformer({name})"
     if name in _RISING:
         start, kinks = _RISING[name]
-        return Monotone(lambda values: function(numbers(values)), start=start, kinks=kinks, name=label)
-    if name in _TURNING:
-        kinks, even = _TURNING[name]
-        return Curve(lambda values: function(values)[None, :], kinks=kinks, even=even, name=label)
+        return MonotoneMap(lambda values: function(numbers(values)), start=start, kinks=kinks, name=label)
+    if name in _NON_MONOTONE:
+        kinks, even = _NON_MONOTONE[name]
+        return CurveMap(lambda values: function(values)[None, :], kinks=kinks, even=even, name=label)
     if name in _OTHERS:
         return _OTHERS[name]
     raise CannotRead(_unknown(name))
@@ -77,14 +76,14 @@ def _operation(name: str, function: Any) -> Operation:
 def _unknown(name: str) -> str:
     return (
         f"limes does not know what the function {name!r} does to a column; it reads numpy's own "
-        f"{', '.join((*_RISING, *_TURNING, *_OTHERS))}"
+        f"{', '.join((*_RISING, *_NON_MONOTONE, *_OTHERS))}"
     )
 
 
 # -- powers and ranks -------------------------------------------------------------------------------------
 
 
-def power_transformer(step: Any, columns: Columns) -> Columns:
+def power_transformer(step: Any, columns: StepColumns) -> StepColumns:
     """Yeo-Johnson or Box-Cox, as the transformer computes it, one column at a time."""
     refuse_sparse(columns)
     columns.expect(int(step.n_features_in_))
@@ -93,82 +92,86 @@ def power_transformer(step: Any, columns: Columns) -> Columns:
     label = f"PowerTransformer({step.method})"
     operations = []
     for j in range(step.n_features_in_):
-        # not standardised by its own scaler, which refuses the infinity that a huge number may become
-        one = alone(step, lambdas_=step.lambdas_[j : j + 1], standardize=False, n_features_in_=1)
+        # standardised below: the transformer's scaler refuses the infinity that a huge number may become
+        one = plain_copy(step, lambdas_=step.lambdas_[j : j + 1], standardize=False, n_features_in_=1)
         kinks = () if boxcox else (0.0,)
-        operations.append(Monotone(_Powers(one, start), start=start, kinks=kinks, name=label))
+        operations.append(MonotoneMap(_Powers(one, start), start=start, kinks=kinks, name=label))
     powered = columns.each(operations)
     if boxcox:
         positive = Accepted(missing=True, lower=start)
-        powered = powered.guarded(*(Guard(column, positive, label) for column in columns.columns))
-    return standard_scaler(step._scaler, powered).guarded(*powered.guards) if step.standardize else powered  # noqa: SLF001
+        powered = powered.with_guards(*(Guard(column, positive, label) for column in columns.columns))
+    if not step.standardize:
+        return powered
+    return standard_scaler(step._scaler, powered).with_guards(*powered.guards)  # noqa: SLF001
 
 
 class _Powers:
-    """What a power transformer of one column makes of numbers; NaN below its start, where it raises."""
+    """The output of a power transformer of one column; NaN below its start, where it raises."""
 
     def __init__(self, step: Any, start: float) -> None:
         self._step, self._start = step, start
 
     def __call__(self, values: Values) -> Floats:
         x = numbers(values)
-        found = np.full(x.shape, np.nan)
-        here = x >= self._start
-        if here.any():
-            found[here] = np.asarray(self._step.transform(x[here][:, None]), dtype=np.float64)[:, 0]
-        return found
+        powers = np.full(x.shape, np.nan)
+        valid = x >= self._start
+        if valid.any():
+            powers[valid] = np.asarray(self._step.transform(x[valid][:, None]), dtype=np.float64)[:, 0]
+        return powers
 
 
-# scikit-learn's: so far from the ends of the ranks a normal output jumps to its smallest and largest value
+# scikit-learn's: this close to the ends of the ranks a normal output jumps to its smallest or largest value
 _BOUNDS_THRESHOLD = 1e-7
 
 
-def quantile_transformer(step: Any, columns: Columns) -> Columns:
+def quantile_transformer(step: Any, columns: StepColumns) -> StepColumns:
     """Ranks, as the transformer computes them, one column at a time."""
     refuse_sparse(columns)
-    of_column, normal = step._transform_col, step.output_distribution == "normal"  # noqa: SLF001 - transform checks more than it computes
+    of_column, normal = step._transform_col, step.output_distribution == "normal"  # noqa: SLF001 - transform also checks its input
     label = "QuantileTransformer"
 
-    def one(quantiles: Floats) -> Monotone:
+    def ranks(quantiles: Floats) -> MonotoneMap:
         ends = quantiles[[0, -1]] + np.array([_BOUNDS_THRESHOLD, -_BOUNDS_THRESHOLD])
         kinks = np.unique(np.concatenate([quantiles, ends if normal else []]))
-        return Monotone(
+        return MonotoneMap(
             lambda values: np.asarray(of_column(numbers(values).copy(), quantiles, False)),
             kinks=tuple(kinks.tolist()),
             name=label,
         )
 
-    return columns.each([one(np.array(quantiles)) for quantiles in step.quantiles_.T])
+    return columns.each([ranks(np.array(quantiles)) for quantiles in step.quantiles_.T])
 
 
 # -- splines ----------------------------------------------------------------------------------------------
 
-# Periods to both sides of the first whose knots are told to quadrature
+# Periods on both sides of the first whose knots are breaks of the quadrature
 _PERIODS = 20
 
 
-def spline_transformer(step: Any, columns: Columns) -> Columns:
+def spline_transformer(step: Any, columns: StepColumns) -> StepColumns:
     """B-splines of each column, as the transformer computes them."""
     columns.expect(int(step.n_features_in_))
-    found: list[Column] = []
+    outputs: list[ModelColumn] = []
     guards: list[Guard] = []
     for column, spline in zip(columns.columns, step.bsplines_, strict=True):
         count = spline.c.shape[1] - (not step.include_bias)
-        one = alone(step, bsplines_=[spline], n_features_in_=1, n_features_out_=count, sparse_output=False)
+        one = plain_copy(
+            step, bsplines_=[spline], n_features_in_=1, n_features_out_=count, sparse_output=False
+        )
         basis = _Splines(one, count)
-        first = column.then(Curve(basis, kinks=_knots(step, spline), name="SplineTransformer"))
-        found += [_with_index(first, column, basis, k) for k in range(count)]
+        first = column.then(CurveMap(basis, kinks=_knots(step, spline), name="SplineTransformer"))
+        outputs += [_with_index(first, column, basis, k) for k in range(count)]
         if step.extrapolation == "error":
             within = Accepted(missing=True, lower=basis.low, upper=basis.high)
             guards.append(Guard(column, within, "SplineTransformer(extrapolation='error')"))
-    return Columns(tuple(found), bool(step.sparse_output)).guarded(*guards)
+    return StepColumns(tuple(outputs), bool(step.sparse_output)).with_guards(*guards)
 
 
-def _with_index(first: Column, column: Column, basis: _Splines, index: int) -> Column:
-    """Another spline of the same column, which shares all that is computed before it."""
-    if isinstance(first.map, Curve):
+def _with_index(first: ModelColumn, column: ModelColumn, basis: _Splines, index: int) -> ModelColumn:
+    """Another spline of the same column, which shares the basis."""
+    if isinstance(first.map, CurveMap):
         return replace(first, map=replace(first.map, index=index))
-    return column.then(Curve(basis, index))
+    return column.then(CurveMap(basis, index))
 
 
 def _knots(step: Any, spline: Any) -> tuple[float, ...]:
@@ -192,8 +195,8 @@ class _Splines:
         self._missing = 0.0 if getattr(step, "handle_missing", "error") == "zeros" else np.nan
 
     def __call__(self, y: Floats) -> Floats:
-        found = np.where(np.isnan(y), self._missing, np.full((self._count, y.size), np.nan))
-        here = np.isfinite(y) & (y >= self.low) & (y <= self.high)
-        if here.any():
-            found[:, here] = np.asarray(self._step.transform(y[here][:, None]), dtype=np.float64).T
-        return found
+        basis = np.where(np.isnan(y), self._missing, np.full((self._count, y.size), np.nan))
+        valid = np.isfinite(y) & (y >= self.low) & (y <= self.high)
+        if valid.any():
+            basis[:, valid] = np.asarray(self._step.transform(y[valid][:, None]), dtype=np.float64).T
+        return basis

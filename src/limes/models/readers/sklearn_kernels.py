@@ -16,15 +16,14 @@ import numpy as np
 
 from limes._arrays import Floats, Ints
 from limes.functions import Decay
-from limes.models.additive import Linear
-from limes.models.algebra import combine, mapped
-from limes.models.combination import Reduced
-from limes.models.kernels import GaussianKernels
-from limes.models.quadratic import Quadratic
-from limes.models.read import CannotRead
-from limes.models.readers.sklearn_kernel_algebra import UNKNOWN, Monomial, expanded
-from limes.models.reductions import Form, SumOfProducts
-from limes.models.schema import Schema
+from limes.models.algebra import combine, map_outputs
+from limes.models.forms.additive import Linear
+from limes.models.forms.base import Form, SumOfProducts
+from limes.models.forms.combination import Reduced
+from limes.models.forms.kernels import GaussianKernels
+from limes.models.forms.quadratic import Quadratic
+from limes.models.identity import qualified_name
+from limes.models.reading import CannotRead, Schema, refuse_all_but_margin
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ def one_class(model: Any, method: str, schema: Schema | None) -> Form:
     offset = {"decision_function": 0.0, "score_samples": float(np.asarray(model.offset_).ravel()[0])}
     if method not in offset:
         raise CannotRead(
-            "OneClassSVM.predict answers +1 or -1, which is no sum of kernels; pass model.decision_function"
+            "OneClassSVM.predict returns +1 or -1, which is no sum of kernels; pass model.decision_function"
         )
     _numbers_only(model, schema)
     start = np.asarray(model.intercept_)[0] + offset[method]
@@ -59,11 +58,7 @@ def one_class(model: Any, method: str, schema: Schema | None) -> Form:
 
 def classifier(model: Any, method: str, schema: Schema | None) -> Form:
     """Margins of SVC and NuSVC: of two classes, or of each pair of classes."""
-    if method != "decision_function":
-        raise CannotRead(
-            f"{method} of {type(model).__name__} is not a sum of kernels; "
-            "its margin is read exactly with output='margin'"
-        )
+    refuse_all_but_margin(model, method, "kernels")
     _numbers_only(model, schema)
     dual, intercept = _dense(model.dual_coef_), np.asarray(model.intercept_, dtype=np.float64)
     if len(model.classes_) == 2:
@@ -96,7 +91,7 @@ def _support(model: Any, coef: Floats, intercept: Floats) -> Form:
         centers=_dense(model.support_vectors_).reshape(-1, model.n_features_in_),
         coef=coef,
         intercept=intercept,
-        gamma=float(model._gamma),  # noqa: SLF001 - "scale" needs the training data, fit keeps the number here
+        gamma=float(model._gamma),  # noqa: SLF001 - "scale" needs the training data, fit stores the number here
         degree=model.degree,
         coef0=model.coef0,
     )
@@ -127,12 +122,12 @@ def _kernel(name: Any) -> Callable[[_Machine], Form]:
 
 
 _READ = "'rbf', 'laplacian', 'linear' and 'poly' of degree 2 are read exactly"
-# Why not, of kernels by name
+# The reason, by name of the kernel
 _NO_PRODUCT: Mapping[str, str] = {
     "additive_chi2": "is a sum of fractions that limes does not integrate yet",
     "chi2": "is a product of exponentials of fractions that limes does not integrate yet",
     "cosine": "divides by the length of the row, which all columns make together",
-    "precomputed": "needs the kernel's values, and says nothing of the columns",
+    "precomputed": "needs the kernel's values, and does not depend on the columns",
     "sigmoid": "is tanh of a sum over columns, which is neither a sum nor a product of one function a column",
 }
 
@@ -151,8 +146,8 @@ def _polynomial(machine: _Machine) -> Form:
     """K = (γ x·ζ + r)²."""
     if machine.degree != 2:
         raise CannotRead(
-            f"kernel='poly' of degree {machine.degree} multiplies so many columns, and products of two are "
-            f"read; {_READ}"
+            f"kernel='poly' of degree {machine.degree} multiplies that many columns, and only "
+            f"products of two are read; {_READ}"
         )
     centers = machine.gamma * machine.centers
     matrix = np.einsum("ij,ik,i...->jk...", centers, centers, machine.coef)
@@ -198,17 +193,17 @@ def gaussian_process(model: Any, method: str, schema: Schema | None) -> Form:  #
         raise CannotRead("GaussianProcessRegressor is not fitted: its prior mean is 0 everywhere")
     _numbers_only(model, schema)
     centers, alpha = _dense(model.X_train_), np.asarray(model.alpha_, dtype=np.float64)
-    mean, std = np.asarray(model._y_train_mean), np.asarray(model._y_train_std)  # noqa: SLF001 - not kept elsewhere
-    if alpha.size == len(alpha):  # one target, however it was written
+    mean, std = np.asarray(model._y_train_mean), np.asarray(model._y_train_std)  # noqa: SLF001 - stored nowhere else
+    if alpha.size == len(alpha):  # one target, (n,) or (n, 1)
         alpha, mean, std = alpha.ravel(), mean.reshape(()), std.reshape(())
-    terms = expanded(model.kernel_, centers.shape[1])
-    nothing = Linear(np.zeros((centers.shape[1], *alpha.shape[1:])))  # of a kernel that is noise alone
-    parts = [_read_monomial(term, centers, alpha) for term in terms] or [nothing]
+    terms = _expand_kernel(model.kernel_, centers.shape[1])
+    constant = Linear(np.zeros((centers.shape[1], *alpha.shape[1:])))  # of a kernel that is only noise
+    parts = [_read_monomial(term, centers, alpha) for term in terms] or [constant]
     normal = std if alpha.ndim == 1 else np.diag(np.broadcast_to(std, alpha.shape[1:]))
-    return combine([mapped(combine(parts), normal)], intercept=mean)
+    return combine([map_outputs(combine(parts), normal)], intercept=mean)
 
 
-def _read_monomial(term: Monomial, centers: Floats, alpha: Floats) -> Form:
+def _read_monomial(term: _Monomial, centers: Floats, alpha: Floats) -> Form:
     coef, intercept = term.weight * alpha, np.zeros(alpha.shape[1:])
     narrow, decaying = bool(term.precision.any()), bool(term.rate.any())
     if narrow and decaying:
@@ -229,7 +224,7 @@ def _read_monomial(term: Monomial, centers: Floats, alpha: Floats) -> Form:
     return _linear(machine) if term.dots == 1 else _polynomial(machine)
 
 
-# -- what the user holds ----------------------------------------------------------------------------------
+# -- input ----------------------------------------------------------------------------------
 
 
 def _dense(matrix: Any) -> Floats:
@@ -245,3 +240,125 @@ def _numbers_only(model: Any, schema: Schema | None) -> None:
         raise CannotRead(
             f"{type(model).__name__} reads the texts of column {coded[0]!r} as numbers; convert the column"
         )
+
+
+# -- kernels of Gaussian processes, as sums of products that are read ------------------------------------
+
+
+@dataclass(frozen=True)
+class _Monomial:
+    """weight · exp(-Σ_j precision_j (x_j - ζ_j)²/2 - Σ_j rate_j |x_j - ζ_j|) · (x·ζ) ** dots.
+
+    Kernels are sums of these.
+    """
+
+    weight: float
+    precision: Floats
+    rate: Floats
+    dots: int = 0
+
+    def __mul__(self, other: _Monomial) -> _Monomial:
+        return _Monomial(
+            self.weight * other.weight,
+            self.precision + other.precision,
+            self.rate + other.rate,
+            self.dots + other.dots,
+        )
+
+    def power(self, exponent: float) -> _Monomial:
+        """The power of a monomial without dots."""
+        return _Monomial(self.weight**exponent, self.precision * exponent, self.rate * exponent)
+
+
+def _expand_kernel(kernel: Any, d: int) -> list[_Monomial]:
+    """A kernel as a sum of monomials."""
+    kind = type(kernel)
+    if not qualified_name(kind) or kind.__qualname__ not in _EXPAND:
+        reason = _NO_PRODUCT_KERNELS.get(kind.__qualname__, UNKNOWN)
+        raise CannotRead(f"the kernel {kind.__qualname__} {reason}; {_READ_KERNELS}")
+    return _EXPAND[kind.__qualname__](kernel, d)
+
+
+UNKNOWN = "is not known to limes"
+_READ_KERNELS = (
+    "sums, products and powers of RBF, Matern(nu=inf), PairwiseKernel('rbf' or 'laplacian'), ConstantKernel, "
+    "WhiteKernel and DotProduct are read exactly"
+)
+_ROUND = "is a function of the distance that no product of one function a column equals"
+_NO_PRODUCT_KERNELS: Mapping[str, str] = {
+    "CompoundKernel": "returns several kernels at once",
+    "ExpSineSquared": _ROUND,
+    "RationalQuadratic": _ROUND,
+}
+
+
+def _constant(kernel: Any, d: int) -> list[_Monomial]:
+    return [_Monomial(float(kernel.constant_value), np.zeros(d), np.zeros(d))]
+
+
+def _white(kernel: Any, d: int) -> list[_Monomial]:  # noqa: ARG001 - the noise of different rows is independent
+    return []
+
+
+def _rbf(kernel: Any, d: int) -> list[_Monomial]:
+    return [_Monomial(1.0, _lengths(kernel, d) ** -2.0, np.zeros(d))]
+
+
+def _lengths(kernel: Any, d: int) -> Floats:
+    return np.broadcast_to(np.asarray(kernel.length_scale, dtype=np.float64), (d,))
+
+
+def _matern(kernel: Any, d: int) -> list[_Monomial]:
+    """Smoothness nu = inf is RBF; nu = 1/2 is exp(-distance / length), a product in one dimension only."""
+    if kernel.nu == np.inf:
+        return _rbf(kernel, d)
+    if kernel.nu == 0.5 and d == 1:
+        return [_Monomial(1.0, np.zeros(d), 1.0 / _lengths(kernel, d))]
+    raise CannotRead(f"the kernel Matern(nu={kernel.nu:g}) {_ROUND}; {_READ_KERNELS}")
+
+
+def _pairwise_kernel(kernel: Any, d: int) -> list[_Monomial]:
+    """exp(-γ ‖x - ζ‖²) or exp(-γ ‖x - ζ‖₁), by its metric."""
+    if kernel.metric not in ("rbf", "laplacian") or kernel.pairwise_kernels_kwargs:
+        raise CannotRead(f"the kernel PairwiseKernel({kernel.metric!r}) is not read; {_READ_KERNELS}")
+    gamma, none = np.full(d, float(kernel.gamma)), np.zeros(d)
+    return [_Monomial(1.0, 2.0 * gamma, none) if kernel.metric == "rbf" else _Monomial(1.0, none, gamma)]
+
+
+def _dot(kernel: Any, d: int) -> list[_Monomial]:
+    none = np.zeros(d)
+    return [_Monomial(float(kernel.sigma_0) ** 2, none, none), _Monomial(1.0, none, none, dots=1)]
+
+
+def _sum(kernel: Any, d: int) -> list[_Monomial]:
+    return _expand_kernel(kernel.k1, d) + _expand_kernel(kernel.k2, d)
+
+
+def _product(kernel: Any, d: int) -> list[_Monomial]:
+    return _multiplied(_expand_kernel(kernel.k1, d), _expand_kernel(kernel.k2, d))
+
+
+def _power(kernel: Any, d: int) -> list[_Monomial]:
+    base, exponent = _expand_kernel(kernel.kernel, d), float(kernel.exponent)
+    if len(base) == 1 and base[0].dots == 0:
+        return [base[0].power(exponent)]
+    if exponent not in (1.0, 2.0):
+        raise CannotRead(f"a sum of kernels to the power {exponent:g} is not read; powers 1 and 2 are")
+    return base if exponent == 1.0 else _multiplied(base, base)
+
+
+def _multiplied(first: list[_Monomial], second: list[_Monomial]) -> list[_Monomial]:
+    return [a * b for a in first for b in second]
+
+
+_EXPAND: Mapping[str, Callable[[Any, int], list[_Monomial]]] = {
+    "ConstantKernel": _constant,
+    "DotProduct": _dot,
+    "Exponentiation": _power,
+    "Matern": _matern,
+    "PairwiseKernel": _pairwise_kernel,
+    "Product": _product,
+    "RBF": _rbf,
+    "Sum": _sum,
+    "WhiteKernel": _white,
+}

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats
-from limes.models.additive import Linear
-from limes.models.asking import has_identity_link
-from limes.models.read import CannotRead
-from limes.models.schema import Schema
+from limes.models.calling.methods import has_identity_link
+from limes.models.forms.additive import Linear
+from limes.models.reading import CannotRead, Schema, refuse_all_but_margin
 
 
 def regressor(model: Any, method: str, schema: Schema | None) -> Linear:  # noqa: ARG001
@@ -19,19 +18,15 @@ def regressor(model: Any, method: str, schema: Schema | None) -> Linear:  # noqa
     if hasattr(model.coef_, "toarray"):
         coef = coef.reshape(-1)  # models that have sparsify() predict one target
     if coef.ndim == 1 and intercept.ndim == 1:
-        intercept = intercept[0]  # SGDRegressor and LinearSVR keep one number in an array
+        intercept = intercept[0]  # SGDRegressor and LinearSVR store one number in an array
     return Linear(coef.T, intercept)
 
 
 def classifier(model: Any, method: str, schema: Schema | None) -> Linear:  # noqa: ARG001
     """coef_ (k, d), intercept_ (k,); two classes have one margin."""
-    if method != "decision_function":
-        raise CannotRead(
-            f"the probabilities of {type(model).__name__} are not a sum of effects; "
-            "its margin is read exactly with output='margin'"
-        )
+    refuse_all_but_margin(model, method, "effects")
     coef, intercept = _coefficients(model)
-    if coef.ndim == 1 or len(coef) == 1:  # RidgeClassifier keeps (d,) for two classes
+    if coef.ndim == 1 or len(coef) == 1:  # RidgeClassifier stores (d,) for two classes
         return Linear(coef.reshape(-1), intercept.reshape(-1)[0])
     return Linear(coef.T, intercept)
 
@@ -49,10 +44,10 @@ def generalized(model: Any, method: str, schema: Schema | None) -> Linear:
 def partial_least_squares(model: Any, method: str, schema: Schema | None) -> Linear:  # noqa: ARG001
     """The sum coef · (x - mean) + intercept; coef_ (k, d) is in the units of the columns already."""
     coef, intercept = _coefficients(model)
-    mean = np.asarray(model._x_mean, dtype=np.float64)  # noqa: SLF001 - kept nowhere else
+    mean = np.asarray(model._x_mean, dtype=np.float64)  # noqa: SLF001 - stored nowhere else
     intercept = intercept - coef @ mean
-    one_answer = model._predict_1d  # noqa: SLF001 - whether answers are (n,) or (n, 1)
-    return Linear(coef[0], intercept[0]) if one_answer else Linear(coef.T, intercept)
+    one_output = model._predict_1d  # noqa: SLF001 - whether predictions are (n,) or (n, 1)
+    return Linear(coef[0], intercept[0]) if one_output else Linear(coef.T, intercept)
 
 
 def one_class(model: Any, method: str, schema: Schema | None) -> Linear:  # noqa: ARG001

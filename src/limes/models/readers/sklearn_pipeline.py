@@ -1,7 +1,7 @@
-"""Pipelines of scikit-learn: what the last step says, in the columns that the first one is given.
+"""Pipelines of scikit-learn: the prediction of the last step, over the input columns of the first.
 
-The steps are folded, one after the other, into functions of the user's columns; what is read off the last
-step is then a form of those (``folding.py``).
+The steps are folded, one after the other, into functions of the user's columns; the form that is read off the
+last step is then folded behind those (``folding/fold.py``).
 """
 
 from __future__ import annotations
@@ -13,24 +13,20 @@ from typing import Any
 import numpy as np
 
 from limes.exceptions import InputError
-from limes.models.additive import Linear
-from limes.models.folding.blends import unblended
-from limes.models.folding.feature_maps import Codebook, Column
+from limes.models.folding.components import expand_components
+from limes.models.folding.feature_maps import LookupMap, MonotoneMap, identity_map, is_blank, is_number
 from limes.models.folding.fold import fold
-from limes.models.folding.guards import Guard
-from limes.models.folding.kinds import Finite, Monotone, itself
-from limes.models.folding.values import is_blank, is_number
+from limes.models.folding.guards import Accepted, Guard
+from limes.models.folding.operations import Codebook, ModelColumn
+from limes.models.forms.additive import Linear
+from limes.models.forms.base import Form
+from limes.models.forms.quadratic import from_polynomial_features
 from limes.models.identity import qualified_name
-from limes.models.quadratic import from_polynomial_features
-from limes.models.read import CannotRead, read_form, refuse_replaced_methods
 from limes.models.readers import sklearn_encoders as encoders
 from limes.models.readers import sklearn_functions as functions
 from limes.models.readers import sklearn_transformers as transformers
-from limes.models.readers.sklearn_accepts import guards_of
-from limes.models.readers.sklearn_blends import LINEAR_MAPS, linear_map
-from limes.models.readers.sklearn_transformers import Columns, Fold
-from limes.models.reductions import Form
-from limes.models.schema import Schema
+from limes.models.readers.sklearn_transformers import LINEAR_MAPS, Fold, StepColumns, linear_map
+from limes.models.reading import CannotRead, Schema, read_form, refuse_replaced_methods
 
 _NOTHING = (None, "passthrough")
 
@@ -41,57 +37,61 @@ def pipeline(model: Any, method: str, schema: Schema | None) -> Form:
         raise CannotRead("the pipeline ends in 'passthrough' and predicts nothing")
     columns = _user_columns(model, schema)
     form, folded = _read_steps(model.steps, method, columns)
-    form, parts = unblended(form, folded.columns, type(model.steps[-1][1]).__qualname__)
+    form, parts = expand_components(form, folded.columns, type(model.steps[-1][1]).__qualname__)
     return fold(form, parts, columns.names, folded.guards)
 
 
-def _user_columns(model: Any, schema: Schema | None) -> Columns:
+def _user_columns(model: Any, schema: Schema | None) -> StepColumns:
     if schema is None:
         count = getattr(model, "n_features_in_", None)
         if count is None:
-            raise CannotRead("the first step does not say how many columns it takes")
+            raise CannotRead("the first step does not know how many columns it takes")
         names = tuple(getattr(model, "feature_names_in_", [f"x{j}" for j in range(count)]))
-        return Columns(tuple(Column(j, _own(name)) for j, name in enumerate(names)), names=names)
+        return StepColumns(
+            tuple(ModelColumn(j, _unchanged(name)) for j, name in enumerate(names)), names=names
+        )
     columns = [
-        Column(j, _of_levels(levels) if levels else _own(name))
+        ModelColumn(j, _of_levels(levels) if levels else _unchanged(name))
         for j, (name, levels) in enumerate(zip(schema.names, schema.levels, strict=True))
     ]
-    return Columns(tuple(columns), names=schema.names)
+    return StepColumns(tuple(columns), names=schema.names)
 
 
-def _own(name: str) -> Monotone:
-    return itself(f"column {name!r}")
+def _unchanged(name: str) -> MonotoneMap:
+    return identity_map(f"column {name!r}")
 
 
-def _of_levels(levels: Sequence[Any]) -> Finite:
-    """The user's own values of a column that x holds as codes."""
+def _of_levels(levels: Sequence[Any]) -> LookupMap:
+    """The user's values of a column that x holds as codes."""
     values = np.empty(len(levels) + 2, dtype=object)  # the last two: there is no other value; missing
     values[: len(levels)] = levels
-    return Finite(np.arange(float(len(levels))), values, closed=True)
+    return LookupMap(np.arange(float(len(levels))), values, closed=True)
 
 
 # -- from the first step to the last ----------------------------------------------------------------------
 
 
-def _read_steps(steps: Sequence[tuple[str, Any]], method: str, columns: Columns) -> tuple[Form, Columns]:
-    """A form, and the functions of the user's columns that it is a form of."""
+def _read_steps(
+    steps: Sequence[tuple[str, Any]], method: str, columns: StepColumns
+) -> tuple[Form, StepColumns]:
+    """A form, and the functions of the user's columns that are its columns."""
     (name, step), *rest = steps
     if not rest:
         return _read_last(step, method, columns)
     if _class_name(step) == "sklearn.PolynomialFeatures":
         return _read_products(step, rest, method, columns)
-    return _read_steps(rest, method, fold_step(name, step, columns))
+    return _read_steps(rest, method, _fold_step(name, step, columns))
 
 
-def _read_last(step: Any, method: str, columns: Columns) -> tuple[Form, Columns]:
-    """The estimator; texts that reach it are told to its reader, and stand for their places."""
-    columns = columns.guarded(*guards_of(step, columns))
+def _read_last(step: Any, method: str, columns: StepColumns) -> tuple[Form, StepColumns]:
+    """The estimator; its reader gets the texts that reach it as levels, and the form their codes."""
+    columns = columns.with_guards(*_guards_of(step, columns))
     levels = [_texts(column) for column in columns.columns]
     names = getattr(step, "feature_names_in_", None)
     if names is None and not any(levels):
         return read_form(step, method, None), columns
-    known = range(len(levels)) if names is None or len(names) != len(levels) else names
-    form = read_form(step, method, Schema(tuple(map(str, known)), tuple(levels)))
+    labels = range(len(levels)) if names is None or len(names) != len(levels) else names
+    form = read_form(step, method, Schema(tuple(map(str, labels)), tuple(levels)))
     coded = [
         column.then(Codebook({v: float(i) for i, v in enumerate(texts)}, np.nan, np.nan)) if texts else column
         for column, texts in zip(columns.columns, levels, strict=True)
@@ -99,23 +99,23 @@ def _read_last(step: Any, method: str, columns: Columns) -> tuple[Form, Columns]
     return form, replace(columns, columns=tuple(coded))
 
 
-def _texts(column: Column) -> tuple[Any, ...]:
-    """The different values of a column that holds other things than numbers."""
-    if not isinstance(column.map, Finite) or column.map.values.dtype.kind != "O":
+def _texts(column: ModelColumn) -> tuple[Any, ...]:
+    """The distinct values of a column that holds more than numbers."""
+    if not isinstance(column.map, LookupMap) or column.map.values.dtype.kind != "O":
         return ()
     values = dict.fromkeys(v for v in column.map.values if not is_blank(v))
     return () if all(map(is_number, values)) else tuple(values)
 
 
 def _read_products(
-    step: Any, rest: Sequence[tuple[str, Any]], method: str, columns: Columns
-) -> tuple[Form, Columns]:
+    step: Any, rest: Sequence[tuple[str, Any]], method: str, columns: StepColumns
+) -> tuple[Form, StepColumns]:
     """Products of two columns, and then scalers and a linear model."""
     columns.expect(int(step.n_features_in_))
-    columns = columns.guarded(*guards_of(step, columns))
+    columns = columns.with_guards(*_guards_of(step, columns))
     powers = np.asarray(step.powers_)
-    products = tuple(Column(t, itself()) for t in range(len(powers)))
-    form, scaled = _read_steps(rest, method, Columns(products, sparse=columns.sparse))
+    products = tuple(ModelColumn(t, identity_map()) for t in range(len(powers)))
+    form, scaled = _read_steps(rest, method, StepColumns(products, sparse=columns.sparse))
     if not isinstance(form, Linear):
         raise CannotRead(
             f"behind PolynomialFeatures linear models are read, not {type(rest[-1][1]).__qualname__}"
@@ -123,7 +123,7 @@ def _read_products(
     coef = np.zeros((len(powers), *form.coef.shape[1:]))
     intercept = form.intercept
     for column, weight in zip(scaled.columns, form.coef, strict=True):
-        affine = column.map.affine if isinstance(column.map, Monotone) else None
+        affine = column.map.affine if isinstance(column.map, MonotoneMap) else None
         if affine is None:
             raise CannotRead("between PolynomialFeatures and the model scalers are read only")
         coef[column.source] += affine.slope * weight
@@ -137,19 +137,19 @@ def _read_products(
 # -- one step ---------------------------------------------------------------------------------------------
 
 
-def fold_step(name: str, step: Any, columns: Columns) -> Columns:
+def _fold_step(name: str, step: Any, columns: StepColumns) -> StepColumns:
     """The columns behind one transformer.
 
     Raises
     ------
     CannotRead
-        Naming the step.
+        CategoryCodes the step.
     """
     if _is_nothing(step):
         return columns
     try:
         folded = _fold_of(step)(step, columns)
-        return folded.guarded(*columns.guards, *guards_of(step, columns))
+        return folded.with_guards(*columns.guards, *_guards_of(step, columns))
     except CannotRead as reason:
         raise CannotRead(f"step {name!r} ({type(step).__qualname__}): {reason}") from None
     except AttributeError as error:
@@ -168,47 +168,48 @@ def _class_name(step: Any) -> str:
 
 
 def _fold_of(step: Any) -> Fold:
-    found = _FOLDS.get(_class_name(step))
-    if found is not None:
+    fold_of_step = _FOLDS.get(_class_name(step))
+    if fold_of_step is not None:
         refuse_replaced_methods(step)
-        return found
+        return fold_of_step
     for base in type(step).__mro__[1:]:
         if qualified_name(base) in _FOLDS:
             raise CannotRead(f"it is a subclass of {base.__qualname__}, and may do something else")
     raise CannotRead("limes does not know what it does to a single column")
 
 
-def _nested(step: Any, columns: Columns) -> Columns:
+def _nested(step: Any, columns: StepColumns) -> StepColumns:
     for name, inner in step.steps:
-        columns = fold_step(name, inner, columns)
+        columns = _fold_step(name, inner, columns)
     return columns
 
 
-def _column_transformer(step: Any, columns: Columns) -> Columns:
+def _column_transformer(step: Any, columns: StepColumns) -> StepColumns:
     """Each transformer's columns side by side, in the order of ``transformers_``."""
-    places = step._transformer_to_input_indices  # noqa: SLF001 - names, slices and masks, resolved
-    parts = [(name, part) for name, part, _ in step.transformers_ if not _is_dropped(part, places[name])]
-    here = _places(step, columns, [i for name, _ in parts for i in places[name]])
-    found: list[Column] = []
+    inputs = step._transformer_to_input_indices  # noqa: SLF001 - names, slices and masks, resolved
+    parts = [(name, part) for name, part, _ in step.transformers_ if not _is_dropped(part, inputs[name])]
+    positions = _positions(step, columns, [i for name, _ in parts for i in inputs[name]])
+    outputs: list[ModelColumn] = []
     guards: list[Guard] = []
     for name, part in parts:
-        given = columns.take([here[i] for i in places[name]])
-        folded = fold_step(name, part, given)
+        folded = _fold_step(name, part, columns.take([positions[i] for i in inputs[name]]))
         guards += folded.guards
         weighted = _weighted(step, name, folded).columns
         expected = step.output_indices_[name]
         if len(weighted) != expected.stop - expected.start:
-            raise CannotRead(f"{name!r} gives {len(weighted)} columns and gave another number in training")
-        found += weighted
-    return Columns(tuple(found), bool(step.sparse_output_)).guarded(*guards)
+            raise CannotRead(
+                f"{name!r} returns {len(weighted)} columns and returned another number in training"
+            )
+        outputs += weighted
+    return StepColumns(tuple(outputs), bool(step.sparse_output_)).with_guards(*guards)
 
 
-def _is_dropped(part: Any, places: Sequence[int]) -> bool:
-    return len(places) == 0 or (isinstance(part, str) and part == "drop")
+def _is_dropped(part: Any, inputs: Sequence[int]) -> bool:
+    return len(inputs) == 0 or (isinstance(part, str) and part == "drop")
 
 
-def _places(step: Any, columns: Columns, used: Sequence[int]) -> Mapping[int, int]:
-    """Where the columns of the training data are now: by name where both sides have names."""
+def _positions(step: Any, columns: StepColumns, used: Sequence[int]) -> Mapping[int, int]:
+    """Present positions of the columns of the training data: by name where both sides have names."""
     fitted = getattr(step, "feature_names_in_", None)
     if fitted is not None and all(fitted[i] in columns.names for i in used):
         return {i: columns.names.index(fitted[i]) for i in used}
@@ -216,21 +217,21 @@ def _places(step: Any, columns: Columns, used: Sequence[int]) -> Mapping[int, in
     return {i: i for i in used}
 
 
-def _feature_union(step: Any, columns: Columns) -> Columns:
+def _feature_union(step: Any, columns: StepColumns) -> StepColumns:
     """Every transformer of all columns, side by side."""
-    found: list[Column] = []
+    outputs: list[ModelColumn] = []
     guards: list[Guard] = []
     sparse = False
     for name, part in step.transformer_list:
         if not _is_dropped(part, range(1)):
-            folded = fold_step(name, part, columns)
+            folded = _fold_step(name, part, columns)
             guards += folded.guards
-            found += _weighted(step, name, folded).columns
+            outputs += _weighted(step, name, folded).columns
             sparse |= folded.sparse
-    return Columns(tuple(found), sparse).guarded(*guards)
+    return StepColumns(tuple(outputs), sparse).with_guards(*guards)
 
 
-def _weighted(step: Any, name: str, columns: Columns) -> Columns:
+def _weighted(step: Any, name: str, columns: StepColumns) -> StepColumns:
     weight = (step.transformer_weights or {}).get(name)
     return columns if weight is None else transformers.times(float(weight), columns)
 
@@ -261,3 +262,66 @@ _FOLDS: Mapping[str, Fold] = {
     **{f"sklearn.{name}": transformers.selector for name in _SELECTORS.split()},
     **{f"sklearn.{name}": linear_map for name in LINEAR_MAPS},
 }
+
+
+# -- what a step accepts ---------------------------------------------------------------------------------
+
+
+# Estimators that pass rows on unchanged, and their attribute with the estimators that get them; names without
+# "Regressor" or "Classifier"
+_PASSED_ON_TO = {
+    "Bagging": "estimators_",
+    "FrozenEstimator": "estimator",
+    "GridSearchCV": "best_estimator_",
+    "HalvingGridSearchCV": "best_estimator_",
+    "HalvingRandomSearchCV": "best_estimator_",
+    "MultiOutput": "estimators_",
+    "OneVsRest": "estimators_",
+    "RandomizedSearchCV": "best_estimator_",
+    "Stacking": "estimators_",
+    "TransformedTarget": "regressor_",
+    "Voting": "estimators_",
+}
+# Steps that check no input themselves
+_CONTAINERS = ("ColumnTransformer", "FeatureUnion", "Pipeline")
+# These round to float32 first, and raise where the result is infinite
+_SINGLE = ("DecisionTree", "ExtraTree", "ExtraTrees", "GradientBoosting", "IsolationForest", "RandomForest")
+_LARGEST_SINGLE = float(np.finfo(np.float32).max)
+
+
+def _guards_of(step: Any, columns: StepColumns) -> tuple[Guard, ...]:
+    """Guards of all input columns of numbers of a fitted step."""
+    accepted = _accepted(step, sparse=columns.sparse)
+    return tuple(
+        Guard(column, each, name)
+        for each, name in accepted
+        for column in columns.columns
+        if not (isinstance(column.map, LookupMap) and _holds_text(column.map.values))
+    )
+
+
+def _holds_text(values: Any) -> bool:
+    return values.dtype.kind == "O" and not all(is_number(v) or is_blank(v) for v in values)
+
+
+def _accepted(step: Any, *, sparse: bool) -> Sequence[tuple[Accepted, str]]:
+    """The values that a step accepts in any column, by its tags, with the class that checks them."""
+    kind = type(step)
+    name = kind.__qualname__
+    if kind.__module__.split(".")[0] != "sklearn" or name in _CONTAINERS:
+        return ()
+    family = name.removesuffix("Classifier").removesuffix("Regressor")
+    if family in _PASSED_ON_TO:
+        parts = getattr(step, _PASSED_ON_TO[family])
+        parts = parts if isinstance(parts, list) else [parts]
+        accepted = (pair for part in parts for pair in _accepted(part, sparse=sparse))
+        return tuple(dict.fromkeys(accepted))
+    from sklearn.utils import get_tags
+
+    tags = get_tags(step)
+    if tags.no_validation:
+        return ()
+    if family in _SINGLE:
+        missing = bool(tags.input_tags.allow_nan) and not sparse
+        return ((Accepted(missing, -_LARGEST_SINGLE, _LARGEST_SINGLE), name),)
+    return ((Accepted(bool(tags.input_tags.allow_nan)), name),)

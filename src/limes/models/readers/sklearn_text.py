@@ -1,7 +1,7 @@
-r"""Models behind scikit-learn's vectorizers as forms over the words of one text.
+r"""Models behind scikit-learn's vectorizers, as forms over the words of one text.
 
 With x(z) = φ(z) R, over its norm if there is one (``word_rows.py``), a linear model on x is a form over z by
-its coefficients times R, and a tree on x asks which words are there.
+its coefficients times R, and a tree on x tests which words are kept.
 """
 
 from __future__ import annotations
@@ -11,28 +11,27 @@ from typing import Any
 
 import numpy as np
 
-from limes.models.additive import Linear
-from limes.models.boxes import Boxes
-from limes.models.combination import Combination
+from limes.models.forms.additive import Linear
+from limes.models.forms.base import Form
+from limes.models.forms.boxes import Boxes
+from limes.models.forms.combination import Combination
+from limes.models.forms.normalized_linear import LARGEST_GROUP, NormalizedLinear, shared_words
+from limes.models.forms.presence import presence_of_columns
+from limes.models.forms.trees import Forest
 from limes.models.identity import qualified_name
-from limes.models.presence import presence_of_columns
-from limes.models.read import CannotRead, read_form
 from limes.models.readers.word_rows import WordRows, is_single
-from limes.models.reductions import Form
-from limes.models.shared_words import LARGEST, shared_words
-from limes.models.text_models import transformed
-from limes.models.trees import Forest
-from limes.models.words import NormalizedLinear
+from limes.models.reading import CannotRead, read_form
+from limes.models.text_models import transform
 
-# Steps after which a sum of rows is the sum of what becomes of them
+# Linear steps: the sum of rows becomes the sum of their images
 _SELECTORS = (
     "GenericUnivariateSelect SelectFdr SelectFpr SelectFromModel SelectFwe SelectKBest SelectPercentile"
 )
 _LINEAR = f"{_SELECTORS} MaxAbsScaler StandardScaler TruncatedSVD VarianceThreshold".split()
 
 
-def text_form(found: WordRows, rest: Sequence[Any], head: Any, method: str) -> Form:
-    """The form over words of what the other steps and the head say of x(z).
+def text_form(word_rows: WordRows, rest: Sequence[Any], head: Any, method: str) -> Form:
+    """The form over words of the other steps and the head, at x(z).
 
     Raises
     ------
@@ -40,58 +39,58 @@ def text_form(found: WordRows, rest: Sequence[Any], head: Any, method: str) -> F
         With the reason.
     """
     if qualified_name(type(head)).startswith("xgboost."):
-        raise CannotRead("XGBoost takes the words that a text does not have as missing, not as 0")
-    return _over_words(read_form(head, method, None), found, _after(rest, found))
+        raise CannotRead("XGBoost takes words that are not in a text as missing, not as 0")
+    return _over_words(read_form(head, method, None), word_rows, _after(rest, word_rows))
 
 
-def _after(rest: Sequence[Any], found: WordRows) -> Any:
-    """R after linear steps, which see each word by itself."""
+def _after(rest: Sequence[Any], word_rows: WordRows) -> Any:
+    """R after linear steps, which act on each word by itself."""
     if not rest:
-        return found.matrix
+        return word_rows.matrix
     from scipy.sparse import csr_array, csr_matrix, vstack
 
     for step in rest:
         name = qualified_name(type(step)).removeprefix("sklearn.")
         if name not in _LINEAR or getattr(step, "clip", False):
             raise CannotRead(f"limes does not know whether {name}, behind the vectorizer, is linear")
-    nothing = csr_array((1, found.matrix.shape[1]))
-    columns = csr_array(transformed(rest, csr_matrix(vstack([found.matrix, nothing]))))
+    origin = csr_array((1, word_rows.matrix.shape[1]))
+    columns = csr_array(transform(rest, csr_matrix(vstack([word_rows.matrix, origin]))))
     if columns[-1:].count_nonzero():
         raise CannotRead("the steps behind the vectorizer move the origin")
     return columns[:-1]
 
 
-def _over_words(form: Form, found: WordRows, columns: Any) -> Form:
+def _over_words(form: Form, word_rows: WordRows, columns: Any) -> Form:
     if isinstance(form, Combination):
-        parts = [_over_words(part, found, columns) for part in form.parts]
+        parts = [_over_words(part, word_rows, columns) for part in form.parts]
         return Combination(parts, form.weights, form.intercept)
     if isinstance(form, Linear):
-        return _linear(form, found, columns)
+        return _linear(form, word_rows, columns)
     if isinstance(form, Forest | Boxes):
-        return _presence(form, found, columns)
+        return _presence(form, word_rows, columns)
     raise CannotRead(f"a {type(form).__name__} is not read over the words of a text")
 
 
-def _linear(form: Linear, found: WordRows, columns: Any) -> Form:
+def _linear(form: Linear, word_rows: WordRows, columns: Any) -> Form:
     coef = np.asarray(columns @ form.coef)
-    if found.grams is not None:
-        return found.grams.products(coef, form.intercept, found.words)
-    if found.norm is None:
+    if word_rows.grams is not None:
+        return word_rows.grams.products(coef, form.intercept, word_rows.words)
+    if word_rows.norm is None:
         return Linear(coef, form.intercept)
-    sizes = abs(found.matrix) if found.norm == "l1" else found.matrix.multiply(found.matrix)
+    sizes = abs(word_rows.matrix) if word_rows.norm == "l1" else word_rows.matrix.multiply(word_rows.matrix)
     total = np.asarray(sizes.sum(axis=1), dtype=np.float64).ravel()
-    if found.norm == "l1":
+    if word_rows.norm == "l1":
         return NormalizedLinear(coef, total, "l1", form.intercept)
-    shared = () if found.single else shared_words(found.matrix)
+    shared = () if word_rows.single else shared_words(word_rows.matrix)
     if shared is None:
-        raise CannotRead(f"more than {LARGEST} words of the text share columns of the vectorizer")
+        raise CannotRead(f"more than {LARGEST_GROUP} words of the text share columns of the vectorizer")
     return NormalizedLinear(coef, total, "l2", form.intercept, shared)
 
 
-def _presence(form: Forest | Boxes, found: WordRows, columns: Any) -> Form:
-    if found.norm is not None:
-        raise CannotRead("trees on normalised texts ask how many words are left, not which")
-    if found.grams is not None:
+def _presence(form: Forest | Boxes, word_rows: WordRows, columns: Any) -> Form:
+    if word_rows.norm is not None:
+        raise CannotRead("trees on normalised texts test how many words are kept, not which")
+    if word_rows.grams is not None:
         raise CannotRead("trees on counts of n-grams are not read, only on counts of words")
     if not is_single(columns):
         raise CannotRead("trees on columns that several words of the text share are not read")

@@ -1,7 +1,7 @@
-"""What each transformer of scikit-learn does to a column.
+"""Transformers of scikit-learn, as operations on columns.
 
-A *fold* takes a fitted transformer and the columns that go in, each a function of one column of the user's,
-and returns the columns that come out. Only the exact class counts: a subclass may do something else.
+A *fold* maps a fitted transformer and its input columns, each a function of one column of the user's, to its
+output columns. Only the exact class counts: a subclass may do something else.
 """
 
 from __future__ import annotations
@@ -14,15 +14,25 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Bools, Floats
-from limes.models.folding.feature_maps import Column, Operation, Pointwise
+from limes.models.folding.components import Component, LinearMap
+from limes.models.folding.feature_maps import (
+    Affine,
+    MonotoneMap,
+    StepMap,
+    Values,
+    identity_map,
+    is_blank,
+    is_missing,
+    is_number,
+    numbers,
+)
 from limes.models.folding.guards import Guard
-from limes.models.folding.kinds import Affine, Monotone, Pieces
-from limes.models.folding.values import Values, is_blank, is_missing, is_number, numbers
-from limes.models.read import CannotRead
+from limes.models.folding.operations import ModelColumn, Operation, Pointwise
+from limes.models.reading import CannotRead
 
 
 @dataclass(frozen=True, eq=False)
-class Columns:
+class StepColumns:
     """The columns between two steps of a pipeline.
 
     Attributes
@@ -30,54 +40,54 @@ class Columns:
     columns
         In their order.
     sparse
-        Whether they come as a sparse matrix, which some transformers scale in another way.
+        Whether they are a sparse matrix, which some transformers scale in another way.
     names
-        Of columns that are still the user's own; () behind the first step.
+        Of the user's own columns; () behind the first step.
     guards
-        What the steps so far raise at.
+        What the steps so far accept.
     """
 
-    columns: tuple[Column, ...]
+    columns: tuple[ModelColumn, ...]
     sparse: bool = False
     names: tuple[str, ...] = ()
     guards: tuple[Guard, ...] = ()
 
-    def guarded(self, *guards: Guard) -> Columns:
-        """With more guards; one that is given twice counts once."""
+    def with_guards(self, *guards: Guard) -> StepColumns:
+        """Add guards; duplicates count once."""
         return replace(self, guards=tuple(dict.fromkeys((*self.guards, *guards))))
 
-    def each(self, operations: Sequence[Operation]) -> Columns:
-        """One operation a column."""
+    def each(self, operations: Sequence[Operation]) -> StepColumns:
+        """Apply one operation to each column."""
         self.expect(len(operations))
         pairs = zip(self.columns, operations, strict=True)
-        return Columns(tuple(c.then(o) for c, o in pairs), self.sparse)
+        return StepColumns(tuple(c.then(o) for c, o in pairs), self.sparse)
 
-    def take(self, places: Sequence[int]) -> Columns:
-        """Some of the columns, with their names."""
-        names = tuple(self.names[i] for i in places) if self.names else ()
-        return Columns(tuple(self.columns[i] for i in places), self.sparse, names)
+    def take(self, positions: Sequence[int]) -> StepColumns:
+        """Select columns, with their names."""
+        names = tuple(self.names[i] for i in positions) if self.names else ()
+        return StepColumns(tuple(self.columns[i] for i in positions), self.sparse, names)
 
     def expect(self, count: int) -> None:
         """Refuse another number of columns."""
         if len(self.columns) != count:
-            raise CannotRead(f"it was fitted on {count} columns and is given {len(self.columns)}")
+            raise CannotRead(f"it was fitted on {count} columns and gets {len(self.columns)}")
 
 
-# (fitted transformer, columns that go in) -> columns that come out
-Fold = Callable[[Any, Columns], Columns]
+# (fitted transformer, input columns) -> output columns
+Fold = Callable[[Any, StepColumns], StepColumns]
 
 
 # -- scalers ----------------------------------------------------------------------------------------------
 
 
-def standard_scaler(step: Any, columns: Columns) -> Columns:
+def standard_scaler(step: Any, columns: StepColumns) -> StepColumns:
     """(x - mean) / scale."""
     width = int(step.n_features_in_)
     center = _constants(step.mean_ if step.with_mean else 0.0, width)
     return columns.each(_centered(center, _constants(step.scale_, width, 1.0), sparse=columns.sparse))
 
 
-def robust_scaler(step: Any, columns: Columns) -> Columns:
+def robust_scaler(step: Any, columns: StepColumns) -> StepColumns:
     """(x - center) / scale."""
     width = int(step.n_features_in_)
     center = _constants(step.center_ if step.with_centering else 0.0, width)
@@ -85,50 +95,50 @@ def robust_scaler(step: Any, columns: Columns) -> Columns:
     return columns.each(_centered(center, scale, sparse=columns.sparse))
 
 
-def max_abs_scaler(step: Any, columns: Columns) -> Columns:
+def max_abs_scaler(step: Any, columns: StepColumns) -> StepColumns:
     """X / scale."""
     width = int(step.n_features_in_)
     scaled = columns.each(_centered(np.zeros(width), _constants(step.scale_, width), sparse=columns.sparse))
     return _clipped(scaled, -1.0, 1.0) if getattr(step, "clip", False) else scaled
 
 
-def min_max_scaler(step: Any, columns: Columns) -> Columns:
+def min_max_scaler(step: Any, columns: StepColumns) -> StepColumns:
     """X * scale + min."""
     low, high = map(float, step.feature_range)
 
-    def one(scale: float, shift: float, lowest: float) -> Operation:
+    def scaling(scale: float, shift: float, lowest: float) -> Operation:
         return _scaling(lambda x: x * scale + shift, Affine(scale, lowest, low))
 
-    learnt = map(_listed, (step.scale_, step.min_, step.data_min_))
-    scaled = columns.each([one(*each) for each in zip(*learnt, strict=True)])
+    attributes = map(_listed, (step.scale_, step.min_, step.data_min_))
+    scaled = columns.each([scaling(*values) for values in zip(*attributes, strict=True)])
     return _clipped(scaled, low, high) if step.clip else scaled
 
 
-def times(weight: float, columns: Columns) -> Columns:
-    """A transformer's weight."""
+def times(weight: float, columns: StepColumns) -> StepColumns:
+    """Multiply by the weight of a transformer in a union."""
     return columns.each([_scaling(lambda x: x * weight, Affine(weight))] * len(columns.columns))
 
 
 def _centered(center: Floats, scale: Floats, *, sparse: bool) -> list[Operation]:
     """(x - center) / scale; a sparse matrix is multiplied by 1 / scale, which may round differently."""
 
-    def one(c: float, s: float) -> Operation:
+    def scaling(c: float, s: float) -> Operation:
         if sparse:
             inverse = 1.0 / s
             return _scaling(lambda x: x * inverse, Affine(1.0 / s))
         return _scaling(lambda x: (x - c) / s, Affine(1.0 / s, c))
 
-    return [one(c, s) for c, s in zip(_listed(center), _listed(scale), strict=True)]
+    return [scaling(c, s) for c, s in zip(_listed(center), _listed(scale), strict=True)]
 
 
-def _scaling(apply: Callable[[Floats], Floats], affine: Affine) -> Monotone:
+def _scaling(apply: Callable[[Floats], Floats], affine: Affine) -> MonotoneMap:
     if not (np.isfinite(affine.slope) and affine.slope != 0.0):
         raise CannotRead(f"it multiplies a column by {affine.slope}")
-    return Monotone(lambda v: apply(numbers(v)), affine, falling=affine.slope < 0, kinks=())
+    return MonotoneMap(lambda v: apply(numbers(v)), affine, falling=affine.slope < 0, kinks=())
 
 
-def _clipped(columns: Columns, low: float, high: float) -> Columns:
-    clip = Monotone(lambda v: np.clip(numbers(v), low, high), kinks=(low, high))
+def _clipped(columns: StepColumns, low: float, high: float) -> StepColumns:
+    clip = MonotoneMap(lambda v: np.clip(numbers(v), low, high), kinks=(low, high))
     return columns.each([clip] * len(columns.columns))
 
 
@@ -145,25 +155,25 @@ def _listed(values: Any) -> list[float]:
 # -- missing values ---------------------------------------------------------------------------------------
 
 
-def simple_imputer(step: Any, columns: Columns) -> Columns:
-    """A constant for what is missing; columns without any known value are dropped."""
+def simple_imputer(step: Any, columns: StepColumns) -> StepColumns:
+    """Replace missing values by a constant; columns without any value in training are dropped."""
     fills = np.asarray(step.statistics_)
     columns.expect(fills.size)
     empty = is_missing(fills)
     kept = [j for j in range(fills.size) if step.keep_empty_features or not empty[j]]
-    dtype = getattr(step, "_fill_dtype", fills.dtype)  # the imputer casts to it what it fills in
+    dtype = getattr(step, "_fill_dtype", fills.dtype)  # the imputer casts the constants to it
     filling = [_fill(fill, step.missing_values) for fill in fills[kept].astype(dtype).tolist()]
     imputed = columns.take(kept).each(filling)
     if step.indicator_ is None:
         return imputed
     flags = missing_indicator(step.indicator_, columns)
-    return Columns(imputed.columns + flags.columns, columns.sparse)
+    return StepColumns(imputed.columns + flags.columns, columns.sparse)
 
 
-def missing_indicator(step: Any, columns: Columns) -> Columns:
+def missing_indicator(step: Any, columns: StepColumns) -> StepColumns:
     """1 where a value is missing."""
     token = step.missing_values
-    flag: Operation = Pieces(np.zeros(0), np.zeros(1), 1.0)
+    flag: Operation = StepMap(np.zeros(0), np.zeros(1), 1.0)
     if not is_blank(token):
         flag = Pointwise(lambda values: _equal(values, token).astype(np.float64))
     chosen = columns.take(step.features_.tolist())
@@ -171,16 +181,16 @@ def missing_indicator(step: Any, columns: Columns) -> Columns:
 
 
 def _fill(fill: Any, token: Any) -> Operation:
-    """What stands for a missing value; None, NaN and pandas.NA are one."""
+    """Replace missing values; None, NaN and pandas.NA are one."""
     if not is_blank(token):
-        return Pointwise(lambda values: _replaced(values, _equal(values, token), fill))
-    return Monotone(lambda v: _replaced(v, is_missing(v), fill), Affine(1.0), plain=True, kinks=())
+        return Pointwise(lambda values: _replace(values, _equal(values, token), fill))
+    return MonotoneMap(lambda v: _replace(v, is_missing(v), fill), Affine(1.0), plain=True, kinks=())
 
 
-def _replaced(values: Values, here: Bools, fill: Any) -> Values:
-    found = values.copy() if is_number(fill) else values.astype(object)
-    found[here] = fill
-    return found
+def _replace(values: Values, mask: Bools, fill: Any) -> Values:
+    filled = values.copy() if is_number(fill) else values.astype(object)
+    filled[mask] = fill
+    return filled
 
 
 def _equal(values: Values, token: Any) -> Bools:
@@ -190,35 +200,68 @@ def _equal(values: Values, token: Any) -> Bools:
 # -- one function for all columns -------------------------------------------------------------------------
 
 
-def binarizer(step: Any, columns: Columns) -> Columns:
+def binarizer(step: Any, columns: StepColumns) -> StepColumns:
     """1 above the threshold."""
-    jump = Pieces(np.array([float(step.threshold)]), np.array([0.0, 1.0]), np.nan)
+    jump = StepMap(np.array([float(step.threshold)]), np.array([0.0, 1.0]), np.nan)
     return columns.each([jump] * len(columns.columns))
 
 
-def refuse_sparse(columns: Columns) -> None:
+def refuse_sparse(columns: StepColumns) -> None:
     """Refuse a sparse matrix."""
     if columns.sparse:
-        raise CannotRead("it is given a sparse matrix; use sparse_output=False in the step before")
+        raise CannotRead("its input is a sparse matrix; use sparse_output=False in the step before")
 
 
-# -- choosing columns -------------------------------------------------------------------------------------
+# -- selecting columns -------------------------------------------------------------------------------------
 
 
-def selector(step: Any, columns: Columns) -> Columns:
-    """The columns that a selection keeps."""
+def selector(step: Any, columns: StepColumns) -> StepColumns:
+    """Keep the selected columns."""
     support = step.get_support()
     columns.expect(support.size)
     return replace(columns.take(np.flatnonzero(support).tolist()), names=())
 
 
-# -- asking a transformer itself --------------------------------------------------------------------------
+# -- calling a transformer itself --------------------------------------------------------------------------
 
 
-def alone(step: Any, **state: Any) -> Any:
-    """A copy of a fitted transformer without names of columns, and with other attributes."""
+def plain_copy(step: Any, **state: Any) -> Any:
+    """Copy a fitted transformer without its column names, and with other attributes."""
     plain = copy(step)
     plain.__dict__.pop("feature_names_in_", None)
     plain.__dict__.pop("_sklearn_output_config", None)
     vars(plain).update(state)
     return plain
+
+
+# -- weighted sums of columns ----------------------------------------------------------------------------
+
+
+LINEAR_MAPS = (
+    "FactorAnalysis",
+    "FastICA",
+    "GaussianRandomProjection",
+    "IncrementalPCA",
+    "LinearDiscriminantAnalysis",
+    "PCA",
+    "SparseRandomProjection",
+    "TruncatedSVD",
+)
+# Rows of one call of a step
+_BLOCK = 1000
+
+
+def linear_map(step: Any, columns: StepColumns) -> StepColumns:
+    """Shift + matrix @ x, from the step's own output at 0 and at the unit vectors."""
+    columns.expect(int(step.n_features_in_))
+    plain, width = plain_copy(step), len(columns.columns)
+    shift = _transform(plain, np.zeros((1, width)))[0]
+    units = [np.eye(min(_BLOCK, width - i), width, i) for i in range(0, width, _BLOCK)]
+    matrix = np.concatenate([_transform(plain, block) - shift for block in units]).T
+    mixing = LinearMap(columns.columns, matrix, shift, type(step).__qualname__)
+    return StepColumns(tuple(Component(k, identity_map(), mixing) for k in range(shift.size)))
+
+
+def _transform(step: Any, rows: Floats) -> Floats:
+    output = step.transform(rows)
+    return np.asarray(output.toarray() if hasattr(output, "toarray") else output, dtype=np.float64)

@@ -1,16 +1,24 @@
-"""Trees of scikit-learn: single trees, forests, gradient boosting."""
+"""Trees of scikit-learn: single trees, forests, gradient boosting, isolation forests."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from limes._arrays import Floats
-from limes.models.read import CannotRead, read_form, refuse_replaced_methods
-from limes.models.schema import Schema
-from limes.models.trees import Forest, float32_threshold
+from limes._arrays import Bools, Floats, Ints
+from limes.exceptions import InputError
+from limes.models.forms.trees import Forest, float32_threshold
+from limes.models.identity import qualified_name
+from limes.models.readers.boosted_trees import (
+    BoosterTree,
+    CategoryCodes,
+    codes_of,
+    join_trees,
+    parsing,
+)
+from limes.models.reading import CannotRead, Schema, read_form, refuse_all_but_margin, refuse_replaced_methods
 
 
 def tree(model: Any, method: str, schema: Schema | None) -> Forest:  # noqa: ARG001
@@ -32,11 +40,8 @@ def forest(model: Any, method: str, schema: Schema | None) -> Forest:  # noqa: A
 
 def boosting(model: Any, method: str, schema: Schema | None) -> Forest:
     """Initial value + learning_rate · Σ trees: predictions of the regressor, margin of the classifier."""
-    if hasattr(model, "classes_") and method != "decision_function":
-        raise CannotRead(
-            f"{method} of GradientBoostingClassifier is not a sum of trees; "
-            "its margin is read exactly with output='margin'"
-        )
+    if hasattr(model, "classes_"):
+        refuse_all_but_margin(model, method, "trees")
     start = _start(model, schema)
     rounds, outputs = model.estimators_.shape
     trees = []
@@ -51,7 +56,7 @@ def boosting(model: Any, method: str, schema: Schema | None) -> Forest:
 
 
 def _start(model: Any, schema: Schema | None) -> Forest:
-    """What boosting starts from: a constant, or trees."""
+    """The initial value of boosting: a constant, or trees."""
     init = model.init_
     name = type(init).__name__
     if isinstance(init, str) or name == "DummyRegressor" or _is_constant_classifier(init):
@@ -63,14 +68,14 @@ def _start(model: Any, schema: Schema | None) -> Forest:
     form = read_form(init, "predict", schema)
     if not isinstance(form, Forest):
         raise CannotRead(
-            f"gradient boosting asks the {name} that it starts from at rows rounded to float32, "
-            "which can be read exactly for trees only"
+            f"gradient boosting calls its initial {name} at rows rounded to float32, which can be "
+            "read exactly for trees only"
         )
     return _in_float32(form)
 
 
 def _is_constant_classifier(init: Any) -> bool:
-    """Whether a dummy says the same of every row; strategy "stratified" draws lots."""
+    """Whether a dummy predicts the same for every row; strategy "stratified" is random."""
     return type(init).__name__ == "DummyClassifier" and init.strategy != "stratified"
 
 
@@ -92,7 +97,7 @@ def constant(value: Floats, size: int) -> Forest:
 def _refuse_labels(model: Any, method: str) -> None:
     if hasattr(model, "classes_") and method != "predict_proba":
         raise CannotRead(
-            f"{type(model).__name__}.{method} answers labels; its probabilities are read exactly"
+            f"{type(model).__name__}.{method} returns labels; its probabilities are read exactly"
         )
 
 
@@ -126,3 +131,182 @@ def _structure(model: Any, values: Floats, intercept: Floats) -> Forest:
 def _in_float32(form: Forest) -> Forest:
     """The forest that rounds x to float32 before it compares."""
     return replace(form, threshold=float32_threshold(form.threshold))
+
+
+# -- histogram gradient boosting ---------------------------------------------------------------------------
+#
+# Its trees see encoded columns: categories first, each as its position among the categories of training, then
+# numbers as they are. A category that is not in the training data is missing.
+
+
+def histogram(model: Any, method: str, schema: Schema | None) -> Forest:
+    """Baseline + Σ trees: predictions of regressors with the identity link, margins of classifiers."""
+    _refuse_links(model, method)
+    with parsing("scikit-learn"):
+        columns, codes = _columns(model, schema)
+        start = np.asarray(model._baseline_prediction, dtype=np.float64).reshape(-1)  # noqa: SLF001
+        outputs = start.size
+        trees = [
+            _histogram_tree(member, columns, class_of=k if outputs > 1 else None, outputs=outputs)
+            for one_round in model._predictors  # noqa: SLF001 - the trees are stored nowhere else
+            for k, member in enumerate(one_round)
+        ]
+        return join_trees(
+            trees,
+            CategoryCodes(schema, codes),
+            intercept=start[0] if outputs == 1 else start,
+            size=int(model.n_features_in_),
+        )
+
+
+def _refuse_links(model: Any, method: str) -> None:
+    if hasattr(model, "classes_"):
+        refuse_all_but_margin(model, method, "trees")
+    link = type(model._loss.link).__name__  # noqa: SLF001 - a loss passed by name has its link only there
+    if method == "predict" and link != "IdentityLink":
+        raise CannotRead(
+            f"{type(model).__name__}(loss={model.loss!r}) predicts through {link}: it is no sum of trees; "
+            "the sum, which is the logarithm of the prediction, is read exactly with output='margin'"
+        )
+
+
+def _columns(model: Any, schema: Schema | None) -> tuple[Ints, dict[int, Floats]]:
+    """The user's column of each encoded one, and the codes of columns of categories."""
+    if model.is_categorical_ is None:
+        return np.arange(model.n_features_in_), {}
+    encoded = np.flatnonzero(model.is_categorical_)
+    plain = np.flatnonzero(~model.is_categorical_)
+    categories_of = model._preprocessor.named_transformers_["encoder"].categories_  # noqa: SLF001
+    codes = {
+        int(j): codes_of(categories.tolist(), schema, int(j))
+        for j, categories in zip(encoded, categories_of, strict=True)
+    }
+    return np.concatenate([encoded, plain]), codes
+
+
+def _histogram_tree(member: Any, columns: Ints, *, class_of: int | None, outputs: int) -> BoosterTree:
+    nodes = member.nodes
+    leaf = nodes["is_leaf"].astype(np.bool_)
+    value = nodes["value"].astype(np.float64)
+    sets = _bits(member.raw_left_cat_bitsets)
+    by_category = np.flatnonzero(nodes["is_categorical"].astype(np.bool_) & ~leaf)
+    return BoosterTree(
+        feature=np.where(leaf, -1, columns[np.where(leaf, 0, nodes["feature_idx"])]),
+        threshold=nodes["num_threshold"].astype(np.float64),
+        left=np.where(leaf, -1, nodes["left"].astype(np.int64)),
+        right=np.where(leaf, -1, nodes["right"].astype(np.int64)),
+        missing_left=nodes["missing_go_to_left"].astype(np.bool_),
+        value=value if class_of is None else np.outer(value, np.eye(outputs)[class_of]),
+        members={int(i): np.flatnonzero(sets[nodes["bitset_idx"][i]]) for i in by_category},
+    )
+
+
+def _bits(words: Any) -> Bools:
+    """Bit b of word w is set if category 32 w + b is in the set: (S, W) -> (S, 32 W)."""
+    words = np.asarray(words, dtype=np.uint32)
+    bits = (words[:, :, None] >> np.arange(32, dtype=np.uint32)) & 1
+    return np.asarray(bits.reshape(len(words), 32 * words.shape[1]), dtype=np.bool_)
+
+
+# -- isolation forests -------------------------------------------------------------------------------------
+#
+# The mean path length L is a sum of trees, the anomaly score -2^(-L(x) / c) is a monotone function of it,
+# with c the mean path length of a search tree of as many samples. L itself is explained: it is small for
+# anomalies.
+
+
+@dataclass(frozen=True, eq=False)
+class PathLength:
+    """The mean path length of a fitted IsolationForest, as a model; small is anomalous."""
+
+    forest: Any
+
+    def predict(self, X: Any) -> Floats:
+        """Mean path lengths (n,) of rows, from the scores of the forest itself."""
+        scores = -np.asarray(self.forest.score_samples(X), dtype=np.float64)
+        return np.asarray(-np.log2(scores) * _mean_path(self.forest.max_samples_))
+
+
+def path_length(model: Any) -> PathLength:
+    """The mean path length of an isolation forest, as a model that can be explained exactly.
+
+    Parameters
+    ----------
+    model
+        A fitted ``sklearn.ensemble.IsolationForest``.
+
+    Returns
+    -------
+    PathLength
+        A model: ``predict(X)`` is (n,), -c log2(-score_samples(X)).
+
+    Raises
+    ------
+    InputError
+        If it is no fitted isolation forest, or its trees have one sample, and isolate nothing.
+
+    References
+    ----------
+    Liu, Ting & Zhou, "Isolation forest", 2008, equations 1 and 2.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.ensemble import IsolationForest
+    >>> import limes
+    >>> X, _ = load_diabetes(return_X_y=True)
+    >>> model = limes.models.path_length(IsolationForest(n_estimators=20, random_state=0).fit(X))
+    >>> limes.TabularExplainer(model, X)(X[:1]).method
+    'exact'
+    """
+    if not hasattr(model, "estimators_") or not hasattr(model, "max_samples_"):
+        raise InputError(f"path_length needs a fitted IsolationForest, got {type(model).__name__}")
+    if model.max_samples_ < 2:
+        raise InputError("an isolation forest of trees of one sample has path lengths 0 only")
+    return PathLength(model)
+
+
+def isolation(model: Any, method: str, schema: Schema | None) -> Forest:  # noqa: ARG001 - the signature of readers
+    """Refuse: no method of the forest itself is a sum of trees."""
+    raise CannotRead(
+        f"IsolationForest.{method} is 2**(-path length) or a threshold on it, and not a sum of trees; its "
+        "mean path length is read exactly: pass limes.models.path_length(model)"
+    )
+
+
+def path_lengths(model: PathLength, method: str, schema: Schema | None) -> Forest:  # noqa: ARG001 - there is one method
+    """The mean over trees of depth + the mean path length of the samples in the leaf."""
+    isolating = model.forest
+    if qualified_name(type(isolating)) != "sklearn.IsolationForest":
+        raise CannotRead(
+            f"{type(isolating).__qualname__} is no IsolationForest itself, and may score in another way"
+        )
+    refuse_replaced_methods(isolating)
+    size = int(isolating.n_features_in_)
+    share = 1.0 / len(isolating.estimators_)
+    with parsing("scikit-learn"):
+        trees = [
+            _isolation_tree(member.tree_, np.asarray(columns), share)
+            for member, columns in zip(isolating.estimators_, isolating.estimators_features_, strict=True)
+        ]
+    return join_trees(trees, CategoryCodes(schema), intercept=np.zeros(()), size=size)
+
+
+def _isolation_tree(nodes: Any, columns: Ints, share: float) -> BoosterTree:
+    leaf = nodes.children_left < 0
+    return BoosterTree(
+        feature=np.where(leaf, -1, columns[np.where(leaf, 0, nodes.feature)]),
+        threshold=float32_threshold(np.where(leaf, 0.0, nodes.threshold)),
+        left=nodes.children_left,
+        right=nodes.children_right,
+        missing_left=np.asarray(nodes.missing_go_to_left, dtype=np.bool_),
+        value=share * (nodes.compute_node_depths() - 1.0 + _mean_path(nodes.n_node_samples)),
+    )
+
+
+def _mean_path(samples: Any) -> Floats:
+    """Mean length of an unsuccessful search in a binary tree of n samples."""
+    n = np.asarray(samples, dtype=np.float64)
+    many = np.maximum(n, 3.0)
+    length = 2.0 * (np.log(many - 1.0) + np.euler_gamma) - 2.0 * (many - 1.0) / many
+    return np.where(n > 2, length, np.where(n == 2, 1.0, 0.0))

@@ -14,20 +14,18 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats, Ints
-from limes.models.additive import Linear
-from limes.models.read import CannotRead
-from limes.models.readers.grown import (
-    GrownTree,
-    Naming,
+from limes.models.forms.additive import Linear
+from limes.models.forms.trees import Forest, float32_threshold
+from limes.models.readers.boosted_trees import (
+    BoosterTree,
+    CategoryCodes,
     codes_of,
     column_name,
-    described_by,
-    forest,
-    refuse_classes,
+    join_trees,
+    parsing,
 )
-from limes.models.readers.missing_numbers import Window, without_missing_numbers
-from limes.models.schema import Schema
-from limes.models.trees import Forest, float32_threshold
+from limes.models.reading import CannotRead, Schema, refuse_all_but_margin
+from limes.models.tree_rewriting import Window, without_missing_numbers
 
 Description = Mapping[str, Any]
 
@@ -68,8 +66,9 @@ _OBJECTIVES: Mapping[str, tuple[Callable[[Floats], Floats], bool]] = {
 def booster(model: Any, method: str, schema: Schema | None) -> Forest | Linear:
     """Base score + Σ trees, of a Booster or a model of scikit-learn's kind."""
     name = type(model).__name__
-    refuse_classes(model, method)
-    with described_by("XGBoost"):
+    if hasattr(model, "predict_proba"):
+        refuse_all_but_margin(model, method, "trees")
+    with parsing("XGBoost"):
         inner = model.get_booster() if hasattr(model, "get_booster") else model
         learner = json.loads(bytes(inner.save_raw("json")))["learner"]
         start = _base_margin(learner, name, method)
@@ -110,7 +109,7 @@ def _missing_numbers(model: Any) -> Window | None:
 
 
 def _best_round(learner: Description) -> int | None:
-    """How many rounds a model of scikit-learn's kind predicts with: None for all."""
+    """Number of rounds that a model of scikit-learn's kind predicts with; None for all."""
     best = learner["attributes"].get("best_iteration")
     return None if best is None else int(best) + 1
 
@@ -136,8 +135,8 @@ def _trees(
             model["trees"], model["tree_info"], weights, range(count), strict=False
         )
     ]
-    naming = Naming(schema, _codes(learner, model, schema), unseen_is_missing=False)
-    return forest(trees, naming, intercept=start, size=size)
+    categories = CategoryCodes(schema, _codes(learner, model, schema), unseen_is_missing=False)
+    return join_trees(trees, categories, intercept=start, size=size)
 
 
 def _dart(
@@ -155,7 +154,7 @@ def _linear(
     schema: Schema | None,
     window: Window | None,
 ) -> Linear:
-    """All rounds are in the same weights; a missing value counts as 0, which a linear form cannot say."""
+    """All rounds are in the same weights; a missing value counts as 0, which no linear form does."""
     if window is not None:
         raise CannotRead(
             f"a linear booster of XGBoost takes a number for missing ({window.name}): replace it by NaN in "
@@ -182,7 +181,7 @@ _FAMILIES: Mapping[str, Callable[..., Forest | Linear]] = {
 }
 
 
-def _tree(stored: Description, group: int, outputs: int, weight: float, window: Window | None) -> GrownTree:
+def _tree(stored: Description, group: int, outputs: int, weight: float, window: Window | None) -> BoosterTree:
     left = np.array(stored["left_children"], dtype=np.int64)
     leaf = left < 0
     right = np.where(leaf, -1, np.array(stored["right_children"], dtype=np.int64))
@@ -191,7 +190,7 @@ def _tree(stored: Description, group: int, outputs: int, weight: float, window: 
     members = _members(stored)
     swapped = np.zeros(leaf.size, dtype=np.bool_)
     swapped[list(members)] = True  # categories of the set go right
-    tree = GrownTree(
+    tree = BoosterTree(
         feature=np.where(leaf, -1, np.array(stored["split_indices"], dtype=np.int64)),
         threshold=float32_threshold(np.nextafter(condition, np.float32(-np.inf))),
         left=np.where(swapped, right, left),
@@ -211,16 +210,16 @@ def _tree(stored: Description, group: int, outputs: int, weight: float, window: 
 
 
 def _values(stored: Description, leaf: Any, condition: Any, group: int, outputs: int) -> Floats:
-    """(N,) for one output, (N, k) for k: a tree gives one of them, or all."""
+    """(N,) for one output, (N, k) for k: a tree adds to one of them, or all."""
     if int(stored["tree_param"]["size_leaf_vector"]) <= 1:
         value = np.where(leaf, condition, 0.0).astype(np.float64)
         return value if outputs == 1 else np.outer(value, np.eye(outputs)[group])
     if "leaf_weights" not in stored:
-        own = np.array(stored["base_weights"], dtype=np.float32).reshape(leaf.size, outputs)
-        return own.astype(np.float64)
+        values = np.array(stored["base_weights"], dtype=np.float32).reshape(leaf.size, outputs)
+        return values.astype(np.float64)
     weights = np.array(stored["leaf_weights"], dtype=np.float32).reshape(-1, outputs)
-    place = np.where(leaf, np.array(stored["right_children"], dtype=np.int64), 0)
-    return weights[place].astype(np.float64)
+    position = np.where(leaf, np.array(stored["right_children"], dtype=np.int64), 0)
+    return weights[position].astype(np.float64)
 
 
 def _members(stored: Description) -> dict[int, Ints]:
@@ -233,31 +232,32 @@ def _members(stored: Description) -> dict[int, Ints]:
 
 
 def _codes(learner: Description, model: Description, schema: Schema | None) -> dict[int, Floats]:
-    """Categories that the model knows by name; XGBoost before 3.1 keeps none."""
+    """Codes of the categories whose names the model stores; XGBoost before 3.1 stores none."""
     columns = model.get("cats", {}).get("enc", [])
     stored = [_names(column, column_name(schema, j)) for j, column in enumerate(columns)]
-    found = {j: codes_of(names, schema, j) for j, names in enumerate(stored) if names}
+    codes_by_column = {j: codes_of(names, schema, j) for j, names in enumerate(stored) if names}
     if schema is None:
-        return found
+        return codes_by_column
     for j, kind in enumerate(learner.get("feature_types", [])):
-        if kind == "c" and schema.levels[j] and j not in found:
+        if kind == "c" and schema.levels[j] and j not in codes_by_column:
             raise CannotRead(
-                f"{column_name(schema, j)} holds texts, and the model keeps only numbers for its "
+                f"{column_name(schema, j)} holds texts, and the model stores only numbers for its "
                 "categories: fit it with XGBoost 3.1 or later"
             )
-    for j, codes in found.items():
+    for j, codes in codes_by_column.items():
         unseen = [level for level, code in zip(schema.levels[j], codes, strict=False) if np.isnan(code)]
         if unseen and not all(str(name).isascii() for name in stored[j]):
             raise CannotRead(_cut_short(column_name(schema, j)))
         if unseen:
             raise CannotRead(
-                f"{column_name(schema, j)} of the background has the category {unseen[0]!r}, which training "
-                "did not know: XGBoost refuses it, or takes it for another. Make it missing, or drop its rows"
+                f"{column_name(schema, j)} of the background has the category {unseen[0]!r}, which is not "
+                "in the training data: XGBoost refuses it, or takes it for another. Make it missing, or drop "
+                "its rows"
             )
-    return found
+    return codes_by_column
 
 
-def _names(column: Description, called: str) -> list[Any]:
+def _names(column: Description, label: str) -> list[Any]:
     """The categories of one column in the order of their numbers."""
     values = column["values"]
     if "offsets" not in column:
@@ -266,12 +266,12 @@ def _names(column: Description, called: str) -> list[Any]:
     try:
         return [text[a:b].decode() for a, b in pairwise(ends)]
     except UnicodeDecodeError:
-        raise CannotRead(_cut_short(called)) from None
+        raise CannotRead(_cut_short(label)) from None
 
 
-def _cut_short(called: str) -> str:
+def _cut_short(label: str) -> str:
     """XGBoost 3.2 counts letters where it stores bytes."""
     return (
-        f"{called} has categories with letters beyond ASCII, whose names XGBoost itself stores cut short: "
+        f"{label} has categories with letters beyond ASCII, whose names XGBoost itself stores cut short: "
         "rename these categories with ASCII letters, and fit again"
     )

@@ -1,0 +1,131 @@
+"""Linear, additive and multiplicative forms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from limes._arrays import Floats, times
+from limes.exceptions import InputError
+from limes.functions import Function, Identity, as_function
+from limes.models.forms.base import (
+    FormBase,
+    ReducibleForm,
+    Sum,
+    SumOfProducts,
+    coefficients,
+    output_intercept,
+    zero,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Linear(FormBase):
+    """f(x) = intercept + Σ_j coef[j] x_j.
+
+    Parameters
+    ----------
+    coef
+        (d,), or (d, k) for k outputs.
+    intercept
+        A number, or (k,).
+
+    Raises
+    ------
+    InputError
+        If a number is not finite, or shapes disagree.
+
+    Examples
+    --------
+    >>> from limes.models import forms
+    >>> forms.Linear([1.0, 2.0], 3.0).predict([[1.0, 1.0]])
+    array([6.])
+    """
+
+    coef: Floats
+    intercept: Floats = field(default_factory=zero)
+    output_arrays: ClassVar[tuple[str, ...]] = ("coef",)
+
+    def __post_init__(self) -> None:
+        coef, intercept = coefficients(self.coef, self.intercept)
+        self._freeze(coef=coef, intercept=intercept)
+
+    @property
+    def size(self) -> int:
+        """Number of columns d."""
+        return len(self.coef)
+
+    def reduce(self) -> Sum:
+        """One identity a column."""
+        return Sum((Identity(),) * self.size, tuple(self.coef[:, None]), self.intercept)
+
+    def predict(self, x: Floats) -> Floats:
+        """Values (n, ...) at rows (n, d)."""
+        return np.asarray(times(np.asarray(x, dtype=np.float64), self.coef) + self.intercept)
+
+
+@dataclass(frozen=True, eq=False)
+class Additive(ReducibleForm):
+    """f(x) = intercept + Σ_j functions[j](x_j).
+
+    Parameters
+    ----------
+    functions
+        One callable a column, (n,) -> (n,); None for a column without effect. A callable with a method
+        ``integrate(density)`` brings its own integral (see ``limes.functions``); others go by quadrature.
+    breaks
+        One list of points a column, where its function is not smooth; none by default.
+    intercept
+        A number.
+    """
+
+    functions: Sequence[Callable[[Floats], Floats] | None]
+    breaks: Sequence[Sequence[float]] | None = None
+    intercept: Floats = field(default_factory=zero)
+
+    def __post_init__(self) -> None:
+        functions = _as_functions(self.functions, self.breaks)
+        self._freeze(functions=functions, intercept=output_intercept(self.intercept, ()))
+
+    @property
+    def size(self) -> int:
+        """Number of columns d."""
+        return len(self.functions)
+
+    def reduce(self) -> Sum:
+        """The form itself."""
+        return Sum(tuple(self.functions), (np.ones(1),) * self.size, self.intercept)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, eq=False)
+class Multiplicative(ReducibleForm):
+    """f(x) = ∏_j functions[j](x_j); parameters as for :class:`Additive`."""
+
+    functions: Sequence[Callable[[Floats], Floats] | None]
+    breaks: Sequence[Sequence[float]] | None = None
+    intercept: Floats = field(default_factory=zero, init=False)
+
+    def __post_init__(self) -> None:
+        self._freeze(functions=_as_functions(self.functions, self.breaks))
+
+    @property
+    def size(self) -> int:
+        """Number of columns d."""
+        return len(self.functions)
+
+    def reduce(self) -> SumOfProducts:
+        """One product."""
+        return SumOfProducts(tuple(self.functions), np.ones(1), self.intercept)  # type: ignore[arg-type]
+
+
+def _as_functions(
+    functions: Sequence[Callable[[Floats], Floats] | None],
+    breaks: Sequence[Sequence[float]] | None,
+) -> tuple[Function | None, ...]:
+    breaks = [()] * len(functions) if breaks is None else breaks
+    if len(breaks) != len(functions):
+        raise InputError(f"breaks has {len(breaks)} lists, functions has {len(functions)}: one a column")
+    return tuple(None if f is None else as_function(f, b) for f, b in zip(functions, breaks, strict=True))

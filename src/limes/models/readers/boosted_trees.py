@@ -1,0 +1,227 @@
+"""Trees as boosting libraries store them, made into one Forest.
+
+Every library stores a tree as arrays of nodes with the root at 0. They differ in the meaning of a test, and
+in the numbers of categories: the model has its own, and the user's column may hold texts. Readers translate
+the tests, ``codes_of`` the categories, and this module joins both. A column that the library renumbers is
+split by sets of the user's codes, whatever the library tests there.
+
+Values that are in no set go right. Where a library takes a category that is unknown to it for missing, and
+sends it left, the children of a split are swapped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from limes._arrays import Bools, Floats, Ints
+from limes.models.forms.trees import Forest
+from limes.models.reading import CannotRead, Schema
+
+# bits of all category sets of one forest: 100 MB
+_BITS = 100_000_000
+# tables of categories that are numbers have this length
+_LARGEST_CATEGORY = 1_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class BoosterTree:
+    """One tree with its root at 0; unreachable nodes are allowed.
+
+    ``members`` has, for each node that splits by category, the categories, in the library's numbers, that go
+    left. Other nodes send x <= threshold left. ``value`` is (N,) or (N, k); children of leaves are -1.
+    """
+
+    feature: Ints
+    threshold: Floats
+    left: Ints
+    right: Ints
+    missing_left: Bools
+    value: Floats
+    members: Mapping[int, Ints] = field(default_factory=dict)
+
+
+@contextmanager
+def parsing(library: str) -> Iterator[None]:
+    """While a library's description of a model is parsed: raise CannotRead where it is not understood."""
+    try:
+        yield
+    except (LookupError, ValueError, TypeError, AttributeError) as error:
+        raise CannotRead(
+            f"{library}'s description of the model is damaged, or of an unknown version "
+            f"({type(error).__name__}: {error}); save the model again with a current version"
+        ) from error
+
+
+def column_name(schema: Schema | None, j: int) -> str:
+    """The name of a column in messages."""
+    return f"column {j}" if schema is None else f"column {schema.names[j]!r}"
+
+
+def codes_of(categories: Sequence[Any], schema: Schema | None, j: int) -> Floats:
+    """The library's number of each code that column j may hold, (L,), NaN if it has no number.
+
+    ``categories`` are the model's, in the order of their numbers.
+
+    Raises
+    ------
+    CannotRead
+        If the column holds numbers itself, and these are no codes 0, 1, 2, ...
+    """
+    number = {value: float(i) for i, value in enumerate(categories) if value == value and value is not None}
+    levels = () if schema is None else schema.levels[j]
+    if levels:
+        return np.array([number.get(level, np.nan) for level in levels])
+    for value in number:
+        whole = isinstance(value, int | float | np.number | np.bool_) and float(value).is_integer()
+        if not (whole and 0 <= value <= _LARGEST_CATEGORY):
+            raise CannotRead(
+                f"{column_name(schema, j)} has the category {value!r}; only texts and whole numbers "
+                f"from 0 to {_LARGEST_CATEGORY} are read: store them as texts, and fit again"
+            )
+    codes = np.full(int(max(number, default=0)) + 1, np.nan)
+    for value, i in number.items():
+        codes[int(value)] = i
+    return codes
+
+
+@dataclass(frozen=True, eq=False)
+class CategoryCodes:
+    """The user's columns, and the codes of those where the model has its own numbers.
+
+    Attributes
+    ----------
+    schema
+        The user's columns.
+    codes
+        ``codes_of`` every column that the library renumbers.
+    unseen_is_missing
+        Whether the library takes a category that is not in the training data for missing; else it is in no
+        set.
+    """
+
+    schema: Schema | None
+    codes: Mapping[int, Floats] = field(default_factory=dict)
+    unseen_is_missing: bool = True
+
+    def check(self, split: Ints, size: int) -> None:
+        """Refuse to split columns that the background does not have, or has as texts without codes."""
+        levels = ((),) * size if self.schema is None else self.schema.levels
+        if len(levels) != size:
+            raise CannotRead(f"the model was fitted on {size} columns, the background has {len(levels)}")
+        if split.size and split[-1] >= size:
+            raise CannotRead(f"the model tests column {split[-1]}, but claims to have {size}")
+        for j in split.tolist():
+            if levels[j] and j not in self.codes:
+                raise CannotRead(
+                    f"{column_name(self.schema, j)} holds texts, and the model does not store their "
+                    "numbers: fit it on whole numbers from 0"
+                )
+
+
+def join_trees(
+    trees: Sequence[BoosterTree], categories: CategoryCodes, *, intercept: Floats, size: int
+) -> Forest:
+    """One forest over ``size`` columns.
+
+    Raises
+    ------
+    CannotRead
+        If the model splits a column of texts without storing the texts, or has too many categories.
+    """
+    nodes, roots = _joined(trees)
+    order, first = _reachable(nodes, roots)
+    position = np.full(nodes.feature.size + 1, -1)  # its last entry is the position of "no child"
+    position[order] = np.arange(order.size)
+    feature = nodes.feature[order]
+    categories.check(np.unique(feature[feature >= 0]), size)
+    set_of, sets, swapped = _sets(nodes, order, categories)
+    left, right = position[nodes.left[order]], position[nodes.right[order]]
+    return Forest(
+        feature=feature,
+        threshold=np.where((feature < 0) | (set_of >= 0), 0.0, nodes.threshold[order]),
+        left=np.where(swapped, right, left),
+        right=np.where(swapped, left, right),
+        missing_left=nodes.missing_left[order] ^ swapped,
+        value=nodes.value[order],
+        roots=first,
+        intercept=np.asarray(intercept, dtype=np.float64),
+        size=size,
+        set_of=set_of,
+        sets=sets,
+    )
+
+
+def _joined(trees: Sequence[BoosterTree]) -> tuple[BoosterTree, Ints]:
+    """All trees in common arrays, and where each starts."""
+    starts = np.cumsum([0, *(t.feature.size for t in trees)])[:-1]
+    pairs = list(zip(trees, starts.tolist(), strict=True))
+    left = np.concatenate([np.where(t.left >= 0, t.left + start, -1) for t, start in pairs])
+    joined = BoosterTree(
+        feature=np.where(left >= 0, np.concatenate([t.feature for t in trees]), -1),
+        threshold=np.concatenate([t.threshold for t in trees]),
+        left=left,
+        right=np.concatenate([np.where(t.right >= 0, t.right + start, -1) for t, start in pairs]),
+        missing_left=np.concatenate([t.missing_left for t in trees]),
+        value=np.concatenate([t.value for t in trees]),
+        members={start + node: members for t, start in pairs for node, members in t.members.items()},
+    )
+    return joined, starts
+
+
+def _reachable(nodes: BoosterTree, roots: Ints) -> tuple[Ints, Ints]:
+    """Nodes that a row can reach, tree by tree and parents first, and the positions of the roots there."""
+    levels, owners = [roots], [np.arange(roots.size)]
+    count = roots.size
+    while levels[-1].size:
+        inner = nodes.feature[levels[-1]] >= 0
+        parents, owner = levels[-1][inner], owners[-1][inner]
+        levels.append(np.concatenate([nodes.left[parents], nodes.right[parents]]))
+        owners.append(np.concatenate([owner, owner]))
+        count += levels[-1].size
+        if count > nodes.feature.size:
+            raise CannotRead("the model's own description of its trees is damaged: a node has two parents")
+    owner = np.concatenate(owners)
+    order = np.argsort(owner, kind="stable")
+    return np.concatenate(levels)[order], np.searchsorted(owner[order], np.arange(roots.size))
+
+
+def _sets(nodes: BoosterTree, order: Ints, categories: CategoryCodes) -> tuple[Ints, Bools, Bools]:
+    """Which set a node splits by, the sets, and whether its children are swapped."""
+    renumbered = np.isin(nodes.feature[order], list(categories.codes))
+    by_member = np.isin(order, list(nodes.members)) & (nodes.feature[order] >= 0)
+    positions = np.flatnonzero(renumbered | by_member)
+    set_of = np.full(order.size, -1)
+    set_of[positions] = np.arange(positions.size)
+    # values that no set can hold go right: where they go left, the children are swapped
+    swapped = renumbered & nodes.missing_left[order] & categories.unseen_is_missing
+    rows = [_goes_left(nodes, int(node), categories) for node in order[positions]]
+    width = max((row.size for row in rows), default=0)
+    if width * len(rows) > _BITS:
+        raise CannotRead(
+            f"the model splits {len(rows)} times by category, and numbers categories up to {width - 1}: "
+            "number them from 0 without gaps, and fit again"
+        )
+    sets = np.zeros((len(rows), width), dtype=np.bool_)
+    for i, row in enumerate(rows):
+        sets[i, : row.size] = row ^ swapped[positions[i]]
+    return set_of, sets, swapped
+
+
+def _goes_left(nodes: BoosterTree, node: int, categories: CategoryCodes) -> Bools:
+    """Which of the user's codes a node sends left, (L,)."""
+    codes, members = categories.codes.get(int(nodes.feature[node])), nodes.members.get(node)
+    if codes is None:
+        assert members is not None  # noqa: S101 - true of all nodes that split by set
+        if members.max(initial=0) > _LARGEST_CATEGORY:
+            raise CannotRead(f"the model has the category {members.max()}: number categories from 0")
+        row = np.zeros(int(members.max(initial=-1)) + 1, dtype=np.bool_)
+        row[members] = True
+        return row
+    left = codes <= nodes.threshold[node] if members is None else np.isin(codes, members)
+    unseen = nodes.missing_left[node] and categories.unseen_is_missing
+    return np.asarray(np.where(np.isnan(codes), unseen, left), dtype=np.bool_)
