@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 
 import limes
 from limes.exceptions import InputError, Interrupted, ModelError
-from limes.explainers.doubts import doubts
+from limes.explainers.warnings import sampling_warnings
 from limes.surrogates import Surrogate
 
 
@@ -188,7 +188,7 @@ def test_interrupted_by_the_user(diabetes, network, workers):
 
     model = Counted(network, fault)
     explainer = limes.TabularExplainer(model, X, **options())
-    with pytest.raises(KeyboardInterrupt, match="rows are known") as stop:
+    with pytest.raises(KeyboardInterrupt, match="rows are explained") as stop:
         explainer(X.iloc[:4], progress=False, workers=workers)
     assert isinstance(stop.value, Interrupted)
     assert stop.value.partial is not None
@@ -257,7 +257,7 @@ def test_ties_are_named():
         calls, converged = np.array([64]), np.array([True])
 
     Fitted.surrogate = surrogate
-    found = doubts(Fitted, np.zeros(1), ["a", "b", "c", "e"], ["y"], max_calls=64)
+    found = sampling_warnings(Fitted, np.zeros(1), ["a", "b", "c", "e"], ["y"], max_calls=64)
     assert found[0] == ("the order is not certain, coefficients are equal within their errors: a and b",)
 
 

@@ -15,7 +15,7 @@ import boosters
 import limes
 import oracle
 from limes.exceptions import InputError, ModelError, NotReadableError
-from limes.explainers.table import Table
+from limes.explainers.tables.table import Table
 from limes.models.outputs import resolve
 from limes.models.read import CannotRead
 from limes.models.readers import lightgbm as reader

@@ -27,7 +27,7 @@ from limes.designs.weights import BinWeights
 from limes.exceptions import ModelError, ReadMismatchError
 from limes.expectations.moments import Moments
 from limes.explainers.progress import progress_of
-from limes.explainers.table import Table
+from limes.explainers.tables.table import Table
 from limes.pipeline import Expectation, Pipeline
 
 # Rows that the model is asked about: of the background, and of its law in each of two ways

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats
+from limes._checks import check_count
 from limes.exceptions import InputError, LimesError, ModelError
-from limes.explainers.options import check_count
 from limes.models.asking import answer_of
 
 # Method of a fitted model -> the output that limes knows it by

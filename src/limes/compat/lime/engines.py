@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
-from limes.explainers.options import check_choice
+from limes._checks import check_choice
 
 ENGINES = ("limit", "lime")
 VARIABLE = "LIMES_ENGINE"

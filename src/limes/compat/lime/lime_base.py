@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats, Ints
+from limes._checks import check_choice
 from limes.compat.lime.selection import SELECTIONS, NormalEquations, selected
 from limes.exceptions import InputError
-from limes.explainers.options import check_choice
 
 # lime's penalties: of the surrogate, and of the fit that ranks features
 _PENALTY, _RANKING_PENALTY = 1.0, 0.01

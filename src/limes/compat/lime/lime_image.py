@@ -10,6 +10,7 @@ from typing import Any, Never
 import numpy as np
 
 from limes._arrays import Floats
+from limes._checks import check_choice, check_count, check_seed, refuse_unknown
 from limes.compat.lime.answers import chosen_labels
 from limes.compat.lime.engines import Seeds, engine_for, engine_of
 from limes.compat.lime.images.answers import ImageAnswers, ImageRequest, estimator_of
@@ -21,11 +22,10 @@ from limes.compat.lime.surrogates import Surrogates, filled
 from limes.compat.lime.switched_limit import fewest
 from limes.designs.exchangeable import BANDWIDTH
 from limes.designs.weights import check_bandwidth
-from limes.explainers.fills import filled as switched_off
-from limes.explainers.fills import filler
-from limes.explainers.options import check_choice, check_count, refuse_unknown, seed_of
-from limes.explainers.pixels import checked_image, rgb
-from limes.explainers.superpixels import checked_labels, quickshift, segmenter, superpixels
+from limes.explainers.images.fills import filled as switched_off
+from limes.explainers.images.fills import filler
+from limes.explainers.images.pixels import checked_image, rgb
+from limes.explainers.images.superpixels import checked_labels, quickshift, segmenter, superpixels
 from limes.models.images import SwitchedImage
 
 # scikit-image's own, which lime's quickshift gets too, whatever its seed
@@ -206,7 +206,7 @@ class LimeImageExplainer:
 
 def default_segmentation(seed: int | None = None) -> Callable[[Any], Any]:
     """Superpixels by lime's own quickshift, of any image as people see it."""
-    known = _SEED if seed is None else seed_of(seed)
+    known = _SEED if seed is None else check_seed(seed)
     return lambda image: quickshift(rgb(image), seed=known)
 
 

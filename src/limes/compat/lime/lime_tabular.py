@@ -9,6 +9,7 @@ from typing import Any, Never
 import numpy as np
 
 from limes._arrays import Floats
+from limes._checks import check_choice, check_count, check_size, refuse_unknown
 from limes.compat.lime.answers import Answers, chosen_labels, classes_of, model_behind
 from limes.compat.lime.discretize import BaseDiscretizer
 from limes.compat.lime.engines import Seeds, engine_for, engine_of
@@ -23,7 +24,6 @@ from limes.compat.lime.tables.training import Request, Training, check_stats
 from limes.compat.lime.tables.words import TableDomainMapper
 from limes.exceptions import InputError
 from limes.expectations.sampled import least_calls
-from limes.explainers.options import check_choice, check_count, check_size, refuse_unknown
 
 __all__ = ["LimeTabularExplainer", "RecurrentTabularExplainer", "TableDomainMapper"]
 

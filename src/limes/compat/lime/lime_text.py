@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, Never
 
 from limes._arrays import Floats
+from limes._checks import check_choice, check_count, check_size, refuse_unknown
 from limes.compat.lime.answers import Answers, chosen_labels, classes_of
 from limes.compat.lime.engines import Seeds, engine_for, engine_of
 from limes.compat.lime.explanation import Explanation
@@ -23,7 +24,6 @@ from limes.compat.lime.texts.strings import (
     TextDomainMapper,
     characters,
 )
-from limes.explainers.options import check_choice, check_count, check_size, refuse_unknown
 
 _WIDTH = 25.0
 

@@ -31,7 +31,7 @@ class Fit:
 
 def with_numbers(told: Explanation, fits: Sequence[Fit], place: Callable[[int], int]) -> Explanation:
     """The features of the fits, with their numbers; ``place`` says where ``told`` has a feature."""
-    from limes.explainers.tabular_model import SLOPE_MEANING
+    from limes.explainers.tables.tabular_model import SLOPE_MEANING
 
     used = list(dict.fromkeys(j for fit in fits for j in fit.coef))
     picked = told[:, [place(j) for j in used]]

@@ -14,7 +14,7 @@ from limes.compat.lime.images.answers import ImageAnswers, ImageRequest
 from limes.compat.lime.lime_base import LimeBase
 from limes.compat.lime.surrogates import Surrogates, explained
 from limes.compat.lime.switched_law import distances
-from limes.explainers import image_facts
+from limes.explainers.images import metadata
 from limes.explainers.progress import progress_of
 
 __all__ = ["LimeImages", "asked", "switches"]
@@ -51,19 +51,19 @@ class LimeImages:
         chosen = (request.labels, request.features, self.selection, request.regressor)
         fits = self.base.fits(z, said, far, *chosen)
         labels = request.image.labels
-        conditions = image_facts.conditions(labels)
+        conditions = metadata.conditions(labels)
         told = explained(
             fits,
             "classification",
             predictions=request.said[request.labels],
-            feature_names=image_facts.names(request.image.size),
+            feature_names=metadata.names(request.image.size),
             conditions=(conditions,),
-            data=image_facts.areas(labels),
+            data=metadata.areas(labels),
             calls=np.array([request.samples]),
             provenance={
                 **self.provenance,
-                "meaning": image_facts.MEANING,
-                **image_facts.picture(request.image, conditions),
+                "meaning": metadata.MEANING,
+                **metadata.picture(request.image, conditions),
             },
         )
         scores = partial(dict[int, float], {k: fit.score for k, fit in fits.items()})
@@ -71,4 +71,4 @@ class LimeImages:
 
     def _stream(self, request: ImageRequest) -> np.random.Generator:
         """Of the seed, the image and its superpixels alone."""
-        return np.random.default_rng([self.seed, *image_facts.fingerprint(request.image)])
+        return np.random.default_rng([self.seed, *metadata.fingerprint(request.image)])

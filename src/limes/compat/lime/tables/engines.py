@@ -14,7 +14,7 @@ from limes.compat.lime.tables.law import LimeEngine, TableLaw
 from limes.compat.lime.tables.limit import LimitEngine
 from limes.compat.lime.tables.sparse import SparseEngine, SparseTraining
 from limes.compat.lime.tables.training import Request, Training
-from limes.explainers.tabular_model import SLOPE_MEANING
+from limes.explainers.tables.tabular_model import SLOPE_MEANING
 
 Engine = Callable[[Request], Surrogates]
 # Rows drawn from statistics, where there are no training data to check a model on

@@ -160,7 +160,7 @@ class LimitEngine:
         row = table.decode(request.row[None])
         explainer = self._explainer(request)
         with as_said():
-            done = explainer.fitted(row, progress=False)
+            done = explainer._fit(row, progress=False)  # noqa: SLF001 - its numbers alone
         said = self._said(done.predictions, request.answers)
         labels = request.labels(said)
         limits = dict(zip(labels, self._limits(done.fitted, labels), strict=True))
@@ -177,7 +177,7 @@ class LimitEngine:
 
     def _in_words(self, explainer: Any, done: Any, request: Request, labels: Sequence[int]) -> Any:
         """Give limes' explanation with lime's names of columns and bins."""
-        found = explainer.told(done)
+        found = explainer._to_explanation(done)  # noqa: SLF001
         told = found if self.mode == "regression" else found[..., labels]
         conditions = (self.training.conditions(request.row),)
         return renamed(told, feature_names=tuple(self.training.names), conditions=conditions)

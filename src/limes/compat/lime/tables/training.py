@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats, column_stds
+from limes._checks import check_choice
 from limes.compat.lime.answers import Answers
 from limes.compat.lime.discretize import (
     BaseDiscretizer,
@@ -22,8 +23,7 @@ from limes.compat.lime.discretize import (
 from limes.compat.lime.tables.words import TableDomainMapper
 from limes.designs import BinStatistics
 from limes.exceptions import InputError
-from limes.explainers.options import check_choice
-from limes.explainers.table import Table
+from limes.explainers.tables.table import Table
 
 DISCRETIZERS: dict[str, type[BaseDiscretizer]] = {
     "quartile": QuartileDiscretizer,

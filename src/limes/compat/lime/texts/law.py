@@ -20,7 +20,7 @@ from limes.compat.lime.surrogates import Surrogates, explained
 from limes.compat.lime.switched_law import distances
 from limes.compat.lime.texts.strings import IndexedText
 from limes.explainers.progress import progress_of
-from limes.explainers.tokens import conditions_of, spans_of
+from limes.explainers.texts.tokens import word_conditions, word_spans
 
 # lime's unit of distance
 SCALE = 100.0
@@ -72,7 +72,7 @@ class LimeEngine:
         labels = request.labels(said[0])
         options = (request.features, self.selection, request.regressor)
         fits = self.base.fits(z, said, SCALE * distances(z, request.metric), labels, *options)
-        conditions = conditions_of(document)
+        conditions = word_conditions(document)
         found = explained(
             fits,
             self.mode,
@@ -84,7 +84,7 @@ class LimeEngine:
             provenance={
                 **self.provenance,
                 "text": document.text,
-                "spans": dict(zip(conditions, spans_of(document), strict=True)),
+                "spans": dict(zip(conditions, word_spans(document), strict=True)),
             },
         )
         scores = partial(dict[int, float], {k: fit.score for k, fit in fits.items()})

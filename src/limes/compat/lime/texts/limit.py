@@ -15,7 +15,7 @@ from limes.compat.lime.lime_base import report
 from limes.compat.lime.surrogates import Surrogates
 from limes.compat.lime.switched_limit import Neighbourhood, fewest, limits_of
 from limes.compat.lime.texts.law import TextRequest
-from limes.explainers.tokens import Spans
+from limes.explainers.texts.tokens import Spans
 from limes.models.text_models import TextModel
 
 __all__ = ["LimitEngine", "pipeline_behind"]
@@ -45,8 +45,8 @@ class LimitEngine:
         document = request.indexed.document
         explainer = self._explainer(request)
         with as_said():
-            done = explainer.fitted(document, progress=request.progress)
-        said = self._said(done.subject.prediction, request.answers)
+            done = explainer._fit(document, progress=request.progress)  # noqa: SLF001 - its numbers alone
+        said = self._said(done.predictions, request.answers)
         labels = request.labels(said)
         surrogate, design = done.fitted.surrogate, done.fitted.features
         numbers = surrogate.coef, surrogate.standard_errors, surrogate.intercept, surrogate.fidelity
@@ -56,7 +56,7 @@ class LimitEngine:
         if self.verbose:
             for k, fit in fits.items():
                 report(fit, float(said[k]))
-        told = cache(partial(explainer.told, done))
+        told = cache(partial(explainer._to_explanation, done))  # noqa: SLF001
         near = Neighbourhood(limits, fits, lambda z: _scene(told()).predict(z))
         return Surrogates(
             fits,

@@ -12,7 +12,7 @@ import numpy as np
 from limes._arrays import Ints, Objects
 from limes.compat.lime.domain_mapper import DomainMapper, Pairs
 from limes.exceptions import InputError
-from limes.explainers.tokens import Spans, document_of, splitter
+from limes.explainers.texts.tokens import Spans, parse_text, splitter
 from limes.models.documents import Document
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ class IndexedText:
 
 
 def _document(text: str, spans: Spans, bow: bool, mask: str) -> Document:
-    return document_of(text, spans, bag=bow, mask="" if bow else mask)
+    return parse_text(text, spans, bag=bow, mask="" if bow else mask)
 
 
 class IndexedString(IndexedText):

@@ -8,9 +8,9 @@ from functools import partial
 from types import FunctionType, MethodType
 from typing import Any
 
+from limes._checks import check_choice
 from limes.compat.lime.utils.generic_utils import has_arg
 from limes.exceptions import InputError
-from limes.explainers.options import check_choice
 from limes.show.optional import require
 
 __all__ = ["BaseWrapper", "SegmentationAlgorithm"]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from limes.exceptions import InputError
-from limes.explainers.table import Table
+from limes.explainers.tables.table import Table
 
 NAN = float("nan")
 TEXTS = st.sampled_from(["", "a", "b", "Ω", "None", "nan", "10"])

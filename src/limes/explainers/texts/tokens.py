@@ -79,7 +79,7 @@ def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     return found
 
 
-def document_of(text: Any, spans: Spans, *, bag: bool, mask: str, key: Key | None = None) -> Document:
+def parse_text(text: Any, spans: Spans, *, bag: bool, mask: str, key: Key | None = None) -> Document:
     """A text as its words; ``bag`` takes all occurrences of a word together.
 
     Raises
@@ -136,7 +136,7 @@ def _start(text: str) -> str:
     return text if len(text) <= 60 else f"{text[:60]}…"
 
 
-def conditions_of(document: Document) -> tuple[str, ...]:
+def word_conditions(document: Document) -> tuple[str, ...]:
     """What each word says when it is kept; words that are spelt alike are told apart by their places."""
     repeated = len(set(document.names)) < document.size
     starts = document.spans[:, 0].tolist()
@@ -146,7 +146,7 @@ def conditions_of(document: Document) -> tuple[str, ...]:
     )
 
 
-def spans_of(document: Document) -> list[list[list[int]]]:
+def word_spans(document: Document) -> list[list[list[int]]]:
     """Places of each word in the text, (start, end) each."""
     found: list[list[list[int]]] = [[] for _ in document.names]
     for j, span in zip(document.word.tolist(), document.spans.tolist(), strict=True):
