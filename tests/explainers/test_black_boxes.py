@@ -113,7 +113,7 @@ def test_a_callable_that_fails_in_the_middle_loses_nothing(diabetes, network):
     # one batch asks for two rows at the start, one for the rows themselves; each row then takes six
     model = Counted(network, fails_at(2 + 6 + 4))
     explainer = limes.TabularExplainer(model, X, **options())
-    with pytest.raises(ModelError, match=r"ConnectionError.*2 of 3 rows.*goes on from them") as failure:
+    with pytest.raises(ModelError, match=r"ConnectionError.*2 of 3 rows.*continue") as failure:
         explainer(X.iloc[:3], progress=False)
     assert isinstance(failure.value.__cause__.__cause__, ConnectionError)
     pd.testing.assert_frame_equal(failure.value.batch, model.batches[-1])

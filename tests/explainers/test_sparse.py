@@ -289,7 +289,7 @@ def test_answers_beyond_the_range_seen_are_told():
     model = lambda rows: 10.0 * rows.sum(axis=1)  # noqa: E731
     explainer = limes.SparseExplainer(model, k=2, samples=20, spread=2.0)
     explanation = explainer(np.ones((1, 12)))
-    assert "give scale=(low, high)" in explanation.warnings[0]
+    assert "pass scale=(low, high)" in explanation.warnings[0]
     assert explanation.surrogate_predictions == pytest.approx([120.0])
     known = limes.SparseExplainer(model, k=2, samples=20, spread=2.0, scale=(-120, 120))(np.ones((1, 12)))
     assert not any("scale" in text for text in known.warnings)
