@@ -387,6 +387,13 @@ def test_a_failing_model_keeps_its_answers():
     assert len(asked) - 5 < 2 + 8
 
 
+def test_images_in_threads_are_those_of_one_thread():
+    images = [IMAGE, IMAGE[::-1].copy(), IMAGE[:, ::-1].copy()]
+    one, three = (ImageExplainer(bumps, **SAMPLED)(images, progress=False, workers=n) for n in (1, 3))
+    for alone, together in zip(one, three, strict=True):
+        np.testing.assert_array_equal(alone.values, together.values)
+
+
 def test_an_interrupt_hands_over_what_is_done():
     asked = []
 

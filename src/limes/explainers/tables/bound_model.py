@@ -27,7 +27,7 @@ from limes.explainers.verification import (
     check_atoms,
     check_draws,
     product_rows,
-    revealing,
+    widened,
 )
 from limes.explainers.watch import Watch
 from limes.models.asking import answer_of
@@ -251,7 +251,7 @@ class _Check:
             If there is none on this background.
         """
         row = self.table.matrix[len(self.table.matrix) // 2]
-        design = revealing(self.family).at(row).in_units()
+        design = widened(self.family).at(row).in_units()
         with _no_exact_expectation():
             expectation = exact_expectation(form)
             return expectation, design, expectation.moments(design)
