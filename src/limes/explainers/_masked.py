@@ -31,8 +31,13 @@ from limes.expectations.controls.switches import switch_kernels
 from limes.expectations.moments import Moments
 from limes.expectations.sampled import SampledExpectation
 from limes.explainers.options import SamplingOptions
-from limes.explainers.progress import UNFINISHED, explain_each, progress_of
-from limes.explainers.results import explanation_fields, output_positions
+from limes.explainers.progress import (
+    UNFINISHED,
+    explain_each,
+    explanation_fields,
+    output_positions,
+    progress_of,
+)
 from limes.explainers.verification import SUBSET_DRAWS, check_draws, kept_features
 from limes.explainers.warnings import sampling_warnings
 from limes.explanation import Explanation

@@ -1,4 +1,4 @@
-"""Long work: progress bars, several inputs in a row or in threads, and errors that carry partial results."""
+"""From inputs to results: progress bars, several inputs, partial results, and an explanation's fields."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from threading import Event
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from limes.exceptions import Interrupted, ModelError
+import numpy as np
+
+from limes._arrays import Ints
+from limes.exceptions import InputError, Interrupted, ModelError
 from limes.explanation import Explanation
-from limes.pipeline import Progress
+from limes.pipeline import Fitted, Progress
 
 # Inputs whose explanation was cut short, of which the model's answers are kept
 UNFINISHED = 16
@@ -125,3 +128,35 @@ def interrupted(cause: BaseException | None, partial: Explanation | None, rows: 
         error.partial = partial
         return error
     return Interrupted(f"stopped: {state}", partial)
+
+
+def explanation_fields(fitted: Fitted) -> dict[str, Any]:
+    """Return fields of a :class:`limes.Explanation`: coefficients, and their errors if sampled."""
+    surrogate, sampled = fitted.surrogate, fitted.sampled
+    fields = {
+        "values": surrogate.coef,
+        "standard_errors": surrogate.standard_errors,
+        "intercepts": surrogate.intercept,
+        "surrogate_predictions": fitted.at_instance,
+        "fidelity": surrogate.fidelity,
+        "calls": fitted.calls,
+        "row_converged": fitted.converged,
+    }
+    if sampled is None:
+        return fields
+    return {
+        **fields,
+        "shares": surrogate.shares,
+        "surrogate_errors": sampled.surrogate_errors,
+        "fidelity_errors": sampled.fidelity_errors,
+        "share_errors": sampled.share_errors,
+        "controls": tuple(sampled.control.tolist()),
+    }
+
+
+def output_positions(explanation: Explanation, output: Ints, outputs: Sequence[str]) -> Ints:
+    """Return the positions of an explanation's chosen outputs among all outputs of the model."""
+    unknown = [name for name in explanation.output_names if name not in outputs]
+    if unknown:
+        raise InputError(f"this explainer has no output {unknown[0]!r}, only {list(outputs)}")
+    return np.array([outputs.index(explanation.output_names[k]) for k in output])

@@ -24,8 +24,7 @@ from limes.diagnostics.table_scene import TableScene
 from limes.exceptions import InputError
 from limes.expectations.controls import CONTROLS
 from limes.explainers.options import SamplingOptions
-from limes.explainers.progress import interrupted, progress_of
-from limes.explainers.results import explanation_fields, output_positions
+from limes.explainers.progress import explanation_fields, interrupted, output_positions, progress_of
 from limes.explainers.tables.table import Table
 from limes.explainers.tables.tabular_model import TabularModel, TabularOptions
 from limes.explainers.warnings import sampling_warnings

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from limes._arrays import Bools, Floats
+from limes._arrays import Bools, Floats, Ints
 from limes.designs.columns import categorical
 from limes.designs.coordinates import IndicatorCoordinate
 from limes.designs.exchangeable import ExchangeableDesign
@@ -238,11 +238,15 @@ def _unit(sizes: Floats) -> Floats:
     return np.where(largest > 0, largest, 1.0)
 
 
-def _spread_rows(matrix: Floats) -> Any:
+def _spread_rows(matrix: Floats) -> Ints:
     """Return positions of rows, evenly spread, and of one missing value in each column."""
-    spread = np.linspace(0, len(matrix) - 1, min(_BACKGROUND, len(matrix))).astype(np.int64)
     missing = np.isnan(matrix)
-    return np.union1d(spread, missing.argmax(axis=0)[missing.any(axis=0)])
+    return np.union1d(even_positions(len(matrix), _BACKGROUND), missing.argmax(axis=0)[missing.any(axis=0)])
+
+
+def even_positions(n: int, most: int) -> Ints:
+    """Return at most so many of n positions, evenly spread."""
+    return np.linspace(0, n - 1, min(most, n)).astype(np.int64)
 
 
 def shuffled(matrix: Floats, count: int) -> Floats:

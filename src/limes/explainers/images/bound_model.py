@@ -69,13 +69,13 @@ class ImageModel:
             If the model fails.
         """
         output = resolve(self.model, self.output if self.is_estimator else None)
-        everything = _Answers(
+        everything = _LinkedModel(
             ModelCaller(self.model, output, composer_of(self.model, image, self.preprocess)), self.link, None
         )
         whole = everything(np.ones((1, image.size)))
         output, names = self._chosen(output, whole)
         caller = replace(everything.caller, output=replace(output, columns=None))
-        ask = _Answers(caller, self.link, output.columns)
+        ask = _LinkedModel(caller, self.link, output.columns)
         form = self._read(output, image, ask)
         bound = partial(
             MaskedModel,
@@ -114,7 +114,7 @@ class ImageModel:
         chosen_names = tuple(names[k] for k in np.atleast_1d(positions))
         return replace(output, columns=positions, labels=chosen_names), chosen_names
 
-    def _read(self, output: Output, image: SwitchedImage, ask: _Answers) -> Form | BlackBox:
+    def _read(self, output: Output, image: SwitchedImage, ask: _LinkedModel) -> Form | BlackBox:
         form = read_output(self.model, output)
         if isinstance(form, BlackBox):
             return BlackBox(ask, form.reason)
@@ -127,7 +127,7 @@ class ImageModel:
         except InputError as reason:
             return BlackBox(ask, str(reason))
 
-    def _margin(self, output: Output, image: SwitchedImage, ask: _Answers) -> Form | None:
+    def _margin(self, output: Output, image: SwitchedImage, ask: _LinkedModel) -> Form | None:
         """Return the sum behind the probabilities of an estimator, if it can be read."""
         if not self.is_estimator or output.method not in ("predict", "predict_proba"):
             return None
@@ -139,7 +139,7 @@ class ImageModel:
 
 
 @dataclass(frozen=True)
-class _Answers:
+class _LinkedModel:
     """Answers of a model at rows z (n, d), after the link: all of them, or some columns."""
 
     caller: ModelCaller

@@ -31,7 +31,7 @@ NEWLY_MISSING = (
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
+class TableColumn:
     """One column of the background."""
 
     name: str
@@ -77,21 +77,21 @@ class Column:
         return cells
 
 
-def learn(name: str, values: Objects, *, series: nw.Series[Any] | None, chosen: bool) -> Column:
+def learn(name: str, values: Objects, *, series: nw.Series[Any] | None, chosen: bool) -> TableColumn:
     """Decide whether a column holds numbers or levels, and which."""
     order, dtype = (None, values.dtype) if series is None else declared(series)
     chosen = chosen or order is not None
     distinct, missing = _distinct(values, name)
     if distinct is None and not chosen:
-        return Column(name, False, (), False, dtype, missing)
+        return TableColumn(name, False, (), False, dtype, missing)
     levels = np.unique(values[~np.isnan(values)]).tolist() if distinct is None else distinct
     numeric = all(isinstance(level, NUMBERS) for level in levels)
     boolean = all(isinstance(level, bool | np.bool_) for level in levels)
     if numeric and not boolean and not chosen:  # numbers in cells of objects
         whole = all(isinstance(level, numbers.Integral) for level in levels)
-        return Column(name, False, (), False, np.dtype(np.int64 if whole else np.float64), missing)
+        return TableColumn(name, False, (), False, np.dtype(np.int64 if whole else np.float64), missing)
     levels = _sorted(levels, name, [] if numeric else order or [])
-    return Column(name, True, tuple(levels), not numeric, dtype, missing)
+    return TableColumn(name, True, tuple(levels), not numeric, dtype, missing)
 
 
 def declared(series: nw.Series[Any]) -> tuple[list[Any] | None, Any]:
@@ -132,7 +132,7 @@ def _sorted(levels: list[Any], name: str, order: list[Any]) -> list[Any]:
     return sorted(levels, key=lambda level: (isinstance(level, str), level))
 
 
-def template_of(column: Column, values: Floats, cells: Any) -> Any:
+def template_of(column: TableColumn, values: Floats, cells: Any) -> Any:
     """Return one native cell for every level, or for "a number", and one for a missing value.
 
     None for numbers of a plain dtype, which need no template.
@@ -153,7 +153,7 @@ def _is_plain(series: nw.Series[Any]) -> bool:
     return not series.implementation.is_pandas_like() and series.null_count() == 0
 
 
-def encode(column: Column, values: Objects, where: str = "row") -> Floats:
+def encode(column: TableColumn, values: Objects, where: str = "row") -> Floats:
     """Encode one column; raise for the first cell that cannot be encoded."""
     direct = values.dtype.kind in "biuf" and not column.coded
     floats = values.astype(np.float64) if direct else _looked_up(column, values, where)
@@ -169,7 +169,7 @@ def encode(column: Column, values: Objects, where: str = "row") -> Floats:
     return floats
 
 
-def _looked_up(column: Column, values: Objects, where: str) -> Floats:
+def _looked_up(column: TableColumn, values: Objects, where: str) -> Floats:
     cells = values.tolist()
     try:
         distinct = dict.fromkeys(cells)
@@ -184,7 +184,7 @@ def _looked_up(column: Column, values: Objects, where: str) -> Floats:
     return np.fromiter(map(codes.__getitem__, cells), dtype=np.float64, count=len(cells))
 
 
-def _code(column: Column, value: Any) -> float | None:
+def _code(column: TableColumn, value: Any) -> float | None:
     if _is_missing(value):
         return np.nan
     if column.coded:
@@ -196,7 +196,9 @@ def _is_missing(value: Any) -> bool:
     return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
 
-def _refuse(column: Column, values: Objects, *, where: str, bad: Bools, why: Callable[[Any], str]) -> None:
+def _refuse(
+    column: TableColumn, values: Objects, *, where: str, bad: Bools, why: Callable[[Any], str]
+) -> None:
     rows = np.flatnonzero(bad)
     if rows.size:
         cells = zip(rows.tolist(), values[rows].tolist(), strict=True)
@@ -209,7 +211,7 @@ def _always(text: str) -> Callable[[Any], str]:
     return lambda cell: text  # noqa: ARG005 - whatever the cell
 
 
-def _unseen(column: Column, value: Any = None) -> str:
+def _unseen(column: TableColumn, value: Any = None) -> str:
     close = did_you_mean(value, [level for level in column.levels if isinstance(level, str)])
     return (
         f"does not occur in the background{close}, which has {listed(column.levels)}. Use one of "

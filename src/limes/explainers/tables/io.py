@@ -13,7 +13,7 @@ import numpy as np
 from limes._arrays import Floats, Objects
 from limes._checks import SHOWN, did_you_mean, listed
 from limes.exceptions import InputError
-from limes.explainers.tables.columns import Column, narrow, unreadable
+from limes.explainers.tables.columns import TableColumn, narrow, unreadable
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +23,7 @@ class FrameConverter:
     backend: Any  # narwhals.Implementation of the library
     labels: Any  # pandas' own index of columns, whose entries need not be strings
 
-    def restore(self, columns: tuple[Column, ...], matrix: Floats) -> Any:
+    def restore(self, columns: tuple[TableColumn, ...], matrix: Floats) -> Any:
         """Return a frame with the columns' dtypes."""
         series = [self._series(*pair).alias(pair[0].name) for pair in zip(columns, matrix.T, strict=True)]
         frame = nw.concat([column.to_frame() for column in series], how="horizontal").to_native()
@@ -31,7 +31,7 @@ class FrameConverter:
             frame.columns = self.labels
         return frame
 
-    def _series(self, column: Column, values: Floats) -> nw.Series[Any]:
+    def _series(self, column: TableColumn, values: Floats) -> nw.Series[Any]:
         if column.template is None:
             return nw.new_series("", narrow(values, column.dtype), backend=self.backend)
         template = nw.from_native(column.template, series_only=True)
@@ -53,7 +53,7 @@ class ArrayConverter:
 
     dtype: np.dtype[Any]
 
-    def restore(self, columns: tuple[Column, ...], matrix: Floats) -> Any:
+    def restore(self, columns: tuple[TableColumn, ...], matrix: Floats) -> Any:
         """Return an array of the background's dtype."""
         if self.dtype.kind in "biuf":
             return narrow(matrix, self.dtype)
@@ -62,7 +62,7 @@ class ArrayConverter:
             cells[:, j] = self._cells(column, matrix[:, j])
         return cells.astype(self.dtype)
 
-    def _cells(self, column: Column, values: Floats) -> Objects:
+    def _cells(self, column: TableColumn, values: Floats) -> Objects:
         template: Objects = column.template
         if column.categorical:
             return template[column.places(values)]

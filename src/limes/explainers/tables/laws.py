@@ -17,7 +17,7 @@ from limes.designs.bins import bin_edges
 from limes.designs.columns import BinStatistics, binned, categorical, unbinned
 from limes.designs.marginals import Bins, Marginal
 from limes.exceptions import InputError
-from limes.explainers.tables.columns import Column
+from limes.explainers.tables.columns import TableColumn
 from limes.explainers.tables.table import Table
 
 # The tails of a normal law with values up to here end before the largest float64.
@@ -63,7 +63,7 @@ def _statistics(bins: Any) -> dict[int, BinStatistics]:
     return {j: entry for j, entry in enumerate(entries) if isinstance(entry, BinStatistics)}
 
 
-def _fit_law(column: Column, x: Floats, source: BinStatistics | Floats | None, law: str) -> Marginal:
+def _fit_law(column: TableColumn, x: Floats, source: BinStatistics | Floats | None, law: str) -> Marginal:
     try:
         if isinstance(source, BinStatistics):
             return _from_statistics(column, x, source)
@@ -74,7 +74,7 @@ def _fit_law(column: Column, x: Floats, source: BinStatistics | Floats | None, l
         raise InputError(f"column {column.name!r} {error}") from None
 
 
-def _from_statistics(column: Column, x: Floats, statistics: BinStatistics) -> Marginal:
+def _from_statistics(column: TableColumn, x: Floats, statistics: BinStatistics) -> Marginal:
     if column.categorical:
         raise InputError("is categorical, and has no bins with statistics: pass None there")
     if np.isnan(x).any():
@@ -82,7 +82,7 @@ def _from_statistics(column: Column, x: Floats, statistics: BinStatistics) -> Ma
     return statistics.marginal()
 
 
-def cell_texts(column: Column, marginal: Marginal) -> tuple[str, ...]:
+def cell_texts(column: TableColumn, marginal: Marginal) -> tuple[str, ...]:
     """Return one text per cell of the column's marginal."""
     cells = marginal.cells
     if isinstance(cells, Bins):

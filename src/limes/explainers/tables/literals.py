@@ -23,7 +23,7 @@ from limes.designs.marginals import Bins, Marginal
 from limes.exceptions import InputError
 from limes.explainers.tables.laws import cell_texts, number_texts
 from limes.explainers.tables.table import Table
-from limes.explainers.verification import shuffled
+from limes.explainers.verification import even_positions, shuffled
 
 # Background rows whose answers make the scale
 _SCALE_ROWS = 1000
@@ -372,8 +372,7 @@ class TableRows:
 
     def _some_rows(self) -> Floats:
         matrix = self._literals.table.matrix
-        spread = np.linspace(0, len(matrix) - 1, min(_SCALE_ROWS, len(matrix)))
-        return np.asarray(matrix[spread.astype(np.int64)])
+        return np.asarray(matrix[even_positions(len(matrix), _SCALE_ROWS)])
 
 
 def rows_of(literals: Literals | None, neighbourhood: str | None) -> SignRows | TableRows:

@@ -18,7 +18,7 @@ import numpy as np
 from limes._arrays import Bools, Floats, Objects
 from limes._checks import listed
 from limes.exceptions import InputError
-from limes.explainers.tables.columns import EXACT, Column, encode, learn, template_of
+from limes.explainers.tables.columns import EXACT, TableColumn, encode, learn, template_of
 from limes.explainers.tables.io import (
     ArrayConverter,
     FrameConverter,
@@ -39,14 +39,14 @@ class Table:
 
     Attributes
     ----------
-    columns : tuple of Column
+    columns : tuple of TableColumn
     matrix : array (n, d)
         The encoded background, read-only.
     converter : FrameConverter or ArrayConverter
         Makes tables of the background's kind.
     """
 
-    columns: tuple[Column, ...]
+    columns: tuple[TableColumn, ...]
     matrix: Floats
     converter: FrameConverter | ArrayConverter
 
