@@ -73,9 +73,9 @@ class ImageExplainer(MaskedExplainer[SwitchedImage]):
     batch_size
         Images that the model is given at once; memory grows with it, not with ``max_calls``.
     method, tolerance, max_calls, rng, retry
-        How a model that cannot be read is sampled; see
-        :class:`limes.explainers.options.SamplingOptions`. It is asked about all 2^d images, and explained
-        exactly, where they are no more than ``max_calls``.
+        As for :class:`limes.TabularExplainer`; see :class:`limes.explainers.options.SamplingOptions`. A model
+        that cannot be read is asked about all 2^d images, and explained exactly, where they are no more than
+        ``max_calls``.
     control
         What takes variance away from the sampler: "none"; "kernel", kernels of superpixels that matter;
         "process", a Gaussian process, which leaves a half of what kernels leave, and takes some tenths of a

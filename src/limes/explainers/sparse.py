@@ -86,7 +86,7 @@ class SparseExplainer:
     gap, time_limit, threads
         For "branch_and_bound": the gap to stop at, seconds per row, and how many threads search together.
     tolerance
-        Another name of ``gap``; no standard error, as elsewhere.
+        Another name of ``gap``; it is no standard error here, as it is in other explainers.
     rng, batch_size, retry
         As for :class:`limes.explainers.options.SamplingOptions`.
 

@@ -76,7 +76,10 @@ class TabularExplainer:
     ridge
         0, or the penalty of ``lime``'s own fit on 5000 rows (``lime`` uses 1).
     method, tolerance, max_calls, rng, batch_size, retry
-        How a model that cannot be read is sampled; see :class:`limes.explainers.options.SamplingOptions`.
+        How a model that cannot be read is sampled: "exact", "sampled" or "auto"; the largest standard error
+        of a coefficient, a number or "5%" of the largest coefficient; the most rows that the model is asked
+        for, per explained row; the seed; how many rows at once; and when a failed batch is tried again. See
+        :class:`limes.explainers.options.SamplingOptions`.
     control
         Readable model that takes variance away from the sampler: "none", "additive", "tree", "kernel",
         "margin" (of models with a link, where the margin can be read), or "auto", which takes the one that
