@@ -61,8 +61,8 @@ class TextExplainer(MaskedExplainer[Document]):
         0, or the penalty of ``lime``'s own fit on 5000 rows (``lime`` uses 1).
     method, tolerance, max_calls, rng, batch_size, retry
         As for :class:`limes.TabularExplainer`; see :class:`limes.explainers.options.SamplingOptions`. A model
-        that cannot be read is asked about all 2^d deletions, and explained exactly, where they are no more than
-        ``max_calls``.
+        that cannot be read is asked about all 2^d deletions, and explained exactly, where they are no more
+        than ``max_calls``.
     control
         What takes variance away from the sampler: "none", "kernel", "margin" (of models with a link, where
         the margin can be read), "process" (a Gaussian process, for models that take their time), or "auto":
