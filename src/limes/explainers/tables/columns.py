@@ -22,7 +22,7 @@ INFINITE = (
     "is not finite, and has no place in a column's law: replace it by a number beyond all others (trees send "
     "both the same way), by NaN if it means missing, or drop the row"
 )
-NO_NUMBER = "is not a number, as the background's values of this column are: convert it"
+NO_NUMBER = "is no number, as the background's values of this column are: convert it"
 TOO_LARGE = "is beyond 2**53, where numbers lose their last digits: drop the column, or rescale it"
 NEWLY_MISSING = (
     "is missing, but the background has no missing values in this column: impute it, or add rows with "
