@@ -207,7 +207,7 @@ def assert_limit(form, f, seed=0, tolerance=oracle.EXACT):
 
 def read_frame(model, frame, output=None):
     """The form of a model on a frame, as the explainer reads it."""
-    from limes.explainers.table import Table
+    from limes.explainers.tables.table import Table
 
     table = Table.fit(frame)
     return read_output(model, resolve(model, output), table.decode, schema=table.schema), table

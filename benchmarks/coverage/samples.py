@@ -10,10 +10,10 @@ import numpy as np
 import limes
 from benchmarks.coverage import truth
 from benchmarks.coverage.functions import Case, Switches, Table
-from limes.expectations.sampling import Sampling
-from limes.explainers.doubts import RARE, doubts
+from limes.explainers._masked import CONTROLS, MaskedModel
+from limes.explainers.options import SamplingOptions
 from limes.explainers.progress import progress_of
-from limes.explainers.switched import Switched
+from limes.explainers.warnings import RARE, sampling_warnings
 from limes.models.forms.base import BlackBox
 from limes.pipeline import fitted_at
 
@@ -53,14 +53,13 @@ def _of_table(
 
 def _of_switches(case: Switches, control: str, calls: int, seed: int) -> tuple[Any, Any, tuple[str, ...]]:
     design = case.design()
-    switched = Switched(case.function, BlackBox(case.function, "a callable"))
-    expectation = switched.expectation(
-        design, method="sampled", sampling=Sampling(calls, seed=seed), control=control, features="features"
-    )
+    model = MaskedModel(case.function, BlackBox(case.function, "a callable"))
+    options = SamplingOptions("sampled", max_calls=calls, control=control, rng=seed, controls=CONTROLS)
+    expectation = model.expectation(design, options)
     prediction = case.function(design.at_instance[None])
     fitted = fitted_at(design, expectation, prediction, penalty=None, progress=progress_of(shown=False))
     names = [f"{j}" for j in range(case.d)]
-    warnings = doubts(fitted, prediction, names, ["f"], max_calls=calls)
+    warnings = sampling_warnings(fitted, prediction, names, ["f"], max_calls=calls)
     return fitted.surrogate.coef[0], fitted.surrogate.standard_errors[0], warnings.get(0, ())
 
 

@@ -13,7 +13,7 @@ __version__ = "0.1.0"
 _HOME = {
     "Explanation": "limes.explanation",
     "ImageExplainer": "limes.explainers.image",
-    "Literals": "limes.explainers.literals",
+    "Literals": "limes.explainers.tables.literals",
     "MapleExplainer": "limes.maple",
     "Preprocess": "limes.models.calling.networks",
     "SparseExplainer": "limes.explainers.sparse",
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from limes.diagnostics.suggest import suggest_bandwidth
     from limes.diagnostics.summary import summary
     from limes.explainers.image import ImageExplainer
-    from limes.explainers.literals import Literals
     from limes.explainers.sparse import SparseExplainer
+    from limes.explainers.tables.literals import Literals
     from limes.explainers.tabular import TabularExplainer
     from limes.explainers.text import TextExplainer
     from limes.explanation import Explanation

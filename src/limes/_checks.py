@@ -1,12 +1,87 @@
-"""Checks of values that every room shares."""
+"""Checks of options and values that every room shares, and the advice in their messages."""
 
 from __future__ import annotations
 
-from typing import TypeGuard
+import difflib
+import inspect
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import islice
+from typing import Any, TypeGuard
 
 import numpy as np
 
+from limes.exceptions import InputError, UnknownOptionError
+
+# Names or levels that a message lists
+SHOWN = 10
+
 
 def is_count(value: object) -> TypeGuard[int]:
-    """Tell whether a value is a whole number above 0."""
+    """Return whether a value is a whole number above 0."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= 1)
+
+
+def check_count(name: str, value: Any) -> int:
+    """Return the value if it is a whole number >= 1."""
+    if not is_count(value):
+        raise InputError(f"{name} must be a whole number >= 1, got {value!r}")
+    return int(value)
+
+
+def check_size(name: str, value: Any, *, zero: bool = False) -> float:
+    """Return the value if it is a finite number > 0 (or >= 0)."""
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not number or not np.isfinite(value) or value < 0 or (value == 0 and not zero):
+        raise InputError(f"{name} must be a finite number {'>=' if zero else '>'} 0, got {value!r}")
+    return float(value)
+
+
+def check_choice(name: str, value: Any, choices: Sequence[str]) -> str:
+    """Return the value if it is one of the choices."""
+    if not isinstance(value, str) or value not in choices:
+        close = difflib.get_close_matches(str(value), choices, n=1)
+        advice = f"; did you mean {close[0]!r}?" if close else ""
+        raise InputError(f"{name}={value!r} is not one of {list(choices)}{advice}")
+    return value
+
+
+def check_seed(rng: Any) -> int:
+    """Convert ``rng`` to an integer seed: None becomes 0; a generator is asked for one number, once."""
+    if rng is None:
+        return 0
+    if isinstance(rng, np.random.Generator):
+        return int(rng.integers(2**63))
+    if isinstance(rng, np.random.SeedSequence):
+        return int(rng.generate_state(1, np.uint64)[0])
+    if isinstance(rng, bool) or not isinstance(rng, int | np.integer) or rng < 0:
+        raise InputError(
+            f"rng must be None, a whole number >= 0, a numpy Generator or a SeedSequence, got {rng!r}"
+        )
+    return int(rng)
+
+
+def refuse_unknown(unknown: Mapping[str, Any], owner: type) -> None:
+    """Raise for keyword arguments that do not exist, with the nearest one that does."""
+    if unknown:
+        options = [p for p in inspect.signature(owner).parameters if p != "unknown"]
+        raise unknown_option(owner.__name__, next(iter(unknown)), options)
+
+
+def unknown_option(owner: str, name: str, options: Sequence[str]) -> UnknownOptionError:
+    """Return the error for an option that does not exist, with the nearest of those that do."""
+    close = difflib.get_close_matches(name, options, n=1)
+    advice = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(options)}"
+    return UnknownOptionError(f"{owner} has no option {name!r}; {advice}")
+
+
+def did_you_mean(wanted: Any, names: Iterable[str]) -> str:
+    """Return the nearest name, whatever its case, as the end of a sentence; "" if none is near."""
+    folded = {name.casefold(): name for name in names}
+    match = difflib.get_close_matches(str(wanted).casefold(), folded, n=1)
+    return f" (did you mean {folded[match[0]]!r}?)" if match else ""
+
+
+def listed(values: Collection[Any]) -> str:
+    """Return the first of many values as text."""
+    shown = [repr(value) for value in islice(values, SHOWN)]
+    return ", ".join(shown) + (", ..." if len(values) > SHOWN else "") or "no value at all"

@@ -20,10 +20,10 @@ from scipy.linalg import solve_triangular
 
 from limes import __version__
 from limes._arrays import Floats, Ints
+from limes._checks import check_count, check_seed, check_size, refuse_unknown
 from limes.exceptions import InputError
-from limes.explainers.options import check_count, check_size, refuse_unknown, seed_of
-from limes.explainers.sparse_options import OneOutput
-from limes.explainers.table import Table
+from limes.explainers.sparse import OneOutput
+from limes.explainers.tables.table import Table
 from limes.explainers.watch import Watch
 from limes.explanation import Explanation
 from limes.models.calling.caller import ModelCaller
@@ -100,7 +100,7 @@ class MapleExplainer:
         self._ridge = max(check_size("ridge", ridge, zero=True), _SMALLEST_RIDGE)
         resolved = resolve(model, output)
         self._predict = OneOutput(ModelCaller(model, resolved, self._table.decode), resolved)
-        self._trees, self._leaf, self._seed = check_count("trees", trees), leaf, seed_of(rng)
+        self._trees, self._leaf, self._seed = check_count("trees", trees), leaf, check_seed(rng)
         self._watch = Watch(model)
         self._fit()
         self._provenance = {

@@ -1,7 +1,7 @@
 """From a neighbourhood and a model to a sparse explanation and its certificate, row by row.
 
-Rows are drawn and the model asked (or read), its answers brought into [-1, 1], the sparse problem solved, and
-the solution judged on fresh rows that it has not seen.
+Rows are drawn and the model is asked (or read), its answers are scaled into [-1, 1], the sparse problem is
+solved, and the solution is evaluated on fresh rows that it was not fitted to.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from limes._streams import fingerprint, streams
 from limes.designs.literals import LiteralNeighbourhood
 from limes.expectations.concentration import bernstein_bound, theorem_accuracy, theorem_samples
 from limes.expectations.precision import Precision, precision
+from limes.models.calling.caller import Calls, Retry
 from limes.pipeline import Expectation
 from limes.surrogates.solvers import SOLVERS
 from limes.surrogates.sparse import (
@@ -28,23 +30,20 @@ from limes.surrogates.sparse import (
     SparseSolution,
 )
 
-# Rows handed to the model in one call
-_BATCH = 4096
-# How often Γ is estimated again with the last explanation as its control
+# How often Γ is estimated, the last time with the explanation so far as its control
 _ROUNDS = 2
-# What the paper's sample size is told for
+# The accuracy that the paper's sample size is computed for
 _ACCURACY = 0.1
 
 Ask = Callable[[Floats], Floats]
 
 
 @dataclass(frozen=True)
-class Plan:
+class SparseConfig:
     """How rows are explained; see ``SparseExplainer``.
 
     ``sizes`` are the numbers of literals to try, one or all up to a largest; with ``error`` the first whose
-    bound ``certify`` is no larger is taken. ``scale=None`` finds one, for which ``seen`` are answers known
-    before.
+    bound ``certify`` is no larger is taken. ``scale=None`` computes one from the answers and ``seen``.
     """
 
     solver: str
@@ -61,8 +60,8 @@ class Plan:
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
-    """A solution with what fresh rows say of it; errors are of the scaled model."""
+class EvaluatedRule:
+    """A solution, evaluated on fresh rows; errors are of the scaled model."""
 
     solution: SparseSolution
     fidelity: float
@@ -84,58 +83,85 @@ class Judged:
 
     @property
     def vacuous(self) -> bool:
-        """Whether the precision's bound says no more than that the model answers in [-1, 1]."""
+        """Whether the precision's bound is no smaller than any model in [-1, 1] has."""
         return self.bounds["precision"] >= 1.0 + abs(self.target - self.scale.middle) / self.scale.half
+
+    def meets(self, config: SparseConfig) -> bool:
+        """Return whether the certified error is as small as requested, if it was."""
+        return config.error is None or self.bounds[config.certify] <= config.error
+
+
+class RowCalls(Calls):
+    """The model's answers around one row, kept batch by batch.
+
+    A row that is explained again after a failure draws the same batches: those with answers are not asked
+    again. ``rows`` counts the rows of all batches since ``restart``.
+    """
+
+    def __init__(self, ask: Ask, *, batch_size: int, retry: Retry | None = None) -> None:
+        super().__init__(ask, batch_size=batch_size, retry=retry)
+        self._batches: dict[bytes, Floats] = {}
+        self.rows = 0
+
+    def restart(self) -> None:
+        """Count from 0."""
+        self.rows = 0
+
+    def __call__(self, x: Floats) -> Floats:
+        self.rows += len(x)
+        starts = range(0, len(x), self._batch_size)
+        return np.concatenate([self._batch(x[i : i + self._batch_size]) for i in starts])
+
+    def _batch(self, x: Floats) -> Floats:
+        key = blake2b(x.tobytes(), digest_size=16).digest()
+        if key not in self._batches:
+            self._batches[key] = self._with_retries(x)
+        return self._batches[key]
 
 
 def explain_row(
-    near: LiteralNeighbourhood, ask: Ask, row: Floats, plan: Plan, expectation: Expectation | None
-) -> Judged:
+    near: LiteralNeighbourhood,
+    ask: RowCalls,
+    row: Floats,
+    config: SparseConfig,
+    expectation: Expectation | None,
+) -> EvaluatedRule:
     """Explain the model at one row of its table; with an expectation, from its exact Γ.
 
     Raises
     ------
     InputError
-        If a number of literals cannot be had, or the model leaves the scale that was given.
+        If there are fewer literals than requested, or the model leaves the scale that was passed.
     """
-    first, second, third = streams(plan.seed, fingerprint(row), 3)
-    counted = _Counted(ask)
+    ask.restart()
+    first, second, third = streams(config.seed, fingerprint(row), 3)
     seen, fresh = (
-        _Drawn.of(near, counted, rows, np.random.default_rng(stream))
-        for rows, stream in zip((plan.samples, plan.fresh), (first, second), strict=True)
+        _Draws.draw(near, ask, rows, np.random.default_rng(stream))
+        for rows, stream in zip((config.samples, config.fresh), (first, second), strict=True)
     )
-    target = float(counted(row[None, :])[0])
-    known = (np.array([target]), seen.values, fresh.values)
-    scale = plan.scale or AnswerScale.from_answers(*known, *([] if plan.seen is None else [plan.seen]))
-    task = _Task(near, seen.scaled(scale), fresh.scaled(scale), float(scale.to_unit(known[0])[0]), plan)
-    given = None if expectation is None else _exact(near, expectation, row, scale, task)
-    for step, k in enumerate(plan.sizes, start=1):
-        solution = task.solved(k, given)
+    target = float(ask(row[None, :])[0])
+    answers = (np.array([target]), seen.values, fresh.values)
+    scale = config.scale or AnswerScale.from_answers(
+        *answers, *([] if config.seen is None else [config.seen])
+    )
+    scaled_target = float(scale.to_unit(answers[0])[0])
+    problem = _RowProblem(near, seen.scaled(scale), fresh.scaled(scale), scaled_target, config)
+    exact = None if expectation is None else _exact_population(near, expectation, row, scale, problem)
+    for step, k in enumerate(config.sizes, start=1):
+        solution = problem.solve(k, exact)
         # each size that is tried may go wrong: together they do no more often than one alone
-        risk = (1.0 - plan.confidence) / (1 if plan.error is None else step * (step + 1))
+        risk = (1.0 - config.confidence) / (1 if config.error is None else step * (step + 1))
         # the same fresh draws for every size
         rng = np.random.default_rng(third)
-        judged = _judged(task, solution, counted, scale, risk=risk, rng=rng, exact=given is not None)
-        if plan.error is not None and judged.bounds[plan.certify] <= plan.error:
+        rule = _evaluate(problem, solution, ask, scale, risk=risk, rng=rng, exact=exact is not None)
+        if config.error is not None and rule.meets(config):
             break
-    return judged
-
-
-class _Counted:
-    """Asks in batches, and counts."""
-
-    def __init__(self, ask: Ask) -> None:
-        self._ask = ask
-        self.calls = 0
-
-    def __call__(self, x: Floats) -> Floats:
-        self.calls += len(x)
-        return np.concatenate([self._ask(x[i : i + _BATCH]) for i in range(0, len(x), _BATCH)])
+    return rule
 
 
 @dataclass(frozen=True, eq=False)
-class _Drawn:
-    """Some rows, the flips that made them, and the model's answers."""
+class _Draws:
+    """Rows of a neighbourhood, the flips that made them, and the model's answers."""
 
     near: LiteralNeighbourhood
     flips: Bools
@@ -143,12 +169,12 @@ class _Drawn:
     values: Floats
 
     @classmethod
-    def of(cls, near: LiteralNeighbourhood, ask: Ask, count: int, rng: np.random.Generator) -> _Drawn:
+    def draw(cls, near: LiteralNeighbourhood, ask: Ask, count: int, rng: np.random.Generator) -> _Draws:
         flips = near.law.flips(rng, count)
         rows = near.rows(flips, rng)
         return cls(near, flips, rows, ask(rows))
 
-    def scaled(self, scale: AnswerScale) -> _Drawn:
+    def scaled(self, scale: AnswerScale) -> _Draws:
         return replace(self, values=scale.to_unit(self.values))
 
     @cached_property
@@ -167,103 +193,109 @@ class _Drawn:
 
 
 @dataclass(frozen=True, eq=False)
-class _Task:
-    """One row's rows and answers, scaled."""
+class _RowProblem:
+    """The draws around one row, with scaled answers."""
 
     near: LiteralNeighbourhood
-    seen: _Drawn
-    fresh: _Drawn
+    seen: _Draws
+    fresh: _Draws
     target: float
-    plan: Plan
+    config: SparseConfig
 
-    def solved(self, k: int, given: PopulationProblem | None) -> SparseSolution:
-        """Hand the solver the problem that it needs."""
-        solver = SOLVERS[self.plan.solver]
+    def solve(self, k: int, exact: PopulationProblem | None) -> SparseSolution:
+        """Pass the solver the problem that it takes."""
+        solver = SOLVERS[self.config.solver]
         if solver.needs is SampleProblem:
             sample = SampleProblem(self.near.instance, self.target, self.seen.signs, self.seen.values)
-            return solver.solve(sample, k, **dict(self.plan.search))
-        if given is not None:
-            return solver.solve(given, k)
+            return solver.solve(sample, k, **dict(self.config.search))
+        if exact is not None:
+            return solver.solve(exact, k)
         u = np.zeros(self.near.law.size)
         for _ in range(_ROUNDS):
-            found = solver.solve(self.population(u), k)
-            u = found.w * self.near.instance
-        return found
+            solution = solver.solve(self.population(u), k)
+            u = solution.w * self.near.instance
+        return solution
 
     def population(self, control: Floats) -> PopulationProblem:
-        """Γ estimated: exactly for the control's linear part, from the sample for what it leaves."""
+        """Estimate Γ: exact for the control's linear part, from the sample for its residuals."""
         law, values = self.near.law, self.seen.values
-        left = -self.seen.errors(control)
-        gamma = law.variance * control + self.seen.covariance(left)
+        residuals = -self.seen.errors(control)
+        gamma = law.variance * control + self.seen.covariance(residuals)
         return PopulationProblem(
             self.near.instance, self.target, law, gamma, float(values.mean()), float(values.var())
         )
 
 
-def _exact(
-    near: LiteralNeighbourhood, expectation: Expectation, row: Floats, scale: AnswerScale, task: _Task
+def _exact_population(
+    near: LiteralNeighbourhood,
+    expectation: Expectation,
+    row: Floats,
+    scale: AnswerScale,
+    problem: _RowProblem,
 ) -> PopulationProblem:
-    """Γ of the readable model. z = (1 + s)/2, so that Cov(s, f) is twice Cov(z, f)."""
+    """Compute Γ of the readable model. z = (1 + s)/2, so that Cov(s, f) is twice Cov(z, f)."""
     moments = expectation.moments(near.design, row)
     gamma = 2.0 * moments.gamma[near.varying] / scale.half
     mean = (float(moments.mean) - scale.middle) / scale.half
-    return PopulationProblem(near.instance, task.target, near.law, gamma, mean, float(task.seen.values.var()))
+    return PopulationProblem(
+        near.instance, problem.target, near.law, gamma, mean, float(problem.seen.values.var())
+    )
 
 
-def _judged(
-    task: _Task,
+def _evaluate(
+    problem: _RowProblem,
     solution: SparseSolution,
-    ask: _Counted,
+    ask: RowCalls,
     scale: AnswerScale,
     *,
     risk: float,
     rng: np.random.Generator,
     exact: bool,
-) -> Judged:
-    near, target, u = task.near, task.target, solution.w * task.near.instance
-    squares, law = task.fresh.errors(u) ** 2, near.law
-    reached = [1.0]
+) -> EvaluatedRule:
+    near, target, u = problem.near, problem.target, solution.w * problem.near.instance
+    squares, law = problem.fresh.errors(u) ** 2, near.law
+    sizes = [1.0]
 
     def ask_scaled(x: Floats) -> Floats:
         answers = scale.to_unit(ask(x))
-        reached.append(float(np.abs(answers).max()))
+        sizes.append(float(np.abs(answers).max()))
         return answers
 
-    found = precision(near, ask_scaled, u, target, draws=task.plan.fresh, rng=rng)
-    variance = float(task.fresh.values.var())
-    return Judged(
+    error = precision(near, ask_scaled, u, target, draws=problem.config.fresh, rng=rng)
+    variance = float(problem.fresh.values.var())
+    return EvaluatedRule(
         solution=solution,
-        fidelity=float((task.seen.errors(u) ** 2).mean()),
+        fidelity=float((problem.seen.errors(u) ** 2).mean()),
         fresh_fidelity=float(squares.mean()),
         explained=1.0 - float(squares.mean()) / variance if variance > 0 else np.nan,
-        precision=found,
-        bounds=_bounds(squares, found, u, target, risk),
+        precision=error,
+        bounds=_bounds(squares, error, u, target, risk),
         theory={
-            "accuracy": theorem_accuracy(task.plan.samples, law.size, solution.support.size, risk),
+            "accuracy": theorem_accuracy(problem.config.samples, law.size, solution.support.size, risk),
             "samples_for_0.1": theorem_samples(_ACCURACY, law.size, solution.support.size, risk),
         },
-        standard_errors=np.zeros(law.size) if exact else _standard_errors(task.seen, u, law.variance),
+        standard_errors=np.zeros(law.size) if exact else _standard_errors(problem.seen, u, law.variance),
         scale=scale,
         target=target * scale.half + scale.middle,
-        calls=ask.calls,
-        reach=max(reached),
+        calls=ask.rows,
+        reach=max(sizes),
     )
 
 
-def _bounds(squares: Floats, found: Precision, u: Floats, target: float, risk: float) -> dict[str, float]:
-    """Half of the risk for each of the two that are sampled."""
+def _bounds(squares: Floats, error: Precision, u: Floats, target: float, risk: float) -> dict[str, float]:
+    """Bound fidelity and precision, each at half of the risk."""
     largest = 1.0 + abs(target)
     fidelity = bernstein_bound(squares, largest=(np.abs(u).sum() + 1.0) ** 2, risk=risk / 2)
-    direct = found.value
-    if found.draws.size:
-        farthest = max(largest, float(found.draws.max()))
-        direct = bernstein_bound(found.draws, largest=farthest, risk=risk / 2)
-    through = min(largest, float(np.sqrt(fidelity / found.coincidence)))
+    direct = error.value
+    if error.draws.size:
+        farthest = max(largest, float(error.draws.max()))
+        direct = bernstein_bound(error.draws, largest=farthest, risk=risk / 2)
+    through = min(largest, float(np.sqrt(fidelity / error.coincidence)))
     return {"fidelity": fidelity, "precision": direct, "precision_from_fidelity": through}
 
 
-def _standard_errors(seen: _Drawn, u: Floats, variance: float) -> Floats:
-    """Of the coefficients, their support taken as given: residual times (s - mean of s on it)/a, averaged."""
+def _standard_errors(seen: _Draws, u: Floats, variance: float) -> Floats:
+    """Return coefficients' errors for a fixed support: residual times (s - mean of s on it)/a, averaged."""
     support, errors = np.flatnonzero(u), np.zeros(u.size)
     if not support.size:
         return errors

@@ -445,7 +445,7 @@ def raising(images):
         ({"image": np.ones((0, 4, 3))}, InputError, "no pixels"),
         ({"image": np.full((12, 16, 3), np.nan)}, InputError, "finite"),
         ({"image": "cat.png"}, InputError, "array of numbers"),
-        ({"segments": TWELVE[:5]}, InputError, "one label a pixel"),
+        ({"segments": TWELVE[:5]}, InputError, "one label per pixel"),
         ({"segments": TWELVE + 0.5}, InputError, "whole numbers"),
         ({"segments": np.dstack([TWELVE, TWELVE])}, InputError, "whole numbers"),
         ({"hide_color": (0, 0)}, InputError, "colour of 3 numbers"),

@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 
 import limes
 from limes.exceptions import InputError, Interrupted, ModelError
-from limes.explainers.doubts import doubts
+from limes.explainers.warnings import sampling_warnings
 from limes.surrogates import Surrogate
 
 
@@ -113,7 +113,7 @@ def test_a_callable_that_fails_in_the_middle_loses_nothing(diabetes, network):
     # one batch asks for two rows at the start, one for the rows themselves; each row then takes six
     model = Counted(network, fails_at(2 + 6 + 4))
     explainer = limes.TabularExplainer(model, X, **options())
-    with pytest.raises(ModelError, match=r"ConnectionError.*2 of 3 rows.*goes on from them") as failure:
+    with pytest.raises(ModelError, match=r"ConnectionError.*2 of 3 rows.*continue") as failure:
         explainer(X.iloc[:3], progress=False)
     assert isinstance(failure.value.__cause__.__cause__, ConnectionError)
     pd.testing.assert_frame_equal(failure.value.batch, model.batches[-1])
@@ -188,7 +188,7 @@ def test_interrupted_by_the_user(diabetes, network, workers):
 
     model = Counted(network, fault)
     explainer = limes.TabularExplainer(model, X, **options())
-    with pytest.raises(KeyboardInterrupt, match="rows are known") as stop:
+    with pytest.raises(KeyboardInterrupt, match="rows are explained") as stop:
         explainer(X.iloc[:4], progress=False, workers=workers)
     assert isinstance(stop.value, Interrupted)
     assert stop.value.partial is not None
@@ -257,7 +257,7 @@ def test_ties_are_named():
         calls, converged = np.array([64]), np.array([True])
 
     Fitted.surrogate = surrogate
-    found = doubts(Fitted, np.zeros(1), ["a", "b", "c", "e"], ["y"], max_calls=64)
+    found = sampling_warnings(Fitted, np.zeros(1), ["a", "b", "c", "e"], ["y"], max_calls=64)
     assert found[0] == ("the order is not certain, coefficients are equal within their errors: a and b",)
 
 
@@ -275,7 +275,7 @@ def test_ties_count_down_to_the_fifth_place(tied, named):
         calls, converged = np.array([64]), np.array([True])
         surrogate = Surrogate(np.zeros(1), coef[None], np.full((1, 8), 0.1), np.ones(1), coef[None])
 
-    texts = doubts(Fitted, np.zeros(1), names, ["y"], max_calls=64).get(0, ())
+    texts = sampling_warnings(Fitted, np.zeros(1), names, ["y"], max_calls=64).get(0, ())
     assert [f"{names[tied]} and {names[tied + 1]}" in text for text in texts] == [True] * named
 
 

@@ -223,8 +223,8 @@ def test_means_are_rounded_not_cut_off():
 
 def test_inpainting_goes_on_from_the_surroundings():
     """A plane is harmonic: each superpixel is filled with what it showed, whatever its shape."""
-    from limes.explainers.fills import filled as fill_of
-    from limes.explainers.fills import filler
+    from limes.explainers.images.fills import filled as fill_of
+    from limes.explainers.images.fills import filler
 
     rows, columns = np.indices((12, 15))
     plane = np.stack([2.0 * rows + 3.0 * columns, 40.0 - rows, 7.0 + 0 * rows], axis=-1)
@@ -385,6 +385,13 @@ def test_a_failing_model_keeps_its_answers():
     asked[:] = [None] * 5
     explainer(IMAGE[::-1].copy())
     assert len(asked) - 5 < 2 + 8
+
+
+def test_images_in_threads_are_those_of_one_thread():
+    images = [IMAGE, IMAGE[::-1].copy(), IMAGE[:, ::-1].copy()]
+    one, three = (ImageExplainer(bumps, **SAMPLED)(images, progress=False, workers=n) for n in (1, 3))
+    for alone, together in zip(one, three, strict=True):
+        np.testing.assert_array_equal(alone.values, together.values)
 
 
 def test_an_interrupt_hands_over_what_is_done():

@@ -176,7 +176,7 @@ def test_a_diagnosis_leaves_the_explainers_table(background):
     X = background
     model = RandomForestRegressor(3, max_depth=3, random_state=0).fit(X, X[:, 0])
     explainer = limes.TabularExplainer(model, X)
-    expectation = explainer._model.subject.expectation
+    expectation = explainer._model.bound.expectation
     explainer(X[:2], progress=False)
     made, make = [], expectation._table
     expectation._table = lambda variants: made.append(1) or make(variants)

@@ -14,7 +14,7 @@ from sklearn.neural_network import MLPRegressor
 
 import limes
 import oracle
-from limes.exceptions import InputError, ModelError, NotReadableError, UnknownOptionError
+from limes.exceptions import InputError, Interrupted, ModelError, NotReadableError, UnknownOptionError
 from limes.surrogates.solvers import SOLVERS
 
 
@@ -270,6 +270,89 @@ def test_a_model_that_fails_midway_says_so():
         limes.SparseExplainer(model, k=1)(signs(1, 3))
 
 
+@pytest.mark.parametrize("workers", [1, 3])
+def test_a_failure_keeps_the_rows_so_far_and_all_answers(workers):
+    rows, failing, asked = signs(3, 6), [True], []
+
+    def model(x):
+        asked.append(len(x))
+        # the last row itself, asked about after its 1,000 + 1,000 neighbours
+        if failing[0] and len(x) == 1 and np.array_equal(x[0], rows[2]):
+            raise ConnectionError("gone")
+        return bent(6)(x)
+
+    explainer = limes.SparseExplainer(model, k=2)
+    with pytest.raises(ModelError, match=r"gone.*2 of 3 rows.*continue") as failure:
+        explainer(rows, progress=False, workers=workers)
+    partial = failure.value.partial
+    clean = limes.SparseExplainer(bent(6), k=2)(rows, progress=False)
+    assert np.array_equal(partial.values, clean.values[:2])
+    assert partial.certificates == clean.certificates[:2]
+    failing[0] = False
+    asked.clear()
+    again = explainer(rows[2:], progress=False)
+    assert np.array_equal(again.values, clean.values[2:])
+    assert np.array_equal(again.calls, clean.calls[2:])
+    assert sum(asked) == clean.calls[2] - 2000, "rows with answers are not asked again"
+    asked.clear()
+    explainer(rows[2:], progress=False)
+    assert sum(asked) == clean.calls[2], "answers of finished rows are not kept"
+
+
+def test_an_interruption_has_the_rows_so_far():
+    rows = signs(3, 6)
+
+    def model(x):
+        if len(x) == 1 and np.array_equal(x[0], rows[1]):
+            raise KeyboardInterrupt
+        return bent(6)(x)
+
+    with pytest.raises(Interrupted, match="1 of 3 rows") as stop:
+        limes.SparseExplainer(model, k=2)(rows, progress=False)
+    assert np.array_equal(stop.value.partial.values, limes.SparseExplainer(bent(6), k=2)(rows[:1]).values)
+
+
+def test_batches_retries_and_workers_change_no_number():
+    rows, sizes, failures = signs(4, 6), [], iter([True, False] * 1000)
+
+    def model(x):
+        sizes.append(len(x))
+        if next(failures):
+            raise ConnectionError("busy")
+        return np.tanh(x[:, 0] + x[:, 1] * x[:, 2])
+
+    whole = limes.SparseExplainer(lambda x: np.tanh(x[:, 0] + x[:, 1] * x[:, 2]), k=2)(rows, progress=False)
+    waited = []
+    explainer = limes.SparseExplainer(
+        model, k=2, batch_size=300, retry=lambda error, attempt: waited.append(attempt) or 0.0
+    )
+    found = explainer(rows, progress=False, workers=1)
+    assert max(sizes) == 300
+    assert set(waited) == {1}
+    assert np.array_equal(found.values, whole.values)
+    threads = limes.SparseExplainer(lambda x: np.tanh(x[:, 0] + x[:, 1] * x[:, 2]), k=2)
+    together = threads(rows, progress=False, workers=3)
+    assert np.array_equal(together.values, whole.values)
+    assert together.certificates == whole.certificates
+
+
+def test_the_gap_has_two_names():
+    rows = signs(1, 12)
+    gaps = [
+        limes.SparseExplainer(bent(12), k=3, solver="branch_and_bound", **options)(rows).certificate.gap
+        for options in ({"gap": 0.5}, {"tolerance": 0.5}, {})
+    ]
+    assert gaps[0] == gaps[1] == pytest.approx(0.5, abs=oracle.EXACT)
+    assert gaps[2] < 0.5
+    with pytest.raises(InputError, match="two names"):
+        limes.SparseExplainer(bent(12), gap=0.1, tolerance=0.1)
+
+
+def test_diagnose_refuses_sparse_explanations():
+    with pytest.raises(InputError, match="diagnose needs the explainer"):
+        limes.diagnose(limes.SparseExplainer(bent(6), k=2)(signs(1, 6)))
+
+
 def test_a_constant_model_has_constant_explanations():
     explanation = limes.SparseExplainer(lambda x: np.full(len(x), 0.5), k=2)(signs(1, 4))
     assert (explanation.values * explanation.data).sum() == pytest.approx(0.5)
@@ -289,7 +372,7 @@ def test_answers_beyond_the_range_seen_are_told():
     model = lambda rows: 10.0 * rows.sum(axis=1)  # noqa: E731
     explainer = limes.SparseExplainer(model, k=2, samples=20, spread=2.0)
     explanation = explainer(np.ones((1, 12)))
-    assert "give scale=(low, high)" in explanation.warnings[0]
+    assert "pass scale=(low, high)" in explanation.warnings[0]
     assert explanation.surrogate_predictions == pytest.approx([120.0])
     known = limes.SparseExplainer(model, k=2, samples=20, spread=2.0, scale=(-120, 120))(np.ones((1, 12)))
     assert not any("scale" in text for text in known.warnings)

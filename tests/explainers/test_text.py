@@ -651,6 +651,9 @@ def test_sampled_texts_depend_on_seed_and_text_alone(model):
     among = TextExplainer(model, batch_size=7, **options)([TEXT, LONG, LONG], progress=False)
     np.testing.assert_array_equal(alone.values, among[1].values)
     np.testing.assert_array_equal(alone.values, among[2].values)
+    threads = TextExplainer(model, **options)([TEXT, LONG, LONG], progress=False, workers=3)
+    assert [one.provenance["text"] for one in threads] == [one.provenance["text"] for one in among]
+    np.testing.assert_array_equal(alone.values, threads[2].values)
     other = TextExplainer(model, rng=1, **options)(LONG)
     assert (other.values != alone.values).any()
 

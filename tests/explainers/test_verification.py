@@ -272,7 +272,7 @@ def test_bins_given_to_a_column_that_the_model_takes_for_categories():
     explanation = limes.TabularExplainer(model, x, bins=bins)(x[:1])
     assert explanation.method == "sampled"
     assert "takes column 'x0' for categories" in explanation.reason
-    with pytest.raises(limes.exceptions.NotReadableError, match="give None in its place"):
+    with pytest.raises(limes.exceptions.NotReadableError, match="pass None in its place"):
         limes.TabularExplainer(model, x, bins=bins, method="exact")
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from limes._arrays import Floats
 from limes.exceptions import InputError
-from limes.explainers.table import Table
+from limes.explainers.tables.table import Table
 from limes.models.calling.caller import ModelCaller
 from limes.models.calling.outputs import resolve
 

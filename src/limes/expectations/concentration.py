@@ -43,7 +43,7 @@ def bernstein_bound(values: Floats, *, largest: float, risk: float) -> float:
 
 
 def theorem_accuracy(samples: int, size: int, k: int, risk: float) -> float:
-    """ε that a sample gives: (((32 ln 2d + 8 ln 2/δ)(k + 1)²)/m)^¼, of Koriche et al. 2025, Theorem 2.
+    """Return ε of a sample: (((32 ln 2d + 8 ln 2/δ)(k + 1)²)/m)^¼, of Koriche et al. 2025, Theorem 2.
 
     It holds for √fidelity; the paper's step from there to precision is wrong.
     """
@@ -51,7 +51,7 @@ def theorem_accuracy(samples: int, size: int, k: int, risk: float) -> float:
 
 
 def theorem_samples(accuracy: float, size: int, k: int, risk: float) -> float:
-    """Rows that the theorem asks for to be within ε."""
+    """Return the number of rows that the theorem asks for to be within ε."""
     return float(np.ceil(_demand(size, k, risk) / accuracy**4))
 
 

@@ -18,9 +18,9 @@ from limes.exceptions import InputError
 
 # Sums of coefficients below this share of their sizes are zero: weights carry roundings
 _ZERO = 1e-9
-# All subsets of so many literals can be listed
+# Literals whose subsets are listed at most
 _LARGEST_SUPPORT = 20
-# So many free literals are enumerated: 16,384 rows a set
+# Free literals that are enumerated at most: 16,384 rows per set
 EXACT_LITERALS = 14
 
 
@@ -35,7 +35,7 @@ class Precision:
 
 
 def zero_sum_sets(u: Floats) -> Bools:
-    """Sets of positions whose coefficients add up to 0, one a row, (sets, n); the empty one comes first.
+    """Return sets of positions whose coefficients add up to 0, one per row, (sets, n); the empty one first.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def precision(
     rng: np.random.Generator,
     exact_literals: int = EXACT_LITERALS,
 ) -> Precision:
-    """Compute P(w), exactly where few literals are left free and rows are decided by them.
+    """Compute P(w), exactly where few literals are free and determine the rows.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def precision(
     rng
         Of the draws.
     exact_literals
-        Enumerate if no more literals than this lie outside the support.
+        Enumerate if no more literals lie outside the support.
     """
     support, rest = np.flatnonzero(u), np.flatnonzero(u == 0.0)
     sets, q = zero_sum_sets(u[support]), near.law.flip
@@ -108,5 +108,5 @@ class _Layout:
 
 
 def _subsets(n: int) -> Bools:
-    """All subsets of n positions, (2^n, n)."""
+    """Return all subsets of n positions, (2^n, n)."""
     return np.asarray((np.arange(2**n)[:, None] >> np.arange(n)) & 1 == 1)

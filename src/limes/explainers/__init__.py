@@ -1,1 +1,1 @@
-"""What a user calls: words, columns and pixels stop here."""
+"""The explainers that users call: tables, texts and images become arrays here."""

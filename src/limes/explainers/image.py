@@ -3,42 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Never
 
 import numpy as np
 
 from limes import __version__
-from limes._arrays import Floats, Ints
-from limes._lru import LRUCache
+from limes._arrays import Ints
+from limes._checks import check_count, refuse_unknown
 from limes.designs.exchangeable import BANDWIDTH, ExchangeableDesign
-from limes.designs.weights import check_bandwidth
 from limes.diagnostics.context import SubsetContext
-from limes.exceptions import InputError, ModelError
-from limes.explainers import image_facts
-from limes.explainers.classes import labels_of, link_of
-from limes.explainers.doubts import doubts
-from limes.explainers.fills import filled, filler
-from limes.explainers.found import found
-from limes.explainers.image_subject import ImageModel, ImageSubject
-from limes.explainers.options import check_choice, check_count, check_size, refuse_unknown
-from limes.explainers.pixels import checked_image, listed
-from limes.explainers.progress import progress_of
-from limes.explainers.sampling import sampling_of
-from limes.explainers.scenes import subset_context
-from limes.explainers.several import explained_each
-from limes.explainers.superpixels import segmenter, superpixels
-from limes.explainers.switched import CONTROLS
-from limes.explainers.unfinished import UNFINISHED
+from limes.exceptions import InputError
+from limes.explainers._masked import CONTROLS, Description, MaskedExplainer, MaskedModel
+from limes.explainers.images import metadata
+from limes.explainers.images.bound_model import ImageModel, labels_of, link_of
+from limes.explainers.images.fills import filled, filler
+from limes.explainers.images.pixels import as_list, checked_image
+from limes.explainers.images.superpixels import segmenter, superpixels
+from limes.explainers.options import SamplingOptions
 from limes.explanation import Explanation
 from limes.models.calling.caller import Retry
 from limes.models.calling.networks import Preprocess
 from limes.models.images import SwitchedImage
-from limes.pipeline import METHODS, Expectation, Fitted, fitted_at
+
+_ONE_SUPERPIXEL = (
+    "the whole image is one superpixel: its coefficient compares the image with its fill; choose other "
+    "segments"
+)
 
 
-class ImageExplainer:
+class ImageExplainer(MaskedExplainer[SwitchedImage]):
     r"""Explain predictions on images: what LIME converges to, with few calls, or exactly.
 
     The surrogate is g = β₀ + Σ_j β_j z_j, where z_j says that superpixel j is shown, and not filled, and
@@ -78,8 +73,9 @@ class ImageExplainer:
     batch_size
         Images that the model is given at once; memory grows with it, not with ``max_calls``.
     method, tolerance, max_calls, rng, retry
-        As for :class:`limes.TabularExplainer`. A model that cannot be read is asked about all 2^d images, and
-        explained exactly, where they are no more than ``max_calls``.
+        As for :class:`limes.TabularExplainer`; see :class:`limes.explainers.options.SamplingOptions`. A model
+        that cannot be read is asked about all 2^d images, and explained exactly, where they are no more than
+        ``max_calls``.
     control
         What takes variance away from the sampler: "none"; "kernel", kernels of superpixels that matter;
         "process", a Gaussian process, which leaves a half of what kernels leave, and takes some tenths of a
@@ -110,6 +106,10 @@ class ImageExplainer:
     ('exact', [0.196, 0.0, 0.0, 0.0])
     """
 
+    _kind = "image"
+    _features = "superpixels"
+    _design = staticmethod(ExchangeableDesign.superpixel_switches)
+
     def __init__(
         self,
         model: Any,
@@ -134,32 +134,25 @@ class ImageExplainer:
         **unknown: Never,
     ) -> None:
         refuse_unknown(unknown, ImageExplainer)
-        self._method = check_choice("method", method, METHODS)
-        self._control = check_choice("control", control, CONTROLS)
-        self._sampling = sampling_of(
-            max_calls=max_calls, tolerance=tolerance, rng=rng, batch_size=batch_size, retry=retry
+        options = SamplingOptions(
+            method, tolerance, max_calls, control, rng, batch_size, retry, controls=CONTROLS
         )
         self._segment, self._fill = segmenter(segments, segment_options), filler(fill)
-        self._bandwidth = check_bandwidth(bandwidth)
-        self._ridge = check_size("ridge", ridge, zero=True)
-        self._preprocess = _checked_preprocess(preprocess)
+        self._preprocess = _check_preprocess(preprocess)
         self._model = ImageModel(
             model, preprocess, link_of(link), output, check_count("top", top), labels_of(labels)
         )
-        # answers that images have got before a model failed; the same call goes on from them
-        self._unfinished: LRUCache[tuple[int, ...], Expectation] = LRUCache(UNFINISHED)
-        self._provenance = {
-            "meaning": image_facts.MEANING,
+        provenance = {
+            "meaning": metadata.MEANING,
             "limes": __version__,
             "model": type(model).__name__,
-            "segments": _said(segments),
-            "fill": _said(fill),
+            "segments": _plain(segments),
+            "fill": _plain(fill),
             "link": link,
-            "bandwidth": float(bandwidth),
-            "ridge": self._ridge,
         }
+        super().__init__(options, bandwidth, ridge, provenance)
 
-    def __call__(self, images: Any, *, progress: bool = True) -> Any:
+    def __call__(self, images: Any, *, progress: bool = True, workers: int = 1) -> Any:
         """Explain one image, or each of several.
 
         Parameters
@@ -169,6 +162,9 @@ class ImageExplainer:
             them, or (n, H, W, C), a list of explanations.
         progress
             Show a progress bar when it takes more than a second or two.
+        workers
+            Images that are explained at the same time, each in its own thread: for models that wait for
+            something, or release the interpreter.
 
         Raises
         ------
@@ -183,106 +179,39 @@ class ImageExplainer:
         Interrupted
             If the user stops it (Ctrl-C), with the same ``partial``; a KeyboardInterrupt.
         """
-        several = listed(images)
+        several = as_list(images)
         if several is None:
-            return self._explained(self._switched(images), progress=progress)
-        switched = [self._switched(image, i) for i, image in enumerate(several)]
-        return explained_each(
-            switched, lambda one: self._explained(one, progress=False), progress=progress, name="images"
+            return self._explain(images, progress=progress)
+        return self._explain_each(several, progress=progress, workers=workers)
+
+    def _parse(self, raw: Any) -> SwitchedImage:
+        pixels = self._preprocess.fit(checked_image(raw))
+        labels = superpixels(self._segment, pixels)
+        return SwitchedImage(pixels, filled(self._fill, pixels, labels), labels)
+
+    def _bind(self, item: SwitchedImage) -> MaskedModel:
+        return self._model.bind(item)
+
+    def _names(self, item: SwitchedImage) -> tuple[str, ...]:
+        return metadata.names(item.size)
+
+    def _key(self, item: SwitchedImage) -> tuple[int, ...]:
+        return metadata.fingerprint(item)
+
+    def _describe(self, item: SwitchedImage) -> Description:
+        conditions = metadata.conditions(item.labels)
+        warnings = () if item.size > 1 else (_ONE_SUPERPIXEL,)
+        return Description(
+            conditions, metadata.areas(item.labels), warnings, metadata.picture(item, conditions)
         )
 
-    def _switched(self, image: Any, place: int | None = None) -> SwitchedImage:
-        try:
-            pixels = self._preprocess.fit(checked_image(image))
-            labels = superpixels(self._segment, pixels)
-            return SwitchedImage(pixels, filled(self._fill, pixels, labels), labels)
-        except InputError as error:
-            raise error if place is None else InputError(f"image {place}: {error}") from None
-
-    def _explained(self, image: SwitchedImage, *, progress: bool) -> Explanation:
-        design = ExchangeableDesign.superpixel_switches(image.size, self._bandwidth)
-        subject = self._subject(image, design)
-        predictions = subject.switched.ask(design.at_instance[None])
-        key = image_facts.fingerprint(image)
-        expectation = self._unfinished.take(key) or self._expectation(subject, design)
-        try:
-            fitted = fitted_at(
-                design,
-                expectation,
-                predictions,
-                penalty=self._ridge or None,
-                progress=progress_of(shown=progress),
-                names=image_facts.names(image.size),
-            )
-        except (ModelError, KeyboardInterrupt):
-            self._unfinished.put(key, expectation)
-            raise
-        return self._explanation(image, subject, predictions, fitted)
-
-    def diagnostic_context_of(
-        self, image: SwitchedImage, explanation: Explanation, *, output: Ints, calls: int | None
-    ) -> SubsetContext:
-        """What ``limes.diagnose`` asks of an explained image."""
-        make = ExchangeableDesign.superpixel_switches
-        design = make(image.size, self._bandwidth)
-        subject = self._subject(image, design)
-        expectation = self._expectation(subject, design)
-        return subset_context(
-            explanation,
-            expectation,
-            subject.switched.ask,
-            make,
-            outputs=subject.outputs,
-            output=output,
-            calls=calls,
-        )
-
-    def _subject(self, image: SwitchedImage, design: ExchangeableDesign) -> ImageSubject:
-        subject = self._model.at(image)
-        if self._method == "sampled":
-            return subject
-        return replace(subject, switched=subject.switched.verified(design))
-
-    def _expectation(self, subject: ImageSubject, design: ExchangeableDesign) -> Expectation:
-        return subject.switched.expectation(
-            design,
-            method=self._method,
-            sampling=self._sampling,
-            control=self._control,
-            features="superpixels",
-        )
-
-    def _explanation(
-        self, image: SwitchedImage, subject: ImageSubject, predictions: Floats, fitted: Fitted
-    ) -> Explanation:
-        exact = fitted.sampled is None
-        names = image_facts.names(image.size)
-        conditions = image_facts.conditions(image.labels)
-        # some answers of many need not add up to 1
-        added = predictions if subject.all_of_them else predictions.reshape(1, -1)[:, :1]
-        doubtful = doubts(fitted, added, names, subject.outputs, max_calls=self._sampling.max_calls)
-        return Explanation(
-            **found(fitted),
-            predictions=predictions,
-            feature_names=names,
-            output_names=subject.outputs,
-            conditions=(conditions,),
-            data=image_facts.areas(image.labels),
-            method="exact" if exact else "sampled",
-            reason=_how(fitted) if exact else subject.switched.reason,
-            row_warnings=(doubtful.get(0, ()) + _alone(image),),
-            provenance={
-                **self._provenance,
-                "seed": None if exact else self._sampling.seed,
-                **image_facts.picture(image, conditions),
-            },
-            explainer=_Made(self, image),
-        )
+    def _scene_maker(self, item: SwitchedImage) -> Any:
+        return _Explained(self, item)
 
 
 @dataclass(frozen=True, eq=False)
-class _Made:
-    """An explainer, and the image that it explained: both are needed to ask again."""
+class _Explained:
+    """An explainer and the image that it explained: the model is asked about both again."""
 
     explainer: ImageExplainer
     image: SwitchedImage
@@ -290,29 +219,16 @@ class _Made:
     def diagnostic_context(
         self, explanation: Explanation, *, output: Ints, calls: int | None
     ) -> SubsetContext:
-        return self.explainer.diagnostic_context_of(self.image, explanation, output=output, calls=calls)
+        scene = self.explainer._diagnostic_context  # noqa: SLF001 - part of the explainer
+        return scene(self.image, explanation, output, calls)
 
 
-def _alone(image: SwitchedImage) -> tuple[str, ...]:
-    if image.size > 1:
-        return ()
-    return (
-        "the whole image is one superpixel: its coefficient compares the image with its fill; choose other "
-        "segments",
-    )
-
-
-def _how(fitted: Fitted) -> str:
-    """Why an explanation is exact, where the model was not read."""
-    return "the model was asked about every subset of the superpixels" if fitted.calls.any() else ""
-
-
-def _said(option: Any) -> Any:
-    """An option as a fact."""
+def _plain(option: Any) -> Any:
+    """Return an option as provenance holds it."""
     return option if isinstance(option, str | int | float) else type(option).__name__
 
 
-def _checked_preprocess(preprocess: Any) -> Preprocess:
+def _check_preprocess(preprocess: Any) -> Preprocess:
     if preprocess is not None and not isinstance(preprocess, Preprocess):
         raise InputError(
             f"preprocess must be a limes.Preprocess, such as limes.Preprocess(mean=127, scale=128); got "

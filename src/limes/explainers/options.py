@@ -1,63 +1,114 @@
-"""Checks of options that all explainers share. Errors are advice."""
+"""The options of sampling that tabular, text and image explainers share, documented and checked once."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from limes._checks import is_count
-from limes.exceptions import InputError, UnknownOptionError
+from limes._checks import check_choice, check_count, check_seed, check_size
+from limes.exceptions import InputError
+from limes.expectations.controls import Control
+from limes.expectations.sampling import Sampling, Tolerance
+from limes.models.calling.caller import Retry
+from limes.pipeline import METHODS
 
 
-def refuse_unknown(unknown: Mapping[str, Any], owner: type) -> None:
-    """Refuse keyword arguments that do not exist, with the nearest one that does."""
-    if not unknown:
-        return
-    name = next(iter(unknown))
-    known = [p for p in inspect.signature(owner).parameters if p != "unknown"]
-    close = get_close_matches(name, known, n=1)
-    advice = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
-    raise UnknownOptionError(f"{owner.__name__} has no option {name!r}; {advice}")
+@dataclass(frozen=True)
+class SamplingOptions:
+    """How a model that cannot be read is sampled.
 
+    Parameters
+    ----------
+    method
+        "exact" (an error where the model cannot be read), "sampled", or "auto". Texts and images whose 2^d
+        subsets are no more than ``max_calls`` are enumerated, which is exact for any model.
+    tolerance
+        Sampling stops when no coefficient's standard error is larger: a number in the output's units, or a
+        share of the largest coefficient, "5%". None spends the budget.
+    max_calls
+        Rows, texts or images that the model may be asked for, per explanation.
+    control
+        Readable model that takes variance away from the sampler: one of ``controls``, or "auto".
+        ``explanation.controls`` names the one that was used.
+    rng
+        Seed of the sampler. A result depends on the seed and the explained row alone; None is a fixed seed.
+    batch_size
+        Rows, texts or images handed to the model at once, at most.
+    retry
+        (error, attempt) -> seconds to wait before a failed batch is tried again, or None to give up; attempts
+        count from 1. None never tries again.
+    controls
+        Names that ``control`` may take, beside "auto".
 
-def check_choice(name: str, value: Any, choices: Sequence[str]) -> str:
-    """Return the value if it is one of the choices."""
-    if not isinstance(value, str) or value not in choices:
-        close = get_close_matches(str(value), choices, n=1)
-        advice = f"; did you mean {close[0]!r}?" if close else ""
-        raise InputError(f"{name}={value!r} is not one of {list(choices)}{advice}")
-    return value
+    Attributes
+    ----------
+    sampling
+        The same, as the sampler takes them.
 
+    Raises
+    ------
+    InputError
+        If one of them is not usable.
+    """
 
-def check_count(name: str, value: Any) -> int:
-    """Return the value if it is a whole number >= 1."""
-    if not is_count(value):
-        raise InputError(f"{name} must be a whole number >= 1, got {value!r}")
-    return int(value)
+    method: str = "auto"
+    tolerance: float | str | None = None
+    max_calls: int = 4096
+    control: str = "auto"
+    rng: int | np.random.Generator | np.random.SeedSequence | None = None
+    batch_size: int = 4096
+    retry: Retry | None = None
+    controls: Sequence[str] = ()
+    sampling: Sampling = field(init=False)
 
-
-def check_size(name: str, value: Any, *, zero: bool = False) -> float:
-    """Return the value if it is a finite number > 0 (or >= 0)."""
-    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not number or not np.isfinite(value) or value < 0 or (value == 0 and not zero):
-        raise InputError(f"{name} must be a finite number {'>=' if zero else '>'} 0, got {value!r}")
-    return float(value)
-
-
-def seed_of(rng: Any) -> int:
-    """A seed that never changes: None is 0, a generator is asked for one number, once."""
-    if rng is None:
-        return 0
-    if isinstance(rng, np.random.Generator):
-        return int(rng.integers(2**63))
-    if isinstance(rng, np.random.SeedSequence):
-        return int(rng.generate_state(1, np.uint64)[0])
-    if isinstance(rng, bool) or not isinstance(rng, int | np.integer) or rng < 0:
-        raise InputError(
-            f"rng must be None, a whole number >= 0, a numpy Generator or a SeedSequence, got {rng!r}"
+    def __post_init__(self) -> None:
+        check_choice("method", self.method, METHODS)
+        check_choice("control", self.control, ("auto", *self.controls))
+        if self.retry is not None and not callable(self.retry):
+            raise InputError(
+                "retry must be a callable (error, attempt) -> seconds to wait, or None to give up; got "
+                f"{self.retry!r}"
+            )
+        sampling = Sampling(
+            max_calls=check_count("max_calls", self.max_calls),
+            tolerance=_tolerance(self.tolerance),
+            seed=check_seed(self.rng),
+            batch_size=check_count("batch_size", self.batch_size),
+            retry=self.retry,
         )
-    return int(rng)
+        object.__setattr__(self, "sampling", sampling)
+
+    def with_controls(self, available: Mapping[str, Control], auto: Sequence[str] = ()) -> Sampling:
+        """Return the sampler's options with its candidates for the control variate.
+
+        These are the one that ``control`` names; for "auto" those of ``auto``, all unless given.
+
+        Raises
+        ------
+        InputError
+            If there is no such control, as the model has no margin that can be read.
+        """
+        names = tuple(auto or available) if self.control == "auto" else (self.control,)
+        if not available.keys() >= set(names):
+            raise InputError("control='margin' needs a model with a margin that can be read; use 'auto'")
+        return replace(self.sampling, controls={name: available[name] for name in names})
+
+
+def _tolerance(tolerance: Any) -> Tolerance | None:
+    """Convert None, a number in the output's units, or a text such as "5%" of the largest coefficient."""
+    if tolerance is None:
+        return None
+    if not isinstance(tolerance, str):
+        return Tolerance(check_size("tolerance", tolerance))
+    try:
+        share = float(tolerance.removesuffix("%")) if tolerance.endswith("%") else 0.0
+    except ValueError:
+        share = 0.0
+    if not 0 < share < 100:
+        raise InputError(
+            f"tolerance={tolerance!r} is neither a number nor a share of the largest coefficient such as '5%'"
+        )
+    return Tolerance(share / 100, relative=True)

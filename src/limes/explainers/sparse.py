@@ -3,40 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, Never
 
 import numpy as np
 
 from limes import __version__
 from limes._arrays import Floats
+from limes._checks import check_choice, check_count, check_size, refuse_unknown
+from limes._lru import LRUCache
+from limes._streams import fingerprint
 from limes.designs.literals import LiteralNeighbourhood
-from limes.exceptions import InputError, NotReadableError, ReadMismatchError
+from limes.exceptions import InputError, ModelError, NotReadableError, ReadMismatchError
 from limes.expectations.moments import ExactMoments
-from limes.explainers.literals import Literals
-from limes.explainers.options import check_choice, check_count, check_size, refuse_unknown, seed_of
-from limes.explainers.sparse_options import OneOutput, checked_confidence, checked_k, checked_scale
-from limes.explainers.sparse_rows import rows_of
-from limes.explainers.sparse_warnings import meets, warnings_of
+from limes.explainers.options import SamplingOptions
+from limes.explainers.progress import UNFINISHED, compute_each, interrupted, progress_of
+from limes.explainers.tables.literals import Literals, rows_of
 from limes.explainers.verification import check_agreement
+from limes.explainers.warnings import rule_warnings
 from limes.explainers.watch import Watch
 from limes.explanation import Explanation
 from limes.explanation.certificate import Certificate
 from limes.explanation.wording import rule_text
-from limes.models.calling.caller import ModelCaller
-from limes.models.calling.outputs import resolve
+from limes.models.calling.caller import ModelCaller, Retry
+from limes.models.calling.outputs import Output, resolve
 from limes.models.forms.base import BlackBox
 from limes.models.reading import read_output, tolerance_of
-from limes.pipeline import METHODS, exact_expectation
-from limes.sparse_pipeline import Judged, Plan, explain_row
+from limes.pipeline import exact_expectation
+from limes.sparse_pipeline import EvaluatedRule, RowCalls, SparseConfig, explain_row
 from limes.surrogates.solvers import SOLVERS
-from limes.surrogates.sparse import PopulationProblem, check_sparsity
+from limes.surrogates.sparse import AnswerScale, PopulationProblem, check_sparsity
 
 _MEANING = (
     "weight of a literal, which counts +1 where it holds and -1 where it does not; "
     "together they add up to the prediction"
 )
-# k="smallest" looks no further: longer rules are not read, and their precision is not enumerated
+# k="smallest" tries no more: longer rules are not read, and their precision is not enumerated
 _MOST_LITERALS = 20
 
 
@@ -44,8 +46,8 @@ class SparseExplainer:
     r"""Explain a prediction by k literals whose weights add up to it, and certify how well.
 
     Around x every literal flips with probability q = e^{-σ}/(1 + e^{-σ}). The explanation w has at most k
-    nonzero weights, w·x = f(x), and least fidelity error E (w·z - f(z))². Fresh rows then tell its errors,
-    with upper bounds that hold with the stated confidence.
+    nonzero weights, w·x = f(x), and least fidelity error E (w·z - f(z))². Its errors are estimated on fresh
+    rows, with upper bounds that hold with the stated confidence.
 
     Parameters
     ----------
@@ -72,18 +74,20 @@ class SparseExplainer:
     output
         As for :class:`limes.TabularExplainer`; of two classes the second is explained, of more choose one.
     fresh
-        Fresh rows for the certificate; as many as ``samples`` if not given.
+        Fresh rows for the certificate; as many as ``samples`` by default.
     scale
-        "auto": answers in [-1, 1] stay as they are, others are scaled from the range that was seen. (low,
+        "auto": answers in [-1, 1] stay as they are, others are scaled from their range. (low,
         high): from this range. None: they must lie in [-1, 1].
     error, certify
         For k="smallest": the bound, and of what, "precision" or "fidelity", in units of the scale.
     method
         For "projection": "exact", "sampled" or "auto".
-    tolerance, time_limit, threads
-        Of "branch_and_bound": the gap to stop at, seconds a row, and how many threads search together.
-    rng
-        Seed. A row's result depends on seed and row only; None is a fixed seed.
+    gap, time_limit, threads
+        For "branch_and_bound": the gap to stop at, seconds per row, and how many threads search together.
+    tolerance
+        Another name of ``gap``; it is no standard error here, as it is in other explainers.
+    rng, batch_size, retry
+        As for :class:`limes.explainers.options.SamplingOptions`.
 
     Raises
     ------
@@ -126,55 +130,60 @@ class SparseExplainer:
         error: float | None = None,
         certify: str = "precision",
         method: str = "auto",
-        tolerance: float = 0.0,
+        gap: float | None = None,
+        tolerance: float | None = None,
         time_limit: float = 60.0,
         threads: int = 1,
         rng: int | np.random.Generator | np.random.SeedSequence | None = None,
+        batch_size: int = 4096,
+        retry: Retry | None = None,
         **unknown: Never,
     ) -> None:
         refuse_unknown(unknown, SparseExplainer)
         check_choice("solver", solver, tuple(SOLVERS))
-        check_choice("method", method, METHODS)
         check_choice("certify", certify, ("precision", "fidelity"))
+        self._options = SamplingOptions(method=method, rng=rng, batch_size=batch_size, retry=retry)
         self._spread = check_size("spread", spread, zero=True)
         self._rows = rows_of(literals, neighbourhood)
-        self._k, self._error = checked_k(k, error)
-        wanted = resolve(model, output)
-        self._ask = OneOutput(ModelCaller(model, wanted, self._rows.decode), wanted)
-        self._model, self._wanted, self._method = model, wanted, method
-        self._expectation, self._reason, self._watch = self._read(solver)
-        search: dict[str, Any] = {"tolerance": tolerance, "time_limit": time_limit, "threads": threads}
-        self._plan = Plan(
+        self._k, error = _check_k(k, error)
+        self._explained, self._output = model, resolve(model, output)
+        self._ask = OneOutput(ModelCaller(model, self._output, self._rows.decode), self._output)
+        search: dict[str, Any] = {
+            "tolerance": _check_gap(gap, tolerance),
+            "time_limit": time_limit,
+            "threads": threads,
+        }
+        self._config = SparseConfig(
             solver=solver,
             sizes=(),
             samples=check_count("samples", samples),
             fresh=check_count("fresh", samples if fresh is None else fresh),
-            confidence=checked_confidence(confidence),
-            seed=seed_of(rng),
-            scale=checked_scale(scale),
-            seen=None if scale != "auto" else self._rows.known_answers(self._ask),
-            error=self._error,
+            confidence=_check_confidence(confidence),
+            seed=self._options.sampling.seed,
+            scale=_check_scale(scale),
+            error=error,
             certify=certify,
             search=tuple((name, search[name]) for name in SOLVERS[solver].options),
         )
+        self._model = self._bind()
         self._provenance = {
             "meaning": _MEANING,
             "limes": __version__,
             "model": type(model).__name__,
-            "answer": wanted.method or "call",
+            "answer": self._output.method or "call",
             "neighbourhood": self._rows.label,
             "spread": self._spread,
             "k": k,
             "solver": solver,
-            "seed": self._plan.seed,
+            "seed": self._config.seed,
         }
 
     @property
     def method(self) -> Literal["exact", "sampled"]:
-        """How E[s f] is had: "exact" or "sampled"."""
-        return "sampled" if self._expectation is None else "exact"
+        """How E[s f] is computed: "exact" or "sampled"."""
+        return self._model.method
 
-    def __call__(self, X: Any, *, progress: bool = True) -> Explanation:
+    def __call__(self, X: Any, *, progress: bool = True, workers: int = 1) -> Explanation:
         """Explain one row or many.
 
         Parameters
@@ -183,130 +192,248 @@ class SparseExplainer:
             Rows of -1 and +1, or rows of the literals' table.
         progress
             Show a progress bar when it takes more than a second or two.
+        workers
+            Rows that are explained at the same time, each in its own thread.
 
         Raises
         ------
         InputError
             If a row is not usable: says which.
         ModelError
-            If the model fails.
+            If the model fails. Its ``partial`` is the explanation of the rows so far; calls made so far are
+            kept, and the same call continues from them.
+        Interrupted
+            If the user stops it (Ctrl-C), with the same ``partial``; a KeyboardInterrupt.
         """
         rows = self._rows.encode(X)
-        if not self._watch.unchanged(rows):
-            self._read_again()
+        model = self._model
+        if not model.watch.unchanged(rows):
+            self._model = model = self._bind()
         near = [self._rows.near(row, self._spread) for row in rows]
-        plan = self._sized(near[0].law.size)
-        steps = list(zip(near, rows, strict=True))
-        found = [
-            explain_row(around, self._ask, row, plan, self._expectation)
-            for around, row in (_watched(steps) if progress and len(steps) > 1 else steps)
-        ]
-        return self._explanation(rows, near, found)
+        config = self._with_sizes(model.config, near[0].law.size)
+        results, error = compute_each(
+            range(len(rows)),
+            lambda i: self._explain_row(model, config, near[i], rows[i]),
+            progress=progress_of(shown=progress),
+            workers=check_count("workers", workers),
+        )
+        finished = [i for i, rule in enumerate(results) if rule is not None]
+        rules = [rule for rule in results if rule is not None]
+        explanation = None
+        if rules:
+            explanation = self._to_explanation(model, rows[finished], [near[i] for i in finished], rules)
+        if error is not None or explanation is None:
+            raise interrupted(error, explanation, len(rows)) from error
+        return explanation
 
-    def _read_again(self) -> None:
-        """Take the model as it is now: it was fitted again."""
-        self._expectation, self._reason, self._watch = self._read(self._plan.solver)
-        if self._plan.seen is not None:
-            self._plan = replace(self._plan, seen=self._rows.known_answers(self._ask))
+    def _explain_row(
+        self, model: _BoundRule, config: SparseConfig, near: LiteralNeighbourhood, row: Floats
+    ) -> EvaluatedRule:
+        key, sampling = fingerprint(row), self._options.sampling
+        calls = model.unfinished.take(key)
+        if calls is None:
+            calls = RowCalls(self._ask, batch_size=sampling.batch_size, retry=sampling.retry)
+        try:
+            return explain_row(near, calls, row, config, model.expectation)
+        except (ModelError, KeyboardInterrupt):
+            model.unfinished.put(key, calls)
+            raise
+
+    def _bind(self) -> _BoundRule:
+        """Read the model as it is now."""
+        expectation, reason, watch = self._read(self._config.solver)
+        seen = self._rows.scale_answers(self._ask) if self._config.scale is None else None
+        return _BoundRule(expectation, reason, watch, replace(self._config, seen=seen), LRUCache(UNFINISHED))
 
     def _read(self, solver: str) -> tuple[ExactMoments | None, str, Watch]:
-        """The exact expectation if Γ is of use and can be read, else why rows are sampled."""
-        unread, exact = Watch(self._model), self._method == "exact"
+        """Return the exact expectation if Γ is of use and can be read, else the reason for sampling."""
+        unread, exact = Watch(self._explained), self._options.method == "exact"
         if SOLVERS[solver].needs is not PopulationProblem:
             if exact:
                 raise InputError(
                     f"method='exact' goes with solver='projection'; {solver!r} works on a sample"
                 )
             return None, f"solver={solver!r} works on a sample", unread
-        if self._method == "sampled":
+        if self._options.method == "sampled":
             return None, "asked for by method='sampled'", unread
-        form = read_output(self._model, self._wanted, self._rows.decode, schema=self._rows.schema)
+        form = read_output(self._explained, self._output, self._rows.decode, schema=self._rows.schema)
         if isinstance(form, BlackBox):
             if exact:
                 raise NotReadableError(f"method='exact' needs a model that can be read: {form.reason}")
             return None, form.reason, unread
-        if self._wanted.columns is None and self._ask.column is not None:
+        if self._output.columns is None and self._ask.column is not None:
             form = form.select(self._ask.column)
         rows = self._rows.checked_rows(form.size)
         answers = self._ask(rows)
-        allowed = tolerance_of(self._model) * float(np.abs(answers).max())
+        allowed = tolerance_of(self._explained) * float(np.abs(answers).max())
         try:
             check_agreement(answers, form.predict(rows), allowed, lambda i: f"row {rows[i]}")
         except ReadMismatchError as error:
             if exact:
                 raise
             return None, str(error), unread
-        watch = Watch(self._model, ask=self._ask, predict=form.predict, allowed=allowed)
+        watch = Watch(self._explained, ask=self._ask, predict=form.predict, allowed=allowed)
         return exact_expectation(form), "", watch
 
-    def _sized(self, size: int) -> Plan:
+    def _with_sizes(self, config: SparseConfig, size: int) -> SparseConfig:
         if self._k is None:
-            return replace(self._plan, sizes=tuple(range(1, min(size, _MOST_LITERALS) + 1)))
+            return replace(config, sizes=tuple(range(1, min(size, _MOST_LITERALS) + 1)))
         check_sparsity(self._k, size)
-        return replace(self._plan, sizes=(self._k,))
+        return replace(config, sizes=(self._k,))
 
-    def _explanation(
-        self, rows: Floats, near: Sequence[LiteralNeighbourhood], found: Sequence[Judged]
+    def _to_explanation(
+        self,
+        model: _BoundRule,
+        rows: Floats,
+        near: Sequence[LiteralNeighbourhood],
+        rules: Sequence[EvaluatedRule],
     ) -> Explanation:
-        plan = self._plan
-        shape = (len(rows), len(self._rows.names(rows.shape[1])))
-        values, errors = np.zeros(shape), np.zeros(shape)
-        for i, (around, one) in enumerate(zip(near, found, strict=True)):
-            values[i, around.varying] = one.scale.half * one.solution.w
-            errors[i, around.varying] = one.scale.half * one.standard_errors
-        intercepts = np.array([one.scale.middle for one in found])
-        name = self._ask.name
+        config, feature_names = model.config, self._rows.names(rows.shape[1])
+        values, errors = np.zeros((2, len(rows), len(feature_names)))
+        for i, (around, rule) in enumerate(zip(near, rules, strict=True)):
+            values[i, around.varying] = rule.scale.half * rule.solution.w
+            errors[i, around.varying] = rule.scale.half * rule.standard_errors
+        intercepts = np.array([rule.scale.middle for rule in rules])
+        output = self._ask.name
         at_rows = np.stack([self._rows.signs(row) for row in rows])
-        rules = [
-            rule_text(values[i] * at_rows[i], self._rows.holding(row), name, found[i].target, intercepts[i])
+        texts = [
+            rule_text(values[i] * at_rows[i], self._rows.holding(row), output, rules[i].target, intercepts[i])
             for i, row in enumerate(rows)
         ]
         return Explanation(
             values=values,
             standard_errors=errors,
             intercepts=intercepts,
-            predictions=np.array([one.target for one in found]),
+            predictions=np.array([rule.target for rule in rules]),
             surrogate_predictions=intercepts + (values * at_rows).sum(axis=1),
-            fidelity=np.array([one.explained for one in found]),
-            feature_names=self._rows.names(rows.shape[1]),
-            output_names=(name,),
+            fidelity=np.array([rule.explained for rule in rules]),
+            feature_names=feature_names,
+            output_names=(output,),
             conditions=tuple(self._rows.conditions(row) for row in rows),
             data=self._rows.originals(rows),
-            method=self.method,
-            reason=self._reason,
-            calls=np.array([one.calls for one in found]),
-            row_converged=np.array([meets(one, plan) for one in found]),
-            row_warnings=tuple(warnings_of(one, plan) for one in found),
+            method=model.method,
+            reason=model.reason,
+            calls=np.array([rule.calls for rule in rules]),
+            row_converged=np.array([rule.meets(config) for rule in rules]),
+            row_warnings=tuple(rule_warnings(rule, config) for rule in rules),
             provenance=self._provenance,
             certificates=tuple(
-                self._certificate(one, rule).facts() for one, rule in zip(found, rules, strict=True)
+                asdict(_certificate(rule, config, text)) for rule, text in zip(rules, texts, strict=True)
             ),
         )
 
-    def _certificate(self, one: Judged, rule: str) -> Certificate:
-        return Certificate(
-            solver=self._plan.solver,
-            fidelity=one.fidelity,
-            fresh_fidelity=one.fresh_fidelity,
-            precision=one.precision.value,
-            precision_error=one.precision.error,
-            coincidence=one.precision.coincidence,
-            confidence=self._plan.confidence,
-            bounds=one.bounds,
-            objective=one.solution.objective,
-            lower_bound=one.solution.lower_bound,
-            gap=one.solution.gap,
-            proved=one.solution.proved,
-            nodes=one.solution.nodes,
-            samples=self._plan.samples,
-            fresh_samples=self._plan.fresh,
-            theory=one.theory,
-            scale=(one.scale.low, one.scale.high),
-            rule=rule,
-        )
+
+@dataclass(frozen=True, eq=False)
+class _BoundRule:
+    """A model as it was read.
+
+    Attributes
+    ----------
+    expectation, reason
+        The exact expectation; None and why, where rows are sampled.
+    watch
+        Notices that the model was fitted again.
+    config
+        How rows are explained, with the answers that its scale covers.
+    unfinished
+        Answers around rows whose explanation was cut short.
+    """
+
+    expectation: ExactMoments | None
+    reason: str
+    watch: Watch
+    config: SparseConfig
+    unfinished: LRUCache[int, RowCalls]
+
+    @property
+    def method(self) -> Literal["exact", "sampled"]:
+        return "sampled" if self.expectation is None else "exact"
 
 
-def _watched(steps: Any) -> Any:
-    from tqdm.auto import tqdm
+def _certificate(rule: EvaluatedRule, config: SparseConfig, text: str) -> Certificate:
+    return Certificate(
+        solver=config.solver,
+        fidelity=rule.fidelity,
+        fresh_fidelity=rule.fresh_fidelity,
+        precision=rule.precision.value,
+        precision_error=rule.precision.error,
+        coincidence=rule.precision.coincidence,
+        confidence=config.confidence,
+        bounds=rule.bounds,
+        objective=rule.solution.objective,
+        lower_bound=rule.solution.lower_bound,
+        gap=rule.solution.gap,
+        proved=rule.solution.proved,
+        nodes=rule.solution.nodes,
+        samples=config.samples,
+        fresh_samples=config.fresh,
+        theory=rule.theory,
+        scale=(rule.scale.low, rule.scale.high),
+        rule=text,
+    )
 
-    return tqdm(steps, desc="explaining", delay=1.0)
+
+class OneOutput:
+    """The explained output of a model: (m, columns) -> (m,)."""
+
+    def __init__(self, caller: ModelCaller, output: Output) -> None:
+        self._caller = caller
+        labels = output.labels
+        # the second of two classes determines the first
+        self.column = 1 if output.columns is None and labels is not None and len(labels) == 2 else None
+        self.name = "output" if labels is None else labels[self.column or 0] if len(labels) <= 2 else ""
+
+    def __call__(self, x: Floats) -> Floats:
+        answer = self._caller(x)
+        if answer.ndim == 2 and self.column is not None:
+            return answer[:, self.column]
+        if answer.ndim == 2 and answer.shape[1] == 1:
+            return answer[:, 0]
+        if answer.ndim == 2:
+            raise InputError(
+                f"the model has {answer.shape[1]} outputs, and a sparse explanation is of one: choose it by "
+                "output="
+            )
+        return answer
+
+
+def _check_k(k: int | str, error: float | None) -> tuple[int | None, float | None]:
+    """Return the number of literals, None for "smallest"; and the error that the latter has to meet."""
+    if k == "smallest":
+        if error is None:
+            raise InputError("k='smallest' needs error=, the bound that the explanation has to meet")
+        return None, check_size("error", error)
+    if error is not None:
+        raise InputError("error= goes with k='smallest'")
+    if isinstance(k, str):
+        raise InputError(f"k must be a whole number >= 1 or 'smallest', got {k!r}")
+    return check_count("k", k), None
+
+
+def _check_gap(gap: float | None, tolerance: float | None) -> float:
+    """Return the gap, by either of its names."""
+    if gap is not None and tolerance is not None:
+        raise InputError("gap= and tolerance= are two names of one option: pass gap=")
+    return next((value for value in (gap, tolerance) if value is not None), 0.0)
+
+
+def _check_confidence(confidence: Any) -> float:
+    """Return it if it lies between 0 and 1."""
+    if not check_size("confidence", confidence) < 1.0:
+        raise InputError(f"confidence must be below 1, got {confidence!r}")
+    return float(confidence)
+
+
+def _check_scale(scale: Any) -> AnswerScale | None:
+    """Return the option as a scale, None for "auto"."""
+    if isinstance(scale, str) and scale == "auto":
+        return None
+    if scale is None:
+        return AnswerScale(-1.0, 1.0)
+    try:
+        low, high = (float(end) for end in scale)
+    except (TypeError, ValueError) as problem:
+        raise InputError(f"scale must be 'auto', None or (low, high), got {scale!r}") from problem
+    if not (np.isfinite([low, high]).all() and low < high):
+        raise InputError(f"scale=(low, high) needs finite numbers, low < high; got {scale!r}")
+    return AnswerScale(low, high)

@@ -1,35 +1,40 @@
-"""Explain rows of a table."""
+"""Explain rows of a table.
+
+All that does not depend on the explained rows is one frozen :class:`TabularModel`. A call takes the present
+one, or makes a new one where the model was fitted again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from copy import copy
 from functools import cached_property
-from typing import Any, Never
+from typing import Any, NamedTuple, Never
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from limes._arrays import Floats, Ints
+from limes._arrays import Floats, Ints, Objects, distinct_rows
+from limes._checks import check_choice, check_count, check_size, refuse_unknown
 from limes.designs.columns import LAWS
 from limes.designs.features import FeatureTable, stacked_features
 from limes.designs.product import ProductDesign
 from limes.diagnostics.context import TableContext
-from limes.explainers.doubts import doubts
-from limes.explainers.found import FittedRows, found
-from limes.explainers.options import check_choice, check_count, check_size, refuse_unknown
-from limes.explainers.progress import progress_of
-from limes.explainers.sampling import CONTROL_NAMES, sampling_of
-from limes.explainers.scenes import table_context
-from limes.explainers.table import Table
-from limes.explainers.tabular_model import TabularModel, TabularOptions
-from limes.explainers.unfinished import cut_short
+from limes.diagnostics.row_output import row_outputs
+from limes.diagnostics.source import source_of
+from limes.exceptions import InputError
+from limes.expectations.controls import CONTROLS
+from limes.explainers.options import SamplingOptions
+from limes.explainers.progress import explanation_fields, interrupted, output_positions, progress_of
+from limes.explainers.tables.table import Table
+from limes.explainers.tables.tabular_model import TabularModel, TabularOptions
+from limes.explainers.warnings import sampling_warnings
 from limes.explainers.watch import few_rows
 from limes.explanation import Explanation
 from limes.models.calling.caller import Retry
-from limes.pipeline import METHODS, Interrupted, Method
+from limes.pipeline import Fitted, Interrupted, Method
 
-# Rows predicted at once, where predictions are all that is needed
+# Rows predicted at once, where only predictions are needed
 _BATCH = 10_000
 
 
@@ -59,7 +64,7 @@ class TabularExplainer:
         not learnt from the background, or None: no bins, β_j is the slope in x_j itself, per unit of the
         column, under normal(mean, std) with smooth weights.
     target
-        (n,) what "entropy" bins are to separate.
+        (n,) classes or numbers that "entropy" bins separate.
     law
         Inside a bin: "truncnorm" (LIME's), "uniform", or "empirical" (the bin's own background values).
     categorical
@@ -71,25 +76,16 @@ class TabularExplainer:
         standard deviations of each column; another category counts 1. Without bins weights are always smooth.
     ridge
         0, or the penalty of ``lime``'s own fit on 5000 rows (``lime`` uses 1).
-    method
-        "exact" (an error where the model cannot be read), "sampled", or "auto".
-    tolerance
-        Sampling stops when no coefficient's standard error is larger: a number in the output's units, or a
-        share of the largest coefficient, "5%". None spends the budget.
-    max_calls
-        Rows that the model may be asked for, per explained row.
+    method, tolerance, max_calls, rng, batch_size, retry
+        How a model that cannot be read is sampled: "exact", "sampled" or "auto"; the largest standard error
+        of a coefficient, a number or "5%" of the largest coefficient; the most rows that the model is asked
+        for, per explained row; the seed; how many rows at once; and when a failed batch is tried again. See
+        :class:`limes.explainers.options.SamplingOptions`.
     control
         Readable model that takes variance away from the sampler: "none", "additive", "tree", "kernel",
         "margin" (of models with a link, where the margin can be read), or "auto", which takes the one that
         leaves least of the variance of rows it has not seen. ``explanation.controls`` says which. "auto"
         takes about a second a row of 4096 calls, beside the model's own time; "additive" a tenth of it.
-    rng
-        Seed of the sampler. A row's result depends on seed and row only; None is a fixed seed.
-    batch_size
-        Rows handed to the model at once, at most.
-    retry
-        (error, attempt) -> seconds to wait before a failed batch is tried again, or None to give up; attempts
-        count from 1. None never tries again.
 
     Raises
     ------
@@ -139,7 +135,7 @@ class TabularExplainer:
         weights: str = "bins",
         ridge: float = 0.0,
         method: str = "auto",
-        tolerance: float | None = None,
+        tolerance: float | str | None = None,
         max_calls: int = 4096,
         control: str = "auto",
         rng: int | np.random.Generator | np.random.SeedSequence | None = None,
@@ -148,26 +144,23 @@ class TabularExplainer:
         **unknown: Never,
     ) -> None:
         refuse_unknown(unknown, TabularExplainer)
-        check_choice("method", method, METHODS)
-        check_choice("law", law, tuple(LAWS))
+        controls = (*CONTROLS, "margin")
         self._options = TabularOptions(
             output=output,
             bins=bins,
             target=target,
-            law=law,
+            law=check_choice("law", law, tuple(LAWS)),
             bandwidth=bandwidth,
             weights=weights,
             ridge=check_size("ridge", ridge, zero=True),
-            method=method,
-            control=check_choice("control", control, CONTROL_NAMES),
-            sampling=sampling_of(
-                max_calls=max_calls, tolerance=tolerance, rng=rng, batch_size=batch_size, retry=retry
+            sampling=SamplingOptions(
+                method, tolerance, max_calls, control, rng, batch_size, retry, controls=controls
             ),
         )
         self._explained = model
         self._background = Table.fit(background, categorical=categorical)
-        self._arrange: Callable[[TabularModel], TabularModel] = _as_it_is
-        self._model = TabularModel.of(model, self._background, self._options)
+        self._is_reproducible = False
+        self._model = TabularModel.fit(model, self._background, self._options)
 
     @property
     def method(self) -> Method:
@@ -200,17 +193,17 @@ class TabularExplainer:
             background has none: says which row and column.
         ModelError
             If the model fails. Its ``batch`` is the table it was given, its ``partial`` the explanation of
-            the rows that were done; calls made so far are kept, and the same call goes on from them.
+            the rows so far; calls made so far are kept, and the same call continues from them.
         Interrupted
             If the user stops it (Ctrl-C), with the same ``partial``; a KeyboardInterrupt.
         """
-        return self.told(self.fitted(X, progress=progress, workers=workers))
+        return self._to_explanation(self._fit(X, progress=progress, workers=workers))
 
-    def fitted(self, X: Any, *, progress: bool = True, workers: int = 1) -> FittedRows:
-        """Rows' numbers alone, of which `told` makes the explanation; parameters and errors of a call."""
+    def _fit(self, X: Any, *, progress: bool = True, workers: int = 1) -> FittedRows:
+        """Fit the rows' surrogates, of which `_to_explanation` makes the explanation."""
         model, rows = self._current(X)
         starts = range(0, len(rows), _BATCH)
-        predictions = np.concatenate([model.subject.predict(rows[i : i + _BATCH]) for i in starts])
+        predictions = np.concatenate([model.bound.predict(rows[i : i + _BATCH]) for i in starts])
         cells = model.family.cells(rows)
         try:
             fitted = model.pipeline.explain(
@@ -221,48 +214,49 @@ class TabularExplainer:
                 workers=check_count("workers", workers),
             )
         except Interrupted as stop:
-            done = None
+            partial = None
             if stop.fitted is not None:
                 at = stop.rows
-                done = self.told(FittedRows(model, rows[at], cells[at], predictions[at], stop.fitted))
-            raise cut_short(stop.__cause__, done, len(rows)) from stop.__cause__
+                partial = self._to_explanation(
+                    FittedRows(model, rows[at], cells[at], predictions[at], stop.fitted)
+                )
+            raise interrupted(stop.__cause__, partial, len(rows)) from stop.__cause__
         return FittedRows(model, rows, cells, predictions, fitted)
 
-    def told(self, done: FittedRows) -> Explanation:
-        """Make the explanation of rows that were fitted: with conditions, warnings and provenance."""
-        model, rows, cells, predictions, fitted = done
-        doubtful = doubts(
-            fitted,
-            predictions,
-            model.table.names,
-            model.subject.outputs,
-            max_calls=self._options.sampling.max_calls,
-        )
+    def _to_explanation(self, fit: FittedRows) -> Explanation:
+        """Build the explanation of fitted rows: with conditions, warnings and provenance."""
+        model, rows, cells, predictions, fitted = fit
+        names, outputs = model.table.names, model.bound.outputs
+        warnings: tuple[tuple[str, ...], ...] = ((),) * len(rows)
+        if model.warns:
+            max_calls = self._options.sampling.max_calls
+            sampling = sampling_warnings(fitted, predictions, names, outputs, max_calls=max_calls)
+            warnings = model.row_warnings.of_rows(rows, cells, fitted, predictions, sampling)
         return Explanation(
-            **found(fitted),
+            **explanation_fields(fitted),
             predictions=predictions,
-            feature_names=model.table.names,
-            output_names=model.subject.outputs,
-            conditions=model.conditions(cells),
+            feature_names=names,
+            output_names=outputs,
+            conditions=_conditions(model.texts, cells),
             data=model.table.originals(rows),
             method=model.pipeline.method,
-            reason=model.subject.reason,
-            row_warnings=model.cautions.of_rows(rows, cells, fitted, predictions, doubtful),
+            reason=model.bound.reason,
+            row_warnings=warnings,
             provenance=model.provenance,
             explainer=self,
         )
 
     def _current(self, X: Any) -> tuple[TabularModel, Floats]:
-        """The model as it is now, read again if it was fitted again, and the rows to be explained.
+        """Return the present model, read again if it was fitted again, and the rows to be explained.
 
         Threads may read a model twice, but each explains all of its rows from one reading.
         """
         model = self._model
         rows = model.table.encode(X)
-        if model.subject.watch.unchanged(rows):
+        if model.bound.watch.unchanged(rows):
             return model, rows
-        again = TabularModel.of(self._explained, self._background, self._options, few_rows(rows))
-        self._model = model = self._arrange(again)
+        model = TabularModel.fit(self._explained, self._background, self._options, few_rows(rows))
+        self._model = model = model.reproducible() if self._is_reproducible else model
         return model, model.table.encode(X)
 
     @cached_property
@@ -273,7 +267,7 @@ class TabularExplainer:
         predictions of many rows at once, which is quicker. Its explanations carry no warnings.
         """
         other = copy(self)
-        vars(other).update(_arrange=TabularModel.reproducible, _model=self._model.reproducible())
+        vars(other).update(_is_reproducible=True, _model=self._model.reproducible())
         return other
 
     def design(self, row: Any) -> ProductDesign:
@@ -295,7 +289,7 @@ class TabularExplainer:
         return model.family.at(rows[0])
 
     def features(self, X: Any) -> FeatureTable:
-        """Return what rows' designs say of the features alone, (n, d) each: E_w h, Var_w h, h at the row."""
+        """Return moments of the rows' features, (n, d) each: E_w h, Var_w h, h at the row."""
         model, rows = self._current(X)
         if model.family.by_cell:
             return model.family.features(model.family.cells(rows))
@@ -304,19 +298,52 @@ class TabularExplainer:
     def diagnostic_context(
         self, explanation: Explanation, *, output: Ints, calls: int | None
     ) -> TableContext:
-        """What ``limes.diagnose`` and ``limes.suggest_bandwidth`` ask of explained rows."""
-        model = self._model
-        return table_context(
-            explanation,
-            model.table,
-            model.family,
-            model.subject,
+        """Return what ``limes.diagnose`` and ``limes.suggest_bandwidth`` examine of explained rows.
+
+        Bandwidth, ridge and seed are in the explanation's provenance.
+
+        Raises
+        ------
+        InputError
+            If features or outputs are not those of the explainer.
+        """
+        model, table = self._model, self._model.table
+        if explanation.feature_names != table.names:
+            raise InputError(
+                "diagnose needs an explanation by this explainer with all its features, in their order: "
+                "diagnose first, and pick features afterwards"
+            )
+        return TableContext(
+            row_outputs=row_outputs(explanation, output),
+            rows=table.encode(explanation.data),
+            positions=output_positions(explanation, output, model.bound.outputs),
+            predict=model.bound.predict,
+            source=source_of(model.bound.expectation),
+            bandwidth=float(explanation.provenance["bandwidth"]),
+            ridge=float(explanation.provenance["ridge"]),
+            budget=calls,
+            seed=int(explanation.provenance.get("seed") or 0),
+            family=model.family,
+            background=table.matrix,
+            numeric=table.numeric,
             texts=model.texts,
             units=model.units,
-            output=output,
-            calls=calls,
         )
 
 
-def _as_it_is(model: TabularModel) -> TabularModel:
-    return model
+class FittedRows(NamedTuple):
+    """Rows (n, d), their cells (n, d), the model's predictions (n, ...) there, and their surrogates."""
+
+    model: TabularModel
+    rows: Floats
+    cells: Ints
+    predictions: Floats
+    fitted: Fitted
+
+
+def _conditions(texts: Sequence[Objects], cells: Ints) -> tuple[tuple[str, ...], ...]:
+    """Return the texts of rows' cells (n, d); rows with the same cells share a tuple."""
+    patterns, place = distinct_rows(cells)
+    columns = [column[cell] for column, cell in zip(texts, patterns.T, strict=True)]
+    conditions = list(zip(*columns, strict=True))
+    return tuple(map(conditions.__getitem__, place.tolist()))

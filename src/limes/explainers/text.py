@@ -3,43 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Never, overload
 
 import numpy as np
 
 from limes import __version__
 from limes._arrays import Ints
-from limes._lru import LRUCache
+from limes._checks import refuse_unknown
 from limes.designs.exchangeable import BANDWIDTH, ExchangeableDesign
-from limes.designs.weights import check_bandwidth
 from limes.diagnostics.context import SubsetContext
-from limes.exceptions import InputError, ModelError
-from limes.explainers.doubts import doubts
-from limes.explainers.found import found
-from limes.explainers.options import check_choice, check_size, refuse_unknown
-from limes.explainers.progress import progress_of
-from limes.explainers.sampling import sampling_of
-from limes.explainers.scenes import subset_context
-from limes.explainers.several import explained_each
-from limes.explainers.switched import CONTROLS
-from limes.explainers.text_subject import FittedText, TextSubject
-from limes.explainers.text_warnings import text_warnings
-from limes.explainers.tokens import conditions_of, document_of, spans_of, splitter
-from limes.explainers.unfinished import UNFINISHED
+from limes.exceptions import InputError
+from limes.explainers._masked import CONTROLS, Description, MaskedExplainer, MaskedModel
+from limes.explainers.options import SamplingOptions
+from limes.explainers.texts.bound_model import bind
+from limes.explainers.texts.tokens import parse_text, splitter, word_conditions, word_spans
+from limes.explainers.warnings import text_warnings
 from limes.explanation import Explanation
 from limes.models.calling.caller import Retry
 from limes.models.calling.outputs import resolve
 from limes.models.documents import Document
 from limes.models.readers.word_rows import word_normalizer
 from limes.models.text_models import TextModel
-from limes.pipeline import METHODS, Expectation, Fitted, fitted_at
 
 _SPELLING = "spelling"
 _MEANING = "change of the surrogate when the word is in the text against when it is removed"
 
 
-class TextExplainer:
+class TextExplainer(MaskedExplainer[Document]):
     r"""Explain predictions on texts: what LIME converges to, exactly where the model can be read.
 
     The surrogate is g = β₀ + Σ_j β_j z_j, where z_j says that word j is kept, and minimises E_w (f - g)²,
@@ -70,8 +60,9 @@ class TextExplainer:
     ridge
         0, or the penalty of ``lime``'s own fit on 5000 rows (``lime`` uses 1).
     method, tolerance, max_calls, rng, batch_size, retry
-        As for :class:`limes.TabularExplainer`. A model that cannot be read is asked about all 2^d deletions,
-        and explained exactly, where they are no more than ``max_calls``.
+        As for :class:`limes.TabularExplainer`; see :class:`limes.explainers.options.SamplingOptions`. A model
+        that cannot be read is asked about all 2^d deletions, and explained exactly, where they are no more
+        than ``max_calls``.
     control
         What takes variance away from the sampler: "none", "kernel", "margin" (of models with a link, where
         the margin can be read), "process" (a Gaussian process, for models that take their time), or "auto":
@@ -99,6 +90,10 @@ class TextExplainer:
     ('exact', ('Good', 'food', 'and', 'slow', 'service'))
     """
 
+    _kind = "text"
+    _features = "words"
+    _design = staticmethod(ExchangeableDesign.word_deletions)
+
     def __init__(
         self,
         model: Any,
@@ -120,37 +115,34 @@ class TextExplainer:
         **unknown: Never,
     ) -> None:
         refuse_unknown(unknown, TextExplainer)
-        self._method = check_choice("method", method, METHODS)
-        self._control = check_choice("control", control, CONTROLS)
-        self._sampling = sampling_of(
-            max_calls=max_calls, tolerance=tolerance, rng=rng, batch_size=batch_size, retry=retry
+        options = SamplingOptions(
+            method, tolerance, max_calls, control, rng, batch_size, retry, controls=CONTROLS
         )
         self._spans = splitter(split)
-        self._bag, self._mask = _checked_bag(bag), _checked_mask(mask)
-        self._bandwidth = check_bandwidth(bandwidth)
-        self._ridge = check_size("ridge", ridge, zero=True)
+        self._bag, self._mask = _check_bag(bag), _check_mask(mask)
         self._model = TextModel.from_model(model, vectorizer)
-        self._wanted = resolve(self._model.head, output)
-        # answers that texts have got before a model failed; the same call goes on from them
-        self._unfinished: LRUCache[str, Expectation] = LRUCache(UNFINISHED)
-        self._key = word_normalizer(self._model.steps) if bag is True else None
-        self._provenance = {
+        self._output = resolve(self._model.head, output)
+        self._same_words = word_normalizer(self._model.steps) if bag is True else None
+        provenance = {
             "meaning": _MEANING,
             "limes": __version__,
             "model": type(model).__name__,
-            "answer": self._wanted.method or "call",
+            "answer": self._output.method or "call",
             "split": getattr(split, "pattern", split) if isinstance(split, str) else type(split).__name__,
             "bag": bag,
             "mask": mask,
-            "bandwidth": float(bandwidth),
-            "ridge": self._ridge,
         }
+        super().__init__(options, bandwidth, ridge, provenance)
 
     @overload
-    def __call__(self, texts: str, *, progress: bool = True) -> Explanation: ...  # type: ignore[overload-overlap]
+    def __call__(self, texts: str, *, progress: bool = True, workers: int = 1) -> Explanation: ...  # type: ignore[overload-overlap]
     @overload
-    def __call__(self, texts: Sequence[str], *, progress: bool = True) -> list[Explanation]: ...
-    def __call__(self, texts: Any, *, progress: bool = True) -> Explanation | list[Explanation]:
+    def __call__(
+        self, texts: Sequence[str], *, progress: bool = True, workers: int = 1
+    ) -> list[Explanation]: ...
+    def __call__(
+        self, texts: Any, *, progress: bool = True, workers: int = 1
+    ) -> Explanation | list[Explanation]:
         """Explain one text, or each of several.
 
         Parameters
@@ -160,6 +152,9 @@ class TextExplainer:
             as each text has words of its own.
         progress
             Show a progress bar when it takes more than a second or two.
+        workers
+            Texts that are explained at the same time, each in its own thread: for models that wait for
+            something, or release the interpreter.
 
         Raises
         ------
@@ -175,134 +170,57 @@ class TextExplainer:
             If the user stops it (Ctrl-C), with the same ``partial``; a KeyboardInterrupt.
         """
         if isinstance(texts, str | bytes | bytearray):
-            return self.explain(self.document(texts), progress=progress)
-        documents = [self._numbered(text, i) for i, text in enumerate(_listed(texts))]
-        return explained_each(
-            documents, lambda one: self.explain(one, progress=False), progress=progress, name="texts"
-        )
-
-    def document(self, text: Any) -> Document:
-        """A text as the words that are removed from it.
-
-        Raises
-        ------
-        InputError
-            If it is empty, is no text, or has no words.
-        """
-        return document_of(text, self._spans, bag=bool(self._bag), mask=self._mask, key=self._key)
+            return self._explain(texts, progress=progress)
+        return self._explain_each(_as_list(texts), progress=progress, workers=workers)
 
     def diagnostic_context(
         self, explanation: Explanation, *, output: Ints, calls: int | None
     ) -> SubsetContext:
-        """What ``limes.diagnose`` asks of an explained text."""
-        document = self.document(explanation.provenance.get("text", ""))
-        design = ExchangeableDesign.word_deletions(document.size, self._bandwidth)
-        subject = self._subject(document, design)
-        return subset_context(
-            explanation,
-            self._expectation(subject, design),
-            subject.predict,
-            ExchangeableDesign.word_deletions,
-            outputs=self._wanted.names(subject.prediction.shape[1:]),
-            output=output,
-            calls=calls,
+        """Return what ``limes.diagnose`` examines of an explained text."""
+        return self._diagnostic_context(
+            self._parse(explanation.provenance.get("text", "")), explanation, output, calls
         )
 
-    def _numbered(self, text: Any, place: int) -> Document:
-        try:
-            return self.document(text)
-        except InputError as error:
-            raise InputError(f"text {place}: {error}") from None
+    def _parse(self, raw: Any) -> Document:
+        return parse_text(raw, self._spans, bag=bool(self._bag), mask=self._mask, key=self._same_words)
 
-    def explain(self, document: Document, *, progress: bool = True) -> Explanation:
-        """Explain one text that :meth:`document` has taken apart; errors as when it is called."""
-        return self.told(self.fitted(document, progress=progress))
+    def _bind(self, item: Document) -> MaskedModel:
+        return bind(self._model, self._output, item)
 
-    def fitted(self, document: Document, *, progress: bool = True) -> FittedText:
-        """A text's numbers alone, of which `told` makes the explanation."""
-        design = ExchangeableDesign.word_deletions(document.size, self._bandwidth)
-        subject = self._subject(document, design)
-        predictions = subject.prediction
-        expectation = self._unfinished.take(document.text) or self._expectation(subject, design)
-        try:
-            fitted = fitted_at(
-                design,
-                expectation,
-                predictions,
-                penalty=self._ridge or None,
-                progress=progress_of(shown=progress),
-                names=document.names,
-            )
-        except (ModelError, KeyboardInterrupt):
-            self._unfinished.put(document.text, expectation)
-            raise
-        return FittedText(document, subject, fitted)
+    def _names(self, item: Document) -> tuple[str, ...]:
+        return item.names
 
-    def told(self, done: FittedText) -> Explanation:
-        """Make the explanation of a text that was fitted: with conditions, warnings and provenance."""
-        document, subject, fitted = done
-        exact, predictions = fitted.sampled is None, subject.prediction
-        outputs = self._wanted.names(predictions.shape[1:])
-        conditions = conditions_of(document)
-        doubtful = doubts(fitted, predictions, document.names, outputs, max_calls=self._sampling.max_calls)
-        return Explanation(
-            **found(fitted),
-            predictions=predictions,
-            feature_names=document.names,
-            output_names=outputs,
-            conditions=(conditions,),
-            data=document.counts[None].astype(object),
-            method="exact" if exact else "sampled",
-            reason=_how(fitted) if exact else subject.switched.reason,
-            row_warnings=(doubtful.get(0, ()) + text_warnings(document),),
-            provenance={
-                **self._provenance,
-                "seed": None if exact else self._sampling.seed,
-                "text": document.text,
-                "spans": dict(zip(conditions, spans_of(document), strict=True)),
-            },
-            explainer=self,
-        )
+    def _key(self, item: Document) -> str:
+        return item.text
 
-    def _subject(self, document: Document, design: ExchangeableDesign) -> TextSubject:
-        subject = TextSubject.of(self._model, self._wanted, document)
-        if self._method == "sampled":
-            return subject
-        return replace(subject, switched=subject.switched.verified(design))
-
-    def _expectation(self, subject: TextSubject, design: ExchangeableDesign) -> Expectation:
-        return subject.switched.expectation(
-            design, method=self._method, sampling=self._sampling, control=self._control, features="words"
-        )
+    def _describe(self, item: Document) -> Description:
+        conditions = word_conditions(item)
+        places = {"text": item.text, "spans": dict(zip(conditions, word_spans(item), strict=True))}
+        return Description(conditions, item.counts[None].astype(object), text_warnings(item), places)
 
 
-def _how(fitted: Fitted) -> str:
-    """Why an explanation is exact, where the model was not read."""
-    return "the model was asked about every subset of the words" if fitted.calls.any() else ""
-
-
-def _listed(texts: Any) -> list[Any]:
+def _as_list(texts: Any) -> list[Any]:
     column = next((name for name in ("to_list", "to_pylist") if hasattr(texts, name)), None)
     texts = texts if column is None else getattr(texts, column)()
     if not isinstance(texts, list | tuple | np.ndarray):
         raise InputError(
-            f"give a text or a list of texts, got {type(texts).__name__}; of a table give one column"
+            f"expected a text or a list of texts, got {type(texts).__name__}; of a table pass one column"
         )
     for i, text in enumerate(texts):
         if isinstance(text, list | tuple | np.ndarray):
             raise InputError(
-                f"text {i} is a {type(text).__name__}: give texts, not lists; join its words first"
+                f"text {i} is a {type(text).__name__}: pass texts, not lists; join its words first"
             )
     return list(texts)
 
 
-def _checked_bag(bag: Any) -> bool | str:
+def _check_bag(bag: Any) -> bool | str:
     if not isinstance(bag, bool) and (not isinstance(bag, str) or bag != _SPELLING):
         raise InputError(f"bag must be True, False or {_SPELLING!r}, got {bag!r}")
     return bag
 
 
-def _checked_mask(mask: Any) -> str:
+def _check_mask(mask: Any) -> str:
     if mask is not None and not isinstance(mask, str):
         raise InputError(
             f"mask must be None, to delete words, or a text to put in their places; got {mask!r}"

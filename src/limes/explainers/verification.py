@@ -1,10 +1,10 @@
-r"""Hold what was read off a model against the model itself, where its explanations will come from.
+r"""Compare a form with the model it was read from, where its explanations will come from.
 
 A form that agrees with the model on the background may still be wrong: explanations average over rows that
-the background does not hold, and they come from an expectation, not from the form's own ``predict``. So
+are not in the background, and they come from an expectation, not from the form's own ``predict``. So
 
 1. the model is asked about background rows and about rows of the background's law, and the form must
-   answer the same;
+   give the same answers;
 2. the expectation, under a design with one atom a column, must give the model's answer at that row;
 3. the expectation's E_w f and Cov_w(h, f) must agree with draws of w, within the error of the draws.
 """
@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from limes._arrays import Bools, Floats
+from limes._arrays import Bools, Floats, Ints
 from limes.designs.columns import categorical
 from limes.designs.coordinates import IndicatorCoordinate
 from limes.designs.exchangeable import ExchangeableDesign
@@ -27,20 +27,20 @@ from limes.designs.weights import BinWeights
 from limes.exceptions import ModelError, ReadMismatchError
 from limes.expectations.moments import Moments
 from limes.explainers.progress import progress_of
-from limes.explainers.table import Table
+from limes.explainers.tables.table import Table
 from limes.pipeline import Expectation, Pipeline
 
 # Rows that the model is asked about: of the background, and of its law in each of two ways
 _BACKGROUND, _LAW = 744, 128
-# Rows whose own answer the expectation must give, more than a forest explains one at a time; they are mixed
-# from few, as tables have a place for each value of a column
+# Rows at which the expectation must give the model's answer, more than a forest explains one at a time; they
+# are mixed from few, as a table of splits has an entry for each value of a column
 _ATOMS, _MIXED = 12, 2
-# Their bandwidth: other rows' atoms keep no weight
+# Their bandwidth, so small that other rows' atoms have no weight
 _NARROW = 1e-3
-# Draws of a first look at an expectation, and of the second one that decides
+# Draws of a first comparison with an expectation, and of the second one that decides
 TABLE_DRAWS = (512, 1 << 14)
 SUBSET_DRAWS = (128, 1 << 12)
-# Standard errors that an expectation may be off, and values that n draws may have missed, about
+# Standard errors by which an expectation may differ, and extreme values that n draws may have missed, about
 _ERRORS, _UNSEEN = 6.0, 3.0
 # Rounding of means, in units of the largest value
 _ROUNDING = 1e-8
@@ -54,10 +54,10 @@ Draw: TypeAlias = Callable[[int], tuple[Floats, Floats]]
 
 @dataclass(frozen=True, eq=False)
 class Probe:
-    """Rows (n, d) at which a reading is compared with the model.
+    """Rows (n, d) at which form and model are compared.
 
     The first ``background`` of them are the background's, then follow some that are mixed from a few of it,
-    and others; ``origins`` say what kind of row each is, ``names`` are those of the columns.
+    and others; ``origins`` are the kinds of the rows in words, ``names`` those of the columns.
     """
 
     rows: Floats
@@ -67,7 +67,7 @@ class Probe:
 
     @classmethod
     def of(cls, table: Table, marginals: Sequence[Marginal], also: Floats | None = None) -> Probe:
-        """Background rows, rows whose columns come from different background rows, and rows of the law.
+        """Take background rows, rows whose columns come from different background rows, and rows of the law.
 
         ``also`` are further rows (m, d), those to be explained.
         """
@@ -78,7 +78,7 @@ class Probe:
         )
         for j, column in enumerate(table.columns):
             if column.dtype.kind == "f" and column.dtype.itemsize < 8:
-                law[:, j] = law[:, j].astype(column.dtype)  # as the model will be given it
+                law[:, j] = law[:, j].astype(column.dtype)  # as the model gets it
         explained = np.zeros((0, law.shape[1])) if also is None else also
         origins = (
             *(f"background row {i}" for i in background),
@@ -89,7 +89,7 @@ class Probe:
         return cls(rows, len(background), origins, table.names)
 
     def answers(self, ask: Predict) -> Floats:
-        """The model's answers at all rows.
+        """Return the model's answers at all rows.
 
         Raises
         ------
@@ -107,14 +107,14 @@ class Probe:
             ) from error
 
     def where(self, i: int) -> str:
-        """Row i in words: its kind, and its first columns."""
+        """Return row i in words: its kind, and its first columns."""
         cells = [f"{name}={value:.6g}" for name, value in zip(self.names, self.rows[i], strict=True)]
         more = ", ..." if len(cells) > _SHOWN else ""
         return f"{self.origins[i]} ({', '.join(cells[:_SHOWN])}{more})"
 
 
 def check_agreement(expected: Floats, computed: Floats, allowed: float, where: Callable[[int], str]) -> None:
-    """Compare numbers (n, ...) made of a form with the model's own answers.
+    """Compare a form's numbers (n, ...) with the model's own answers.
 
     Raises
     ------
@@ -123,18 +123,18 @@ def check_agreement(expected: Floats, computed: Floats, allowed: float, where: C
     """
     if expected.shape != computed.shape:
         raise ReadMismatchError(
-            f"the model answers shape {expected.shape}, what was read off it gives {computed.shape}"
+            f"the model answers shape {expected.shape}, its form answers {computed.shape}"
         )
     wrong = ~(np.abs(expected - computed) <= allowed)
     if wrong.any():
         i = int(np.argmax(wrong.reshape(len(wrong), -1).any(axis=1)))
         raise ReadMismatchError(
-            f"at {where(i)} the model answers {expected[i]}, what was read off it gives {computed[i]}"
+            f"at {where(i)} the model answers {expected[i]}, its form answers {computed[i]}"
         )
 
 
 def check_atoms(expectation: Expectation, probe: Probe, answers: Floats, allowed: float) -> None:
-    """Explain some rows under designs of one atom a column: E_w f must be the model's answer there.
+    """Explain some rows under designs of one atom per column: E_w f must be the model's answer there.
 
     Raises
     ------
@@ -157,8 +157,8 @@ def check_atoms(expectation: Expectation, probe: Probe, answers: Floats, allowed
 def check_draws(moments: Moments, predict: Predict, design: Any, draw: Draw, draws: Sequence[int]) -> None:
     """Compare E_w f and Cov_w(h, f) with draws of w, on which the form itself is evaluated.
 
-    ``draw`` makes rows x and their features h under the design, both (n, ...). A look at few draws may be
-    fooled by rare values; the last and largest of ``draws`` decides.
+    ``draw`` returns rows x and their features h under the design, both (n, ...). Few draws may miss rare
+    values; the last and largest of ``draws`` decides.
 
     Raises
     ------
@@ -167,12 +167,12 @@ def check_draws(moments: Moments, predict: Predict, design: Any, draw: Draw, dra
     """
     if not any(_agrees_with_draws(moments, predict, design, *draw(count)) for count in draws):
         raise ReadMismatchError(
-            f"the expectation of what was read off the model disagrees with {draws[-1]:,} draws"
+            f"the expectation of the model's form disagrees with {draws[-1]:,} draws of the form"
         )
 
 
-def revealing(family: ProductFamily) -> ProductFamily:
-    """The family, or with a wider bandwidth where nearly all draws would lie in the instance's own cells."""
+def widened(family: ProductFamily) -> ProductFamily:
+    """Widen the bandwidth where nearly all draws would lie in the instance's own cells."""
     usual = 0.75 * np.sqrt(len(family.marginals))
     if family.weights.bandwidth >= usual:
         return family
@@ -180,7 +180,7 @@ def revealing(family: ProductFamily) -> ProductFamily:
 
 
 def product_rows(design: ProductDesign, seed: int = 0) -> Draw:
-    """Independent rows of a product design."""
+    """Return what draws independent rows of a product design."""
 
     def draw(count: int) -> tuple[Floats, Floats]:
         return design.draw(np.random.default_rng(seed).random((count, design.size)))
@@ -189,7 +189,7 @@ def product_rows(design: ProductDesign, seed: int = 0) -> Draw:
 
 
 def kept_features(design: ExchangeableDesign) -> Draw:
-    """Independent sets of kept words or superpixels."""
+    """Return what draws independent sets of kept words or superpixels."""
 
     def draw(count: int) -> tuple[Floats, Floats]:
         rng = np.random.default_rng(0)
@@ -203,10 +203,10 @@ def kept_features(design: ExchangeableDesign) -> Draw:
 
 
 def _agrees_with_draws(moments: Moments, predict: Predict, design: Any, x: Floats, h: Floats) -> bool:
-    """Whether moments lie within the errors of means over draws, all in units of their own ranges."""
+    """Return whether moments lie within the errors of means over draws, in units of their ranges."""
     count = len(x)
     f = predict(x).reshape(count, -1)
-    # an indicator that the draws have not seen vary may vary all the same
+    # an indicator that is constant over the draws may still vary
     h_unit = np.where(_indicators(design), 1.0, _unit(np.abs(h - design.inclusion)))
     f_unit = _unit(np.abs(f))
     h, f = (h - design.inclusion) / h_unit, f / f_unit
@@ -226,7 +226,7 @@ def _agrees_with_draws(moments: Moments, predict: Predict, design: Any, x: Float
 
 
 def _indicators(design: Any) -> Bools:
-    """Which features are 0 or 1; the others are slopes."""
+    """Return which features are 0 or 1; the others are slopes."""
     if isinstance(design, ExchangeableDesign):
         return np.ones(design.size, dtype=np.bool_)
     return np.array([isinstance(column, IndicatorCoordinate) for column in design.coordinates])
@@ -237,20 +237,24 @@ def _unit(sizes: Floats) -> Floats:
     return np.where(largest > 0, largest, 1.0)
 
 
-def _spread_rows(matrix: Floats) -> Any:
-    """Places of rows, evenly spread, and of one missing value in each column."""
-    spread = np.linspace(0, len(matrix) - 1, min(_BACKGROUND, len(matrix))).astype(np.int64)
+def _spread_rows(matrix: Floats) -> Ints:
+    """Return positions of rows, evenly spread, and of one missing value in each column."""
     missing = np.isnan(matrix)
-    return np.union1d(spread, missing.argmax(axis=0)[missing.any(axis=0)])
+    return np.union1d(even_positions(len(matrix), _BACKGROUND), missing.argmax(axis=0)[missing.any(axis=0)])
+
+
+def even_positions(n: int, most: int) -> Ints:
+    """Return at most so many of n positions, evenly spread."""
+    return np.linspace(0, n - 1, min(most, n)).astype(np.int64)
 
 
 def shuffled(matrix: Floats, count: int) -> Floats:
-    """Rows (count, d) whose columns come from different rows of a matrix (n, d)."""
+    """Return rows (count, d) whose columns come from different rows of a matrix (n, d)."""
     places = np.random.default_rng(0).integers(len(matrix), size=(count, matrix.shape[1]))
     return np.take_along_axis(matrix, places, axis=0)
 
 
 def _drawn(row: Floats, marginals: Sequence[Marginal]) -> Floats:
-    """Rows of the law that no weight has tilted."""
+    """Return rows of the law without weights."""
     design = ProductFamily(tuple(marginals), BinWeights(np.inf)).at(row)
     return product_rows(design, seed=1)(_LAW)[0]

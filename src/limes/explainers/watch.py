@@ -1,4 +1,4 @@
-"""Notices that a model is no longer the one that was read."""
+"""Detects that a model was fitted again since it was read."""
 
 from __future__ import annotations
 
@@ -15,30 +15,28 @@ from limes.models.reading import READERS
 
 # Explained rows at which a model is asked whose state does not show a new fit
 _ASKED = 64
-
-
-# Of an answer, where float32 adds up
+# Relative rounding of answers that were added up in float32
 _ROUNDING = 1e-5
 
 
 def few_rows(rows: Floats) -> Floats:
-    """At most 64 of the rows, evenly spread."""
+    """Return at most 64 of the rows, evenly spread."""
     return rows[:: -(-len(rows) // _ASKED)]
 
 
 class Watch:
-    """Remembers the state of a model, and how what was read off it answers.
+    """The state of a model when it was read, and the answers of its form.
 
     Only models of a known class are watched: any other object may change at each call without being fitted.
 
     Parameters
     ----------
     model
-        Of which something was read.
+        The model.
     ask, predict
-        The model's own answers, and those of what was read; None if nothing was.
+        The model's own answers, and those of its form; None if it could not be read.
     allowed
-        By how much the two may differ, among answers as large as the background's.
+        Largest difference of the two, among answers as large as the background's.
     """
 
     def __init__(
@@ -56,7 +54,7 @@ class Watch:
         self._state = self._present()
 
     def unchanged(self, rows: Floats) -> bool:
-        """Whether the model is the one that was read, as far as it shows at rows (n, d) to be explained."""
+        """Return whether the model is the one that was read, as far as explained rows (n, d) show it."""
         present = self._present()
         if self._state is None:  # the copy of a model has a state of its own
             self._state = present
@@ -70,7 +68,7 @@ class Watch:
         if self._ask is None or self._predict is None:
             return True
         answers, computed = self._ask(rows), self._predict(rows)
-        # rows far out may have answers that are larger than all of the background's
+        # rows far from the background may have larger answers
         allowed = self._allowed + _ROUNDING * float(np.abs(answers).max())
         try:
             check_agreement(answers, computed, allowed, str)

@@ -1,23 +1,22 @@
-"""How good a sparse explanation is known to be: plain numbers, kept with the explanation."""
+"""The certified errors of a sparse explanation: plain numbers, stored with the explanation."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any, Self
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Certificate:
-    r"""What is known of one sparse explanation w of f at x.
+    r"""Errors of one sparse explanation w of f at x, with upper bounds.
 
     All errors are those of the scaled model, which answers in [-1, 1].
 
     Attributes
     ----------
     solver
-        By which w was found.
+        That computed w.
     fidelity
-        Mean of (w·z - f(z))² over the rows that w was fitted on: too small, as w has seen them.
+        Mean of (w·z - f(z))² over the rows that w was fitted on: biased downwards.
     fresh_fidelity
         The same over fresh rows: unbiased.
     precision
@@ -32,14 +31,14 @@ class Certificate:
         Upper bounds: "fidelity" and "precision" by empirical Bernstein inequalities on fresh rows, and
         "precision_from_fidelity" = √(fidelity bound / coincidence).
     objective, lower_bound, gap, proved, nodes
-        Of the problem that the solver was given; see :class:`limes.surrogates.sparse.SparseSolution`.
+        Of the problem that the solver solved; see :class:`limes.surrogates.sparse.SparseSolution`.
     samples, fresh_samples
         Rows behind ``fidelity`` and ``fresh_fidelity``.
     theory
-        The accuracy of √fidelity that the 2025 paper's Theorem 2 promises for so many samples, and how many
-        it asks for to be within 0.1.
+        The accuracy of √fidelity that the 2025 paper's Theorem 2 guarantees for this many samples, and how
+        many it asks for to be within 0.1.
     scale
-        (low, high): answers that became -1 and 1.
+        (low, high): answers that are scaled to -1 and 1.
     rule
         The explanation in words.
 
@@ -68,11 +67,5 @@ class Certificate:
     scale: tuple[float, float]
     rule: str
 
-    def facts(self) -> dict[str, Any]:
-        """As a dictionary that JSON can hold."""
-        return {**{f.name: getattr(self, f.name) for f in fields(self)}, "scale": list(self.scale)}
-
-    @classmethod
-    def of(cls, facts: dict[str, Any]) -> Self:
-        """Back from the dictionary."""
-        return cls(**{**facts, "scale": tuple(facts["scale"])})
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", tuple(self.scale))  # JSON makes lists of tuples

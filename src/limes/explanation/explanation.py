@@ -157,7 +157,7 @@ class Explanation(Page):
         InputError
             If the explanation is not sparse, or not of one row.
         """
-        return Certificate.of(dict(self._certified(None)))
+        return Certificate(**self._certified(None))
 
     def rule(self, row: int | None = None) -> str:
         """Return a sparse explanation as text: ``0.5 [income > 70] - 0.75 [debt > 35]  ->  score = -0.25``.

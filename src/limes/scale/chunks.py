@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from limes._checks import SHOWN, did_you_mean, listed
 from limes.exceptions import InputError
-from limes.explainers.columns import SHOWN, listed, near
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ def check_names(where: str | Path, found: Sequence[str], wanted: Sequence[str]) 
     """Refuse a table that lacks a column that is wanted: says which are like it."""
     lost = [name for name in wanted if name not in found]
     if lost:
-        names = ", ".join(repr(name) + near(name, found) for name in lost[:SHOWN])
+        names = ", ".join(repr(name) + did_you_mean(name, found) for name in lost[:SHOWN])
         raise InputError(f"{where} has no column {names}; it has {listed(found)}")
 
 

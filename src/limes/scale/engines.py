@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Protocol
 
-from limes.explainers.options import check_choice
+from limes._checks import check_choice
 from limes.scale.parts import Done
 from limes.scale.sources import Part
 from limes.scale.work import Work

@@ -13,9 +13,8 @@ import narwhals as nw
 import numpy as np
 
 from limes._arrays import Ints
+from limes._checks import check_choice, did_you_mean, listed
 from limes.exceptions import CellError, InputError, LimesError
-from limes.explainers.columns import listed, near
-from limes.explainers.options import check_choice
 from limes.scale.lines import LAYOUTS, Explained, Lines, failed
 
 if TYPE_CHECKING:
@@ -136,7 +135,7 @@ def check_columns(found: Sequence[str], explainer: Explainer, keys: Sequence[str
     """Refuse a table that lacks a column that is needed."""
     lost = [name for name in (*keys, *explainer.feature_names) if name not in found]
     if lost:
-        names = ", ".join(repr(name) + near(name, found) for name in lost)
+        names = ", ".join(repr(name) + did_you_mean(name, found) for name in lost)
         raise InputError(f"the table has no column {names}; it has {listed(found)}")
 
 

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from limes._checks import SHOWN, listed
 from limes.exceptions import InputError
-from limes.explainers.columns import SHOWN, listed
 from limes.scale.locks import locked
 from limes.scale.tally import Tally
 

@@ -16,8 +16,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from limes._checks import listed
 from limes.exceptions import InputError
-from limes.explainers.columns import listed
 from limes.scale.cells import typed
 from limes.scale.chunks import Chunk, Unreadable, check_names, in_one_line
 from limes.scale.csv_files import csv_chunks, csv_schema, likely_lines

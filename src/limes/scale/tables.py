@@ -11,8 +11,8 @@ from typing import Any
 
 from tqdm.auto import tqdm
 
+from limes._checks import check_count
 from limes.exceptions import InputError
-from limes.explainers.options import check_count
 from limes.scale.engines import HERE, Cluster, engine_of
 from limes.scale.frames import Explainer
 from limes.scale.keys import repeated

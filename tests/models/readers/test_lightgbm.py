@@ -15,7 +15,7 @@ import boosters
 import limes
 import oracle
 from limes.exceptions import InputError, ModelError, NotReadableError
-from limes.explainers.table import Table
+from limes.explainers.tables.table import Table
 from limes.models import tree_rewriting
 from limes.models.calling.outputs import resolve
 from limes.models.readers import lightgbm as reader

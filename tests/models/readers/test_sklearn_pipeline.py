@@ -46,7 +46,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 import limes
 import oracle
 from limes.exceptions import ModelError
-from limes.explainers.table import Table
+from limes.explainers.tables.table import Table
 from limes.models import forms
 from limes.models.reading import CannotRead, read_form
 

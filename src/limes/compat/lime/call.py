@@ -19,12 +19,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from limes._arrays import Floats
+from limes._checks import check_choice, check_count
 from limes.compat.lime.explanation import DomainMapper, Explanation
 from limes.compat.lime.lime_base import SELECTIONS, LimeBase, LocalFit, Surrogates, default_kernel
 from limes.compat.lime.lime_sampling import SamplingEngine
 from limes.compat.lime.limit import LimitEngine, Limits
 from limes.exceptions import InputError, ModelError
-from limes.explainers.options import check_choice, check_count
 from limes.explainers.progress import progress_of
 from limes.models.calling.methods import prediction_method
 

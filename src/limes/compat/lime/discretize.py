@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats, Ints
+from limes._checks import check_choice
 from limes.designs import BinStatistics
 from limes.designs.bins import entropy_edges, quantile_edges
 from limes.exceptions import InputError
-from limes.explainers.options import check_choice
 
 # lime adds it to every deviation, so that none is 0
 _LEAST_STD = 1e-11

@@ -14,8 +14,8 @@ from limes.compat.lime.call import Call, Kind, in_batches, model_behind
 from limes.compat.lime.lime_sampling import switches
 from limes.compat.lime.limit import SCORED_ROWS, Limits, exchangeable_limits, least_subset_calls
 from limes.designs.exchangeable import ExchangeableDesign
-from limes.explainers import image_facts
 from limes.explainers.image import ImageExplainer
+from limes.explainers.images import metadata
 from limes.models.calling.caller import ModelCaller
 from limes.models.calling.networks import columns, composer_of
 from limes.models.calling.outputs import resolve
@@ -109,7 +109,7 @@ class ImageKind(Kind):
         return Limits(np.asarray(call.prediction), by_label, ask, lambda: explanation)
 
     def fingerprint(self, call: Call) -> Sequence[int]:
-        return image_facts.fingerprint(call.instance)
+        return metadata.fingerprint(call.instance)
 
     def draw(self, call: Call, rng: np.random.Generator) -> tuple[Floats, Any]:
         z = switches(call.instance.size, call.num_samples, rng)
@@ -120,12 +120,12 @@ class ImageKind(Kind):
 
     def describe(self, call: Call, provenance: Mapping[str, Any]) -> dict[str, Any]:
         image = call.instance
-        conditions = image_facts.conditions(image.labels)
-        facts = {"meaning": image_facts.MEANING, **image_facts.picture(image, conditions)}
+        conditions = metadata.conditions(image.labels)
+        facts = {"meaning": metadata.MEANING, **metadata.picture(image, conditions)}
         return {
-            "feature_names": image_facts.names(image.size),
+            "feature_names": metadata.names(image.size),
             "conditions": (conditions,),
-            "data": image_facts.areas(image.labels),
+            "data": metadata.areas(image.labels),
             "provenance": {**provenance, **facts},
         }
 

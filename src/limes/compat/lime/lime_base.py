@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limes._arrays import Floats, Ints
+from limes._checks import check_choice
 from limes.exceptions import InputError
-from limes.explainers.options import check_choice
 
 if TYPE_CHECKING:
     from limes.explanation import Explanation as LimesExplanation

@@ -8,6 +8,7 @@ from typing import Any, Never
 import numpy as np
 
 from limes._arrays import Floats, Ints
+from limes._checks import check_count, check_seed, refuse_unknown
 from limes.compat.lime.call import BaseExplainer, Call
 from limes.compat.lime.explanation import DomainMapper, Explanation, Pairs
 from limes.compat.lime.images import ImageClassifier, ImageKind, estimator_of
@@ -15,10 +16,9 @@ from limes.compat.lime.lime_sampling import switches
 from limes.designs.exchangeable import BANDWIDTH
 from limes.designs.weights import check_bandwidth
 from limes.exceptions import InputError
-from limes.explainers.fills import filled, filler
-from limes.explainers.options import check_count, refuse_unknown, seed_of
-from limes.explainers.pixels import checked_image, rgb
-from limes.explainers.superpixels import checked_labels, quickshift, segmenter, superpixels
+from limes.explainers.images.fills import filled, filler
+from limes.explainers.images.pixels import checked_image, rgb
+from limes.explainers.images.superpixels import checked_labels, quickshift, segmenter, superpixels
 from limes.models.images import SwitchedImage
 
 # scikit-image's own, which lime's quickshift gets too, whatever its seed
@@ -286,5 +286,5 @@ class LimeImageExplainer(BaseExplainer):
 
 def default_segmentation(seed: int | None = None) -> Callable[[Any], Any]:
     """Superpixels by lime's own quickshift, of any image as people see it."""
-    checked = _SEED if seed is None else seed_of(seed)
+    checked = _SEED if seed is None else check_seed(seed)
     return lambda image: quickshift(rgb(image), seed=checked)

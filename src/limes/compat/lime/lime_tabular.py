@@ -11,6 +11,7 @@ from typing import Any, Never
 import numpy as np
 
 from limes._arrays import Floats, Objects
+from limes._checks import check_choice, check_size, refuse_unknown
 from limes.compat.lime.call import BaseExplainer, Call, Kind, PredictFunction
 from limes.compat.lime.discretize import BaseDiscretizer
 from limes.compat.lime.explanation import Explanation
@@ -18,7 +19,6 @@ from limes.compat.lime.lime_sampling import SAMPLINGS
 from limes.compat.lime.sparse_tables import SparseKind, SparseTraining, is_sparse
 from limes.compat.lime.tables import TableDomainMapper, TableKind, Training, check_stats
 from limes.exceptions import InputError
-from limes.explainers.options import check_choice, check_size, refuse_unknown
 
 __all__ = ["LimeTabularExplainer", "RecurrentTabularExplainer", "TableDomainMapper"]
 

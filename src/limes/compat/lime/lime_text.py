@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Never
 
 from limes._arrays import Floats
+from limes._checks import check_size, refuse_unknown
 from limes.compat.lime.call import BaseExplainer, Call, PredictFunction
 from limes.compat.lime.explanation import DomainMapper, Explanation, Pairs
 from limes.compat.lime.texts import (
@@ -19,7 +20,6 @@ from limes.compat.lime.texts import (
     TextKind,
     characters,
 )
-from limes.explainers.options import check_size, refuse_unknown
 
 if TYPE_CHECKING:
     from limes.explanation import Explanation as LimesExplanation

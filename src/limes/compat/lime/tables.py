@@ -22,7 +22,7 @@ from limes.compat.lime.renamed import renamed
 from limes.designs import BinStatistics
 from limes.exceptions import InputError
 from limes.expectations.sampled import least_calls
-from limes.explainers.table import Table
+from limes.explainers.tables.table import Table
 from limes.models.calling.methods import prediction_method
 
 _STATS = ("means", "stds", "mins", "maxs", "feature_values", "feature_frequencies")
@@ -339,7 +339,7 @@ class TableKind(Kind):
         return np.asarray(call.predict(self.training.table.decode(rows)))
 
     def describe(self, call: Call, provenance: Mapping[str, Any]) -> dict[str, Any]:
-        from limes.explainers.tabular_model import SLOPE_MEANING
+        from limes.explainers.tables.tabular_model import SLOPE_MEANING
 
         meaning = {} if self.training.discretizer else {"meaning": SLOPE_MEANING}
         return {

@@ -15,7 +15,7 @@ from limes.compat.lime.call import Call, Kind, PredictFunction, in_batches
 from limes.compat.lime.lime_sampling import deletions
 from limes.compat.lime.limit import SCORED_ROWS, Limits, exchangeable_limits, least_subset_calls
 from limes.exceptions import InputError
-from limes.explainers.tokens import Spans, conditions_of, document_of, spans_of, splitter
+from limes.explainers.texts.tokens import Spans, parse_text, splitter, word_conditions, word_spans
 from limes.models.text_models import TextModel
 
 # What lime puts in the places of words and of characters, where they are not to be deleted
@@ -80,7 +80,7 @@ class IndexedText:
     """
 
     def __init__(self, text: str, spans: Spans, bow: bool, mask_string: str) -> None:
-        self.document = document_of(text, spans, bag=bow, mask="" if bow else mask_string)
+        self.document = parse_text(text, spans, bag=bow, mask="" if bow else mask_string)
         self.raw = text
         self.bow = bow
         self.mask_string = mask_string
@@ -264,8 +264,8 @@ class TextKind(Kind):
 
     def describe(self, call: Call, provenance: Mapping[str, Any]) -> dict[str, Any]:
         document = call.instance.document
-        conditions = conditions_of(document)
-        spans = dict(zip(conditions, spans_of(document), strict=True))
+        conditions = word_conditions(document)
+        spans = dict(zip(conditions, word_spans(document), strict=True))
         return {
             "feature_names": document.names,
             "conditions": (conditions,),

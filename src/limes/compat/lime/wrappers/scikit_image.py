@@ -8,10 +8,10 @@ from functools import partial
 from types import FunctionType, MethodType
 from typing import Any
 
+from limes._checks import check_choice
 from limes._optional import require
 from limes.compat.lime.utils.generic_utils import has_arg
 from limes.exceptions import InputError
-from limes.explainers.options import check_choice
 
 __all__ = ["BaseWrapper", "SegmentationAlgorithm"]
 

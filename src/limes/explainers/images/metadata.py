@@ -1,4 +1,4 @@
-"""What an explanation of an image says of it, so that it can be shown again without the model."""
+"""Image metadata of an explanation: names, conditions, and the picture in ``Explanation.provenance``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Ints, Objects
-from limes.explainers.pixels import rgb
+from limes.explainers.images.pixels import rgb
 from limes.explanation.png import labels_to_data_url, to_data_url
 from limes.models.images import SwitchedImage
 
@@ -16,12 +16,12 @@ MEANING = "change of the surrogate when the superpixel is shown against when it 
 
 
 def names(size: int) -> tuple[str, ...]:
-    """Of d superpixels."""
+    """Return the names of d superpixels."""
     return tuple(f"superpixel {j}" for j in range(size))
 
 
 def conditions(labels: Ints) -> tuple[str, ...]:
-    """What each superpixel says when it is shown, with the pixel in its middle, (row, column)."""
+    """Return the condition of each superpixel, with the pixel in its middle, (row, column)."""
     count = np.bincount(labels.ravel())
     down, across = np.indices(labels.shape)
     rows, columns = (np.bincount(labels.ravel(), place.ravel()) / count for place in (down, across))
@@ -32,20 +32,20 @@ def conditions(labels: Ints) -> tuple[str, ...]:
 
 
 def areas(labels: Ints) -> Objects:
-    """The size of each superpixel in pixels, (1, d)."""
+    """Return the size of each superpixel in pixels, (1, d)."""
     return np.array([[f"{count} px" for count in np.bincount(labels.ravel())]], dtype=object)
 
 
-def picture(image: SwitchedImage, stated: tuple[str, ...]) -> dict[str, Any]:
-    """Facts from which ``show`` draws: the image, its superpixels, and which of them a condition is about."""
+def picture(image: SwitchedImage, conditions: tuple[str, ...]) -> dict[str, Any]:
+    """Return what ``show`` draws from: the image, its superpixels, and each condition's superpixel."""
     return {
         "image": to_data_url(np.rint(255 * rgb(image.shown)).astype(np.uint8), lossless=False),
         "labels": labels_to_data_url(image.labels),
-        "superpixels": {condition: j for j, condition in enumerate(stated)},
+        "superpixels": {condition: j for j, condition in enumerate(conditions)},
     }
 
 
 def fingerprint(image: SwitchedImage) -> tuple[int, ...]:
-    """Whole numbers that tell images, their fills and superpixels apart: streams are made of them."""
+    """Return whole numbers that identify an image, its fill and superpixels: keys, and seeds of streams."""
     digest = blake2b(image.shown.tobytes() + image.fill.tobytes() + image.labels.tobytes(), digest_size=16)
     return tuple(int(part) for part in np.frombuffer(digest.digest(), dtype=np.uint32))

@@ -1,4 +1,4 @@
-"""A model bound to a background: what it answers, what could be read off it, and how it is explained."""
+"""A model bound to a background: its answers, the form that could be read, and its expectation."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import numpy as np
 from limes._arrays import Floats
 from limes.designs.product import ProductDesign, ProductFamily
 from limes.exceptions import InputError, ModelError, NotReadableError, ReadMismatchError
+from limes.expectations.controls import CONTROLS
 from limes.expectations.controls.control import Control
 from limes.expectations.controls.margin import margin_control
 from limes.expectations.moments import ExactMoments, Moments
-from limes.expectations.sampling import Sampling
-from limes.explainers.sampling import controls_of
-from limes.explainers.table import Table
+from limes.explainers.options import SamplingOptions
+from limes.explainers.tables.table import Table
 from limes.explainers.verification import (
     TABLE_DRAWS,
     Probe,
@@ -26,7 +26,7 @@ from limes.explainers.verification import (
     check_atoms,
     check_draws,
     product_rows,
-    revealing,
+    widened,
 )
 from limes.explainers.watch import Watch
 from limes.models.algebra import category_columns
@@ -38,74 +38,74 @@ from limes.models.forms.trees import Forest
 from limes.models.reading import EXACT_TOLERANCE, SINGLE_TOLERANCE, read_output, tolerance_of
 from limes.pipeline import Expectation, exact_expectation, expectation_of
 
-ASKED_FOR = "asked for by method='sampled'"
+_ASKED_FOR = "asked for by method='sampled'"
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
-    """A model, and what could be read off it; the background's laws are not known yet.
+class ReadModel:
+    """A model and the form that could be read, before the background's laws are learnt.
 
     Attributes
     ----------
-    model, wanted
+    model, output
         The model, and which of its answers.
     form
         Of the answers, or a black box with the reason.
     margin
-        Form of the margin behind the answers' link, and how the model is asked for it; None if there is
-        none, or it cannot be read.
+        Form of the margin behind the answers' link, and the model's output for it; None if there is none, or
+        it cannot be read.
     """
 
     model: Any
-    wanted: Output
+    output: Output
     form: Form | BlackBox
     margin: tuple[Form, Output] | None
 
     @classmethod
-    def of(cls, model: Any, output: Any, table: Table) -> Reading:
+    def of(cls, model: Any, output: Any, table: Table) -> ReadModel:
         """Read a model.
 
         Raises
         ------
         InputError, ModelError
-            As :class:`limes.TabularExplainer` says.
+            As for :class:`limes.TabularExplainer`.
         """
-        wanted = resolve(model, output)
+        output = resolve(model, output)
         if getattr(model, "n_features_in_", len(table.columns)) != len(table.columns):
-            # what a reader would make of other columns is nothing that a user understands: the model says it
-            ModelCaller(model, wanted, table.decode)(table.matrix[:2])
-        form = read_output(model, wanted, table.decode, schema=table.schema)
-        return cls(model, wanted, form, _margin_of(model, wanted, table))
+            # a reader's error about other columns would puzzle the user: the model raises its own
+            ModelCaller(model, output, table.decode)(table.matrix[:2])
+        form = read_output(model, output, table.decode, schema=table.schema)
+        return cls(model, output, form, _margin_of(model, output, table))
 
-    def unread(self, reason: str) -> Reading:
-        """The same model, left to sampling."""
+    def unread(self, reason: str) -> ReadModel:
+        """Return the same model, left to sampling."""
         return replace(self, form=BlackBox(np.asarray, reason), margin=None)
 
     @property
     def category_columns(self) -> frozenset[int]:
         """Positions of the columns that the model takes for categories."""
-        behind = None if self.margin is None else self.margin[0]
-        forms = [form for form in (self.form, behind) if isinstance(form, Form)]
+        margin_form = None if self.margin is None else self.margin[0]
+        forms = [form for form in (self.form, margin_form) if isinstance(form, Form)]
         return frozenset().union(*map(category_columns, forms))
 
 
-def _margin_of(model: Any, wanted: Output, table: Table) -> tuple[Form, Output] | None:
+def _margin_of(model: Any, output: Output, table: Table) -> tuple[Form, Output] | None:
     if (
-        wanted.method not in ("predict", "predict_proba")
+        output.method not in ("predict", "predict_proba")
         or prediction_method(model, "decision_function") is None
     ):
         return None
     try:
-        output = resolve(model, "margin")
+        margin_output = resolve(model, "margin")
     except InputError:
         return None
-    form = read_output(model, output, table.decode, schema=table.schema)
-    return None if isinstance(form, BlackBox) else (form, output)
+    form = read_output(model, margin_output, table.decode, schema=table.schema)
+    return None if isinstance(form, BlackBox) else (form, margin_output)
 
 
 @dataclass(frozen=True, eq=False)
-class Subject:
-    """A model as the pipeline wants it.
+class BoundModel:
+    """A model as the pipeline takes it.
 
     Attributes
     ----------
@@ -137,62 +137,61 @@ class Subject:
     @classmethod
     def of(
         cls,
-        reading: Reading,
+        reading: ReadModel,
         table: Table,
         family: ProductFamily,
+        options: SamplingOptions,
         *,
-        method: str,
-        sampling: Sampling,
-        control: str,
         also: Floats | None = None,
-    ) -> Subject:
-        """Hold what was read against the model, and choose how it is explained.
+    ) -> BoundModel:
+        """Compare the form with the model, and choose an exact or a sampled expectation.
 
         ``also`` are further rows at which the two must agree.
 
         Raises
         ------
         ModelError, NotReadableError, ReadMismatchError
-            As :class:`limes.TabularExplainer` says.
+            As for :class:`limes.TabularExplainer`.
         """
         check = _Check(reading.model, table, family, also)
-        form, reason = reading.form, ASKED_FOR
+        form, reason = reading.form, _ASKED_FOR
         if isinstance(form, BlackBox):
             reason = form.reason
-        elif method != "sampled":
+        elif options.method != "sampled":
             try:
                 return cls._exact(reading, form, check)
             except (NotReadableError, ReadMismatchError) as error:
-                if method == "exact":
+                if options.method == "exact":
                     raise
                 reason = str(error)
-        ask = check.asker(reading.wanted)
-        # asked before anything else: a model that is not fitted, or fails on this table, says so itself
-        names = reading.wanted.names(ask(table.matrix[:2]).shape[1:])
-        controls = controls_of(control, _margin_control(reading, control, check))
-        sampled = replace(sampling, controls=controls)
+        ask = check.caller(reading.output)
+        # called first: a model that is not fitted, or fails on this table, raises its own error
+        names = reading.output.names(ask(table.matrix[:2]).shape[1:])
+        margin_control = _margin_control(reading, options.control, check)
+        controls = CONTROLS if margin_control is None else {**CONTROLS, "margin": margin_control}
+        sampling = options.with_controls(controls)
         return cls(
             ask,
             partial(_one_by_one, ask),
-            expectation_of(BlackBox(ask, reason), ask, method=method, sampling=sampled),
+            expectation_of(BlackBox(ask, reason), ask, method=options.method, sampling=sampling),
             names,
-            reading.wanted.method or "call",
+            reading.output.method or "call",
             reason,
             Watch(reading.model),
         )
 
     @classmethod
-    def _exact(cls, reading: Reading, form: Form, check: _Check) -> Subject:
-        ask = check.asker(reading.wanted)
+    def _exact(cls, reading: ReadModel, form: Form, check: _Check) -> BoundModel:
+        ask = check.caller(reading.output)
         expectation, answers, allowed = check.expectation(form, ask)
         predict: Callable[[Floats], Floats] = form.predict if check.tolerance <= EXACT_TOLERANCE else ask
         return cls(
             predict,
-            # trees are added up row by row, by every library
+            # every library adds up trees row by row
             predict if isinstance(form, Forest) else form.predict,
             expectation,
-            reading.wanted.names(answers.shape[1:]),
-            reading.wanted.method or "call",
+            reading.output.names(answers.shape[1:]),
+            reading.output.method or "call",
             "",
             Watch(reading.model, ask=ask, predict=form.predict, allowed=allowed),
         )
@@ -200,7 +199,7 @@ class Subject:
 
 @dataclass(frozen=True, eq=False)
 class _Check:
-    """Everything that a form is held against."""
+    """Everything that a form is compared with."""
 
     model: Any
     table: Table
@@ -213,14 +212,14 @@ class _Check:
         single = any(column.dtype == np.float32 for column in self.table.columns)
         return max(tolerance_of(self.model), SINGLE_TOLERANCE if single else 0.0)
 
-    def asker(self, wanted: Output) -> ModelCaller:
-        """Asks the model with tables like the background."""
-        return ModelCaller(self.model, wanted, self.table.decode)
+    def caller(self, output: Output) -> ModelCaller:
+        """Return what calls the model with tables like the background."""
+        return ModelCaller(self.model, output, self.table.decode)
 
     def expectation(self, form: Form, ask: Callable[[Floats], Floats]) -> tuple[ExactMoments, Floats, float]:
-        """The exact expectation of a form that agrees with the model.
+        """Return the exact expectation of a form that agrees with the model.
 
-        With it go the model's answers on which they were compared, and by how much the two may differ.
+        With it the model's answers on which the two were compared, and by how much they may differ.
 
         Raises
         ------
@@ -235,7 +234,7 @@ class _Check:
         try:
             answers = probe.answers(ask)
         except ReadMismatchError:
-            self._moments(form)  # which may say in which column, and at which step, there is no answer
+            self._moments(form)  # its error may name the column and the step without an answer
             raise
         allowed = self.tolerance * float(np.abs(answers).max())
         check_agreement(answers, form.predict(probe.rows), allowed, probe.where)
@@ -246,7 +245,7 @@ class _Check:
         return expectation, answers, allowed
 
     def _moments(self, form: Form) -> tuple[ExactMoments, ProductDesign, Moments]:
-        """The expectation, and its moments at one background row.
+        """Return the expectation, and its design and moments at one background row.
 
         Raises
         ------
@@ -254,7 +253,7 @@ class _Check:
             If there is none on this background.
         """
         row = self.table.matrix[len(self.table.matrix) // 2]
-        design = revealing(self.family).at(row).in_units()
+        design = widened(self.family).at(row).in_units()
         with _no_exact_expectation():
             expectation = exact_expectation(form)
             return expectation, design, expectation.moments(design)
@@ -262,7 +261,7 @@ class _Check:
 
 @contextmanager
 def _no_exact_expectation() -> Iterator[None]:
-    """Errors of an expectation as a reason to leave the model to sampling."""
+    """Turn errors of an expectation into a reason to leave the model to sampling."""
     try:
         yield
     except (InputError, ModelError) as error:
@@ -271,13 +270,13 @@ def _no_exact_expectation() -> Iterator[None]:
         ) from error
 
 
-def _margin_control(reading: Reading, control: str, check: _Check) -> Control | None:
-    """The control made of the margin behind a link; None without one, or where it is not the model's."""
+def _margin_control(reading: ReadModel, control: str, check: _Check) -> Control | None:
+    """Return the control from the margin behind a link; None without one, or where it is not the model's."""
     if reading.margin is None or control not in ("auto", "margin"):
         return None
     form, output = reading.margin
     try:
-        return margin_control(form.predict, check.expectation(form, check.asker(output))[0])
+        return margin_control(form.predict, check.expectation(form, check.caller(output))[0])
     except (ModelError, NotReadableError, ReadMismatchError):
         if control == "margin":
             raise

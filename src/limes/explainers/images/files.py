@@ -13,12 +13,12 @@ from limes.models.calling.networks import Preprocess, layout
 
 
 def read_image(path: Path) -> Any:
-    """An image file as an array: grey (H, W), or RGB (H, W, 3), the way round that people see it.
+    """Return an image file as an array: grey (H, W), or RGB (H, W, 3), upright.
 
     Raises
     ------
     InputError
-        If the file is not there, or is no image.
+        If the file does not exist, or is no image.
     """
     from PIL import Image, ImageOps
 
@@ -31,7 +31,7 @@ def read_image(path: Path) -> Any:
 
 
 def session_of(path: Path) -> Any:
-    """An ONNX Runtime session, on the CPU.
+    """Return an ONNX Runtime session, on the CPU.
 
     Raises
     ------
@@ -46,7 +46,7 @@ def session_of(path: Path) -> Any:
 
 
 def preprocess_of(session: Any, mean: float, scale: float) -> Preprocess:
-    """Layout and size as the model's input says, pixels minus the mean and over the scale."""
+    """Return layout and size from the model's input; pixels minus the mean, over the scale."""
     shape = session.get_inputs()[0].shape
     channels = layout(shape)
     sides = shape[2:] if channels == "first" else shape[1:3]

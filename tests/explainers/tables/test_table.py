@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from limes.exceptions import InputError
-from limes.explainers.table import Table
+from limes.explainers.tables.table import Table
 
 NAN = float("nan")
 TEXTS = st.sampled_from(["", "a", "b", "Ω", "None", "nan", "10"])
@@ -482,7 +482,7 @@ def test_things_that_are_no_rows(rows, words):
         (pd.DataFrame(), ["DataFrame", "rows and columns"]),
         (pl.DataFrame({"a": []}), ["rows and columns"]),
         ([1.0, 2.0], ["list", "two dimensions"]),
-        ({"a": 1.0}, ["dict", "give a dataframe"]),
+        ({"a": 1.0}, ["dict", "pass a dataframe"]),
         (None, ["NoneType"]),
         (pl.LazyFrame({"a": [1]}), ["lazy", "collect"]),
         (sparse.eye(3), ["toarray"]),

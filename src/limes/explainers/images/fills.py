@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from limes._arrays import Floats, Ints
+from limes._checks import check_choice
 from limes.exceptions import InputError
-from limes.explainers.options import check_choice
 
 # (image (H, W) or (H, W, C), labels (H, W)) -> numbers of the image's shape
 Fill: TypeAlias = Callable[[Any, Ints], Any]
@@ -22,7 +22,7 @@ _BLUR = 0.05
 
 
 def filler(fill: Any) -> Fill:
-    """The option ``fill`` as a function.
+    """Return the option ``fill`` as a function.
 
     Raises
     ------
@@ -33,41 +33,41 @@ def filler(fill: Any) -> Fill:
         return _NAMED[check_choice("fill", fill, tuple(_NAMED))]
     if callable(fill):
         return lambda image, labels: fill(image, labels)
-    given = np.asarray(fill)
-    if given.dtype.kind not in "biuf" or not np.isfinite(given).all():
+    constant = np.asarray(fill)
+    if constant.dtype.kind not in "biuf" or not np.isfinite(constant).all():
         raise InputError(
             f"fill must be one of {list(_NAMED)}, a colour, an image, or a callable (image, labels) -> "
             f"image; got {fill!r}"
         )
-    return lambda image, labels: given  # noqa: ARG005 - the same for every image
+    return lambda image, labels: constant  # noqa: ARG005 - the same for every image
 
 
 def filled(fill: Fill, image: Any, labels: Ints) -> Any:
-    """The image with every superpixel switched off, of the image's own shape and type.
+    """Return the image with every superpixel switched off, in the image's own shape and type.
 
     Raises
     ------
     InputError
         If the fill is neither a colour of the image's channels, nor of its shape, or is not finite.
     """
-    found = np.asarray(fill(image, labels))
+    pixels = np.asarray(fill(image, labels))
     channels = image.shape[2:] or (1,)
-    colour = found.ndim == 0 or found.shape == channels
-    if not colour and found.shape != image.shape:
+    colour = pixels.ndim == 0 or pixels.shape == channels
+    if not colour and pixels.shape != image.shape:
         raise InputError(
-            f"fill has shape {found.shape}: it must be one number, a colour of {channels[0]} numbers, or an "
+            f"fill has shape {pixels.shape}: it must be one number, a colour of {channels[0]} numbers, or an "
             f"image of shape {image.shape}"
         )
-    if found.dtype.kind not in "biuf" or not np.isfinite(found).all():
+    if pixels.dtype.kind not in "biuf" or not np.isfinite(pixels).all():
         raise InputError("fill has pixels that are not finite numbers")
     whole = np.broadcast_to(
-        found if found.ndim == image.ndim or image.ndim == 3 else found.ravel()[0], image.shape
+        pixels if pixels.ndim == image.ndim or image.ndim == 3 else pixels.ravel()[0], image.shape
     )
     return _as(whole, image.dtype)
 
 
 def _as(pixels: Any, kind: np.dtype[Any]) -> Any:
-    """Numbers of the image's type, rounded to the nearest one that it has."""
+    """Round numbers to the image's type."""
     if kind.kind == "f":
         return pixels.astype(kind)
     limits = (0, 1) if kind.kind == "b" else (np.iinfo(kind).min, np.iinfo(kind).max)
@@ -78,7 +78,7 @@ def _as(pixels: Any, kind: np.dtype[Any]) -> Any:
 
 
 def _mean(image: Any, labels: Ints) -> Floats:
-    """Of every superpixel its own mean colour."""
+    """Fill every superpixel with its mean colour."""
     place = labels.ravel()
     planes = np.asarray(image, dtype=np.float64).reshape(place.size, -1)
     count = np.bincount(place)
@@ -87,7 +87,7 @@ def _mean(image: Any, labels: Ints) -> Floats:
 
 
 def _blur(image: Any, labels: Ints) -> Floats:  # noqa: ARG001 - all alike
-    """A picture out of focus: nothing but its large shapes is left."""
+    """Blur the picture, so that only large shapes are left."""
     from scipy.ndimage import gaussian_filter
 
     sigma = _BLUR * max(image.shape[:2])
@@ -97,10 +97,10 @@ def _blur(image: Any, labels: Ints) -> Floats:  # noqa: ARG001 - all alike
 
 
 def _inpaint(image: Any, labels: Ints) -> Floats:
-    """Each superpixel as its surroundings go on into it: Laplace's equation, given the pixels around.
+    """Continue the surroundings into each superpixel: Laplace's equation, with the pixels around as boundary.
 
-    One sparse system for all superpixels: of neighbours in the same superpixel both are unknown, of others
-    the image itself is known. A superpixel that is the whole image has no surroundings and shows its mean.
+    One sparse system serves all superpixels: neighbours in the same superpixel are both unknown, those in
+    others are boundary values. A superpixel that is the whole image has no surroundings and shows its mean.
     """
     from scipy.sparse import coo_array
     from scipy.sparse.linalg import splu
@@ -108,28 +108,28 @@ def _inpaint(image: Any, labels: Ints) -> Floats:
     if labels.max() == 0:
         return _mean(image, labels)
     planes = np.asarray(image, dtype=np.float64).reshape(labels.size, -1)
-    here, there = _neighbours(labels.shape)
-    inside = labels.ravel()[here] == labels.ravel()[there]
-    degree = np.bincount(here, minlength=labels.size).astype(np.float64)
-    known = np.zeros_like(planes)
-    np.add.at(known, here[~inside], planes[there[~inside]])
+    first, second = _neighbours(labels.shape)
+    inside = labels.ravel()[first] == labels.ravel()[second]
+    degree = np.bincount(first, minlength=labels.size).astype(np.float64)
+    boundary = np.zeros_like(planes)
+    np.add.at(boundary, first[~inside], planes[second[~inside]])
     diagonal = np.arange(labels.size)
     matrix = coo_array(
         (
             np.concatenate([degree, np.full(int(inside.sum()), -1.0)]),
-            (np.concatenate([diagonal, here[inside]]), np.concatenate([diagonal, there[inside]])),
+            (np.concatenate([diagonal, first[inside]]), np.concatenate([diagonal, second[inside]])),
         )
     )
-    return np.asarray(splu(matrix.tocsc()).solve(known)).reshape(image.shape)
+    return np.asarray(splu(matrix.tocsc()).solve(boundary)).reshape(image.shape)
 
 
 def _neighbours(shape: tuple[int, ...]) -> tuple[Ints, Ints]:
-    """Pairs of pixels that share an edge, both ways."""
+    """Return pairs of pixels that share an edge, both ways."""
     place = np.arange(shape[0] * shape[1]).reshape(shape)
     pairs = [(place[1:], place[:-1]), (place[:, 1:], place[:, :-1])]
-    one = np.concatenate([a.ravel() for a, _ in pairs])
-    other = np.concatenate([b.ravel() for _, b in pairs])
-    return np.concatenate([one, other]), np.concatenate([other, one])
+    first = np.concatenate([a.ravel() for a, _ in pairs])
+    second = np.concatenate([b.ravel() for _, b in pairs])
+    return np.concatenate([first, second]), np.concatenate([second, first])
 
 
 _NAMED: Mapping[str, Fill] = {"mean": _mean, "blur": _blur, "inpaint": _inpaint}

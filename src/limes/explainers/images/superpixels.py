@@ -1,4 +1,4 @@
-"""From an image to its superpixels: by the name of a segmentation, by given labels, or by a callable.
+"""Superpixels of an image, by the name of a segmentation, by labels, or by a callable.
 
 A segmentation is a function of an RGB image (H, W, 3) of numbers between 0 and 1, and of its own options.
 """
@@ -7,24 +7,23 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from limes._arrays import Floats, Ints
+from limes._checks import check_choice, check_count, unknown_option
 from limes._optional import require
-from limes.exceptions import InputError, UnknownOptionError
-from limes.explainers.options import check_choice, check_count
-from limes.explainers.pixels import rgb
+from limes.exceptions import InputError
+from limes.explainers.images.pixels import rgb
 
-# an image as the user has it -> labels (H, W)
+# the user's image -> labels (H, W)
 Segment: TypeAlias = Callable[[Any], Any]
 
 
 def segmenter(segments: Any, options: Mapping[str, Any] | None) -> Segment:
-    """The option ``segments`` as a function from an image to labels.
+    """Return the option ``segments`` as a function from an image to labels.
 
     Raises
     ------
@@ -47,7 +46,7 @@ def segmenter(segments: Any, options: Mapping[str, Any] | None) -> Segment:
 
 
 def superpixels(segment: Segment, image: Any) -> Ints:
-    """Labels (H, W) from 0 to d - 1, each of which occurs.
+    """Return labels (H, W) from 0 to d - 1, each of which occurs.
 
     Raises
     ------
@@ -57,33 +56,31 @@ def superpixels(segment: Segment, image: Any) -> Ints:
     labels = checked_labels(segment(image))
     if labels.shape != image.shape[:2]:
         raise InputError(
-            f"the segments have shape {labels.shape}, the image is {image.shape[0]} x {image.shape[1]}: give "
-            "one label a pixel"
+            f"the segments have shape {labels.shape}, the image is {image.shape[0]} x {image.shape[1]}: pass "
+            "one label per pixel"
         )
     return np.unique(labels, return_inverse=True)[1].reshape(labels.shape).astype(np.int64)
 
 
 def checked_labels(labels: Any) -> Ints:
-    """Whole numbers, one a pixel: any, they need not start at 0 or follow each other."""
-    found = np.asarray(labels)
-    if found.ndim == 3 and found.shape[2] == 1:
-        found = found[..., 0]
-    whole = found.dtype.kind in "iub" or (found.dtype.kind == "f" and (found == np.rint(found)).all())
-    if found.ndim != 2 or not whole:
+    """Return any whole numbers, one per pixel; they need not start at 0 or follow each other."""
+    array = np.asarray(labels)
+    if array.ndim == 3 and array.shape[2] == 1:
+        array = array[..., 0]
+    whole = array.dtype.kind in "iub" or (array.dtype.kind == "f" and (array == np.rint(array)).all())
+    if array.ndim != 2 or not whole:
         raise InputError(
             f"segments must be one of {list(_NAMED)}, a callable image -> labels, or whole numbers (H, W); "
-            f"got {found.dtype} of shape {found.shape}"
+            f"got {array.dtype} of shape {array.shape}"
         )
-    return found.astype(np.int64)
+    return array.astype(np.int64)
 
 
 def _check_options(name: str, segment: Segment, options: Mapping[str, Any]) -> None:
-    known = list(inspect.signature(segment).parameters)[1:]
+    names = list(inspect.signature(segment).parameters)[1:]
     for option in options:
-        if option not in known:
-            close = get_close_matches(option, known, n=1)
-            advice = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
-            raise UnknownOptionError(f"segments={name!r} has no option {option!r}; {advice}")
+        if option not in names:
+            raise unknown_option(f"segments={name!r}", option, names)
 
 
 # -- by name -------------------------------------------------------------------------------------------------
@@ -100,31 +97,31 @@ def quickshift(
     seed: int = 0,
 ) -> Ints:
     """Modes of colour and place, with the parameters of ``lime``; the seed breaks ties."""
-    found: Ints = _segmentation().quickshift(
+    labels: Ints = _segmentation().quickshift(
         image, ratio=ratio, kernel_size=kernel_size, max_dist=max_dist, sigma=sigma, rng=seed
     )
-    return found
+    return labels
 
 
 def slic(image: Floats, n_segments: int = 64, compactness: float = 10.0, sigma: float = 1.0) -> Ints:
     """K-means of colour and place."""
-    found: Ints = _segmentation().slic(
+    labels: Ints = _segmentation().slic(
         image, n_segments=n_segments, compactness=compactness, sigma=sigma, start_label=0
     )
-    return found
+    return labels
 
 
 def felzenszwalb(image: Floats, scale: float = 100.0, sigma: float = 0.5, min_size: int = 200) -> Ints:
     """Regions grown along a minimum spanning tree."""
-    found: Ints = _segmentation().felzenszwalb(image, scale=scale, sigma=sigma, min_size=min_size)
-    return found
+    labels: Ints = _segmentation().felzenszwalb(image, scale=scale, sigma=sigma, min_size=min_size)
+    return labels
 
 
 def watershed(image: Floats, markers: int = 64, compactness: float = 0.001) -> Ints:
     """Basins of the gradient of lightness."""
     gradient = require("skimage.filters", "segments='watershed'").sobel(image.mean(axis=2))
-    found: Ints = _segmentation().watershed(gradient, markers=markers, compactness=compactness)
-    return found
+    labels: Ints = _segmentation().watershed(gradient, markers=markers, compactness=compactness)
+    return labels
 
 
 def grid(image: Floats, rows: int = 8, columns: int = 8) -> Ints:
@@ -135,5 +132,5 @@ def grid(image: Floats, rows: int = 8, columns: int = 8) -> Ints:
 
 
 _NAMED: Mapping[str, Callable[..., Ints]] = {
-    each.__name__: each for each in (quickshift, slic, felzenszwalb, watershed, grid)
+    function.__name__: function for function in (quickshift, slic, felzenszwalb, watershed, grid)
 }

@@ -1,4 +1,4 @@
-"""One model on one background, under fixed options: all that explanations of rows are computed from."""
+"""What explanations of a table's rows share: the background's laws, the model as read, the pipeline."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ from typing import Any
 import numpy as np
 
 from limes import __version__
-from limes._arrays import Floats, Ints, Objects, column_stds, distinct_rows
+from limes._arrays import Floats, Objects, column_stds
 from limes.designs.marginals import Marginal
 from limes.designs.product import ProductFamily
 from limes.designs.weights import named_weights
-from limes.expectations.sampling import Sampling
-from limes.explainers.cautions import Cautions, Silent
-from limes.explainers.conditions import cell_texts
-from limes.explainers.laws import learnt_laws
-from limes.explainers.subject import Reading, Subject
-from limes.explainers.table import Table
+from limes.explainers.options import SamplingOptions
+from limes.explainers.tables.bound_model import BoundModel, ReadModel
+from limes.explainers.tables.laws import cell_texts, fit_laws
+from limes.explainers.tables.table import Table
+from limes.explainers.warnings import RowWarnings
 from limes.pipeline import Pipeline
 
 SLOPE_MEANING = (
@@ -38,19 +37,17 @@ class TabularOptions:
     bandwidth: float | None
     weights: str
     ridge: float
-    method: str
-    control: str
-    sampling: Sampling
+    sampling: SamplingOptions
 
     @property
     def weights_name(self) -> str:
-        """Slopes have smooth weights, whatever was asked for."""
+        """Name of the weights: slopes always have smooth ones."""
         return "euclidean" if self.bins is None else self.weights
 
 
 @dataclass(frozen=True, eq=False)
 class TabularModel:
-    """What a :class:`limes.TabularExplainer` computes explanations from; made anew for a model fitted again.
+    """One model on one background, under fixed options: all that explanations of rows are computed from.
 
     Attributes
     ----------
@@ -60,66 +57,58 @@ class TabularModel:
         The designs, one at each row.
     texts
         Of each column, the condition that each of its cells stands for.
-    subject
+    bound
         The model, read and checked.
     pipeline
         Family, expectation and surrogate.
     units
         (d,) standard deviation of numbers, 1 for categories and for columns that do not vary.
     provenance
-        How explanations came about.
+        Of its explanations.
     warns
-        Whether explanations carry the warnings that cost next to nothing.
+        Whether explanations carry warnings.
     """
 
     table: Table
     family: ProductFamily
     texts: Sequence[Objects]
-    subject: Subject
+    bound: BoundModel
     pipeline: Pipeline
     units: Floats
     provenance: dict[str, Any]
     warns: bool = True
 
     @classmethod
-    def of(
+    def fit(
         cls, model: Any, table: Table, options: TabularOptions, also: Floats | None = None
     ) -> TabularModel:
-        """Read the model, learn the background's laws, and hold the one against the other.
+        """Read the model, learn the background's laws, and compare the form with the model on them.
 
-        ``also`` are further rows at which the model must agree with what was read.
+        ``also`` are further rows at which the two must agree.
 
         Raises
         ------
         InputError, ModelError, NotReadableError, ReadMismatchError
-            As :class:`limes.TabularExplainer` says.
+            As for :class:`limes.TabularExplainer`.
         """
-        reading = Reading.of(model, options.output, table)
+        reading = ReadModel.of(model, options.output, table)
         numbers = [j for j in np.flatnonzero(table.numeric).tolist() if j in reading.category_columns]
         by_model = [j for j in numbers if not _has_bins(options.bins, j)]
         if len(by_model) < len(numbers):
             (name, *_) = (table.names[j] for j in numbers if j not in by_model)
             reading = reading.unread(
-                f"the model takes column {name!r} for categories, and bins= cuts it as a number: give None "
+                f"the model takes column {name!r} for categories, and bins= cuts it as a number: pass None "
                 "in its place"
             )
         table = table.with_categories(by_model)
-        marginals = learnt_laws(table, options.bins, options.target, options.law)
+        marginals = fit_laws(table, options.bins, options.target, options.law)
         units = _units(table)
         family = _family(table, marginals, units, options)
-        subject = Subject.of(
-            reading,
-            table,
-            family,
-            method=options.method,
-            sampling=options.sampling,
-            control=options.control,
-            also=also,
-        )
+        bound = BoundModel.of(reading, table, family, options.sampling, also=also)
         slopes = np.zeros(len(marginals), dtype=np.bool_) if family.slopes is None else family.slopes
         pipeline = Pipeline(
             family,
-            subject.expectation,
+            bound.expectation,
             penalty=options.ridge or None,
             # lime fits slopes on standardised columns: its penalty is per standard deviation
             scales=np.where(slopes, units, 1.0),
@@ -132,28 +121,21 @@ class TabularModel:
                 np.array(cell_texts(column, law), dtype=object)
                 for column, law in zip(table.columns, marginals, strict=True)
             ],
-            subject,
+            bound,
             pipeline,
             units,
-            _provenance(model, table, family, subject, options, by_model),
+            _provenance(model, table, family, bound, options, by_model),
         )
 
     def reproducible(self) -> TabularModel:
-        """The same, with results that are the same to the last bit however a table is cut; no warnings."""
-        subject = replace(self.subject, predict=self.subject.predict_reproducibly)
-        return replace(self, subject=subject, pipeline=self.pipeline.reproducible(), warns=False)
+        """Return the same, with results that depend on no other row, to the last bit; without warnings."""
+        bound = replace(self.bound, predict=self.bound.predict_reproducibly)
+        return replace(self, bound=bound, pipeline=self.pipeline.reproducible(), warns=False)
 
     @cached_property
-    def cautions(self) -> Cautions | Silent:
-        """Warnings that cost next to nothing."""
-        return Cautions.of(self.table, self.family, self.units) if self.warns else Silent()
-
-    def conditions(self, cells: Ints) -> tuple[tuple[str, ...], ...]:
-        """Texts of the rows' cells (n, d); rows with the same cells share a tuple."""
-        patterns, place = distinct_rows(cells)
-        columns = [texts[column] for texts, column in zip(self.texts, patterns.T, strict=True)]
-        texts = list(zip(*columns, strict=True))
-        return tuple(map(texts.__getitem__, place.tolist()))
+    def row_warnings(self) -> RowWarnings:
+        """Warnings about rows, by what is ordinary in the background."""
+        return RowWarnings.from_background(self.table, self.family, self.units)
 
 
 def _units(table: Table) -> Floats:
@@ -162,7 +144,7 @@ def _units(table: Table) -> Floats:
 
 
 def _has_bins(bins: Any, j: int) -> bool:
-    """Whether the user gave bins for a column."""
+    """Return whether the user passed bins for a column."""
     return isinstance(bins, list | tuple) and j < len(bins) and bins[j] is not None
 
 
@@ -183,17 +165,17 @@ def _provenance(
     model: Any,
     table: Table,
     family: ProductFamily,
-    subject: Subject,
+    bound: BoundModel,
     options: TabularOptions,
     by_model: Sequence[int],
 ) -> dict[str, Any]:
     bins = options.bins
-    sampled = subject.expectation.method == "sampled"
+    sampled = bound.expectation.method == "sampled"
     return {
         **({"meaning": SLOPE_MEANING} if bins is None else {}),
         "limes": __version__,
         "model": type(model).__name__,
-        "answer": subject.answer,
+        "answer": bound.answer,
         "background": f"{len(table.matrix)} rows",
         "bins": bins if bins is None or isinstance(bins, str | int) else "given",
         **({"categories of the model": [table.names[j] for j in by_model]} if by_model else {}),
@@ -201,5 +183,5 @@ def _provenance(
         "weights": options.weights_name,
         "bandwidth": float(family.weights.bandwidth),
         "ridge": float(options.ridge),
-        "seed": options.sampling.seed if sampled else None,
+        "seed": options.sampling.sampling.seed if sampled else None,
     }

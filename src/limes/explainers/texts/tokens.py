@@ -1,4 +1,4 @@
-"""From a text to its words and their places: by what separates them, or by a tokenizer's offsets."""
+"""Split a text into words and their positions: by a separator, or by a tokenizer's offsets."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from limes.models.documents import Document
 
 # text -> (start, end) of each word
 Spans: TypeAlias = Callable[[str], Iterable[tuple[int, int]]]
-# spelling -> what words are the same by
+# spelling -> key that is equal for equal words
 Key: TypeAlias = Callable[[str], str]
 
 
 def splitter(split: Any) -> Spans:
-    """The option ``split`` as a function from a text to spans.
+    """Return the option ``split`` as a function from a text to spans.
 
     Raises
     ------
@@ -34,7 +34,7 @@ def splitter(split: Any) -> Spans:
         return lambda text: split(text)
     raise InputError(
         f"split={split!r} must be a regular expression of what separates words, a callable text -> "
-        "[(start, end), ...], or a tokenizer that gives offsets"
+        "[(start, end), ...], or a tokenizer with offsets"
     )
 
 
@@ -54,33 +54,33 @@ def _by_pattern(split: str | re.Pattern[str]) -> Spans:
 
 
 def _offsets(tokenizer: Any, text: str) -> list[tuple[int, int]]:
-    """Of a fast tokenizer of Hugging Face: of ``transformers`` (called) or of ``tokenizers`` (encode)."""
+    """Return offsets of a fast tokenizer: of ``transformers`` (called) or of ``tokenizers`` (encode)."""
     if hasattr(tokenizer, "is_fast"):
         if not tokenizer.is_fast:
-            raise InputError(f"{type(tokenizer).__name__} gives no offsets: use its fast variant (use_fast)")
-        found = tokenizer(text, return_offsets_mapping=True, add_special_tokens=False)["offset_mapping"]
+            raise InputError(f"{type(tokenizer).__name__} has no offsets: use its fast variant (use_fast)")
+        offsets = tokenizer(text, return_offsets_mapping=True, add_special_tokens=False)["offset_mapping"]
     else:
-        found = getattr(tokenizer.encode(text), "offsets", None)
-        if found is None:
+        offsets = getattr(tokenizer.encode(text), "offsets", None)
+        if offsets is None:
             raise InputError(
-                f"split: {type(tokenizer).__name__}.encode gives no offsets; give a callable text -> "
+                f"split: {type(tokenizer).__name__}.encode has no offsets; pass a callable text -> "
                 "[(start, end), ...]"
             )
-    return _merged((start, end) for start, end in found if start < end)  # special tokens stand nowhere
+    return _merged((start, end) for start, end in offsets if start < end)  # special tokens are empty
 
 
 def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Tokens that share a character, as the bytes of an emoji do, are one."""
-    found: list[tuple[int, int]] = []
+    """Merge tokens that share a character, as the bytes of an emoji do."""
+    merged: list[tuple[int, int]] = []
     for start, end in spans:
-        if found and start < found[-1][1]:
-            start, end = found[-1][0], max(end, found.pop()[1])
-        found.append((start, end))
-    return found
+        if merged and start < merged[-1][1]:
+            start, end = merged[-1][0], max(end, merged.pop()[1])
+        merged.append((start, end))
+    return merged
 
 
-def document_of(text: Any, spans: Spans, *, bag: bool, mask: str, key: Key | None = None) -> Document:
-    """A text as its words; ``bag`` takes all occurrences of a word together.
+def parse_text(text: Any, spans: Spans, *, bag: bool, mask: str, key: Key | None = None) -> Document:
+    """Split a text into words; ``bag`` takes all occurrences of a word together.
 
     Raises
     ------
@@ -88,22 +88,22 @@ def document_of(text: Any, spans: Spans, *, bag: bool, mask: str, key: Key | Non
         If it is no text, is empty, or has no words; if spans are not in order or out of the text.
     """
     _check_text(text)
-    found = _checked(spans(text), text)
-    pieces = [text[start:end] for start, end in found.tolist()]
+    places = _check_spans(spans(text), text)
+    pieces = [text[start:end] for start, end in places.tolist()]
     if not bag:
-        return Document(text, found, np.arange(len(found)), tuple(pieces), mask)
+        return Document(text, places, np.arange(len(places)), tuple(pieces), mask)
     keys = pieces if key is None else [key(piece) for piece in pieces]
     # a word of which the vectorizer leaves nothing is still a word of the text
     keys = [clean or piece for clean, piece in zip(keys, pieces, strict=True)]
-    places = {word: j for j, word in enumerate(dict.fromkeys(keys))}
-    word = np.array([places[k] for k in keys], dtype=np.int64)
-    spellings: list[dict[str, None]] = [{} for _ in places]
+    words = {key: j for j, key in enumerate(dict.fromkeys(keys))}
+    word = np.array([words[k] for k in keys], dtype=np.int64)
+    spellings: list[dict[str, None]] = [{} for _ in words]
     for j, piece in zip(word.tolist(), pieces, strict=True):
         spellings[j][piece] = None
     names = tuple(
-        next(iter(each)) if len(each) == 1 else clean for each, clean in zip(spellings, places, strict=True)
+        next(iter(spelt)) if len(spelt) == 1 else key for spelt, key in zip(spellings, words, strict=True)
     )
-    return Document(text, found, word, names, mask)
+    return Document(text, places, word, names, mask)
 
 
 def _check_text(text: Any) -> None:
@@ -115,20 +115,20 @@ def _check_text(text: Any) -> None:
         raise InputError("the text is empty: there is nothing to explain")
 
 
-def _checked(found: Any, text: str) -> Ints:
+def _check_spans(pairs: Any, text: str) -> Ints:
     try:
-        spans = np.array([tuple(span) for span in found], dtype=np.int64)
+        spans = np.array([tuple(pair) for pair in pairs], dtype=np.int64)
     except (TypeError, ValueError) as error:
-        raise InputError(f"split must give pairs (start, end) for every word: {error}") from None
+        raise InputError(f"split must return pairs (start, end) for every word: {error}") from None
     if not spans.size:
-        raise InputError(f"the split finds no words in {_start(text)!r}: give another split")
+        raise InputError(f"the split finds no words in {_start(text)!r}: pass another split")
     if spans.ndim != 2 or spans.shape[1] != 2:
-        raise InputError(f"split must give pairs (start, end), got an array of shape {spans.shape}")
+        raise InputError(f"split must return pairs (start, end), got an array of shape {spans.shape}")
     edges = spans.ravel()
     if (spans[:, 0] >= spans[:, 1]).any() or (np.diff(edges) < 0).any() or edges[0] < 0:
-        raise InputError("split must give spans in order, without overlap, each with a character at least")
+        raise InputError("split must return spans in order, without overlap, each with a character at least")
     if edges[-1] > len(text):
-        raise InputError(f"split gives a span up to {edges[-1]}, but the text has {len(text)} characters")
+        raise InputError(f"split returns a span up to {edges[-1]}, but the text has {len(text)} characters")
     return spans
 
 
@@ -136,8 +136,8 @@ def _start(text: str) -> str:
     return text if len(text) <= 60 else f"{text[:60]}…"
 
 
-def conditions_of(document: Document) -> tuple[str, ...]:
-    """What each word says when it is kept; words that are spelt alike are told apart by their places."""
+def word_conditions(document: Document) -> tuple[str, ...]:
+    """Return the condition of each word; words that are spelt alike are distinguished by their positions."""
     repeated = len(set(document.names)) < document.size
     starts = document.spans[:, 0].tolist()
     return tuple(
@@ -146,9 +146,9 @@ def conditions_of(document: Document) -> tuple[str, ...]:
     )
 
 
-def spans_of(document: Document) -> list[list[list[int]]]:
-    """Places of each word in the text, (start, end) each."""
-    found: list[list[list[int]]] = [[] for _ in document.names]
+def word_spans(document: Document) -> list[list[list[int]]]:
+    """Return the positions of each word in the text, (start, end) each."""
+    spans: list[list[list[int]]] = [[] for _ in document.names]
     for j, span in zip(document.word.tolist(), document.spans.tolist(), strict=True):
-        found[j].append(span)
-    return found
+        spans[j].append(span)
+    return spans

@@ -1,4 +1,4 @@
-"""The ways in and out of limes: every kind of table, opened to one array a column, and made again."""
+"""Tables of every kind: read into one array per column, and made again from a matrix."""
 
 from __future__ import annotations
 
@@ -11,47 +11,50 @@ import narwhals as nw
 import numpy as np
 
 from limes._arrays import Floats, Objects
+from limes._checks import SHOWN, did_you_mean, listed
 from limes.exceptions import InputError
-from limes.explainers.columns import SHOWN, Column, listed, narrow, near, unreadable
+from limes.explainers.tables.columns import TableColumn, narrow, unreadable
 
 
 @dataclass(frozen=True, eq=False)
-class FrameDoor:
-    """The way back to a dataframe."""
+class FrameConverter:
+    """Makes dataframes like the background."""
 
     backend: Any  # narwhals.Implementation of the library
     labels: Any  # pandas' own index of columns, whose entries need not be strings
 
-    def restore(self, columns: tuple[Column, ...], matrix: Floats) -> Any:
+    def restore(self, columns: tuple[TableColumn, ...], matrix: Floats) -> Any:
+        """Return a frame with the columns' dtypes."""
         series = [self._series(*pair).alias(pair[0].name) for pair in zip(columns, matrix.T, strict=True)]
-        frame = nw.concat([one.to_frame() for one in series], how="horizontal").to_native()
+        frame = nw.concat([column.to_frame() for column in series], how="horizontal").to_native()
         if self.labels is not None:
             frame.columns = self.labels
         return frame
 
-    def _series(self, column: Column, values: Floats) -> nw.Series[Any]:
+    def _series(self, column: TableColumn, values: Floats) -> nw.Series[Any]:
         if column.template is None:
             return nw.new_series("", narrow(values, column.dtype), backend=self.backend)
         template = nw.from_native(column.template, series_only=True)
         if column.categorical:
             return nw.maybe_reset_index(template[column.places(values)])
         blank = np.isnan(values) & column.missing
-        known = narrow(values[~blank], column.dtype)
-        if known.dtype.kind == "f" and column.integer:
+        present = narrow(values[~blank], column.dtype)
+        if present.dtype.kind == "f" and column.integer:
             template = template.cast(nw.Float64())
         # Gather first, so that missing cells and the dtype stay the library's own.
         cells = nw.maybe_reset_index(template[blank.astype(np.int64)])
-        filled: nw.Series[Any] = cells.scatter(np.flatnonzero(~blank), known)
+        filled: nw.Series[Any] = cells.scatter(np.flatnonzero(~blank), present)
         return filled
 
 
 @dataclass(frozen=True, eq=False)
-class ArrayDoor:
-    """The way back to a numpy array."""
+class ArrayConverter:
+    """Makes numpy arrays like the background."""
 
     dtype: np.dtype[Any]
 
-    def restore(self, columns: tuple[Column, ...], matrix: Floats) -> Any:
+    def restore(self, columns: tuple[TableColumn, ...], matrix: Floats) -> Any:
+        """Return an array of the background's dtype."""
         if self.dtype.kind in "biuf":
             return narrow(matrix, self.dtype)
         cells = np.empty(matrix.shape, dtype=object)
@@ -59,7 +62,7 @@ class ArrayDoor:
             cells[:, j] = self._cells(column, matrix[:, j])
         return cells.astype(self.dtype)
 
-    def _cells(self, column: Column, values: Floats) -> Objects:
+    def _cells(self, column: TableColumn, values: Floats) -> Objects:
         template: Objects = column.template
         if column.categorical:
             return template[column.places(values)]
@@ -69,58 +72,60 @@ class ArrayDoor:
         return cells
 
 
-class Raw(NamedTuple):
-    """A table as it came, one array a column."""
+class RawTable(NamedTuple):
+    """A table as the user passed it, one array per column."""
 
     keys: list[Hashable] | None  # the user's names; None where columns go by position
     arrays: list[Objects]
     series: list[nw.Series[Any]] | None = None
-    form: FrameDoor | ArrayDoor | None = None  # None for a single row, which no background can be
+    converter: FrameConverter | ArrayConverter | None = (
+        None  # None for a single row, which no background can be
+    )
 
 
-def by_name(found: dict[str, Objects], names: tuple[str, ...]) -> list[Objects]:
+def match_columns(columns: dict[str, Objects], names: tuple[str, ...]) -> list[Objects]:
     """Put columns into the background's order; refuse missing and unknown ones."""
-    lost = [name for name in names if name not in found]
-    extra = [name for name in found if name not in names]
-    if lost:
-        guesses = ", ".join(repr(name) + near(name, extra) for name in lost[:SHOWN])
-        raise InputError(f"X lacks {len(lost)} columns of the background: {guesses}. Add them")
+    missing = [name for name in names if name not in columns]
+    extra = [name for name in columns if name not in names]
+    if missing:
+        guesses = ", ".join(repr(name) + did_you_mean(name, extra) for name in missing[:SHOWN])
+        raise InputError(f"X lacks {len(missing)} columns of the background: {guesses}. Add them")
     if extra:
-        raise InputError(f"X has columns that the background has not: {listed(extra)}. Drop them")
-    return [found[name] for name in names]
+        raise InputError(f"X has columns that are not in the background: {listed(extra)}. Drop them")
+    return [columns[name] for name in names]
 
 
-def names_of(raw: Raw) -> list[str]:
-    """Names as text; x0, x1, ... where there are none."""
+def names_of(raw: RawTable) -> list[str]:
+    """Return names as text; x0, x1, ... where there are none."""
     names = [f"x{j}" for j in range(len(raw.arrays))] if raw.keys is None else [*map(str, raw.keys)]
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise InputError(f"columns share a name: {listed(twice)}. Rename them")
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise InputError(f"columns share a name: {listed(repeated)}. Rename them")
     return names
 
 
-def chosen_columns(categorical: Any, keys: list[Hashable], names: list[str]) -> set[int]:
-    """Positions of the columns that the user calls categorical."""
+def categorical_columns(categorical: Any, keys: list[Hashable], names: list[str]) -> set[int]:
+    """Return the positions of the columns that the user names as categorical."""
     if categorical is None:
         return set()
-    one = isinstance(categorical, str) or not isinstance(categorical, Iterable)
-    return {_position(wanted, keys, names) for wanted in ([categorical] if one else categorical)}
+    single = isinstance(categorical, str) or not isinstance(categorical, Iterable)
+    return {_position(wanted, keys, names) for wanted in ([categorical] if single else categorical)}
 
 
 def _position(wanted: Any, keys: list[Hashable], names: list[str]) -> int:
     if not isinstance(wanted, bool | np.bool_):
-        for known in (keys, names):
-            if wanted in known:
-                return known.index(wanted)
+        for labels in (keys, names):
+            if wanted in labels:
+                return labels.index(wanted)
         if isinstance(wanted, int | np.integer) and 0 <= wanted < len(names):
             return int(wanted)
     raise InputError(
-        f"categorical={wanted!r} is no column{near(wanted, names)}: give names or positions among "
+        f"categorical={wanted!r} is no column{did_you_mean(wanted, names)}: pass names or positions among "
         f"{listed(names)}"
     )
 
 
-def open_table(X: Any) -> Raw:
+def open_table(X: Any) -> RawTable:
     """Read any kind of table or row."""
     if isinstance(X, Mapping):
         return _from_mapping(X)
@@ -139,19 +144,21 @@ def open_table(X: Any) -> Raw:
     return _from_array(table.to_list())
 
 
-def _from_frame(table: nw.DataFrame[Any]) -> Raw:
+def _from_frame(table: nw.DataFrame[Any]) -> RawTable:
     if table.implementation.is_pandas_like():
         table = _densified(table)
     series = list(table.iter_columns())
     labels = table.to_native().columns if table.implementation.is_pandas_like() else None
     keys: list[Hashable] = list(table.columns if labels is None else labels)
-    return Raw(keys, [_cells(one) for one in series], series, FrameDoor(table.implementation, labels))
+    return RawTable(
+        keys, [_cells(column) for column in series], series, FrameConverter(table.implementation, labels)
+    )
 
 
 def _densified(table: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
-    """A pandas frame whose sparse columns are ordinary ones of the same numbers.
+    """Return a pandas frame whose sparse columns are dense, with the same numbers.
 
-    The model is given such frames too: most rows that it is asked about are not sparse.
+    The model gets such frames too: most rows that it is asked about are not sparse.
     """
     frame = table.to_native()
     sparse = [j for j, dtype in enumerate(frame.dtypes) if type(dtype).__name__ == "SparseDtype"]
@@ -163,29 +170,29 @@ def _densified(table: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
     return nw.from_native(frame, eager_only=True)
 
 
-def _from_mapping(row: Mapping[Hashable, Any]) -> Raw:
+def _from_mapping(row: Mapping[Hashable, Any]) -> RawTable:
     cells = [np.atleast_1d(_as_array(value)) for value in row.values()]
-    if len({one.shape for one in cells}) > 1 or any(one.ndim > 1 for one in cells):
-        raise InputError("the columns of X differ in length: give each one value a row")
-    return Raw(list(row), cells)
+    if len({cell.shape for cell in cells}) > 1 or any(cell.ndim > 1 for cell in cells):
+        raise InputError("the columns of X differ in length: pass one value per row for each")
+    return RawTable(list(row), cells)
 
 
-def _from_array(X: Any) -> Raw:
+def _from_array(X: Any) -> RawTable:
     array = _as_array(X)
     if array.ndim not in (1, 2):
         raise InputError(
-            f"{type(X).__name__} of {array.ndim} dimensions is not a table: give a dataframe, "
+            f"{type(X).__name__} of {array.ndim} dimensions is not a table: pass a dataframe, "
             "an array (rows, columns), or one row"
         )
-    form = ArrayDoor(array.dtype) if array.ndim == 2 else None
-    return Raw(None, list(np.atleast_2d(array).T), form=form)
+    converter = ArrayConverter(array.dtype) if array.ndim == 2 else None
+    return RawTable(None, list(np.atleast_2d(array).T), converter=converter)
 
 
 def _as_array(X: Any) -> Objects:
     if hasattr(X, "toarray"):
-        raise InputError(f"{type(X).__name__} is sparse: give X.toarray()")
+        raise InputError(f"{type(X).__name__} is sparse: pass X.toarray()")
     if isinstance(X, np.ma.MaskedArray):
-        raise InputError("a masked array hides cells: give X.filled(numpy.nan)")
+        raise InputError("a masked array hides cells: pass X.filled(numpy.nan)")
     try:
         array = np.asarray(X)
     except ValueError as error:
@@ -202,7 +209,7 @@ def _cells(series: nw.Series[Any]) -> Objects:
         raise unreadable(f"column {series.name!r}", series.dtype)
     if series.dtype != nw.Categorical or series.null_count() == 0:
         return _readable(series.to_numpy(), f"column {series.name!r}")
-    # pyarrow forgets which categories are null
+    # pyarrow loses which categories are null
     cells = np.full(len(series), None, dtype=object)
     cells[~series.is_null().to_numpy()] = series.drop_nulls().to_numpy()
     return cells

@@ -1,0 +1,1 @@
+"""Images: their superpixels and fills, and models bound to one image."""

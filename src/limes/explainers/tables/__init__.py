@@ -1,0 +1,1 @@
+"""Tables: their columns, their laws and literals, and models bound to them."""

@@ -1,0 +1,1 @@
+"""Texts: their words, and models bound to one text."""
