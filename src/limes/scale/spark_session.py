@@ -26,7 +26,7 @@ _GET_JAVA = (
     f"Install Java {_JAVA} or later (Debian and Ubuntu: apt-get install openjdk-{_JAVA}-jre-headless; conda: "
     f"conda install openjdk={_JAVA}; macOS: brew install openjdk@{_JAVA}) and set JAVA_HOME to its folder"
 )
-# Times that a part is tried on this machine, should its worker die; clusters set it themselves (spark.task.maxFailures)
+# Times that a part is tried if its worker dies; clusters set it themselves (spark.task.maxFailures)
 _TRIES = 4
 # Seconds that a scheduler has to answer
 _PATIENCE = 10.0
