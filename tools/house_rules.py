@@ -1,7 +1,7 @@
 """The house rules of CONTRIBUTING.md, checked: ``python tools/house_rules.py [--count] PATH ...``.
 
-Prints file:line, the word, and what to write instead, or with ``--count`` only their number in each folder; exits
-with 1 if there is any. What stands between backticks is not checked.
+Prints file:line, the word, and what to write instead; with ``--count`` only their number in each folder.
+Exits with 1 if there is any. What stands between backticks is not checked.
 """
 
 import ast

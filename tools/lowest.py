@@ -1,6 +1,6 @@
-"""Print the lowest versions that pyproject.toml allows, for pip: ``pip install $(python tools/lowest.py EXTRA ...)``.
+"""Print the lowest versions that pyproject.toml allows: ``pip install $(python tools/lowest.py EXTRA ...)``.
 
-Of the core and of the extras; from the extra ``test`` only what is needed to run tests at all.
+Those of the core and of the extras; from the extra `test` only what is needed to run tests at all.
 """
 
 import re
@@ -8,7 +8,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-RUNNERS = ("pytest", "pytest-xdist", "hypothesis")
+RUNNERS = ("pytest", "pytest-xdist", "hypothesis", "polars")
 
 project = tomllib.loads(Path(__file__).parents[1].joinpath("pyproject.toml").read_text(encoding="utf-8"))[
     "project"

@@ -7,6 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+__all__ = [
+    "CellError",
+    "InputError",
+    "Interrupted",
+    "LimesError",
+    "ModelError",
+    "NotReadableError",
+    "ReadMismatchError",
+    "UnknownOptionError",
+]
+
 
 class LimesError(Exception):
     """Base class of every error that limes raises on purpose."""

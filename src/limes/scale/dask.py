@@ -41,6 +41,8 @@ from limes.scale.parts import PartRecord
 from limes.scale.sources import Part
 from limes.scale.work import Work
 
+__all__ = ["explain"]
+
 if TYPE_CHECKING:
     from dask.dataframe import DataFrame
 

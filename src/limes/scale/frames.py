@@ -189,7 +189,7 @@ def _cut(positions: Ints) -> list[Ints]:
 class _Texts(NamedTuple):
     """A column of texts: line i holds ``distinct[codes[i]]``."""
 
-    distinct: Sequence[str | None]
+    distinct: Sequence[str]
     codes: Ints
 
 
@@ -201,18 +201,23 @@ class _Lines(NamedTuple):
 
     def frame(self, schema: Mapping[str, Any], backend: Any) -> Any:
         """Make a frame of the schema's columns."""
-        null = _Texts([None], np.zeros(len(self.rows), dtype=np.int64))
         cells = {
-            name: _series(name, self.columns.get(name, null), kind, backend) for name, kind in schema.items()
+            name: _text_series(name, column, backend) if isinstance(column, _Texts) else column
+            for name, column in self.columns.items()
         }
-        return nw.from_dict(cells, schema, backend=backend)
+        frame = nw.from_dict(cells, {name: schema[name] for name in cells}, backend=backend)
+        nothing = np.zeros(len(self.rows), dtype=np.int64)
+        # added as series, not cast by a schema: pandas 2 casts null texts to "None"
+        nulls = [
+            nw.maybe_reset_index(nw.new_series(name, [None], kind, backend=backend)[nothing])
+            for name, kind in schema.items()
+            if name not in cells
+        ]
+        return frame.with_columns(nulls).select([*schema])
 
 
-def _series(name: str, column: Floats | _Texts, kind: Any, backend: Any) -> Any:
-    if isinstance(column, _Texts):
-        series = nw.new_series(name, column.distinct, kind, backend=backend)
-        return nw.maybe_reset_index(series[column.codes])
-    return column
+def _text_series(name: str, column: _Texts, backend: Any) -> Any:
+    return nw.maybe_reset_index(nw.new_series(name, column.distinct, _TEXT, backend=backend)[column.codes])
 
 
 class _Explained(NamedTuple):

@@ -31,6 +31,8 @@ from limes.scale.sources import Part
 from limes.scale.spark_session import session
 from limes.scale.work import Work
 
+__all__ = ["explain"]
+
 if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import DataFrame
