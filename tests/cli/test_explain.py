@@ -137,6 +137,8 @@ def test_a_text_and_a_file_of_it_are_explained(files):
     ],
 )
 def test_errors_are_advice(files, arguments, advice):
+    if advice == f"--trust {TREE}" and not skops.io.get_untrusted_types(file=files / "forest.skops"):
+        pytest.skip("skops 0.11 trusts trees")
     done = run(files, "explain", *arguments)
     assert done.exit_code == 1
     assert isinstance(done.exception, LimesError)  # `main` prints these without a traceback
