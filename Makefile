@@ -20,7 +20,7 @@ test-lowest:
 	test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST)
 	$(LOWEST)/bin/pip install --quiet $$($(PYTHON) tools/lowest.py pandas scale images)
 	$(LOWEST)/bin/pip install --quiet --no-deps --editable .
-	$(LOWEST)/bin/pytest -W ignore::DeprecationWarning -W ignore::FutureWarning \
+	PYTHONWARNINGS=default $(LOWEST)/bin/pytest -W ignore::DeprecationWarning -W ignore::FutureWarning \
 		tests/test_package.py::test_the_first_lines_of_the_readme_run tests/test_limit.py tests/test_pipeline.py \
 		tests/designs/test_product.py tests/designs/test_marginals.py tests/expectations/test_exact.py \
 		tests/explainers/test_laws.py tests/show/test_terminal.py tests/show/test_html.py tests/cli/test_explain.py \

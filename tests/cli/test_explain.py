@@ -54,7 +54,7 @@ def process(folder, *arguments):
         capture_output=True,
         text=True,
         timeout=120,
-        env={**os.environ, "COLUMNS": "100", "PYTHONWARNINGS": "error"},
+        env={**os.environ, "COLUMNS": "100", "PYTHONWARNINGS": os.environ.get("PYTHONWARNINGS", "error")},
     )
 
 

@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from limes import __version__
-from limes.cli.explain import demo, diagnose, explain
+from limes.cli.explain import demo, diagnose
+from limes.cli.explain import explain as explain_one
 from limes.cli.scale import explain_table
 from limes.exceptions import LimesError
 
@@ -19,7 +20,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.command()(explain)
+app.command("explain")(explain_one)
 app.command()(diagnose)
 app.command("explain-table")(explain_table)
 app.command()(demo)
