@@ -6,13 +6,25 @@ INSTALLED := $(VENV)/.installed
 # Numerical libraries start a thread a core; pytest-xdist already starts a process a core.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test-coverage test test-spark lint bench fuzz papers test-browser clean
+.PHONY: demo test-coverage test test-lowest test-spark lint bench fuzz papers test-browser clean
 
 demo: $(INSTALLED)
 	$(BIN)/limes demo
 
 test: $(INSTALLED)
 	$(BIN)/pytest -n 2
+
+# The lowest versions that pyproject.toml allows, in a separate environment; needs Python 3.11.
+LOWEST := .venv-lowest
+test-lowest:
+	test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/pip install --quiet $$($(PYTHON) tools/lowest.py pandas scale images)
+	$(LOWEST)/bin/pip install --quiet --no-deps --editable .
+	PYTHONWARNINGS=default $(LOWEST)/bin/pytest -W ignore::DeprecationWarning -W ignore::FutureWarning \
+		tests/test_package.py::test_the_first_lines_of_the_readme_run tests/test_limit.py tests/test_pipeline.py \
+		tests/designs/test_product.py tests/designs/test_marginals.py tests/expectations/test_exact.py \
+		tests/explainers/test_laws.py tests/show/test_terminal.py tests/show/test_html.py tests/cli/test_explain.py \
+		tests/cli/test_scale.py tests/scale/test_frames.py tests/scale/test_parts.py tests/scale/test_sources.py
 
 test-browser: $(INSTALLED)
 	command -v chromium >/dev/null || (apt-get update && apt-get install -y chromium) \
@@ -30,11 +42,14 @@ test-spark: $(INSTALLED)
 test-coverage: $(INSTALLED)
 	$(BIN)/pytest -n 2 -m coverage
 
+# Where the house rules of names and language hold (tools/house_rules.py)
+HOUSE := src/limes/__init__.py src/limes/__main__.py src/limes/exceptions.py src/limes/cli src/limes/scale
 lint: $(INSTALLED)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/house_rules.py $(HOUSE)
 
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks
@@ -48,7 +63,7 @@ papers: $(INSTALLED)
 	$(BIN)/python -m papers
 
 clean:
-	rm -rf $(VENV)
+	rm -rf $(VENV) $(LOWEST)
 
 $(INSTALLED): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("limes needs Python >= 3.11, this is " + sys.version) if sys.version_info < (3, 11) else None'

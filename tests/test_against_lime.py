@@ -264,7 +264,7 @@ def test_the_limit_is_that_of_the_statistics_that_lime_has_learnt(case):
 def test_diabetes_and_a_random_forest(row):
     case = diabetes()
     lime = case.lime()
-    runs = lime_runs(lime, case, case.X[row], runs=24)
+    runs = lime_runs(lime, case, case.X[row], runs=12)
     assert_agree(runs, flat(surrogate(lime_family(lime, case), case, case.X[row])))
 
 
@@ -272,7 +272,7 @@ def test_diabetes_and_a_random_forest(row):
 def test_breast_cancer_and_the_margin_of_gradient_boosting(row):
     case = breast_cancer()
     lime = case.lime()
-    runs = lime_runs(lime, case, case.X[row], runs=12)
+    runs = lime_runs(lime, case, case.X[row], runs=6)
     assert_agree(runs, flat(surrogate(lime_family(lime, case), case, case.X[row])))
 
 
@@ -288,7 +288,7 @@ def test_ties_at_zero_and_categories(row):
 
 def test_the_option_ridge_is_lime_as_it_comes():
     case = diabetes()
-    runs = lime_runs(case.lime(), case, case.X[0], runs=100, samples=DEFAULT_SAMPLES)
+    runs = lime_runs(case.lime(), case, case.X[0], runs=50, samples=DEFAULT_SAMPLES)
     # The table's binary column has a zero-width bin, but 0 lies on the same side of the forest's threshold.
     assert_agree(runs, explained(case.limes(ridge=1.0)(case.X[0])))
 
@@ -297,7 +297,7 @@ def test_a_heavy_penalty_shrinks_both_alike():
     case = diabetes()
     row, lime = case.X[0], case.lime()
     family = lime_family(lime, case)
-    runs = lime_runs(lime, case, row, runs=24, regressor=Ridge(alpha=5000.0))
+    runs = lime_runs(lime, case, row, runs=12, regressor=Ridge(alpha=5000.0))
     assert_agree(runs, flat(surrogate(family, case, row, penalty=5000.0)))
     # and the penalty is seen
     assert (np.abs(scores(runs, flat(surrogate(family, case, row))))[:-1] > TOO_FAR).all()
@@ -316,7 +316,7 @@ def test_a_narrow_bandwidth_gives_the_ridge_and_not_the_limit(bandwidth):
     """
     case = diabetes((2, 3, 6, 8))
     row, lime = case.X[0], case.lime(kernel_width=bandwidth)
-    runs = lime_runs(lime, case, row, runs=200, samples=DEFAULT_SAMPLES)
+    runs = lime_runs(lime, case, row, runs=100, samples=DEFAULT_SAMPLES)
     family = lime_family(lime, case, bandwidth=bandwidth)
     expected = flat(surrogate(family, case, row, samples=DEFAULT_SAMPLES))
     # Rows that count are rare here, and the noise larger.
@@ -422,7 +422,7 @@ def per_standard_deviation(case, explanation):
 def test_slopes_without_bins(case):
     case = case()
     lime = case.lime(discretize_continuous=False)
-    runs = lime_runs(lime, case, case.X[0], runs=24)
+    runs = lime_runs(lime, case, case.X[0], runs=12)
     # The penalty shrinks by 1e-4 here, a tenth of the noise.
     assert_agree(runs, per_standard_deviation(case, case.limes(bins=None)(case.X[0])))
 

@@ -6,15 +6,23 @@ import doctest
 import importlib
 import inspect
 import pkgutil
+import re
+import runpy
 import subprocess
 import sys
+from dataclasses import fields
+from pathlib import Path
 
 import pytest
 
 import limes
 from limes._optional import MissingLibraryError
 
-HEAVY = ("numba", "matplotlib", "pandas", "sklearn", "jinja2", "rich", "lime", "shap", "polars", "pyarrow")
+ROOT = Path(__file__).parents[1]
+HEAVY = (
+    *("numba", "matplotlib", "pandas", "sklearn", "jinja2", "rich", "typer", "skops", "joblib"),
+    *("lime", "shap", "polars", "pyarrow"),
+)
 MODULES = sorted(
     name for _, name, _ in pkgutil.walk_packages(limes.__path__, "limes.") if name != "limes.__main__"
 )
@@ -30,20 +38,20 @@ def loaded(name):
 
 def test_import_is_lazy():
     code = f"import limes, sys; print([m for m in {HEAVY} if m in sys.modules])"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "[]"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "[]"
 
 
 def test_the_explainer_class_needs_no_heavy_library():
     code = f"import limes, sys; limes.TabularExplainer; print([m for m in {HEAVY} if m in sys.modules])"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "[]"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "[]"
 
 
 def test_public_names_exist_and_others_do_not():
     for name in limes.__all__:
         assert getattr(limes, name) is not None
-    assert set(limes.__all__) <= set(dir(limes))
+    assert dir(limes) == sorted(limes.__all__)  # whatever was imported before
     with pytest.raises(AttributeError, match="tabular_explainer"):
         limes.tabular_explainer  # noqa: B018
 
@@ -72,3 +80,77 @@ def test_public_classes_and_functions_are_documented():
         text = inspect.getdoc(getattr(limes, name))
         for section in ("Parameters", "Raises", "References", "Examples"):
             assert f"{section}\n---" in text, (name, section)
+
+
+def test_the_first_lines_of_the_readme_run(tmp_path, monkeypatch):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("agg")
+    monkeypatch.chdir(tmp_path)
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    names = {}
+    exec(readme.split("```python\n")[1].split("```")[0], names)  # noqa: S102 - the README's own
+    assert names["explanation"].method == "exact"
+    assert (tmp_path / "patient.html").exists()
+
+
+def listed(page):
+    """Names of each section of the page of public names."""
+    sections = re.split(r"^## `([\w.]+)`$", page, flags=re.MULTILINE)[1:]
+    return {
+        room: re.findall(r"^\| `(\w+)` \|", text, flags=re.MULTILINE)
+        for room, text in zip(sections[::2], sections[1::2], strict=True)
+    }
+
+
+PAGE = listed((ROOT / "docs" / "api.md").read_text(encoding="utf-8").split("## Command line")[0])
+
+
+@pytest.mark.parametrize("room", [room for room in PAGE if room != "limes.Explanation"])
+def test_the_page_of_public_names_lists_all_of_a_room(room):
+    assert sorted(PAGE[room]) == sorted(loaded(room).__all__)
+
+
+def test_the_page_of_public_names_lists_all_rooms_and_what_an_explanation_has():
+    rooms = {name for name in limes.__all__ if inspect.ismodule(getattr(limes, name))}
+    assert {f"limes.{name}" for name in rooms} <= PAGE.keys()
+    names = {field.name for field in fields(limes.Explanation)}
+    names |= {name for name in dir(limes.Explanation) if not name.startswith("_")}
+    assert set(PAGE["limes.Explanation"]) == names
+
+
+@pytest.mark.parametrize("where", ["src", "docs", "ARCHITECTURE.md", "CONTRIBUTING.md", "README.md"])
+def test_every_file_that_is_named_exists(where):
+    exist = ["study.py"]  # a user's own, in an example
+    for folder in ("src", "tests", "tools", "benchmarks", "fuzz", "papers", "examples"):
+        exist += [f"/{path.relative_to(ROOT)}" for path in (ROOT / folder).rglob("*.py")]
+    texts = [path for path in (ROOT / where).rglob("*") if path.suffix in (".py", ".md")] or [ROOT / where]
+    for path in texts:
+        for name in re.findall(r"(?<![\w./])(?:\w+/)*\w+\.py\b", path.read_text(encoding="utf-8")):
+            assert any(file.endswith(f"/{name}") or file == name for file in exist), f"{path}: {name}"
+
+
+@pytest.mark.parametrize("name", ["cells", "dask", "engines", "sources", "spark", "tables", "tally", "work"])
+def test_without_pyarrow_an_error_says_what_to_install(name):
+    code = f"""
+import sys
+sys.modules["pyarrow"] = sys.modules["distributed"] = sys.modules["pyspark"] = None
+try:
+    import limes.scale.{name}
+except ImportError as error:
+    print(error)
+"""
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    extra = name if name in ("dask", "spark") else "scale"
+    assert f"pip install 'limes[{extra}]'" in process.stdout
+
+
+def test_house_rules_are_checked(tmp_path):
+    (tmp_path / "told.py").write_text(
+        'def f():\n    """Nobody is told."""\n    found = 1\n    return found\n'
+    )
+    problems = runpy.run_path(str(ROOT / "tools" / "house_rules.py"))["problems"]
+    assert [(line, word) for line, word, _ in sorted(problems(tmp_path / "told.py"))] == [
+        (1, "told.py"),
+        (2, "is told"),
+        (3, "found"),
+    ]

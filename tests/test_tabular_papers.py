@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 
 @pytest.mark.parametrize(
     ("paper", "figures", "runs"),
-    [("garreau-2020", ("3", "4"), 20), ("garreau-2022", ("2", "9", "10", "13"), 10)],
+    [("garreau-2020", ("3", "4"), 20), ("garreau-2022", ("2", "9", "10", "13"), 5)],
 )
 def test_figures_have_the_numbers_that_are_kept(paper, figures, runs):
     command = [sys.executable, "-m", "papers", paper, "--figures", *figures, "--runs", str(runs)]

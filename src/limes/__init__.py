@@ -1,6 +1,6 @@
 """limes: what LIME converges to, exactly where the model can be read, with error bars where not.
 
-The public names are loaded when they are first used, so that ``import limes`` stays fast.
+Public names are imported when they are first used, so that ``import limes`` stays fast.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'limes' has no attribute {name!r}")
     module = import_module(_HOME[name])
-    found = module if module.__name__ == f"limes.{name}" else getattr(module, name)
-    globals()[name] = found
-    return found
+    value = module if module.__name__ == f"limes.{name}" else getattr(module, name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

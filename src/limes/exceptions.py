@@ -1,4 +1,4 @@
-"""Errors that limes raises: each says what was wrong, where, and what to do.
+"""Errors that limes raises: each names what was wrong, where, and what to do.
 
 They derive from the built-in error a caller would expect, so that ``except ValueError`` keeps working.
 """
@@ -6,6 +6,17 @@ They derive from the built-in error a caller would expect, so that ``except Valu
 from __future__ import annotations
 
 from collections.abc import Mapping
+
+__all__ = [
+    "CellError",
+    "InputError",
+    "Interrupted",
+    "LimesError",
+    "ModelError",
+    "NotReadableError",
+    "ReadMismatchError",
+    "UnknownOptionError",
+]
 
 
 class LimesError(Exception):
@@ -22,7 +33,7 @@ class CellError(InputError):
     Attributes
     ----------
     rows
-        Places of all rows with such a cell, and what is to be said of each.
+        Positions of all rows with such a cell, and the message for each.
     """
 
     def __init__(self, message: str, rows: Mapping[int, str] | None = None) -> None:
@@ -35,14 +46,14 @@ class UnknownOptionError(LimesError, TypeError):
 
 
 class ModelError(LimesError, RuntimeError):
-    """The model raised, or answered with the wrong shape or with values that are not finite.
+    """The model raised, or returned a wrong shape or values that are not finite.
 
     Attributes
     ----------
     batch
-        The table that the model was given, as it was given; None where the error is about none.
+        The table that the model was called with; None if the error is not about a table.
     partial
-        The explanation of the rows that were done before; None if there are none.
+        The explanation of the rows finished so far; None if there is no such row.
     """
 
     def __init__(self, message: str, *, batch: object = None) -> None:
@@ -57,7 +68,7 @@ class Interrupted(KeyboardInterrupt):
     Attributes
     ----------
     partial
-        The explanation of the rows that were done before; None if there are none.
+        The explanation of the rows finished so far; None if there is no such row.
     """
 
     def __init__(self, message: str, partial: object) -> None:
@@ -66,8 +77,8 @@ class Interrupted(KeyboardInterrupt):
 
 
 class NotReadableError(LimesError, TypeError):
-    """An exact explanation was asked for a model whose structure limes cannot read."""
+    """``method="exact"``, but limes cannot read the model's structure."""
 
 
 class ReadMismatchError(LimesError, RuntimeError):
-    """What limes read off a model does not predict what the model itself predicts."""
+    """The form that limes read off a model does not predict what the model predicts."""

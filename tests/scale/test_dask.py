@@ -218,7 +218,7 @@ def test_a_dask_dataframe_goes_over_a_cluster(table, explainer, cluster):
 
 def test_what_is_wrong_with_a_dask_dataframe_is_said_at_once(table, explainer):
     lazy = dd.from_pandas(table[0], npartitions=2)
-    with pytest.raises(InputError, match="give keys"):
+    with pytest.raises(InputError, match="pass keys"):
         engine.explain(lazy, explainer, keys=[])
     with pytest.raises(InputError, match="no column 'name'"):
         engine.explain(lazy, explainer, keys=["name"])

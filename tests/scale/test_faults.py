@@ -20,7 +20,7 @@ from sklearn.datasets import load_diabetes
 import limes
 from jobs import ROWS, members, read, resumed, same, started, wait_until
 from limes.exceptions import InputError
-from limes.scale import csv_files
+from limes.scale import cells
 from limes.scale.engines import Cluster
 from limes.scale.parts import Folder
 from limes.scale.sources import Source
@@ -170,7 +170,7 @@ def test_a_folder_that_became_read_only_is_said_and_the_run_goes_on(source, expl
         explain(source, explainer, out)
         (out / "part-00003.parquet").unlink()
         disk("ro")
-        with pytest.raises(InputError, match=r"Read-only file system.*give the right to write"):
+        with pytest.raises(InputError, match=r"Read-only file system.*grant the right to write"):
             explain(source, explainer, out)
         disk("rw")
         assert explain(source, explainer, out).resumed == 442 - 64
@@ -213,7 +213,7 @@ def test_cells_of_wrong_types_are_errors_of_their_rows(
     lines[46] = lines[46].rsplit(",", 1)[0] + ",ten"
     (tmp_path / "in.csv").write_text("\n".join(lines))
     source = Source.of(tmp_path / "in.csv")
-    monkeypatch.setattr(csv_files, "_HEAD", 2000)  # what columns hold is settled before the first wrong cell
+    monkeypatch.setattr(cells, "_HEAD", 2000)  # what columns hold is settled before the first wrong cell
     said = explain(source, explainer, tmp_path / "out", **carried)
     found = read(tmp_path / "out")
     assert found["row"].tolist() == list(range(442))
@@ -250,7 +250,7 @@ def test_a_model_that_raises_on_some_rows_loses_only_these(tmp_path, table, carr
 
 def test_too_many_errors_end_the_run_and_keep_what_was_done(tmp_path, source, table, explainer):
     corrupt(source.files[0], 1)
-    with pytest.raises(InputError, match=r"28 of 128 rows have no explanation.*row group 1.*is in"):
+    with pytest.raises(InputError, match=r"28 of 128 rows have no explanation.*row group 1.*are in"):
         explain(source, explainer, tmp_path / "out", max_errors=0.1)
     assert explain(source, explainer, tmp_path / "out").resumed == 128
     with pytest.raises(InputError, match=r"100 of 442 rows have no explanation"):

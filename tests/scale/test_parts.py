@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from limes.exceptions import InputError
-from limes.scale.parts import Done, Folder, checksum, write_whole
+from limes.scale.parts import Folder, PartRecord, checksum, write_whole
 from limes.scale.tally import NOTHING
 
 RUN = {"model": "abc", "options": {"bins": "quartile", "bandwidth": None}}
@@ -20,12 +20,12 @@ def folder(tmp_path):
     with folder.opened(RUN):
         for n in range(3):
             write_whole(folder.part(n), b"part %d" % n)
-            folder.note(done(folder, n))
+            folder.append(done(folder, n))
     return folder
 
 
 def done(folder, n):
-    return Done(n, checksum(folder.part(n)), replace(NOTHING, rows=10, errors=n))
+    return PartRecord(n, checksum(folder.part(n)), replace(NOTHING, rows=10, errors=n))
 
 
 def opened(folder, run=RUN):
@@ -35,8 +35,8 @@ def opened(folder, run=RUN):
 
 def test_the_same_run_goes_on(folder):
     opened(Folder(folder.path))
-    assert Folder(folder.path).done().keys() == {0, 1, 2}
-    assert folder.done()[2].errors == 2
+    assert Folder(folder.path).finished().keys() == {0, 1, 2}
+    assert folder.finished()[2].errors == 2
 
 
 def test_another_run_is_refused_and_the_difference_named(folder):
@@ -56,15 +56,15 @@ def test_a_part_that_is_not_what_was_written_is_to_be_done_again(folder, harm):
     path = folder.part(1)
     harms = {"truncate": lambda: os.truncate(path, 3), "change": lambda: path.write_bytes(b"part X")}
     harms.get(harm, path.unlink)()
-    assert folder.done().keys() == {0, 2}
+    assert folder.finished().keys() == {0, 2}
 
 
 def test_a_line_that_was_cut_short_tells_of_no_part(folder):
     journal = folder.path / "_parts.jsonl"
     os.truncate(journal, journal.stat().st_size - 20)
-    assert folder.done().keys() == {0, 1}
-    folder.note(done(folder, 2))
-    assert folder.done().keys() == {0, 1, 2}
+    assert folder.finished().keys() == {0, 1}
+    folder.append(done(folder, 2))
+    assert folder.finished().keys() == {0, 1, 2}
 
 
 def test_a_folder_of_other_things_is_refused(tmp_path):

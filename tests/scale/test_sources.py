@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from limes.exceptions import InputError
-from limes.scale import csv_files
-from limes.scale.chunks import Unreadable
+from limes.scale import cells
+from limes.scale.cells import Unreadable
 from limes.scale.sources import Source, decimated
 
 
@@ -51,7 +51,7 @@ def test_lines_that_are_none_keep_their_place_in_long_files(tmp_path):
 
 def test_types_are_those_of_the_first_lines(tmp_path, monkeypatch):
     (tmp_path / "in.csv").write_text("a,b,c,d,e\n" + "1,1.5,x,2024-01-31,\n" * 50 + "oops,oops,1,oops,7\n")
-    monkeypatch.setattr(csv_files, "_HEAD", 300)
+    monkeypatch.setattr(cells, "_HEAD", 300)
     kinds = Source.of(tmp_path / "in.csv").schema.types
     assert kinds == [pa.int64(), pa.float64(), pa.string(), pa.date32(), pa.float64()]
 
@@ -74,7 +74,7 @@ def test_rows_are_known_beforehand_or_nearly(tmp_path):
 
 
 def test_a_background_skips_what_cannot_be_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(csv_files, "_HEAD", 100)
+    monkeypatch.setattr(cells, "_HEAD", 100)
     lines = [f"{i},{i}.5" for i in range(100)]
     lines[40], lines[60] = "40,forty", "60"
     (tmp_path / "in.csv").write_text("a,b\n" + "\n".join(lines))

@@ -80,7 +80,7 @@ class Answering:
     def __init__(self, answer):
         self._answer = answer
 
-    def packed(self):
+    def to_bytes(self):
         return cloudpickle.dumps(self._answer)
 
 
@@ -136,7 +136,7 @@ def test_keys_keep_their_type_and_rows_their_errors(spark, table, explainer):
 def test_what_is_wrong_with_a_data_frame_is_said_at_once(spark, table, explainer):
     df = spark.createDataFrame(pa.Table.from_pandas(table[0], preserve_index=False))
     for keys in ([], "id"):
-        with pytest.raises(InputError, match="tell rows apart"):
+        with pytest.raises(InputError, match="identify rows"):
             explain(df, explainer, keys=keys)
     with pytest.raises(InputError, match="no column 'name'"):
         explain(df, explainer, keys=["name"])

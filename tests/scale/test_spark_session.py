@@ -41,10 +41,10 @@ def test_a_java_that_is_too_old_is_refused(java, version, said):
 
 def test_no_java_is_said_with_how_to_get_it(java, monkeypatch, tmp_path):
     assert java
-    with pytest.raises(InputError, match=r"none on this machine.*Install Java 17"):
+    with pytest.raises(InputError, match=r"missing on this machine.*Install Java 17"):
         check_java()
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "gone"))
-    with pytest.raises(InputError, match=r"none in JAVA_HOME=.*gone"):
+    with pytest.raises(InputError, match=r"missing in JAVA_HOME=.*gone"):
         check_java()
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from limes.scale.parts import Done
+from limes.scale.parts import PartRecord
 from limes.scale.tally import NOTHING, Tally
 
 
@@ -20,7 +20,7 @@ def table(values, errors=None):
 
 
 def tally(values):
-    return Tally.of(table(values), "ab", len(values))
+    return Tally.count(table(values), "ab", len(values))
 
 
 def test_mean_sizes_and_errors_are_those_of_all_rows():
@@ -28,7 +28,7 @@ def test_mean_sizes_and_errors_are_those_of_all_rows():
     whole = reduce(add, map(tally, np.split(values, [10, 11, 30])), NOTHING)
     assert whole.mean_sizes == pytest.approx(dict(zip("ab", np.abs(values).mean(axis=0), strict=True)))
     assert (whole.rows, whole.errors, whole.outputs) == (50, 0, 1)
-    wrong = Tally.of(table(values[:2], ["x", None]), "ab", 2)
+    wrong = Tally.count(table(values[:2], ["x", None]), "ab", 2)
     assert (wrong.errors, (whole + wrong).reason) == (1, "x")
     assert (whole + wrong).errors == 1
 
@@ -55,11 +55,11 @@ def test_minus_zero_is_zero():
 
 def test_rows_of_several_outputs_are_one_explanation():
     values = np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0], [5.0, 6.0]])  # two rows, two outputs
-    assert Tally.of(table(values), "ab", 2).distinct == (2, True)
+    assert Tally.count(table(values), "ab", 2).distinct == (2, True)
     again = np.concatenate([values[:2], values[:2]])
-    assert Tally.of(table(again), "ab", 2).distinct == (1, True)
+    assert Tally.count(table(again), "ab", 2).distinct == (1, True)
 
 
 def test_a_tally_survives_the_journal():
-    done = Done(3, "abc", tally(np.ones((2, 2))))
-    assert Done.of(done.line()) == done
+    done = PartRecord(3, "abc", tally(np.ones((2, 2))))
+    assert PartRecord.from_json(done.to_json()) == done

@@ -1,10 +1,15 @@
 """Dask: parts on the workers of a cluster, and explanations of a Dask dataframe.
 
-The work goes to workers as a plugin: once to each, to those that join later, and to those that are started in
-place of dead ones.
+The work is sent to workers as a plugin: once to each, also to those that join later, and to those that
+replace dead ones.
 """
 
 from __future__ import annotations
+
+from limes._optional import require
+
+require("distributed", "limes.scale.dask", package="'limes[dask]'")
+require("pyarrow", "limes.scale.dask", package="'limes[dask]'")
 
 import asyncio
 import signal
@@ -16,19 +21,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from limes._optional import require
-from limes._threads import use_threads
-from limes.exceptions import InputError
-from limes.scale.engines import Cluster
-from limes.scale.frames import Explainer, explain_frame
-from limes.scale.parts import Done
-from limes.scale.sources import Part
-from limes.scale.work import Work
-
-require("distributed", "limes.scale.dask", package="'limes[dask]'")
-
-from dask import config  # noqa: E402
-from distributed import (  # noqa: E402
+from dask import config
+from distributed import (
     Client,
     KilledWorker,
     LocalCluster,
@@ -37,15 +31,25 @@ from distributed import (  # noqa: E402
     as_completed,
     get_worker,
 )
-from distributed.comm.core import connect  # noqa: E402
+from distributed.comm.core import connect
+
+from limes._threads import use_threads
+from limes.exceptions import InputError
+from limes.scale.engines import Cluster
+from limes.scale.frames import Explainer, explain_frame
+from limes.scale.parts import PartRecord
+from limes.scale.sources import Part
+from limes.scale.work import Work
+
+__all__ = ["explain"]
 
 if TYPE_CHECKING:
     from dask.dataframe import DataFrame
 
-# Parts given out for each thread of the workers: one that it does, one that waits for it
+# Parts submitted for each thread of the workers: one that it does, one that waits for it
 _AHEAD = 2
-# An explainer keeps its model's answers, so it does one thing at a time; its loops have threads of their own
-_ALONE = Lock()
+# A worker explains one part at a time: compiled loops use all its threads, and memory is that of one part
+_ONE_AT_A_TIME = Lock()
 # A part of a CSV file brings its rows
 _CONFIG = {"distributed.admin.large-graph-warning-threshold": "1GB"}
 # Seconds that a scheduler, and its first worker, have to answer
@@ -62,11 +66,11 @@ def explain(
     table
         A ``dask.dataframe.DataFrame`` of pandas partitions, with the explainer's columns, and the keys.
     explainer
-        A :class:`limes.TabularExplainer`; it goes to each worker once.
+        A :class:`limes.TabularExplainer`; it is sent to each worker once.
     layout
         "wide": a line a row and output. "long": a line a row, output and feature.
     keys
-        Columns that tell rows apart, carried along: partitions do not know which rows are before theirs.
+        Columns that identify rows, copied to the result: partitions do not know which rows precede theirs.
 
     Returns
     -------
@@ -76,7 +80,7 @@ def explain(
     Raises
     ------
     InputError
-        A column is lacking, no key is given, or a key bears the name of a column of the result.
+        A column is missing, no key is passed, or a key has the name of a column of the result.
 
     Examples
     --------
@@ -86,61 +90,61 @@ def explain(
     >>> table = pd.DataFrame({"a": [0.0, 1.0, 2.0, 3.0], "b": [1.0, 0.0, 1.0, 0.0], "id": [7, 8, 9, 10]})
     >>> model = LinearRegression().fit(table[["a", "b"]], table["a"] - table["b"])
     >>> explainer = limes.TabularExplainer(model, table[["a", "b"]], bins=None)
-    >>> found = explain(dd.from_pandas(table, npartitions=2), explainer, keys=["id"])
-    >>> found.compute()[["id", "value_a"]].round(6).values.tolist()
+    >>> result = explain(dd.from_pandas(table, npartitions=2), explainer, keys=["id"])
+    >>> result.compute()[["id", "value_a"]].round(6).values.tolist()
     [[7.0, 1.0], [8.0, 1.0], [9.0, 1.0], [10.0, 1.0]]
     """
     import pandas as pd
     from dask.delayed import delayed
 
     if not keys:
-        raise InputError("give keys: columns that tell rows apart, as partitions do not number theirs")
+        raise InputError("pass keys: columns that identify rows, as partitions do not number theirs")
     empty = pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in table.dtypes.items()})
     meta = explain_frame(empty, explainer, layout, keys=keys)
-    sent = delayed(explainer, traverse=False)
-    found: DataFrame = table.map_partitions(_explained, sent, layout, [*keys], meta=meta)
-    return found
+    shared = delayed(explainer, traverse=False)
+    result: DataFrame = table.map_partitions(_explain, shared, layout, [*keys], meta=meta)
+    return result
 
 
-def _explained(table: Any, explainer: Explainer, layout: str, keys: Sequence[str]) -> Any:
-    with _ALONE:
+def _explain(table: Any, explainer: Explainer, layout: str, keys: Sequence[str]) -> Any:
+    with _ONE_AT_A_TIME:
         return explain_frame(table, explainer, layout, keys=keys)
 
 
-def run(work: Work, parts: Iterable[Part], cluster: Cluster) -> Iterator[Done]:
-    """Do the parts, in any order; what is done is told as it is done.
+def run(work: Work, parts: Iterable[Part], cluster: Cluster) -> Iterator[PartRecord]:
+    """Do the parts, in any order; yield each part as soon as it is finished.
 
     Raises
     ------
     InputError
         The scheduler or its workers do not answer, workers keep dying, or a part cannot be read or written.
     """
-    with config.set(_CONFIG), _client(cluster) as client, _given(client, work, cluster) as name:
+    with config.set(_CONFIG), _client(cluster) as client, _plugged_in(client, work, cluster) as name:
 
-        def give(part: Part) -> Any:
+        def submit(part: Part) -> Any:
             return client.submit(_do, name, part, key=f"{name}-{part.number}", pure=False)
 
         try:
-            yield from _in_flight(client, give, iter(parts))
+            yield from _completed(client, submit, iter(parts))
         except KilledWorker as error:
             raise InputError(
-                f"workers were killed again and again ({error}), as happens when memory runs out: take fewer "
-                "workers or fewer rows a part; the parts that are done stay done"
+                f"workers were killed again and again ({error}), as happens when memory runs out: use fewer "
+                "workers or fewer rows a part; finished parts are kept"
             ) from error
         except (CancelledError, OSError) as error:
             raise InputError(
-                f"the scheduler was lost ({error}). The parts that are done stay done: see that it runs, and "
-                "run the same command again"
+                f"the connection to the scheduler was lost ({error}). Finished parts are kept: check that it "
+                "runs, and run the same command again"
             ) from error
 
 
-def _in_flight(client: Client, give: Callable[[Part], Any], left: Iterator[Part]) -> Iterator[Done]:
-    """Keep every thread busy, however many there are by now, and tell of each part that is done."""
-    flying = as_completed()
-    flying.update([give(part) for part in islice(left, _room(client))])
-    for landed in flying:
-        yield landed.result()
-        flying.update([give(part) for part in islice(left, max(0, _room(client) - flying.count()))])
+def _completed(client: Client, submit: Callable[[Part], Any], parts: Iterator[Part]) -> Iterator[PartRecord]:
+    """Keep every thread busy, also those that join later, and yield each part that is finished."""
+    pending = as_completed()
+    pending.update([submit(part) for part in islice(parts, _room(client))])
+    for future in pending:
+        yield future.result()
+        pending.update([submit(part) for part in islice(parts, max(0, _room(client) - pending.count()))])
 
 
 def _room(client: Client) -> int:
@@ -151,10 +155,8 @@ def _room(client: Client) -> int:
 @contextmanager
 def _client(cluster: Cluster) -> Iterator[Client]:
     if cluster.scheduler is None:
-        started = LocalCluster(
-            n_workers=cluster.workers, threads_per_worker=1, dashboard_address="localhost:0"
-        )
-        with started, Client(started) as client:
+        local = LocalCluster(n_workers=cluster.workers, threads_per_worker=1, dashboard_address="localhost:0")
+        with local, Client(local) as client:
             yield client
         return
     with _connected(cluster.scheduler) as client:
@@ -174,49 +176,49 @@ def _connected(address: str) -> Client:
         return Client(address, timeout=_PATIENCE)
     except (OSError, ValueError) as error:  # TimeoutError is an OSError
         raise InputError(
-            f"no scheduler answers at {address} ({str(error) or type(error).__name__}). See that it runs "
-            "(dask scheduler prints its address, such as tcp://10.0.0.5:8786) and can be reached from here; "
-            "or name none, for workers on this machine"
+            f"no scheduler answers at {address} ({str(error) or type(error).__name__}). Check that it runs "
+            "(dask scheduler prints its address, such as tcp://10.0.0.5:8786) and can be reached from this "
+            "machine; or pass no scheduler, for workers on this machine"
         ) from error
 
 
 async def _greet(address: str) -> None:
-    """Wait for an answer, but not for ever, as a client does where something else listens at the address."""
+    """Wait for an answer, with a time limit that a client has not if something else listens there."""
     secrets = Security().get_connection_args("client")
     async with asyncio.timeout(_PATIENCE):
-        there = await connect(address, timeout=_PATIENCE, **secrets)
-        await there.close()
+        connection = await connect(address, timeout=_PATIENCE, **secrets)
+        await connection.close()
 
 
 @contextmanager
-def _given(client: Client, work: Work, cluster: Cluster) -> Iterator[str]:
-    """Give the workers the work, under a name, as long as this lasts."""
+def _plugged_in(client: Client, work: Work, cluster: Cluster) -> Iterator[str]:
+    """Send the workers the work as a plugin; yield its name."""
     name = f"limes-{uuid4().hex}"
     threads = cluster.threads if cluster.scheduler is None else None
-    client.register_plugin(_Carried(work.packed(), threads), name=name)
+    client.register_plugin(_WorkPlugin(work.to_bytes(), threads), name=name)
     try:
         yield name
     finally:
         client.unregister_worker_plugin(name)
 
 
-class _Carried(WorkerPlugin):
-    """The work, as each worker has it."""
+class _WorkPlugin(WorkerPlugin):
+    """The work of each worker."""
 
-    def __init__(self, content: bytes, here: int | None) -> None:
+    def __init__(self, content: bytes, threads: int | None) -> None:
         self._content = content
-        self._here = here  # threads of a worker that this program started on this machine
+        self._threads = threads  # of a worker that this program started; None on a running cluster
         self.work: Work | None = None
 
     def setup(self, worker: Any) -> None:
-        if self._here:  # whoever presses Ctrl-C means the driver, which then ends the workers
+        if self._threads:  # Ctrl-C is for the driver, which then ends the workers
             signal.signal(signal.SIGINT, signal.SIG_IGN)
-        use_threads(self._here or worker.state.nthreads)
-        self.work = Work.unpacked(self._content)
+        use_threads(self._threads or worker.state.nthreads)
+        self.work = Work.from_bytes(self._content)
 
 
-def _do(name: str, part: Part) -> Done:
-    carried: Any = get_worker().plugins[name]
-    with _ALONE:
-        done: Done = carried.work(part)
-    return done
+def _do(name: str, part: Part) -> PartRecord:
+    plugin: Any = get_worker().plugins[name]
+    with _ONE_AT_A_TIME:
+        record: PartRecord = plugin.work(part)
+    return record

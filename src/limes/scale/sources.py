@@ -1,10 +1,14 @@
 """Parquet and CSV files as numbered parts of about equal length, without holding the table in memory.
 
-A part says where its rows are. Parts of Parquet files are read where they are needed, by row groups; CSV can
-only be read from its beginning, so its parts carry their rows, as text.
+A part states where its rows are. Parts of Parquet files are read where they are needed, by row groups; CSV
+can only be read from its beginning, so its parts carry their rows, as text.
 """
 
 from __future__ import annotations
+
+from limes._optional import require
+
+require("pyarrow", "limes.scale for files", package="'limes[scale]'")
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -18,33 +22,32 @@ import pyarrow.parquet as pq
 
 from limes._checks import listed
 from limes.exceptions import InputError
-from limes.scale.cells import typed
-from limes.scale.chunks import Chunk, Unreadable, check_names, in_one_line
-from limes.scale.csv_files import csv_chunks, csv_schema, likely_lines
+from limes.scale.cells import Chunk, Unreadable, csv_chunks, csv_schema, likely_lines, typed
+from limes.scale.frames import check_columns
 
 
 @dataclass(frozen=True)
 class Stamp:
-    """What changes when a file does."""
+    """Size and time of change of a file."""
 
     size: int
     changed: int
 
     @classmethod
     def of(cls, path: Path) -> Stamp:
-        """Look at a file; InputError if it is not there."""
+        """Read the stamp of a file; raise InputError if there is no file."""
         try:
-            said = path.stat()
+            status = path.stat()
         except OSError as error:
-            raise InputError(f"{path} is not there: put it back, and run again ({error.strerror})") from error
-        return cls(said.st_size, said.st_mtime_ns)
+            raise InputError(f"{path} is missing: restore it, and run again ({error.strerror})") from error
+        return cls(status.st_size, status.st_mtime_ns)
 
     def check(self, path: Path) -> None:
-        """Refuse a file that is not the one that was looked at."""
+        """Raise InputError if the file has changed since."""
         if Stamp.of(path) != self:
             raise InputError(
-                f"{path} was changed while it was being explained. Put back what it was and run the same "
-                "command again, or begin anew in another folder"
+                f"{path} was changed while it was being explained. Restore it and run the same command "
+                "again, or start again in another folder"
             )
 
 
@@ -63,13 +66,15 @@ class Slice:
         return replace(self, start=self.start + start, num_rows=length)
 
     def read(self, columns: Sequence[str]) -> Chunk:
-        """The rows, or why not."""
+        """Read the rows, or return why they are unreadable."""
         self.stamp.check(self.file)
         try:
             rows = _row_group(self.file, self.stamp, self.group, tuple(columns))
         except (OSError, pa.ArrowException) as error:
-            reason = f"row group {self.group} of {self.file.name} could not be read: {in_one_line(error)}"
-            return Unreadable(self.num_rows, reason)
+            text = " ".join(str(error).split())
+            return Unreadable(
+                self.num_rows, f"row group {self.group} of {self.file.name} could not be read: {text}"
+            )
         finally:
             self.stamp.check(self.file)
         return rows.slice(self.start, self.num_rows)
@@ -77,7 +82,7 @@ class Slice:
 
 @lru_cache(maxsize=1)
 def _row_group(path: Path, stamp: Stamp, group: int, columns: tuple[str, ...]) -> pa.Table:  # noqa: ARG001
-    """A row group, kept for the next part, which often is of the same one; while the file bears the stamp."""
+    """Read a row group, and cache it under its stamp: the next part is often of the same one."""
     with pq.ParquetFile(path, page_checksum_verification=True) as file:
         return file.read_row_group(group, columns=[*columns], use_threads=False).select(columns)
 
@@ -91,8 +96,8 @@ class Part:
     pieces: tuple[Slice | Chunk, ...]
 
     def read(self, columns: Sequence[str]) -> list[Chunk]:
-        """Its rows in order."""
-        return [one.read(columns) if isinstance(one, Slice) else one for one in self.pieces]
+        """Read its rows in order."""
+        return [piece.read(columns) if isinstance(piece, Slice) else piece for piece in self.pieces]
 
 
 @dataclass(frozen=True)
@@ -108,50 +113,48 @@ class Source:
         Raises
         ------
         InputError
-            There are none, or of both kinds.
+            There are no files, or of both kinds.
         """
         path = Path(where)
         if path.is_dir():
-            found = sorted(
-                one for kind in _KINDS for one in path.rglob(f"*{kind}") if one.name[0] not in "._"
+            files = sorted(
+                file for kind in _KINDS for file in path.rglob(f"*{kind}") if file.name[0] not in "._"
             )
         else:
-            found = [Path(one) for one in sorted(glob(str(where), recursive=True))]
-            found = found if has_magic(str(where)) or path.is_file() else []
-        kinds = {one.suffix for one in found}
+            files = [Path(file) for file in sorted(glob(str(where), recursive=True))]
+            files = files if has_magic(str(where)) or path.is_file() else []
+        kinds = {file.suffix for file in files}
         if len(kinds) != 1 or not kinds <= set(_KINDS):
             raise InputError(
-                f"{where}: give a .parquet or .csv file, or a folder or pattern of files of one kind; "
-                f"found {listed([one.name for one in found]) if found else 'no such file'}"
+                f"{where}: pass a .parquet or .csv file, or a folder or pattern of files of one kind; "
+                f"found {listed([file.name for file in files]) if files else 'no such file'}"
             )
-        return cls(tuple(one.absolute() for one in found))  # workers may stand elsewhere
+        return cls(tuple(file.absolute() for file in files))  # workers may have another working directory
 
     @property
-    def is_text(self) -> bool:
-        """Whether it is CSV."""
+    def is_csv(self) -> bool:
+        """Whether the files are CSV."""
         return self.files[0].suffix == ".csv"
 
     @cached_property
     def schema(self) -> pa.Schema:
         """Columns of the first file; of CSV, with types that all cells of its first 8 MiB have.
 
-        A column of CSV is of numbers also where one cell in a hundred is not.
+        A column of CSV is one of numbers even if one cell in a hundred is not a number.
         """
         try:
-            if not self.is_text:
-                return pq.read_schema(self.files[0])
-            return csv_schema(self.files[0])
+            return csv_schema(self.files[0]) if self.is_csv else pq.read_schema(self.files[0])
         except (OSError, pa.ArrowException) as error:
             raise InputError(f"{self.files[0]} could not be read: {error}") from error
 
     @cached_property
     def stamps(self) -> dict[Path, Stamp]:
-        """What the files were when they were first looked at."""
+        """Stamps of the files when they were first looked at."""
         return {path: Stamp.of(path) for path in self.files}
 
     @cached_property
     def fingerprint(self) -> dict[str, str]:
-        """Of each file a hash of all of it: hashing takes a thousandth of the time of explaining."""
+        """A hash of every byte of each file: hashing takes a thousandth of the time of explaining."""
         return {
             f"{i} {path.name}": f"{stamp.size} bytes, {_hash(path)}"
             for i, (path, stamp) in enumerate(self.stamps.items())
@@ -159,27 +162,26 @@ class Source:
 
     @cached_property
     def likely_rows(self) -> int:
-        """Rows that Parquet files say they have, or that CSV has if its lines are like the first ones."""
-        if not self.is_text:
+        """Rows by the footers of Parquet files, or of CSV if its lines are as long as the first ones."""
+        if not self.is_csv:
             return sum(sum(sizes) for sizes in self._groups.values())
-        size = sum(stamp.size for stamp in self.stamps.values())
-        return likely_lines(self.files[0], size)
+        return likely_lines(self.files[0], sum(stamp.size for stamp in self.stamps.values()))
 
     def parts(self, rows: int, columns: Sequence[str]) -> Iterator[Part]:
-        """Cut the table into parts of so many rows; the last one may be shorter.
+        """Cut the table into parts of ``rows`` rows; the last one may be shorter.
 
         Raises
         ------
         InputError
-            A file has no such column or cannot be read at all.
+            A file lacks a column or cannot be read at all.
         """
         number, first, pieces, room = 0, 0, [], rows
-        for piece in self._lines(columns) if self.is_text else self._slices(columns):
-            at = 0
-            while at < piece.num_rows:
-                take = min(piece.num_rows - at, room)
-                pieces.append(piece.slice(at, take))
-                at, room = at + take, room - take
+        for piece in self._chunks(columns) if self.is_csv else self._slices(columns):
+            start = 0
+            while start < piece.num_rows:
+                count = min(piece.num_rows - start, room)
+                pieces.append(piece.slice(start, count))
+                start, room = start + count, room - count
                 if not room:
                     yield Part(number, first, tuple(pieces))
                     number, first, pieces, room = number + 1, first + rows, [], rows
@@ -189,22 +191,22 @@ class Source:
     @cached_property
     def _groups(self) -> dict[Path, list[int]]:
         """Rows of each row group of Parquet files, by their footers."""
-        found = {}
+        sizes = {}
         for path in self.files:
             try:
                 footer = pq.read_metadata(path)
             except (OSError, pa.ArrowException) as error:
                 raise InputError(f"{path} is no Parquet file, or its end is lost: {error}") from error
-            found[path] = [footer.row_group(i).num_rows for i in range(footer.num_row_groups)]
-        return found
+            sizes[path] = [footer.row_group(i).num_rows for i in range(footer.num_row_groups)]
+        return sizes
 
     def _slices(self, columns: Sequence[str]) -> Iterator[Slice]:
         for path, sizes in self._groups.items():
-            check_names(path, pq.read_schema(path).names, columns)
+            check_columns(path, pq.read_schema(path).names, columns)
             for group, size in enumerate(sizes):
                 yield Slice(path, self.stamps[path], group, 0, size)
 
-    def _lines(self, columns: Sequence[str]) -> Iterator[Chunk]:
+    def _chunks(self, columns: Sequence[str]) -> Iterator[Chunk]:
         for path, stamp in self.stamps.items():
             yield from csv_chunks(path, columns)
             stamp.check(path)
@@ -214,26 +216,26 @@ _KINDS = (".parquet", ".csv")
 
 
 def decimated(source: Source, columns: Sequence[str], rows: int) -> pa.Table:
-    """Every m-th row of the table that can be read, between ``rows`` and twice as many of them.
+    """Return every m-th row of the table that can be read, between ``rows`` and ``2 * rows`` of them.
 
-    It is what bins are learnt from where no background is given. Raises InputError for an empty table.
+    Bins are learnt from it where no background is passed. Raises InputError for an empty table.
     """
     schema = pa.schema([source.schema.field(name) for name in columns])
-    kept: pa.Table = schema.empty_table()
-    step, at = 1, 0
+    sample: pa.Table = schema.empty_table()
+    step, position = 1, 0
     for part in source.parts(2 * rows, columns):
         for chunk in part.read(columns):
             if isinstance(chunk, Unreadable):
                 continue
-            cells, reasons = typed(_every(chunk, step, (-at) % step), schema, ())
+            cells, reasons = typed(_every(chunk, step, (-position) % step), schema, ())
             good = [i for i in range(cells.num_rows) if i not in reasons]
-            kept = pa.concat_tables([kept, cells.take(good) if reasons else cells])
-            at += chunk.num_rows
-            while kept.num_rows > 2 * rows:
-                kept, step = _every(kept, 2), 2 * step
-    if not kept.num_rows:
+            sample = pa.concat_tables([sample, cells.take(good) if reasons else cells])
+            position += chunk.num_rows
+            while sample.num_rows > 2 * rows:
+                sample, step = _every(sample, 2), 2 * step
+    if not sample.num_rows:
         raise InputError("the table has no rows that could be read")
-    return kept.combine_chunks()
+    return sample.combine_chunks()
 
 
 def _every(rows: pa.Table, step: int, first: int = 0) -> pa.Table:

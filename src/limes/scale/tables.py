@@ -1,39 +1,49 @@
-"""From files to files: what is not done yet is given to an engine, and written down when it is done."""
+"""From files to files: hand an engine the parts that are missing, record each when it is finished, sum up."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from limes._optional import require
+
+require("pyarrow", "limes.scale for files", package="'limes[scale]'")
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
+import numpy as np
+import pyarrow.parquet as pq
 from tqdm.auto import tqdm
 
 from limes._checks import check_count
 from limes.exceptions import InputError
-from limes.scale.engines import HERE, Cluster, engine_of
+from limes.scale.engines import THIS_PROCESS, Cluster, engine_of
 from limes.scale.frames import Explainer
-from limes.scale.keys import repeated
-from limes.scale.parts import Done, Folder
+from limes.scale.parts import Folder, PartRecord
 from limes.scale.sources import Source
 from limes.scale.tally import NOTHING
-from limes.scale.work import work_of
+from limes.scale.work import Work
+
+# Hashes of keys held in memory, eight bytes each; repeated hashes that are looked up
+_HELD, _LOOKED_UP = 1 << 22, 1000
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What a folder holds.
+    """Counts of a folder's rows and explanations.
 
     Attributes
     ----------
     rows, errors : int
         Rows, and those among them that have no explanation.
     reason : str
-        The first error; empty where there is none.
+        The first error; empty where all rows have an explanation.
     resumed : int
-        Rows that had been done before.
+        Rows of parts that an earlier run had finished.
     distinct : int
         Explanations that differ in some coefficient.
     counted : bool
@@ -41,7 +51,7 @@ class Summary:
     mean_size : mapping
         Mean |β| of each column over all rows and outputs, in the output's units.
     repeated : str
-        Rows that share their keys, in words; empty where there are none.
+        Rows that share their keys, in words; empty if keys are unique.
     """
 
     rows: int
@@ -64,22 +74,22 @@ def explain_files(
     keys: Sequence[str] = (),
     rows_per_part: int = 50_000,
     engine: str = "local",
-    cluster: Cluster = HERE,
+    cluster: Cluster = THIS_PROCESS,
     max_errors: float = 1.0,
     progress: bool = True,
 ) -> Summary:
-    """Explain every row of a table in files into a folder of Parquet files; begun work is gone on with.
+    """Explain every row of a table in files into a folder of Parquet files; resume an interrupted run.
 
     Each part has the columns of `limes.scale.explain_frame`, after ``row``, its number in the table from 0,
-    and the keys. ``run`` says what makes these explanations these (model, background, options): a folder
-    takes explanations of one run only. When more than the share ``max_errors`` of the rows that are done have
-    no explanation, the run ends.
+    and the keys. ``run`` is what determines the explanations (model, background, options): a folder takes
+    explanations of one run only. When more than the share ``max_errors`` of the rows so far have no
+    explanation, the run ends.
 
     Raises
     ------
     InputError
-        The table, an option or the folder is not usable, or there are too many errors; what was done before
-        stays done.
+        The table, an option or the folder is not usable, or there are too many errors; finished parts are
+        kept.
     MissingLibraryError
         If the engine's library is not installed.
     """
@@ -88,55 +98,55 @@ def explain_files(
         raise InputError(f"max_errors={max_errors!r} must be a share of the rows, from 0 to 1")
     check_count("workers", cluster.workers)
     step, folder = check_count("rows_per_part", rows_per_part), Folder(Path(out).absolute())
-    work = work_of(explainer, folder, source.schema, layout=layout, keys=keys)
+    work = Work.plan(explainer, folder, source.schema, layout=layout, keys=keys)
     shape = {"layout": layout, "keys": list(keys), "rows_per_part": step}
     with folder.opened({**run, "input": source.fingerprint, "output": shape}):
-        done = folder.done()
-        so_far = _Errors(folder, max_errors)
-        so_far.add(done.values())
-        resumed = so_far.rows
-        left = (part for part in source.parts(step, work.columns) if part.number not in done)
-        with tqdm(**_bar(source, resumed), disable=not progress) as bar:
-            for one in do(work, left, cluster):
-                folder.note(one)
-                done[one.part] = one
-                bar.update(one.rows)
-                so_far.add([one])
-        return _summary(folder, done, resumed, keys)
+        finished = folder.finished()
+        limit = _ErrorLimit(folder, max_errors)
+        limit.add(finished.values())
+        resumed = limit.rows
+        missing = (part for part in source.parts(step, work.columns) if part.number not in finished)
+        options = {"total": max(source.likely_rows, resumed), "initial": resumed, "disable": not progress}
+        with tqdm(**options, unit=" rows", unit_scale=True, desc="explaining") as bar:
+            for record in do(work, missing, cluster):
+                folder.append(record)
+                finished[record.part] = record
+                bar.update(record.rows)
+                limit.add([record])
+        return _summary(folder, finished, resumed, keys)
 
 
-def _bar(source: Source, resumed: int) -> dict[str, Any]:
-    total = max(source.likely_rows, resumed)
-    return {"total": total, "initial": resumed, "unit": " rows", "unit_scale": True, "desc": "explaining"}
-
-
-class _Errors:
+class _ErrorLimit:
     """Rows and errors so far; too large a share of errors ends the run."""
 
-    def __init__(self, folder: Folder, most: float) -> None:
+    def __init__(self, folder: Folder, largest: float) -> None:
         self._folder = folder
-        self._most = most
+        self._largest = largest
         self.rows = self.errors = 0
 
-    def add(self, done: Collection[Done]) -> None:
-        self.rows += sum(one.rows for one in done)
-        self.errors += sum(one.errors for one in done)
-        if self.errors > self._most * self.rows:
-            reason = next(one.tally.reason for one in done if one.errors)
+    def add(self, records: Iterable[PartRecord]) -> None:
+        reason = ""
+        for record in records:
+            self.rows += record.rows
+            self.errors += record.errors
+            reason = reason or record.tally.reason
+        if self.errors > self._largest * self.rows:
             raise InputError(
-                f"{self.errors:,} of {self.rows:,} rows have no explanation, more than was allowed. One "
-                f"says: {reason}. What was done is in {self._folder.path}: mend the cause, or allow more and "
-                "run again"
+                f"{self.errors:,} of {self.rows:,} rows have no explanation, more than was allowed. The "
+                f"first error: {reason}. Finished parts are in {self._folder.path}: correct the cause, or "
+                "allow more errors, and run again"
             )
 
 
-def _summary(folder: Folder, done: Mapping[int, Done], resumed: int, keys: Sequence[str]) -> Summary:
-    # in the order of parts, so that it does not matter which was done first
-    tally = reduce(add, (done[number].tally for number in sorted(done)), NOTHING)
+def _summary(
+    folder: Folder, finished: Mapping[int, PartRecord], resumed: int, keys: Sequence[str]
+) -> Summary:
+    # in the order of parts, whichever was finished first: sums of floats depend on their order
+    tally = reduce(add, (finished[number].tally for number in sorted(finished)), NOTHING)
     if not tally.rows:
         raise InputError("the table has no rows")
     distinct, counted = tally.distinct
-    paths = [folder.part(number) for number in sorted(done)]
+    paths = [folder.part(number) for number in sorted(finished)]
     return Summary(
         rows=tally.rows,
         errors=tally.errors,
@@ -145,5 +155,52 @@ def _summary(folder: Folder, done: Mapping[int, Done], resumed: int, keys: Seque
         distinct=distinct,
         counted=counted,
         mean_size=tally.mean_sizes,
-        repeated=repeated(paths, keys, tally.rows),
+        repeated=repeated_keys(paths, keys, tally.rows),
     )
+
+
+def repeated_keys(paths: Sequence[Path], keys: Sequence[str], rows: int) -> str:
+    """Describe rows of files of explanations that share their keys; empty if keys are unique.
+
+    Every row's keys are hashed. Hashes are dealt out to temporary files, so that equal ones meet and a file
+    fits in memory; repeated hashes are then looked up in the table, as different keys may share one.
+    pyarrow's ``group_by`` is twice as fast, but holds all keys in memory, and has no hash by which to deal
+    them out.
+    """
+    if not keys:
+        return ""
+    hashes, count = _repeated_hashes(paths, keys, rows)
+    first: dict[Any, int] = {}
+    for path in paths if hashes else ():
+        for row, cells in _rows(path, keys):
+            if hash(cells) in hashes and first.setdefault(cells, row) != row:
+                example = ", ".join(f"{name}={cell!r}" for name, cell in zip(keys, cells, strict=True))
+                return f"keys are not unique ({count:,} repeated): {example} in rows {first[cells]} and {row}"
+    return ""
+
+
+def _repeated_hashes(paths: Sequence[Path], keys: Sequence[str], rows: int) -> tuple[set[int], int]:
+    """Hashes that repeat, at most the first ``_LOOKED_UP``; and the number of rows that repeat a hash."""
+    shares = -(-rows // _HELD)
+    repeats: set[int] = set()
+    count = 0
+    with ExitStack() as stack:
+        files = [stack.enter_context(TemporaryFile()) for _ in range(shares)]
+        for path in paths:
+            hashes = np.fromiter((hash(cells) for _, cells in _rows(path, keys)), np.int64)
+            for i, file in enumerate(files):
+                file.write(hashes[hashes % shares == i].tobytes())
+        for file in files:
+            file.seek(0)
+            values, counts = np.unique(np.frombuffer(file.read(), np.int64), return_counts=True)
+            count += int((counts - 1).sum())
+            repeats |= set(values[counts > 1][: _LOOKED_UP - len(repeats)].tolist())
+    return repeats, count
+
+
+def _rows(path: Path, keys: Sequence[str]) -> Iterator[tuple[int, tuple[Any, ...]]]:
+    """Rows of a part and their keys; a row with several lines, once."""
+    table = pq.read_table(path, columns=["row", *keys])
+    row = table["row"].to_numpy()
+    table = table.take(np.flatnonzero(np.diff(row, prepend=-1)))
+    return zip(table["row"].to_pylist(), zip(*(table[k].to_pylist() for k in keys), strict=True), strict=True)

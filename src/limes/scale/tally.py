@@ -1,13 +1,18 @@
-"""What is counted while rows are explained: a part's share of the summary, put together by adding up.
+"""Counts of a part's rows, which add up to the summary of a table.
 
 Distinct explanations are counted by their hashes, uniform on [0, 1): if the K-th smallest of the distinct
-ones is u, there are about (K - 1) / u, to a relative standard error of 1 / √(K - 2); if there are fewer, that
-many. So K numbers a part are enough for a table of any length.
+hashes is u, there are about (K - 1) / u of them, with a relative standard error of 1 / √(K - 2); fewer than K
+are counted exactly. So K numbers a part are enough for a table of any length. (A sketch of a library, such as
+datasketches, would be a dependency in place of ten lines.)
 
 Source: Beyer et al., "On synopses for distinct-value estimation under multiset operations", 2007, section 4.
 """
 
 from __future__ import annotations
+
+from limes._optional import require
+
+require("pyarrow", "limes.scale for files", package="'limes[scale]'")
 
 from base64 import b85decode, b85encode
 from collections.abc import Mapping, Sequence
@@ -20,8 +25,8 @@ import pyarrow as pa
 
 from limes._arrays import Floats
 
-# Distinct explanations that are counted one by one; beyond, their number is known to 1 / √K, 3 %
-_KEPT = 1024
+# K: distinct explanations that are counted exactly; beyond, the standard error is 1 / √K, 3 %
+_COUNTED = 1024
 _ALL = 2.0**64
 
 Hashes = npt.NDArray[np.uint64]
@@ -29,7 +34,7 @@ Hashes = npt.NDArray[np.uint64]
 
 @dataclass(frozen=True)
 class Tally:
-    """Of some rows: how many, how many with an error, and of the others the sum of |β| of each column.
+    """Number of rows, of errors, and the sum of |β| of each column over the rows without an error.
 
     Attributes
     ----------
@@ -38,7 +43,7 @@ class Tally:
     smallest : str
         The smallest hashes of explanations, eight bytes each, in base 85.
     reason : str
-        The first error; empty where there is none.
+        The first error; empty where all rows have an explanation.
     """
 
     rows: int
@@ -49,17 +54,17 @@ class Tally:
     reason: str
 
     @classmethod
-    def of(cls, found: pa.Table, features: Sequence[str], rows: int) -> Tally:
-        """Count what `explain_frame` found of so many rows."""
-        good = found.filter(found["error"].is_null())
-        wrong = found["error"].drop_null()
-        errors = len(wrong)  # such rows have one line each
+    def count(cls, lines: pa.Table, features: Sequence[str], rows: int) -> Tally:
+        """Count the lines that `explain_frame` returns for ``rows`` rows."""
+        good = lines.filter(lines["error"].is_null())
+        reasons = lines["error"].drop_null()
+        errors = len(reasons)  # such rows have one line each
         values = _values(good, features, rows - errors)
         sizes = np.abs(values).sum(axis=(0, 1)).tolist()
         outputs = values.shape[1]
         hashes = _smallest(_hashes(values.reshape(rows - errors, outputs * len(features))))
         by_name = dict(zip(features, sizes, strict=True))
-        return cls(rows, errors, outputs, by_name, _packed(hashes), wrong[0].as_py() if errors else "")
+        return cls(rows, errors, outputs, by_name, _packed(hashes), reasons[0].as_py() if errors else "")
 
     def __add__(self, other: Tally) -> Tally:
         """Of both."""
@@ -84,11 +89,11 @@ class Tally:
 
     @property
     def distinct(self) -> tuple[int, bool]:
-        """How many explanations differ, and whether that is exact."""
-        kept = self._hashes
-        if len(kept) < _KEPT:
-            return len(kept), True
-        return round((_KEPT - 1) * _ALL / float(kept[-1])), False
+        """Number of distinct explanations, and whether it is exact."""
+        hashes = self._hashes
+        if len(hashes) < _COUNTED:
+            return len(hashes), True
+        return round((_COUNTED - 1) * _ALL / float(hashes[-1])), False
 
     @cached_property
     def _hashes(self) -> Hashes:
@@ -109,19 +114,19 @@ def _values(good: pa.Table, features: Sequence[str], rows: int) -> Floats:
 
 
 def _hashes(values: Floats) -> Hashes:
-    """64 bits of each row: a step of splitmix64 a number."""
+    """Hash each row to 64 bits: a step of splitmix64 a number."""
     bits = (values + 0.0).view(np.uint64)  # -0.0 + 0.0 is 0.0
-    found = np.zeros(len(bits), dtype=np.uint64)
+    hashes = np.zeros(len(bits), dtype=np.uint64)
     for column in bits.T:
-        found = (found ^ column) + np.uint64(0x9E3779B97F4A7C15)
-        found = (found ^ (found >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        found = (found ^ (found >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        found ^= found >> np.uint64(31)
-    return found
+        hashes = (hashes ^ column) + np.uint64(0x9E3779B97F4A7C15)
+        hashes = (hashes ^ (hashes >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        hashes = (hashes ^ (hashes >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        hashes ^= hashes >> np.uint64(31)
+    return hashes
 
 
 def _smallest(hashes: Hashes) -> Hashes:
-    return np.unique(hashes)[:_KEPT]
+    return np.unique(hashes)[:_COUNTED]
 
 
 def _packed(hashes: Hashes) -> str:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from limes._optional import require
+
+require("pyarrow", "limes.scale for files", package="'limes[scale]'")
+
 import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,24 +19,23 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from limes.exceptions import InputError
-from limes.scale.cells import typed
-from limes.scale.chunks import Unreadable, check_names
-from limes.scale.frames import Explainer, explain_frame
-from limes.scale.parts import Done, Folder, checksum, unwritable, write_whole
+from limes.scale.cells import Unreadable, typed
+from limes.scale.frames import Explainer, check_columns, check_keys, explain_frame, schema_of
+from limes.scale.parts import Folder, PartRecord, checksum, unwritable, write_whole
 from limes.scale.sources import Part
 from limes.scale.tally import Tally
 
 
 @dataclass(frozen=True)
 class Work:
-    """From a part to a file of explanations; it goes to each worker once.
+    """From a part to a file of explanations; it is sent to each worker once.
 
     Attributes
     ----------
     schema
         Of the columns that are read.
     keys
-        Columns of the table that are carried along, beside the number of the row.
+        Columns of the table that are copied to the result, beside the number of the row.
     """
 
     explainer: Explainer
@@ -41,6 +44,22 @@ class Work:
     layout: str
     keys: tuple[str, ...]
 
+    @classmethod
+    def plan(
+        cls, explainer: Explainer, folder: Folder, schema: pa.Schema, *, layout: str, keys: Sequence[str]
+    ) -> Work:
+        """Choose the columns that are read.
+
+        Raises
+        ------
+        InputError
+            The table lacks one, or a key has the name of a column of the result.
+        """
+        needed = [*dict.fromkeys([*keys, *explainer.feature_names])]
+        check_columns("the table", schema.names, needed)
+        check_keys(keys, {"row": None, **schema_of(explainer, layout)})
+        return cls(explainer, folder, pa.schema([schema.field(name) for name in needed]), layout, tuple(keys))
+
     @property
     def columns(self) -> list[str]:
         """Columns that are read."""
@@ -48,16 +67,16 @@ class Work:
 
     @cached_property
     def result(self) -> pa.Schema:
-        """Columns of what is written."""
-        return self._explained(self.schema.empty_table(), {}, 0).schema
+        """Columns that are written."""
+        return self._explain(self.schema.empty_table(), {}, 0).schema
 
-    def packed(self) -> bytes:
-        """The work as bytes, for other processes: model and prepared tables among it.
+    def to_bytes(self) -> bytes:
+        """Pickle the work for other processes, with the model and its prepared tables.
 
         Raises
         ------
         InputError
-            If the model, or what it is made of, cannot be sent.
+            If the model, or a part of it, cannot be pickled.
         """
         try:
             content: bytes = cloudpickle.dumps(self)
@@ -68,13 +87,13 @@ class Work:
         return content
 
     @staticmethod
-    def unpacked(content: bytes) -> Work:
-        """The work that `packed` made bytes of; it runs code, so the bytes must be this program's own.
+    def from_bytes(content: bytes) -> Work:
+        """Unpickle the work of `to_bytes`; it runs code, so the bytes must come from this program.
 
         Raises
         ------
         InputError
-            If the model needs something that is not there.
+            If the model needs a module that is not installed.
         """
         try:
             work: Work = pickle.loads(content)  # noqa: S301 - the driver of this run made it
@@ -85,21 +104,21 @@ class Work:
             ) from error
         return work
 
-    def __call__(self, part: Part) -> Done:
+    def __call__(self, part: Part) -> PartRecord:
         """Explain a part, and put its file in place.
 
         Raises
         ------
         InputError
-            The file could not be written, or what is read was changed.
+            The file could not be written, or the input has changed.
         """
         rows, reasons = self._read(part)
-        found = self._explained(rows, reasons, part.first)
-        tally = Tally.of(found, self.explainer.feature_names, rows.num_rows)
-        return Done(part.number, self._written(found, self.folder.part(part.number)), tally)
+        lines = self._explain(rows, reasons, part.first)
+        tally = Tally.count(lines, self.explainer.feature_names, rows.num_rows)
+        return PartRecord(part.number, self._write(lines, self.folder.part(part.number)), tally)
 
     def _read(self, part: Part) -> tuple[pa.Table, dict[int, str]]:
-        """Rows of the part; those that cannot be read are null, and have a reason."""
+        """Read the rows of a part; those that cannot be read are null, and have a reason."""
         loose = [name for name in self.columns if name not in self.keys]
         reasons: dict[int, str] = {}
         tables, first = [], 0
@@ -110,54 +129,35 @@ class Work:
             else:
                 rows, wrong = typed(chunk, self.schema, loose)
             tables.append(rows)
-            reasons |= {first + place: why for place, why in wrong.items()}
+            reasons |= {first + position: reason for position, reason in wrong.items()}
             first += chunk.num_rows
         return pa.concat_tables(tables, promote_options="permissive"), reasons
 
-    def _explained(self, rows: pa.Table, reasons: Mapping[int, str], first: int) -> pa.Table:
+    def _explain(self, rows: pa.Table, reasons: Mapping[int, str], first: int) -> pa.Table:
         good = pa.array(np.setdiff1d(np.arange(rows.num_rows), [*reasons]), pa.int64())
-        found = explain_frame(rows.take(good) if reasons else rows, self.explainer, self.layout)
-        lines = self._numbered(rows, good.take(found["row"]), first)
-        explained = pa.table(lines | {name: found[name] for name in found.column_names[1:]})
+        lines = explain_frame(rows.take(good) if reasons else rows, self.explainer, self.layout)
+        columns = self._identify(rows, good.take(lines["row"]), first)
+        explained = pa.table(columns | {name: lines[name] for name in lines.column_names[1:]})
         if not reasons:
             return explained
-        return pa.concat_tables([explained, self._lost(rows, reasons, first)]).sort_by("row")
+        return pa.concat_tables([explained, self._error_lines(rows, reasons, first)]).sort_by("row")
 
-    def _lost(self, rows: pa.Table, reasons: Mapping[int, str], first: int) -> pa.Table:
+    def _error_lines(self, rows: pa.Table, reasons: Mapping[int, str], first: int) -> pa.Table:
         """A line a row that has a reason."""
-        places = pa.array([*reasons], pa.int64())
-        said = self._numbered(rows, places, first)
-        said["error"] = pa.array([*reasons.values()], self.result.field("error").type)
-        return pa.table({f.name: said.get(f.name, pa.nulls(len(places), f.type)) for f in self.result})
+        positions = pa.array([*reasons], pa.int64())
+        columns = self._identify(rows, positions, first)
+        columns["error"] = pa.array([*reasons.values()], self.result.field("error").type)
+        return pa.table({f.name: columns.get(f.name, pa.nulls(len(positions), f.type)) for f in self.result})
 
-    def _numbered(self, rows: pa.Table, places: pa.Array, first: int) -> dict[str, pa.Array]:
-        """Columns that say which row a line is of."""
-        return {"row": pc.add(places, first), **{name: rows[name].take(places) for name in self.keys}}
+    def _identify(self, rows: pa.Table, positions: pa.Array, first: int) -> dict[str, pa.Array]:
+        """The number and the keys of the row of each line."""
+        return {"row": pc.add(positions, first), **{name: rows[name].take(positions) for name in self.keys}}
 
-    def _written(self, found: pa.Table, path: Path) -> str:
+    def _write(self, lines: pa.Table, path: Path) -> str:
         buffer = pa.BufferOutputStream()
-        pq.write_table(found, buffer)
+        pq.write_table(lines, buffer)
         try:
             write_whole(path, buffer.getvalue().to_pybytes())
         except OSError as error:
             raise unwritable(self.folder.path, error) from error
         return str(checksum(path))
-
-
-def work_of(
-    explainer: Explainer, folder: Folder, schema: pa.Schema, *, layout: str, keys: Sequence[str]
-) -> Work:
-    """Choose the columns that are read.
-
-    Raises
-    ------
-    InputError
-        The table lacks one, or a key bears the name of a column of the result.
-    """
-    wanted = [*dict.fromkeys([*keys, *explainer.feature_names])]
-    check_names("the table", schema.names, wanted)
-    work = Work(explainer, folder, pa.schema([schema.field(name) for name in wanted]), layout, ())
-    clash = [name for name in keys if name in work.result.names]
-    if clash:
-        raise InputError(f"the key {clash[0]!r} bears the name of a column of the result: rename it")
-    return Work(explainer, folder, work.schema, layout, tuple(keys))

@@ -53,7 +53,7 @@ def test_one_row_is_told_in_full(files):
     ("arguments", "message"),
     [
         (("forest.skops", "wine.csv", "--row", "500"), "500"),
-        (("forest.skops",), "give one thing to diagnose"),
+        (("forest.skops",), "pass one thing to diagnose"),
     ],
 )
 def test_what_is_wrong_is_said(files, arguments, message):

@@ -51,12 +51,12 @@ def test_pixels_as_they_are_are_said(files):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["model.onnx", "--image", "none.png"], "there is no such file"),
+        (["model.onnx", "--image", "none.png"], "no such file"),
         (["model.onnx", "--image", "labels.txt"], "could not be read as an image"),
         (["labels.onnx", "--image", "photo.png"], "could not be loaded"),
-        (["model.onnx", "--image", "photo.png", "--text", "x"], "give one thing to explain"),
-        (["model.onnx", "--image", "photo.png", "--row", "2"], "are about tables"),
-        (["model.onnx", "--text", "a text", "--top", "2"], "are about images"),
+        (["model.onnx", "--image", "photo.png", "--text", "x"], "pass one thing to explain"),
+        (["model.onnx", "--image", "photo.png", "--row", "2"], "are for tables"),
+        (["model.onnx", "--text", "a text", "--top", "2"], "are for images"),
         (
             ["model.onnx", "--image", "photo.png", "--labels", "labels.txt"],
             "5 labels.*4 answers.*--skip-labels 1",

@@ -1,4 +1,4 @@
-"""The command line: ``limes explain MODEL DATA --row 3`` (``--text``, ``--image``), ``limes diagnose``."""
+"""``limes explain MODEL DATA --row 3`` (or ``--text``, ``--image``), ``limes diagnose``, ``limes demo``."""
 
 from __future__ import annotations
 
@@ -9,44 +9,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from limes.cli_files import (
+from limes.cli.files import (
+    Bins,
     Trust,
     TrustPickle,
-    bins_of,
     check_exists,
-    features,
     load_model,
+    parse_bins,
     read_table,
     read_text,
+    select_features,
 )
-from limes.cli_scale import explain_table
-from limes.exceptions import InputError, LimesError
+from limes.exceptions import InputError
 
 if TYPE_CHECKING:
     from limes.diagnostics.diagnosis import Diagnosis
     from limes.explanation import Explanation
 
-app = typer.Typer(
-    help="Explain single predictions: what LIME converges to, exactly where the model can be read.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
-
 Html = Annotated[Path | None, typer.Option(help="Write a self-contained HTML page here.")]
 Json = Annotated[Path | None, typer.Option(help="Write the explanation as JSON here.")]
 
 
-def main() -> None:
-    """Run the command line; errors that limes raises on purpose are shown without a traceback."""
-    try:
-        app()
-    except LimesError as error:
-        typer.secho(f"limes: {error}", fg="red", err=True)
-        raise SystemExit(1) from None
-
-
-@app.command()
 def explain(
     model: Annotated[
         Path, typer.Argument(help="A fitted model: .skops, .onnx, or .joblib / .pkl with --trust-pickle.")
@@ -57,15 +40,15 @@ def explain(
     *,
     text: Annotated[str | None, typer.Option(help="A text to explain, in place of a table.")] = None,
     text_file: Annotated[Path | None, typer.Option(help="A file with the text, in UTF-8.")] = None,
-    image: Annotated[Path | None, typer.Option(help="A photograph to explain, not a table.")] = None,
+    image: Annotated[Path | None, typer.Option(help="An image to explain, in place of a table.")] = None,
     labels: Annotated[
-        Path | None, typer.Option(help="Of an image's model: names of its answers, one a line.")
+        Path | None, typer.Option(help="Names of the classes of an image's model, one a line.")
     ] = None,
     skip_labels: Annotated[int, typer.Option(min=0, help="Lines of --labels before the first name.")] = 0,
-    top: Annotated[int, typer.Option(min=1, help="How many answers of an image's model to explain.")] = 3,
-    mean: Annotated[float, typer.Option(help="An ONNX model is given (pixels - mean) / scale ...")] = 0.0,
+    top: Annotated[int, typer.Option(min=1, help="How many classes of an image to explain.")] = 3,
+    mean: Annotated[float, typer.Option(help="An ONNX model gets (pixels - mean) / scale ...")] = 0.0,
     scale: Annotated[float, typer.Option(help="... of pixels from 0 to 255.")] = 1.0,
-    link: Annotated[str | None, typer.Option(help="softmax or sigmoid, where a model gives logits.")] = None,
+    link: Annotated[str | None, typer.Option(help="softmax or sigmoid, if the model returns logits.")] = None,
     segments: Annotated[
         str, typer.Option(help="quickshift, slic, felzenszwalb, watershed or grid.")
     ] = "quickshift",
@@ -76,11 +59,9 @@ def explain(
         typer.Option(help="margin, probability, or a class label; the default is the model's own."),
     ] = None,
     drop: Annotated[
-        list[str] | None, typer.Option(help="A column that is no feature (the target); may be repeated.")
+        list[str] | None, typer.Option(help="A column that is not a feature (the target); may be repeated.")
     ] = None,
-    bins: Annotated[
-        str, typer.Option(help="quartile, decile, a number of bins, or none for slopes.")
-    ] = "quartile",
+    bins: Bins = "quartile",
     bandwidth: Annotated[
         float | None, typer.Option(help="Default: 0.75 √(number of columns); 0.25 for texts and images.")
     ] = None,
@@ -88,7 +69,7 @@ def explain(
     method: Annotated[str, typer.Option(help="auto, exact or sampled.")] = "auto",
     max_calls: Annotated[
         int | None,
-        typer.Option(help="How often a model that cannot be read may be asked; 4096, or 1000 for an image."),
+        typer.Option(help="Most calls of a model that cannot be read; 4096, or 1000 for an image."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the sampler.")] = 0,
     html: Html = None,
@@ -98,33 +79,33 @@ def explain(
 ) -> None:
     """Explain one row of a table, a text, or an image."""
     if [data, text, text_file, image].count(None) != 3:
-        raise InputError("give one thing to explain: a table, --text, --text-file or --image")
+        raise InputError("pass one thing to explain: a table, --text, --text-file or --image")
     if data is None and (row, drop, bins, weights) != (0, None, "quartile", "bins"):
-        raise InputError("--row, --drop, --bins and --weights are about tables: leave them out")
-    about_images = (labels, skip_labels, top, mean, scale, link, segments, fill)
-    if image is None and about_images != (None, 0, 3, 0.0, 1.0, None, "quickshift", "mean"):
+        raise InputError("--row, --drop, --bins and --weights are for tables: leave them out")
+    image_options = (labels, skip_labels, top, mean, scale, link, segments, fill)
+    if image is None and image_options != (None, 0, 3, 0.0, 1.0, None, "quickshift", "mean"):
         raise InputError(
-            "--labels, --skip-labels, --top, --mean, --scale, --link, --segments, --fill are about images: "
+            "--labels, --skip-labels, --top, --mean, --scale, --link, --segments, --fill are for images: "
             "leave them out"
         )
-    given: Any = _given(data, text, text_file, image)
+    target: Any = _read(data, text, text_file, image)
     fitted = load_model(model, trust=trust or [], trust_pickle=trust_pickle)
     options: dict[str, Any] = {"output": output, "method": method, "rng": seed}
     options |= {k: v for k, v in (("bandwidth", bandwidth), ("max_calls", max_calls)) if v is not None}
     if image is not None:
         options |= {"top": top, "link": link, "segments": segments, "fill": fill}
         options["labels"] = None if labels is None else read_text(labels).splitlines()[skip_labels:]
-        explanation = _of_image(fitted, given, mean, scale, options)
+        explanation = _explain_image(fitted, target, mean, scale, options)
     elif data is None:
-        explanation = _of_text(fitted, given, options)
+        explanation = _explain_text(fitted, target, options)
     else:
-        options |= {"bins": bins_of(bins), "weights": weights}
-        explanation = _of_rows(fitted, features(given, fitted, drop or []), [row], options)
+        options |= {"bins": parse_bins(bins), "weights": weights}
+        explanation = _explain_rows(fitted, select_features(target, fitted, drop or []), [row], options)
     _show(explanation, html, json)
 
 
-def _given(data: Path | None, text: str | None, text_file: Path | None, image: Path | None) -> Any:
-    """What is to be explained."""
+def _read(data: Path | None, text: str | None, text_file: Path | None, image: Path | None) -> Any:
+    """Read the table, text or image to explain."""
     if data is not None:
         return read_table(data)
     if image is not None:
@@ -135,41 +116,42 @@ def _given(data: Path | None, text: str | None, text_file: Path | None, image: P
     return text if text_file is None else read_text(text_file)
 
 
-def _of_rows(fitted: Any, table: Any, rows: list[int], options: Mapping[str, Any]) -> Explanation:
+def _explain_rows(fitted: Any, table: Any, rows: list[int], options: Mapping[str, Any]) -> Explanation:
     import narwhals as nw
 
     from limes.explainers.tabular import TabularExplainer
 
-    beyond = [row for row in rows if not 0 <= row < len(table)]
-    if beyond:
-        raise InputError(f"--row {beyond[0]}: the table has {len(table)} rows, counted from 0")
+    outside = [row for row in rows if not 0 <= row < len(table)]
+    if outside:
+        raise InputError(f"--row {outside[0]}: the table has {len(table)} rows, counted from 0")
     frame: Any = nw.from_native(table, eager_only=True)
     return TabularExplainer(fitted, table, **options)(frame[rows].to_native())
 
 
-def _of_text(fitted: Any, text: str, options: Mapping[str, Any]) -> Explanation:
+def _explain_text(fitted: Any, text: str, options: Mapping[str, Any]) -> Explanation:
     from limes.explainers.text import TextExplainer
 
     return TextExplainer(fitted, **options)(text)
 
 
-def _of_image(fitted: Any, image: Any, mean: float, scale: float, options: Mapping[str, Any]) -> Explanation:
+def _explain_image(
+    fitted: Any, image: Any, mean: float, scale: float, options: Mapping[str, Any]
+) -> Explanation:
     from limes.explainers.image import ImageExplainer
     from limes.explainers.images.files import preprocess_of
 
     preprocess = preprocess_of(fitted, mean, scale) if hasattr(fitted, "get_inputs") else None
     if preprocess is not None and (mean, scale) == (0.0, 1.0):
         typer.secho(
-            "limes: the model is given pixels from 0 to 255 as they are; if it was trained on others, say "
-            "--mean and --scale",
+            "limes: the model is called with pixels from 0 to 255 as they are; if it was trained on others, "
+            "pass --mean and --scale",
             fg="yellow",
             err=True,
         )
-    explained: Explanation = ImageExplainer(fitted, preprocess=preprocess, **options)(image)
-    return explained
+    explanation: Explanation = ImageExplainer(fitted, preprocess=preprocess, **options)(image)
+    return explanation
 
 
-@app.command()
 def diagnose(
     model: Annotated[Path, typer.Argument(help="A fitted model, as for explain.")],
     data: Annotated[
@@ -180,9 +162,9 @@ def diagnose(
     row: Annotated[list[int] | None, typer.Option(help="Which rows, from 0; may be repeated.")] = None,
     output: Annotated[str | None, typer.Option(help="margin, probability, or a class label.")] = None,
     drop: Annotated[
-        list[str] | None, typer.Option(help="A column that is no feature (the target); may be repeated.")
+        list[str] | None, typer.Option(help="A column that is not a feature (the target); may be repeated.")
     ] = None,
-    bins: Annotated[str, typer.Option(help="As for explain.")] = "quartile",
+    bins: Bins = "quartile",
     bandwidth: Annotated[float | None, typer.Option(help="As for explain.")] = None,
     weights: Annotated[str, typer.Option(help="bins or euclidean.")] = "bins",
     method: Annotated[str, typer.Option(help="auto, exact or sampled.")] = "auto",
@@ -192,26 +174,24 @@ def diagnose(
     trust: Trust = None,
     trust_pickle: TrustPickle = False,
 ) -> None:
-    """Say when the explanation of a row, or of a text, should not be trusted."""
-    from limes.diagnostics.diagnosis import diagnose as diagnosed
+    """Report when the explanation of a row, or of a text, should not be trusted."""
+    from limes.diagnostics.diagnosis import diagnose as run_diagnostics
 
     if (data is None) == (text is None):
-        raise InputError("give one thing to diagnose: a table, or --text")
+        raise InputError("pass one thing to diagnose: a table, or --text")
     fitted = load_model(model, trust=trust or [], trust_pickle=trust_pickle)
     options: dict[str, Any] = {"output": output, "method": method, "rng": seed}
     options |= {} if bandwidth is None else {"bandwidth": bandwidth}
     if data is None:
-        explanation = _of_text(fitted, str(text), options)
+        explanation = _explain_text(fitted, str(text), options)
     else:
-        options |= {"bins": bins_of(bins), "weights": weights}
-        explanation = _of_rows(fitted, features(read_table(data), fitted, drop or []), row or [0], options)
-    _show(diagnosed(explanation).numbered(row or [0]), html, json)
+        options |= {"bins": parse_bins(bins), "weights": weights}
+        explanation = _explain_rows(
+            fitted, select_features(read_table(data), fitted, drop or []), row or [0], options
+        )
+    _show(run_diagnostics(explanation).numbered(row or [0]), html, json)
 
 
-app.command("explain-table")(explain_table)
-
-
-@app.command()
 def demo(*, html: Html = Path("limes-demo.html"), json: Json = None) -> None:
     """Train a random forest on scikit-learn's diabetes data and explain one patient exactly."""
     from sklearn.datasets import load_diabetes
@@ -229,11 +209,11 @@ def demo(*, html: Html = Path("limes-demo.html"), json: Json = None) -> None:
     _show(TabularExplainer(model, patients)(patients[3:4]), html, json)
 
 
-def _show(shown: Explanation | Diagnosis, html: Path | None, json: Path | None) -> None:
+def _show(result: Explanation | Diagnosis, html: Path | None, json: Path | None) -> None:
     import rich
 
-    rich.print(shown)
-    for path, write in ((html, shown.to_html), (json, shown.to_json)):
+    rich.print(result)
+    for path, write in ((html, result.to_html), (json, result.to_json)):
         if path is not None:
             write(path)
             typer.echo(f"written: {path}")

@@ -1,4 +1,4 @@
-"""Files that the command line reads: models, tables, texts. Nothing in them is run unless told to."""
+"""Files that the command line reads: models, tables, texts. No code in them runs without --trust-pickle."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ Trust = Annotated[list[str] | None, typer.Option(help="A type that a .skops file
 TrustPickle = Annotated[
     bool, typer.Option("--trust-pickle", help="Load a pickle. It can run any code: only your own files.")
 ]
+Bins = Annotated[str, typer.Option(help="quartile, decile, a number of bins, or none for slopes.")]
 
 
 def load_model(path: Path, *, trust: list[str], trust_pickle: bool) -> Any:
-    """Load a fitted model from a file without running code from it, unless told to.
+    """Load a fitted model from a file without running code from it, unless it is trusted.
 
     Raises
     ------
     InputError
-        If the file is not there, its kind is not known, or it would need to be trusted.
+        If there is no such file, its kind is unknown, or it must be trusted first.
     """
     check_exists(path)
     if path.suffix not in _LOADERS:
@@ -79,7 +80,7 @@ def read_table(path: Path) -> Any:
     Raises
     ------
     InputError
-        If the file is not there or not readable, or no dataframe library is installed.
+        If there is no such file, it is not readable, or no dataframe library is installed.
     """
     import narwhals as nw
 
@@ -102,35 +103,35 @@ def read_text(path: Path) -> str:
     Raises
     ------
     InputError
-        If the file is not there, or is no text in UTF-8.
+        If there is no such file, or it is not UTF-8.
     """
     check_exists(path)
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise InputError(f"{path} is no text in UTF-8: {error}") from error
+        raise InputError(f"{path} is not a text in UTF-8: {error}") from error
 
 
-def features(table: Any, model: Any, drop: list[str]) -> Any:
-    """The columns that are features: those the model names, else all but the dropped ones."""
+def select_features(table: Any, model: Any, drop: list[str]) -> Any:
+    """Select the columns that are features: those the model names, else all but the dropped ones."""
     missing = [name for name in drop if name not in table.columns]
     if missing:
         raise InputError(f"--drop {missing[0]}: no such column; there are {table.columns}")
-    wanted = list(getattr(model, "feature_names_in_", [c for c in table.columns if c not in drop]))
-    lost = [name for name in wanted if name not in table.columns]
-    if lost:
-        raise InputError(f"the model was fitted on columns that the table has not: {lost}")
-    return table.select(wanted).to_native()
+    names = list(getattr(model, "feature_names_in_", [c for c in table.columns if c not in drop]))
+    absent = [name for name in names if name not in table.columns]
+    if absent:
+        raise InputError(f"the model was fitted on columns that are not in the table: {absent}")
+    return table.select(names).to_native()
 
 
-def bins_of(text: str) -> str | int | None:
-    """Bins as they are said on the command line."""
+def parse_bins(text: str) -> str | int | None:
+    """Parse the option ``--bins``."""
     if text == "none":
         return None
     return int(text) if text.isdecimal() else text
 
 
 def check_exists(path: Path) -> None:
-    """Refuse a path without a file."""
+    """Raise InputError if there is no such file."""
     if not path.is_file():
-        raise InputError(f"{path}: there is no such file")
+        raise InputError(f"{path}: no such file")

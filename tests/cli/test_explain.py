@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from contextlib import chdir
 
 import joblib
 import pandas as pd
@@ -15,8 +17,12 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
+from typer.testing import CliRunner
 
+import limes
 from limes import Explanation
+from limes.cli import app
+from limes.exceptions import LimesError
 
 TREE = "sklearn.tree._tree.Tree"
 
@@ -40,19 +46,26 @@ def files(tmp_path_factory):
     return folder
 
 
-def run(folder, *arguments):
+def process(folder, *arguments):
+    """Run the command line in a process of its own, as a user does."""
     return subprocess.run(
         [sys.executable, "-m", "limes", *arguments],
         cwd=folder,
         capture_output=True,
         text=True,
         timeout=120,
-        env={"PATH": "", "COLUMNS": "100", "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "error"},
+        env={**os.environ, "COLUMNS": "100", "PYTHONWARNINGS": os.environ.get("PYTHONWARNINGS", "error")},
     )
 
 
+def run(folder, *arguments):
+    """Run it in this process, which is ten times as fast."""
+    with chdir(folder):
+        return CliRunner().invoke(app, arguments, env={"COLUMNS": "100"})
+
+
 def test_explain_prints_a_table_and_writes_html_and_json(files):
-    done = run(
+    done = process(
         files,
         *("explain", "forest.skops", "wine.csv", "--row", "5", "--trust", TREE),
         *("--output", "1", "--html", "out.html", "--json", "out.json"),
@@ -68,35 +81,35 @@ def test_explain_prints_a_table_and_writes_html_and_json(files):
 
 
 def test_a_pickle_needs_trust(files):
-    refused = run(files, "explain", "forest.joblib", "wine.parquet")
+    refused = process(files, "explain", "forest.joblib", "wine.parquet")
     assert refused.returncode == 1
     assert "--trust-pickle" in refused.stderr
     assert "Traceback" not in refused.stderr
     done = run(files, "explain", "forest.joblib", "wine.parquet", "--trust-pickle", "--bins", "3")
-    assert done.returncode == 0, done.stderr
+    assert done.exit_code == 0, done.output
 
 
 def test_a_model_that_cannot_be_read_is_sampled_and_says_why(files):
     done = run(files, "explain", "linear.skops", "wine.csv", "--max-calls", "256")
-    assert done.returncode == 0, done.stderr
-    assert "sampled" in done.stdout
+    assert done.exit_code == 0, done.output
+    assert "sampled" in done.output
     exact = run(files, "explain", "linear.skops", "wine.csv", "--method", "exact")
-    assert exact.returncode == 1
-    assert "margin" in exact.stderr
+    assert exact.exit_code == 1
+    assert "margin" in str(exact.exception)
     margin = run(files, "explain", "linear.skops", "wine.csv", "--output", "margin")
-    assert "exact" in margin.stdout
+    assert "exact" in margin.output
 
 
 def test_a_text_and_a_file_of_it_are_explained(files):
     arguments = ("explain", "reviews.skops", "--output", "margin")
     done = run(files, *arguments, "--text", "Good food, bad <b>service", "--html", "text.html")
-    assert done.returncode == 0, done.stderr
-    assert "exact" in done.stdout
-    assert '"food" present' in done.stdout
+    assert done.exit_code == 0, done.output
+    assert "exact" in done.output
+    assert '"food" present' in done.output
     assert "&lt;b&gt;" in (files / "text.html").read_text()
     (files / "review.txt").write_text("Good food, bad <b>service", encoding="utf-8")
     again = run(files, *arguments, "--text-file", "review.txt", "--html", "text.html")
-    assert again.stdout == done.stdout
+    assert again.output == done.output
 
 
 @pytest.mark.parametrize(
@@ -105,7 +118,7 @@ def test_a_text_and_a_file_of_it_are_explained(files):
         (["reviews.skops"], "--text-file"),
         (["reviews.skops", "wine.csv", "--text", "good"], "one thing"),
         (["reviews.skops", "--text", ""], "empty"),
-        (["reviews.skops", "--text", "good food", "--bins", "3"], "about tables"),
+        (["reviews.skops", "--text", "good food", "--bins", "3"], "for tables"),
         (["reviews.skops", "--text-file", "nowhere.txt"], "no such file"),
         (["reviews.skops", "--text-file", "wine.parquet"], "UTF-8"),
         (["linear.skops", "--text", "good food"], "vectorizer"),
@@ -123,24 +136,26 @@ def test_a_text_and_a_file_of_it_are_explained(files):
         (["linear.skops", "wine.csv", "--bandwidth", "-1"], "bandwidth"),
     ],
 )
-def test_errors_are_advice_without_a_traceback(files, arguments, advice):
+def test_errors_are_advice(files, arguments, advice):
+    if advice == f"--trust {TREE}" and not skops.io.get_untrusted_types(file=files / "forest.skops"):
+        pytest.skip("skops 0.11 trusts trees")
     done = run(files, "explain", *arguments)
-    assert done.returncode == 1
-    assert advice in done.stderr
-    assert "Traceback" not in done.stderr
+    assert done.exit_code == 1
+    assert isinstance(done.exception, LimesError)  # `main` prints these without a traceback
+    assert advice in str(done.exception)
 
 
 def test_an_unknown_option_is_refused(files):
     done = run(files, "explain", "forest.skops", "wine.csv", "--rov", "3")
-    assert done.returncode == 2
-    assert "--row" in done.stderr
+    assert done.exit_code == 2
+    assert "--row" in done.output
 
 
 def test_demo_explains_a_patient_exactly(tmp_path):
     done = run(tmp_path, "demo")
-    assert done.returncode == 0, done.stderr
-    assert "exact" in done.stdout
-    assert "bmi" in done.stdout
+    assert done.exit_code == 0, done.output
+    assert "exact" in done.output
+    assert "bmi" in done.output
     page = (tmp_path / "limes-demo.html").read_text()
     assert len(page) < 100_000
     assert "bmi" in page
@@ -149,5 +164,9 @@ def test_demo_explains_a_patient_exactly(tmp_path):
 def test_a_table_without_the_model_columns_is_refused(files):
     pd.DataFrame({"alcohol": [1.0], "ash": [2.0]}).to_csv(files / "less.csv", index=False)
     done = run(files, "explain", "forest.skops", "less.csv", "--trust", TREE)
-    assert done.returncode == 1
-    assert "malic_acid" in done.stderr
+    assert done.exit_code == 1
+    assert "malic_acid" in str(done.exception)
+
+
+def test_the_version_is_printed(tmp_path):
+    assert run(tmp_path, "--version").output == f"limes {limes.__version__}\n"

@@ -1,0 +1,116 @@
+"""The house rules of CONTRIBUTING.md, checked: ``python tools/house_rules.py [--count] PATH ...``.
+
+Prints file:line, the word, and what to write instead; with ``--count`` only their number in each folder.
+Exits with 1 if there is any. What stands between backticks is not checked.
+"""
+
+import ast
+import io
+import re
+import sys
+import tokenize
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+MOST_LINES = 450
+# Names that do not say what a thing is -> what to write
+NAMES = {
+    "found": "what it is: coef, result, positions",
+    "known": "what it is: cache, levels, names",
+    "told": "explanation, reported",
+    "said": "predictions, answer, message",
+    "own": "what it is",
+    "mine": "what it is",
+    "left": "remaining, rest (a file that also names `right` may use it for a side)",
+    "here": "this_process, position",
+    "there": "exists, other",
+    "given": "argument, options, inputs",
+    "made": "what it is",
+    "asked": "calls, rows",
+    "taken": "selected, rows",
+    "done": "finished, records",
+    "had": "what it is",
+}
+# Phrases of docstrings, comments and strings (regular expressions) -> what to write
+PHRASES = {
+    r"(is|are) none": "does not exist, is not a ...",
+    r"of (its|their) own": "its, separate",
+    r"so (many|much)(?! (as|that))": "n, the number",
+    r"nobody": "unused; or name who",
+    r"let(s|ting)? go( of)?": "clear, release",
+    r"what is known": "moments, rows finished so far",
+    r"(go|goes|going|gone|went) on (with|from|where)": "resume, continue",
+    r"(is|are|was|were|be|been) (told|said|had)": "report, raise, obtain",
+    r"of no account": "ignored",
+    r"(stay|stays|stayed) done": "kept",
+    r"(has|have) not\b(?= *[.,;:]|$)": "is missing from, does not have",
+    r"(say|give) (--|`)": "pass",
+}
+_PHRASES = re.compile("|".join(rf"(?P<p{i}>\b(?:{phrase}))" for i, phrase in enumerate(PHRASES)))
+
+
+def names(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yield the names that code defines: variables, arguments, attributes, functions, classes, imports."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.lineno, node.id
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.lineno, node.attr
+        elif isinstance(node, ast.arg):
+            yield node.lineno, node.arg
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.lineno, node.name
+        elif isinstance(node, ast.alias) and node.asname:
+            yield node.lineno, node.asname
+
+
+def texts(tree: ast.AST, source: str) -> Iterator[tuple[int, str]]:
+    """Yield every line of docstrings, other strings and comments."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            for i, line in enumerate(node.value.split("\n")):
+                yield node.lineno + i, line
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string
+
+
+def problems(path: Path) -> Iterator[tuple[int, str, str]]:
+    """Yield line, word and what to write instead."""
+    source = path.read_text(encoding="utf-8")
+    tree = ast.parse(source)
+    defined = {name for _, name in names(tree)}
+    if (count := source.count("\n")) > MOST_LINES:
+        yield count, f"{count} lines", f"at most {MOST_LINES}: one idea a file"
+    if path.stem.strip("_").lower() in NAMES:
+        yield 1, path.name, NAMES[path.stem.strip("_").lower()]
+    imports = any(isinstance(node, ast.ImportFrom) and node.module != "__future__" for node in tree.body)
+    if path.name == "__init__.py" and imports and "__all__" not in defined:
+        yield 1, "no __all__", "list the public names"
+    for line, name in names(tree):
+        word = name.strip("_").lower()
+        if word in NAMES and not (word == "left" and "right" in defined):
+            yield line, name, NAMES[word]
+    for line, text in texts(tree, source):
+        for match in _PHRASES.finditer(re.sub(r"`[^`]*`", "``", text)):
+            yield line, match[0], PHRASES[[*PHRASES][int(str(match.lastgroup)[1:])]]
+
+
+def main(arguments: list[str]) -> int:
+    """Check the files under paths."""
+    paths = [Path(name) for name in arguments if name != "--count"]
+    files = [file for path in paths for file in (sorted(path.rglob("*.py")) if path.is_dir() else [path])]
+    counts: Counter[str] = Counter()
+    for file in files:
+        for line, word, advice in sorted(set(problems(file))):
+            counts[str(file.parent)] += 1
+            if "--count" not in arguments:
+                print(f"{file}:{line}: {word!r}: write {advice}")
+    if "--count" in arguments:
+        print("\n".join(f"{count:5d} {folder}" for folder, count in sorted(counts.items())))
+    return int(bool(counts))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
