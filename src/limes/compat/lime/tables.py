@@ -296,7 +296,7 @@ class TableKind(Kind):
 
     def limits(self, explainer: Any, call: Call) -> Limits:
         row = self.training.table.decode(call.instance[None])
-        result = explainer.fitted(row, progress=False)
+        result = explainer._fit(row, progress=False)  # noqa: SLF001
         prediction = call.predict.checked(result.predictions.reshape(1, -1))[0]
         labels = call.choose_labels(prediction)
         surrogate, d = result.fitted.surrogate, len(self.training.names)
@@ -320,7 +320,7 @@ class TableKind(Kind):
 
     def _explanation(self, explainer: Any, result: Any, call: Call, labels: Sequence[int]) -> Any:
         """The explanation of limes with lime's names of columns and bins."""
-        explanation = explainer.told(result)
+        explanation = explainer._to_explanation(result)  # noqa: SLF001
         return renamed(
             explanation if self.mode == "regression" else explanation[..., labels],
             feature_names=tuple(self.training.names),

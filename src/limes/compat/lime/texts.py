@@ -236,13 +236,13 @@ class TextKind(Kind):
         return explainer, model
 
     def limits(self, explainer: Any, call: Call) -> Limits:
-        result = explainer.fitted(call.instance.document, progress=call.progress)
-        prediction = call.predict.checked(result.subject.prediction.reshape(1, -1)).ravel()
+        result = explainer._fit(call.instance.document, progress=call.progress)  # noqa: SLF001
+        prediction = call.predict.checked(result.predictions.reshape(1, -1)).ravel()
         labels = call.choose_labels(prediction)
         surrogate = result.fitted.surrogate
         numbers = surrogate.coef, surrogate.standard_errors, surrogate.intercept, surrogate.fidelity
         limits = exchangeable_limits(*numbers, result.fitted.features)
-        explanation = cache(partial(explainer.told, result))
+        explanation = cache(partial(explainer._to_explanation, result))  # noqa: SLF001
         return Limits(
             prediction,
             {k: limits[k] for k in labels},
