@@ -42,14 +42,12 @@ test-spark: $(INSTALLED)
 test-coverage: $(INSTALLED)
 	$(BIN)/pytest -n 2 -m coverage
 
-# Where the house rules of names and language hold (tools/house_rules.py)
-HOUSE := src/limes/__init__.py src/limes/__main__.py src/limes/exceptions.py src/limes/cli src/limes/scale
 lint: $(INSTALLED)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python tools/house_rules.py $(HOUSE)
+	$(BIN)/python tools/house_rules.py src/limes
 
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks

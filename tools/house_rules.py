@@ -80,13 +80,13 @@ def problems(path: Path) -> Iterator[tuple[int, str, str]]:
     """Yield line, word and what to write instead."""
     source = path.read_text(encoding="utf-8")
     tree = ast.parse(source)
-    defined = {name for _, name in names(tree)}
+    defined = {name.strip("_").lower() for _, name in names(tree)}
     if (count := source.count("\n")) > MOST_LINES:
         yield count, f"{count} lines", f"at most {MOST_LINES}: one idea a file"
     if path.stem.strip("_").lower() in NAMES:
         yield 1, path.name, NAMES[path.stem.strip("_").lower()]
     imports = any(isinstance(node, ast.ImportFrom) and node.module != "__future__" for node in tree.body)
-    if path.name == "__init__.py" and imports and "__all__" not in defined:
+    if path.name == "__init__.py" and imports and "all" not in defined:
         yield 1, "no __all__", "list the public names"
     for line, name in names(tree):
         word = name.strip("_").lower()

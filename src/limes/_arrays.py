@@ -62,6 +62,6 @@ def mean_and_std(x: Floats) -> tuple[float, float]:
 
 
 def column_stds(x: Floats) -> Floats:
-    """Standard deviation of the finite numbers of each column, (n, d) -> (d,); 0 where there are none."""
+    """Standard deviation of the finite numbers of each column, (n, d) -> (d,); 0 for columns without any."""
     finite = [column[np.isfinite(column)] for column in x.T]
     return np.array([mean_and_std(column)[1] if column.size else 0.0 for column in finite])

@@ -39,7 +39,7 @@ class Score:
 
     @property
     def mean(self) -> float:
-        """Mean over rows where it is defined; NaN if there are none."""
+        """Mean over rows where it is defined; NaN if it never is."""
         defined = self.rows[~np.isnan(self.rows)]
         return float(defined.mean()) if defined.size else float("nan")
 

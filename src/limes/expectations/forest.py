@@ -2,7 +2,7 @@ r"""Exact expectations of a forest in one pass over its nodes.
 
 Let e be an edge of a tree, on column j, and I_e the set of x_j that reaches the node below it. With mean_e
 and contrast_e, the two functionals of 1[x_j in I_e], and anc(e) the last edge above e on the same column
-(mean 1, ρ 0 if there is none):
+(mean 1, ρ 0 without one):
 
     down:   P(node)  = P(parent) · mean_e / mean_anc(e)           the probability to reach the node
     leaf:   G(leaf)  = value · P(leaf)

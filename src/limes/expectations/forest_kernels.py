@@ -19,7 +19,7 @@ def preorder(
     """Nodes of all trees in depth-first order.
 
     Returns node, parent's position, depth, column of the edge above (-1 at roots), whether that edge goes
-    left, and the position of the last edge above on the same column (-1 if there is none), all (N,).
+    left, and the position of the last edge above on the same column (-1 without one), all (N,).
     """
     count = feature.size
     node = np.empty(count, np.int64)
@@ -34,17 +34,17 @@ def preorder(
         top = 0
         stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3] = root, -1, 0, 0
         while top >= 0:
-            here, above, level, goes_left = stack[top]
+            cell, above, level, goes_left = stack[top]
             top -= 1
-            node[at], parent[at], depth[at] = here, above, level
+            node[at], parent[at], depth[at] = cell, above, level
             column[at] = -1 if above < 0 else feature[node[above]]
             is_left[at] = goes_left == 1
             edge = above
             while edge >= 0 and column[edge] != column[at]:
                 edge = parent[edge]
             same[at] = edge
-            if feature[here] >= 0:
-                for child, side in ((right[here], 0), (left[here], 1)):
+            if feature[cell] >= 0:
+                for child, side in ((right[cell], 0), (left[cell], 1)):
                     top += 1
                     stack[top, 0], stack[top, 1], stack[top, 2], stack[top, 3] = child, at, level + 1, side
             at += 1
@@ -183,20 +183,20 @@ def explain_block(
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _go_down(at: int, here: Places, edges: Floats, side: int, probability: Floats) -> None:
+def _go_down(at: int, cell: Places, edges: Floats, side: int, probability: Floats) -> None:
     """The probability to reach a split from the one above."""
-    for i in range(here.size):
-        probability[at, i] = probability[at - 1, i] * edges[here[i], side]
+    for i in range(cell.size):
+        probability[at, i] = probability[at - 1, i] * edges[cell[i], side]
 
 
 @njit(cache=True, nogil=True, inline="always")
 def _add_leaves(
-    probability: Floats, here: Places, edges: Floats, leaves: Floats, total: Floats, effect: Floats
+    probability: Floats, cell: Places, edges: Floats, leaves: Floats, total: Floats, effect: Floats
 ) -> None:
     """Both children at once; one that is no leaf has the value 0 here."""
     for k in range(leaves.shape[1]):
-        for i in range(here.size):
-            v = here[i]
+        for i in range(cell.size):
+            v = cell[i]
             left = probability[i] * edges[v, 0] * leaves[0, k]
             right = probability[i] * edges[v, 1] * leaves[1, k]
             total[k, i] = left + right
@@ -225,12 +225,12 @@ def _close(
         return
     above = parent[s]
     j, change = column[above], 2 + side[s]
-    here = cells[j]
+    cell = cells[j]
     for k in range(outputs):
         for i in range(rows):
             g = total[level, k, i]
             total[level - 1, k, i] += g
-            effect[j, k, i] += g * table[above, here[i], change]
+            effect[j, k, i] += g * table[above, cell[i], change]
 
 
 @njit(cache=True, nogil=True)
@@ -259,8 +259,8 @@ def explain_row(
         for s in range(first, last):
             if s > first:
                 above = parent[s]
-                here = cells[column[above]]
-                probability[s - first] = probability[above - first] * table[above, here, side[s]]
+                cell = cells[column[above]]
+                probability[s - first] = probability[above - first] * table[above, cell, side[s]]
             j = column[s]
             v, p = cells[j], probability[s - first]
             for k in range(outputs):

@@ -45,7 +45,7 @@ def forward(on: Floats, off: Floats, tables: Floats) -> None:
 
 
 @njit(cache=True, nogil=True)
-def backward(on: Floats, off: Floats, tables: Floats, adjoint: Floats, found: Floats) -> None:
+def backward(on: Floats, off: Floats, tables: Floats, adjoint: Floats, coef: Floats) -> None:
     """Σ_s weight_s E[z_j f | s] of one product, (d,); the adjoint begins as the weights, and is used up."""
     for k in range(on.size, 0, -1):
         each, total = 1.0 / k, 0.0
@@ -53,4 +53,4 @@ def backward(on: Floats, off: Floats, tables: Floats, adjoint: Floats, found: Fl
             kept = (1.0 - s * each) * on[k - 1] * adjoint[s]
             total += kept * tables[k - 1, s]
             adjoint[s] = kept + (s + 1) * each * off[k - 1] * adjoint[s + 1]
-        found[k - 1] = total
+        coef[k - 1] = total

@@ -78,12 +78,12 @@ def add_node(
     """
     d, outputs = c.shape
     others = start.shape[1] - 1
-    known = min(width, others + 1)
+    common = min(width, others + 1)
     blocks = max(1, (d + BLOCK - 1) // BLOCK)
     starts = np.empty((blocks, 1 + outputs, width))
     states = np.empty((min(d, BLOCK) + 1, 1 + outputs, width))
     states[0] = 0.0
-    states[0, :, :known] = start[:, :known]
+    states[0, :, :common] = start[:, :common]
     for b in range(blocks):
         first, end = b * BLOCK, min(d, (b + 1) * BLOCK)
         if b > 0:
@@ -104,4 +104,4 @@ def add_node(
                 advance(states[j - first], states[j - first + 1], others + j + 1, y[j], c[j], width)
         for j in range(end - 1, first - 1, -1):
             retreat(states[j - first], adjoint, others + j + 1, y[j], c[j], width, weight, loss[j])
-    rest[:, :known] = adjoint[:, :known]
+    rest[:, :common] = adjoint[:, :common]

@@ -111,7 +111,7 @@ class MaskedModel:
         NotReadableError
             If ``method="exact"``, the model could not be read, and the subsets of ``features`` are many.
         InputError
-            If ``control="margin"`` and there is none.
+            If ``control="margin"`` and the model has no margin that can be read.
         """
         if options.method != "sampled" and not isinstance(self.form, BlackBox):
             exact = exact_expectation(self.form, ExchangeableDesign)

@@ -66,7 +66,7 @@ class TextExplainer(MaskedExplainer[Document]):
     control
         What takes variance away from the sampler: "none", "kernel", "margin" (of models with a link, where
         the margin can be read), "process" (a Gaussian process, for models that take their time), or "auto":
-        the margin, and kernels where there is none. ``explanation.controls`` says which.
+        the margin, and kernels for models without one. ``explanation.controls`` says which.
 
     Raises
     ------
@@ -149,7 +149,7 @@ class TextExplainer(MaskedExplainer[Document]):
         ----------
         texts
             A text gives an explanation of one row; a list of texts (or a column of a table) a list of them,
-            as each text has words of its own.
+            as each text has its own words.
         progress
             Show a progress bar when it takes more than a second or two.
         workers

@@ -244,7 +244,7 @@ def _spread_rows(matrix: Floats) -> Ints:
 
 
 def even_positions(n: int, most: int) -> Ints:
-    """Return at most so many of n positions, evenly spread."""
+    """Return at most ``most`` of n positions, evenly spread."""
     return np.linspace(0, n - 1, min(most, n)).astype(np.int64)
 
 

@@ -177,7 +177,7 @@ _ON_THE_EDGE = 1e-4
 _LARGE = 0.2
 # Rows looked at together: their distances fit the processor's memory
 _BLOCK = 10_000
-# An R² below the first, by so many standard errors, is poor
+# An R² below the first, by the second number of standard errors, is poor
 _POOR, _SURE = 0.1, 2.0
 
 
@@ -234,7 +234,7 @@ class RowWarnings:
     ) -> tuple[tuple[str, ...], ...]:
         """Return warnings of rows (n, d) with their cells, those of ``sampling`` among them.
 
-        Rows without a warning of their own share one tuple.
+        Rows without warnings share one tuple.
         """
         outside = self.numeric & ((rows < self.low) | (rows > self.high))
         near = np.concatenate(

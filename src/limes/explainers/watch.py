@@ -14,14 +14,14 @@ from limes.models.identity import ModelState, qualified_name, state_of
 from limes.models.reading import READERS
 
 # Explained rows at which a model is asked whose state does not show a new fit
-_ASKED = 64
+_ROWS = 64
 # Relative rounding of answers that were added up in float32
 _ROUNDING = 1e-5
 
 
 def few_rows(rows: Floats) -> Floats:
     """Return at most 64 of the rows, evenly spread."""
-    return rows[:: -(-len(rows) // _ASKED)]
+    return rows[:: -(-len(rows) // _ROWS)]
 
 
 class Watch:
@@ -56,7 +56,7 @@ class Watch:
     def unchanged(self, rows: Floats) -> bool:
         """Return whether the model is the one that was read, as far as explained rows (n, d) show it."""
         present = self._present()
-        if self._state is None:  # the copy of a model has a state of its own
+        if self._state is None:  # the copy of a model has its own state
             self._state = present
         if self._state is None or present is None:
             return True

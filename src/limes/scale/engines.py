@@ -38,7 +38,7 @@ _AHEAD = 2
 # In a worker: the work as bytes, until its first part
 _WORK: list[bytes] = []
 # Seconds, and how many times, to wait until a part is on its way
-_MOMENT, _MOMENTS = 0.01, 100
+_MOMENT, _MOMENTS = 0.01, 1000
 # Seconds between two checks of a worker whether its driver is alive
 _LOOK = 1.0
 

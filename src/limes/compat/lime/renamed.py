@@ -33,8 +33,8 @@ class RenamedExplainer:
         self, explanation: Explanation, *, output: Ints, calls: int | None
     ) -> DiagnosticContext:
         """The explainer's diagnostic context, with the names of the explanation."""
-        own = replace(
+        original = replace(
             explanation, feature_names=self.features, output_names=self.outputs, explainer=self.explainer
         )
-        context: DiagnosticContext = self.explainer.diagnostic_context(own, output=output, calls=calls)
+        context: DiagnosticContext = self.explainer.diagnostic_context(original, output=output, calls=calls)
         return replace(context, row_outputs=row_outputs(explanation, output))

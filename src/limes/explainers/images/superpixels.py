@@ -1,6 +1,6 @@
 """Superpixels of an image, by the name of a segmentation, by labels, or by a callable.
 
-A segmentation is a function of an RGB image (H, W, 3) of numbers between 0 and 1, and of its own options.
+A segmentation is a function of an RGB image (H, W, 3) of numbers between 0 and 1, and of its options.
 """
 
 from __future__ import annotations

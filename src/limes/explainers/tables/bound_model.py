@@ -52,7 +52,7 @@ class ReadModel:
     form
         Of the answers, or a black box with the reason.
     margin
-        Form of the margin behind the answers' link, and the model's output for it; None if there is none, or
+        Form of the margin behind the answers' link, and the model's output for it; None if it does not exist, or
         it cannot be read.
     """
 
@@ -250,7 +250,7 @@ class _Check:
         Raises
         ------
         NotReadableError
-            If there is none on this background.
+            If no exact expectation exists on this background.
         """
         row = self.table.matrix[len(self.table.matrix) // 2]
         design = widened(self.family).at(row).in_units()

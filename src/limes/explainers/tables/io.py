@@ -96,7 +96,7 @@ def match_columns(columns: dict[str, Objects], names: tuple[str, ...]) -> list[O
 
 
 def names_of(raw: RawTable) -> list[str]:
-    """Return names as text; x0, x1, ... where there are none."""
+    """Return names as text; x0, x1, ... if missing."""
     names = [f"x{j}" for j in range(len(raw.arrays))] if raw.keys is None else [*map(str, raw.keys)]
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:

@@ -318,7 +318,7 @@ class SignRows:
         return rows
 
     def checked_rows(self, size: int) -> Floats:
-        """Return rows on which form and model, of so many literals, are compared."""
+        """Return rows of literals on which form and model are compared."""
         return np.random.default_rng(0).choice([-1.0, 1.0], (_CHECKED_ROWS, size))
 
     def scale_answers(self, ask: Callable[[Floats], Floats]) -> Floats | None:  # noqa: ARG002 - there is no background

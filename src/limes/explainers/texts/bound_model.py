@@ -37,7 +37,7 @@ def bind(model: TextModel, output: Output, document: Document) -> MaskedModel:
     ModelError
         If the model fails on the text.
     """
-    # texts have many words, and often a linear fit explains all that so many calls can show
+    # texts have many words, and often a linear fit explains all that the calls can show
     kernel = if_better_than_linear(switch_kernels)
     with_strings = ModelCaller(model.head, output, lambda z: model.encode(document.texts(z)))
     rows = some_rows(document.size, _CHECKED_ROWS)

@@ -114,8 +114,8 @@ def _crop(image: Any, size: tuple[int, int]) -> Any:
     height, width = image.shape[:2]
     share = min(height / size[0], width / size[1])
     tall, wide = max(1, round(size[0] * share)), max(1, round(size[1] * share))
-    top, left = (height - tall) // 2, (width - wide) // 2
-    return image[top : top + tall, left : left + wide]
+    row, column = (height - tall) // 2, (width - wide) // 2
+    return image[row : row + tall, column : column + wide]
 
 
 def _resize(image: Any, size: tuple[int, int]) -> Any:

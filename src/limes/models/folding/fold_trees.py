@@ -73,13 +73,13 @@ class _Folding:
     def _goes_left(self, tests: Ints, values: Floats) -> Bools:
         """Which values (P,) of the model's column go left at each test (T,): (T, P)."""
         old, by_set = self._old, self._old.set_of[tests] >= 0
-        left = values <= old.threshold[tests][:, None]
+        goes_left = values <= old.threshold[tests][:, None]
         if by_set.any():
             width = old.sets.shape[1]
             is_code = (values >= 0) & (values < width) & (values == np.floor(values))
             code = np.where(is_code, values, 0).astype(np.int64)
-            left[by_set] = old.sets[old.set_of[tests[by_set]]][:, code] & is_code
-        return np.where(np.isnan(values), old.missing_left[tests][:, None], left)
+            goes_left[by_set] = old.sets[old.set_of[tests[by_set]]][:, code] & is_code
+        return np.where(np.isnan(values), old.missing_left[tests][:, None], goes_left)
 
     def _by_order(self, nodes: Ints, test_of: Ints, tests: Ints, phi: MonotoneMap) -> None:
         """A threshold; several where the last digit of φ crosses it several times."""
@@ -97,8 +97,9 @@ class _Folding:
 
     def _by_set(self, nodes: Ints, test_of: Ints, tests: Ints, phi: LookupMap) -> None:
         codes = _codes(phi.keys)
-        left = self._goes_left(tests, numbers(phi.values))
-        members, other, missing = left[:, :-2], left[:, -2] & (not phi.closed), left[:, -1]
+        goes_left = self._goes_left(tests, numbers(phi.values))
+        members, other = goes_left[:, :-2], goes_left[:, -2] & (not phi.closed)
+        missing = goes_left[:, -1]
         # values that are in no set go right: where other values go left, the children are swapped
         rows = np.zeros((len(tests), int(codes.max(initial=-1)) + 1), dtype=np.bool_)
         rows[:, codes] = members ^ other[:, None]
@@ -144,8 +145,8 @@ class _Folding:
         self, nodes: Ints, test_of: Ints, tests: Ints, cuts: Floats, phi: MonotoneMap | StepMap
     ) -> None:
         points = np.concatenate([cuts, [_beyond(cuts), np.nan]])
-        left = self._goes_left(tests, numbers(phi(points)))
-        for t, (sides, missing) in enumerate(zip(left[:, :-1], left[:, -1], strict=True)):
+        goes_left = self._goes_left(tests, numbers(phi(points)))
+        for t, (sides, missing) in enumerate(zip(goes_left[:, :-1], goes_left[:, -1], strict=True)):
             turns = np.flatnonzero(sides[1:] != sides[:-1])
             at_test = nodes[test_of == t]
             if turns.size > 1:

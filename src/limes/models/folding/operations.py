@@ -84,7 +84,7 @@ def then(first: FeatureMap, second: Operation) -> FeatureMap:
     Raises
     ------
     CannotRead
-        If the composition is none of the four kinds.
+        If the composition is not of one of the four kinds.
     """
     if isinstance(first, LookupMap):
         return _after_finite(first, second)

@@ -69,7 +69,7 @@ class Combination:
 
 @dataclass(frozen=True, eq=False)
 class Reduced(ReducibleForm):
-    """A form that is a sum, or a sum of products, without a structure of its own."""
+    """A form that is a sum, or a sum of products, without further structure."""
 
     terms: Sum | SumOfProducts
 

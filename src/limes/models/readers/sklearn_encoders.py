@@ -47,7 +47,7 @@ class _Categories:
         return self.values.index(value)
 
     def codebook(self, codes: Sequence[float], *, other: float | None) -> Codebook:
-        """A code for each category; a missing value that is none of them counts as any other value."""
+        """A code for each category; a missing value that is not among them counts as any other value."""
         by_value = {
             v: float(c) for i, (v, c) in enumerate(zip(self.values, codes, strict=True)) if i != self.missing
         }

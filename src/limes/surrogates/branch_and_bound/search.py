@@ -190,7 +190,7 @@ class _Search:
 
     @staticmethod
     def _is_stale(node: Node, place: int) -> bool:
-        """Whether so many literals are excluded by now that the node's bound should be computed again."""
+        """Whether enough literals are excluded that the node's bound should be computed again."""
         return place >= 2 and place > _STALE * node.free.size
 
     def _children(self, node: Node, place: int, bound: float) -> list[Node]:
