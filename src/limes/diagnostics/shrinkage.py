@@ -5,7 +5,7 @@ ordinary bandwidths, and almost to 0 at narrow ones, where all rows together wei
 
 References
 ----------
-``surrogates/ridge.py``; Garreau & von Luxburg 2022, section 2.3 and figure 3.
+``surrogates/linear.py``; Garreau & von Luxburg 2022, section 2.3 and figure 3.
 """
 
 from __future__ import annotations

@@ -29,7 +29,6 @@ __all__ = [
     "Bins",
     "Comparison",
     "Curves",
-    "EvaluationTask",
     "Explain",
     "Neighbourhood",
     "Removal",

@@ -225,8 +225,8 @@ def _position(output: Any, names: Sequence[str]) -> int:
     close = get_close_matches(str(output), names, n=1)
     advice = f" (did you mean {close[0]!r}?)" if close else ""
     raise InputError(
-        f"output={output!r} is not among the model's {len(names)} answers{advice}; pass a name of labels=, or "
-        "a position counted from 0"
+        f"output={output!r} is not among the model's {len(names)} answers{advice}; pass a name of labels=, "
+        "or a position counted from 0"
     )
 
 

@@ -52,8 +52,8 @@ class ReadModel:
     form
         Of the answers, or a black box with the reason.
     margin
-        Form of the margin behind the answers' link, and the model's output for it; None if it does not exist, or
-        it cannot be read.
+        Form of the margin behind the answers' link, and the model's output for it; None without a
+        margin that can be read.
     """
 
     model: Any

@@ -14,7 +14,7 @@ _BY_NAME = frozenset({inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter
 def has_arg(fn: Callable[..., Any], arg_name: str | None) -> bool:
     """Whether a callable takes an argument by this name; ``**kwargs`` alone do not count.
 
-    A callable without a signature (compiled code) takes nothing by name. Raises TypeError if ``fn`` is not callable.
+    A callable without a signature (compiled code) takes nothing by name. TypeError if ``fn`` is not callable.
 
     Examples
     --------
