@@ -425,7 +425,7 @@ REFUSED = [
     (
         lambda: ensemble.StackingClassifier(VOTERS, cv=2).fit(X, TWO),
         "predict_proba",
-        "probabilities of LogisticRegression",
+        "predict_proba of LogisticRegression",
     ),
     (
         lambda: ensemble.StackingClassifier(VOTERS, cv=2, stack_method="predict").fit(X, TWO),
