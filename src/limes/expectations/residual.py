@@ -3,7 +3,7 @@ r"""Least squares of a control variate's residuals, with cluster-robust standard
 With rows of w itself, β of the residual r = f - h is the ordinary least squares of r on the features. Row i
 contributes W_i e_i to a coefficient's error Σ_i W_i e_i, W the rows of (AᵀA)⁻¹Aᵀ and e_i its residual, with
 the bias reduction of Bell & McCaffrey (2002). Rows of one cluster (of one order of the features,
-``designs/exchangeable.py``) depend on each other, clusters do not, so that the cluster-robust sandwich estimator
+``designs/exchangeable.py``) depend on each other, clusters do not: the cluster-robust sandwich estimator
 is, with C_g = Σ_{i in g} W_i e_i,
 
     variance = Σ_g C_g²,      effective clusters = (Σ_g C_g²)² / Σ_g C_g⁴.
