@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.installed
 # Numerical libraries start a thread a core; pytest-xdist already starts a process a core.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test-coverage test test-lowest test-spark lint bench fuzz papers test-browser clean
+.PHONY: kernels sanitize demo test-coverage test test-lowest test-spark lint bench fuzz papers test-browser clean
 
 demo: $(INSTALLED)
 	$(BIN)/limes demo
@@ -48,6 +48,23 @@ lint: $(INSTALLED)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/house_rules.py src/limes
+
+# The compiled loops in C++, which are to replace numba's: built with warnings as errors, and tested by definition.
+CMAKE = $(BIN)/pip install --quiet nanobind cmake ninja && $(BIN)/cmake -G Ninja \
+	-DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja -DPython_EXECUTABLE=$(abspath $(BIN))/python -DLIMES_WERROR=ON \
+	-Dnanobind_DIR=$$($(BIN)/python -m nanobind --cmake_dir)
+
+kernels: $(INSTALLED)
+	$(CMAKE) -S . -B build/kernels
+	$(BIN)/cmake --build build/kernels
+	PYTHONPATH=build/kernels $(BIN)/pytest tests/kernels
+
+# The same with the sanitizers of addresses and of undefined behaviour (gcc).
+sanitize: $(INSTALLED)
+	$(CMAKE) -S . -B build/sanitize -DCMAKE_BUILD_TYPE=Debug -DLIMES_SANITIZE=ON
+	$(BIN)/cmake --build build/sanitize
+	LD_PRELOAD="$$(c++ -print-file-name=libasan.so) $$(c++ -print-file-name=libstdc++.so)" ASAN_OPTIONS=detect_leaks=0 \
+		PYTHONPATH=build/sanitize $(BIN)/pytest tests/kernels
 
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks

@@ -1,0 +1,17 @@
+// What each file adds to the module.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace limes {
+
+void add_forest_layout(nanobind::module_& module);
+void add_forest_row(nanobind::module_& module);
+void add_forest_block(nanobind::module_& module);
+void add_trees(nanobind::module_& module);
+void add_presence(nanobind::module_& module);
+void add_words(nanobind::module_& module);
+void add_switches(nanobind::module_& module);
+void add_pairwise(nanobind::module_& module);
+
+}  // namespace limes

@@ -1,0 +1,15 @@
+// limes._kernels: the loops that Python is too slow for. Each file states its formulas; tests compare each function
+// with a plain version entry for entry.
+
+#include "kernels.h"
+
+NB_MODULE(_kernels, module) {
+  limes::add_forest_layout(module);
+  limes::add_forest_row(module);
+  limes::add_forest_block(module);
+  limes::add_trees(module);
+  limes::add_presence(module);
+  limes::add_words(module);
+  limes::add_switches(module);
+  limes::add_pairwise(module);
+}

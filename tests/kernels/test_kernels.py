@@ -1,0 +1,385 @@
+"""Every compiled kernel against its definition, entry for entry, and against input that makes no sense."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+import plain_kernels as plain
+
+kernels = pytest.importorskip("_kernels", reason="`make kernels` builds them")
+
+EXACT = 1e-12  # sums of at most a few thousand terms, in another order
+
+
+def close(actual, expected):
+    expected = np.asarray(expected)
+    np.testing.assert_allclose(
+        actual, expected, rtol=0, atol=EXACT * max(1.0, np.abs(expected).max(initial=0))
+    )
+
+
+# -- trees -------------------------------------------------------------------------------------------------
+
+
+def leaves_of(trees, x):
+    total = np.zeros((len(x), trees.value.shape[1]))
+    kernels.add_leaves(
+        x, trees.feature, trees.threshold, trees.left, trees.right, trees.missing_left, trees.set_of,
+        trees.sets, trees.value, trees.roots, total,
+    )  # fmt: skip
+    return total
+
+
+@pytest.mark.parametrize("codes", [0, 6])
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_rows_reach_the_leaves_they_should(codes, outputs):
+    rng = np.random.default_rng(outputs)
+    trees = plain.Trees.random(rng, 8, 6, 4, outputs, codes=codes)
+    x = rng.choice([-2.0, -1.0, -0.5, 0.0, 0.25, 1.0, 3.0, 7.0, 1e300, np.inf, -np.inf, np.nan], (200, 4))
+    close(leaves_of(trees, x), [trees.predict(row) for row in x])
+
+
+def test_no_rows_no_trees_and_lone_leaves():
+    rng = np.random.default_rng(0)
+    trees = plain.Trees.random(rng, 3, 4, 2, 2)
+    assert leaves_of(trees, np.zeros((0, 2))).shape == (0, 2)
+    lone = plain.Trees.random(rng, 2, 0, 2, 2)
+    close(leaves_of(lone, np.zeros((3, 2))), np.tile(lone.value.sum(axis=0), (3, 1)))
+    trees.roots = trees.roots[:0]
+    close(leaves_of(trees, np.ones((3, 2))), np.zeros((3, 2)))
+
+
+def preorder_of(trees):
+    edges, is_left = np.zeros((5, trees.feature.size), np.int64), np.zeros(trees.feature.size, np.bool_)
+    count = kernels.preorder(trees.feature, trees.left, trees.right, trees.roots, edges, is_left)
+    return edges[:, :count], is_left[:count]
+
+
+def test_nodes_come_depth_first_with_the_last_edge_on_their_column():
+    trees = plain.Trees.random(np.random.default_rng(1), 5, 7, 3, 1)
+    (node, parent, depth, column, same), is_left = preorder_of(trees)
+    leaves = dict(trees.paths())
+    assert [n for n in node if trees.feature[n] < 0] == list(leaves)
+    for at, (here, above) in enumerate(zip(node, parent, strict=True)):
+        path, edge = [], at
+        while parent[edge] >= 0:
+            path.append((node[parent[edge]], bool(is_left[edge])))
+            edge = parent[edge]
+        assert depth[at] == len(path)
+        assert column[at] == (trees.feature[node[above]] if above >= 0 else -1)
+        if trees.feature[here] < 0:
+            assert path[::-1] == leaves[here]
+        earlier, edge = -1, above
+        while edge >= 0 and earlier < 0:
+            earlier, edge = (edge if column[edge] == column[at] else -1), parent[edge]
+        assert same[at] == earlier
+
+
+def test_intervals_are_what_the_path_leaves_of_a_column():
+    rng = np.random.default_rng(2)
+    trees = plain.Trees.random(rng, 6, 7, 3, 1)
+    (node, parent, _, column, same), is_left = preorder_of(trees)
+    cuts = np.unique(trees.threshold)
+    rank = np.searchsorted(cuts, trees.threshold[np.where(parent >= 0, node[parent], 0)]) + 1
+    missing_left = trees.missing_left[np.where(parent >= 0, node[parent], 0)]
+    bounds, missing = np.zeros((2, node.size), np.int64), np.zeros(node.size, np.bool_)
+    whole = np.full(3, cuts.size + 1)
+    kernels.intervals(
+        *map(np.ascontiguousarray, (column, same, is_left, rank, missing_left)), whole, bounds, missing
+    )
+    ends = np.concatenate([[-np.inf], cuts, [np.inf]])
+    for at in np.flatnonzero(parent >= 0):
+        edge, on_path = at, []
+        while parent[edge] >= 0:
+            on_path.append((node[parent[edge]], bool(is_left[edge])))
+            edge = parent[edge]
+        of_column = [(n, left) for n, left in on_path if trees.feature[n] == column[at]]
+        low = max([-np.inf, *(trees.threshold[n] for n, left in of_column if not left)])
+        high = min([np.inf, *(trees.threshold[n] for n, left in of_column if left)])
+        assert ends[bounds[0, at]] == low
+        assert ends[bounds[1, at]] == max(low, high)
+        assert missing[at] == all(trees.missing_left[n] == left for n, left in of_column)
+
+
+# -- forests -----------------------------------------------------------------------------------------------
+
+
+def laid_out(rng, trees, depth, columns, outputs, width):
+    """Splits of random trees, with random tables; a lone root is left out."""
+    forest = plain.Trees.random(rng, trees, depth, columns, outputs, leaf=0.15)
+    (node, parent, level, _, _), is_left = preorder_of(forest)
+    is_split = forest.feature[node] >= 0
+    number = np.cumsum(is_split) - 1
+    split = np.flatnonzero(is_split)
+    above = np.where(parent >= 0, number[parent], 0)
+    leaves, has_leaf = np.zeros((split.size, 2, outputs)), np.zeros(split.size, np.bool_)
+    for at in np.flatnonzero(~is_split & (parent >= 0)):
+        leaves[above[at], 0 if is_left[at] else 1] = forest.value[node[at]]
+        has_leaf[above[at]] = True
+    own = np.where(parent[split] < 0, np.arange(split.size), above[split])
+    places = [a.astype(np.uint32) for a in (forest.feature[node[split]], own, ~is_left[split])]
+    table = rng.random((split.size, 4, width))
+    starts = np.append(np.flatnonzero(parent[split] < 0), split.size).astype(np.uint64)
+    return level[split].astype(np.uint32), has_leaf, places, leaves, table, starts
+
+
+@pytest.mark.parametrize("width", [4, 8, 12, 16, 17, 40])
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_a_forests_moments_leaf_by_leaf(width, outputs):
+    rng = np.random.default_rng(width + outputs)
+    depth, has_leaf, splits, leaves, table, starts = laid_out(rng, 6, 7, 5, outputs, width)
+    cells = rng.integers(0, width, (70, 5)).astype(np.uint32)
+    by_set = {}
+    for only in kernels.instructions():
+        mean, contrast = np.zeros((70, outputs)), np.zeros((70, 5, outputs))
+        kernels.explain_block(depth, has_leaf, *splits, leaves, table, cells, mean, contrast, only)
+        by_set[only] = mean, contrast
+    for i in (0, 1, 63, 64, 69):
+        expected = plain.mean_and_contrast(splits, leaves, table, cells[i])
+        row = np.zeros(outputs), np.zeros((5, outputs))
+        kernels.explain_row(*splits, leaves, table, cells[i], starts, *row)
+        for actual in (row, *((mean[i], contrast[i]) for mean, contrast in by_set.values())):
+            close(actual[0], expected[0])
+            close(actual[1], expected[1])
+
+
+def test_a_rows_bits_do_not_depend_on_its_block():
+    rng = np.random.default_rng(0)
+    depth, has_leaf, splits, leaves, table, _ = laid_out(rng, 10, 8, 4, 2, 8)
+    cells = rng.integers(0, 8, (150, 4)).astype(np.uint32)
+
+    def moments(rows):
+        mean, contrast = np.zeros((len(rows), 2)), np.zeros((len(rows), 4, 2))
+        kernels.explain_block(depth, has_leaf, *splits, leaves, table, rows, mean, contrast, "")
+        return np.concatenate([mean[:, None], contrast], axis=1)
+
+    whole = moments(cells)
+    for first, last in ((0, 1), (3, 4), (60, 70), (1, 150)):
+        assert np.array_equal(moments(np.ascontiguousarray(cells[first:last])), whole[first:last])
+
+
+def test_tables_hold_the_ratios_of_intervals():
+    """Columns of three values with probabilities p: functionals are P(x <= t, cell) for two cells."""
+    rng = np.random.default_rng(3)
+    trees = plain.Trees.random(rng, 4, 5, 2, 1)
+    (node, parent, _, column, same), is_left = preorder_of(trees)
+    cuts = np.unique(trees.threshold)
+    rank = np.searchsorted(cuts, trees.threshold[np.where(parent >= 0, node[parent], 0)]) + 1
+    missing_left = trees.missing_left[np.where(parent >= 0, node[parent], 0)]
+    bounds, missing = np.zeros((2, node.size), np.int64), np.zeros(node.size, np.bool_)
+    kernels.intervals(
+        *map(np.ascontiguousarray, (column, same, is_left, rank, missing_left)),
+        np.full(2, cuts.size + 1), bounds, missing,
+    )  # fmt: skip
+    values = np.sort(rng.uniform(-2, 2, (2, 9)), axis=1)  # of each column; the last one counts as missing
+    variants = 3
+    chance = rng.dirichlet(np.ones(9), (2, variants, 2))  # of a value, in the cell and out of it
+    alpha = rng.uniform(0.2, 0.8, (2, variants))
+    ends = np.concatenate([[-np.inf], cuts, [np.inf]])
+    functionals = np.zeros((2 * (ends.size + 1), variants, 2))
+    start = np.array([0, ends.size + 1, 2 * (ends.size + 1)])
+    mixing = np.zeros((2, variants, 2, 2))
+    for j, v in product(range(2), range(variants)):
+        for at, end in enumerate(ends):
+            functionals[start[j] + at, v] = (chance[j, v, :, :8] * (values[j, :8] <= end)).sum(axis=1)
+        functionals[start[j + 1] - 1, v] = chance[j, v, :, 8]
+        mixing[j, v] = [[alpha[j, v], 1 - alpha[j, v]], [1.0, -1.0]]
+    is_split = trees.feature[node] >= 0
+    above = np.where(parent >= 0, (np.cumsum(is_split) - 1)[parent], 0)
+    table = np.full((is_split.sum(), 4, 4), np.nan)
+    kernels.tabulate(
+        *map(np.ascontiguousarray, (column, same, bounds[0], bounds[1], missing, above, is_left)),
+        functionals, start, mixing, table,
+    )  # fmt: skip
+
+    def numbers(at, v):
+        """Mean of the interval's indicator, and contrast over mean."""
+        if at < 0:
+            return 1.0, 0.0
+        j, (low, high) = column[at], ends[bounds[:, at]]
+        inside = np.append((low < values[j, :8]) & (values[j, :8] <= high), missing[at])
+        s, o = (chance[j, v] * inside).sum(axis=1)
+        mean = alpha[j, v] * s + (1 - alpha[j, v]) * o
+        return mean, (s - o) / mean if mean > 1e-12 else 0.0
+
+    for at, v in product(np.flatnonzero(parent >= 0), range(variants)):
+        (mean, rho), (before, rho_before) = numbers(at, v), numbers(same[at], v)
+        side = 0 if is_left[at] else 1
+        close(table[above[at], side, v], mean / before if before > 1e-12 else 0.0)
+        close(table[above[at], 2 + side, v], rho - rho_before)
+
+
+# -- words and switches ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("d", [0, 1, 2, 5, 9])
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_texts_subset_by_subset(d, outputs):
+    rng = np.random.default_rng(d)
+    y, c, within = rng.random(d), rng.normal(size=(d, outputs)), rng.random(d + 1)
+    profile, loss = np.zeros((outputs, d + 1)), np.zeros((d, outputs))
+    start, rest = np.zeros((1 + outputs, 1)), np.zeros((1 + outputs, 1))
+    start[0] = 1.0
+    kernels.add_node(y, c, within, d + 1, 0.7, profile, loss, start, rest)
+    expected = plain.text_node(y, c, within, 0.7)
+    close(profile, expected[0])
+    close(loss, expected[1])
+
+
+def test_long_texts_that_are_computed_twice_add_up():
+    """Beyond 128 words states are computed again; E[(1 - z_j) g | r] summed over j is (d - r) E[g | r]."""
+    d, rng = 300, np.random.default_rng(4)
+    y, c = rng.uniform(0.9, 1.0, d), rng.normal(size=(d, 1))
+    start, rest = np.array([[1.0], [0.0]]), np.zeros((2, 1))
+    for r in (1, 130, 299):
+        within = np.zeros(d + 1)
+        within[r] = 1.0
+        profile, loss = np.zeros((1, d + 1)), np.zeros((d, 1))
+        kernels.add_node(y, c, within, d + 1, 1.0, profile, loss, start, rest)
+        np.testing.assert_allclose(loss.sum(), (d - r) * profile[0, r], rtol=1e-9)
+
+
+@pytest.mark.parametrize("d", [0, 1, 4, 9])
+def test_products_switch_by_switch(d):
+    rng = np.random.default_rng(d)
+    on, off = rng.normal(size=(3, d)), rng.normal(size=(3, d))
+    law, every, within = rng.random((3, d + 1))
+    mean, coef = np.zeros(3), np.zeros((3, d))
+    kernels.add_products(on, off, law, every, within, mean, coef)
+    for i in range(3):
+        expected = plain.switch_product(on[i], off[i], law, every, within)
+        close(mean[i], expected[0])
+        close(coef[i], expected[1])
+
+
+def test_every_path_of_a_text_and_no_other():
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        trees = plain.Trees.random(rng, 3, 5, 4, 1)
+        word_of = np.array([0, 2, -1, 1])
+        value_of, fill = rng.normal(size=4), rng.normal(size=4)
+        nodes = (
+            trees.feature,
+            trees.threshold,
+            trees.left,
+            trees.right,
+            trees.set_of,
+            trees.sets,
+            trees.roots,
+        )
+        no = np.zeros(0, np.int64)
+        paths, factors = kernels.presence_paths(
+            word_of, value_of, fill, 3, *nodes, no, no, no, np.zeros(0, np.bool_)
+        )
+        leaf = np.zeros(paths, np.int64)
+        of_path, word, present = (
+            np.zeros(factors, np.int64),
+            np.zeros(factors, np.int64),
+            np.zeros(factors, np.bool_),
+        )
+        again = kernels.presence_paths(word_of, value_of, fill, 3, *nodes, leaf, of_path, word, present)
+        assert again == (paths, factors)
+        for z in product([False, True], repeat=3):
+            x = [value_of[j] if w >= 0 and z[w] else fill[j] for j, w in enumerate(word_of)]
+            met = np.ones(paths, np.bool_)
+            np.logical_and.at(met, of_path, np.array(z)[word] == present)
+            close(trees.value[leaf[met]].sum(axis=0), trees.predict(x))
+
+
+# -- the exact search --------------------------------------------------------------------------------------
+
+
+def search(p, seed=0):
+    rng = np.random.default_rng(seed)
+    signs = rng.choice([-1.0, 1.0], (400, p))
+    return signs.T @ signs / 400 + 1e-3, rng.normal(size=p), np.ones(p), np.array([0.3, 0.1, 0.2])
+
+
+@pytest.mark.parametrize("slots", [2, 3, 6])
+def test_shares_of_the_pairwise_bound(slots):
+    gram, moments, ones, swept = search(12)
+    q = np.zeros(12)
+    eta, floor = kernels.tighten(gram, moments, ones, swept, slots, 9.0, 0.5, 0.1, np.inf, 0, q)
+    assert eta == 0.1
+    close(floor, 9.0 + 2 * 0.1 * 0.5 - (swept[0] + 2 * 0.1 * swept[1] + 0.01 * swept[2]))
+    close(q, plain.pairwise_shares(gram, moments + 0.1 * ones, slots))
+    _, better = kernels.tighten(gram, moments, ones, swept, slots, 9.0, 0.5, 0.1, np.inf, 40, q)
+    least = np.sort(plain.pairwise_shares(gram, moments + 0.1, slots))[-slots:].sum()
+    assert better - np.sort(q)[-slots:].sum() >= floor - least - EXACT
+
+
+def test_the_best_pair_of_all():
+    gram, moments, ones, swept = search(14, seed=1)
+
+    def objective(i, j):
+        part = np.ix_([i, j], [i, j])
+        b, one = moments[[i, j]], ones[[i, j]]
+        alpha = swept[0] + b @ np.linalg.solve(gram[part], b)
+        beta = swept[1] + b @ np.linalg.solve(gram[part], one)
+        delta = swept[2] + one @ np.linalg.solve(gram[part], one)
+        return 9.0 - alpha + (beta - 0.5) ** 2 / delta
+
+    pairs = {(i, j): objective(i, j) for i in range(14) for j in range(i + 1, 14)}
+    value, first, second = kernels.best_pair(gram, moments, ones, swept, 9.0, 0.5, np.inf)
+    assert (first, second) == min(pairs, key=pairs.get)
+    close(value, min(pairs.values()))
+    assert kernels.best_pair(gram, moments, ones, swept, 9.0, 0.5, -1e9) == (-1e9, -1, -1)
+
+
+def test_sweeping_in_is_the_schur_complement():
+    gram, moments, ones, swept = search(7)
+    rest = np.zeros((4, 4)), np.zeros(4), np.zeros(4), np.zeros(3)
+    kernels.sweep_in(gram, moments, ones, swept, 2, *rest)
+    row = gram[2, 3:] / gram[2, 2]
+    close(rest[0], gram[3:, 3:] - np.outer(gram[3:, 2], row))
+    close(rest[1], moments[3:] - row * moments[2])
+    close(rest[2], ones[3:] - row * ones[2])
+    close(rest[3], swept + np.array([moments[2] ** 2, moments[2], 1.0]) / gram[2, 2])
+
+
+# -- input that makes no sense -----------------------------------------------------------------------------
+
+
+def refuses(kernel, arguments):
+    """Whether a kernel raises ValueError."""
+    try:
+        kernel(*arguments)
+    except ValueError:
+        return True
+    return False
+
+
+def test_nonsense_is_refused_and_nothing_is_read_beyond_an_array():
+    """Random numbers in every place of every array: a ValueError, or an answer."""
+    rng = np.random.default_rng(6)
+    refused = 0
+    for _ in range(300):
+        depth, has_leaf, splits, leaves, table, starts = laid_out(rng, 3, 3, 3, 1, 4)
+        if depth.size == 0:
+            continue
+        cells = rng.integers(0, 4, (5, 3)).astype(np.uint32)
+        which = rng.integers(7)
+        victim = [depth, *splits, cells, cells, starts][which]
+        victim.flat[rng.integers(victim.size)] = rng.choice([0, 1, 5, 77, 2**31, 2**32 - 1])
+        mean, contrast = np.zeros((5, 1)), np.zeros((5, 3, 1))
+        block = (depth, has_leaf, *splits, leaves, table, cells, mean, contrast, "")
+        row = (*splits, leaves, table, cells[0], starts, mean[0], contrast[0])
+        refused += refuses(kernels.explain_block, block) + refuses(kernels.explain_row, row)
+    assert refused > 100
+
+
+def test_wrong_shapes_and_types_are_refused():
+    trees = plain.Trees.random(np.random.default_rng(0), 2, 3, 3, 1)
+    nodes = [trees.feature, trees.threshold, trees.left, trees.right, trees.missing_left, trees.set_of]
+    rest = [trees.sets, trees.value, trees.roots, np.zeros((5, 1))]
+    with pytest.raises(ValueError, match="total"):
+        kernels.add_leaves(np.zeros((4, 3)), *nodes, *rest)
+    with pytest.raises(ValueError, match="column"):
+        leaves_of(trees, np.zeros((4, 1)))
+    with pytest.raises(TypeError):
+        leaves_of(trees, np.zeros((4, 3), dtype=np.float32))
+    depth, has_leaf, splits, leaves, table, _ = laid_out(np.random.default_rng(0), 2, 3, 2, 1, 4)
+    cells, mean, contrast = np.zeros((1, 2), np.uint32), np.zeros((1, 1)), np.zeros((1, 2, 1))
+    with pytest.raises(ValueError, match="instructions"):
+        kernels.explain_block(depth, has_leaf, *splits, leaves, table, cells, mean, contrast, "mmx")

@@ -1,0 +1,150 @@
+"""What the compiled kernels compute, by definition: one leaf, one subset, one row at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations, product
+from math import comb
+
+import numpy as np
+
+
+@dataclass
+class Trees:
+    """A forest's node arrays, -1 standing for a leaf's feature."""
+
+    feature: np.ndarray
+    threshold: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    missing_left: np.ndarray
+    set_of: np.ndarray
+    sets: np.ndarray
+    value: np.ndarray
+    roots: np.ndarray
+
+    @classmethod
+    def random(cls, rng, trees, depth, columns, outputs, *, codes=0, leaf=0.2):
+        """Trees with thresholds from a small grid; column 0 holds categories if ``codes`` is their number."""
+        nodes = []  # feature, threshold, left, right, missing_left, set_of
+
+        def grow(level):
+            at = len(nodes)
+            nodes.append(None)
+            if level == depth or rng.random() < leaf:
+                nodes[at] = (-1, 0.0, -1, -1, False, -1)
+                return at
+            j = int(rng.integers(columns))
+            children = grow(level + 1), grow(level + 1)
+            of_sets = int(rng.integers(5)) if codes and j == 0 else -1
+            nodes[at] = (j, rng.integers(-3, 4) / 2.0, *children, rng.random() < 0.5, of_sets)
+            return at
+
+        roots = [grow(0) for _ in range(trees)]
+        columns_of_nodes = list(zip(*nodes, strict=True))
+        types = (np.int64, float, np.int64, np.int64, np.bool_, np.int64)
+        arrays = [np.array(c, dtype=t) for c, t in zip(columns_of_nodes, types, strict=True)]
+        sets = rng.random((5, codes)) < 0.5 if codes else np.zeros((0, 0), dtype=np.bool_)
+        return cls(*arrays, sets, rng.normal(size=(len(nodes), outputs)), np.array(roots))
+
+    def goes_left(self, node, x):
+        """Whether a node sends x left."""
+        if np.isnan(x):
+            return bool(self.missing_left[node])
+        if self.set_of[node] >= 0:
+            return x in np.flatnonzero(self.sets[self.set_of[node]])
+        return x <= self.threshold[node]
+
+    def predict(self, row):
+        """Sum of the leaf values that a row reaches."""
+        total = np.zeros(self.value.shape[1])
+        for node in self.roots:
+            while self.feature[node] >= 0:
+                node = (self.left if self.goes_left(node, row[self.feature[node]]) else self.right)[node]
+            total += self.value[node]
+        return total
+
+    def paths(self):
+        """Of every leaf the edges above it, (node, goes_left), from the root."""
+
+        def below(node, path):
+            if self.feature[node] < 0:
+                yield node, path
+                return
+            yield from below(self.left[node], [*path, (node, True)])
+            yield from below(self.right[node], [*path, (node, False)])
+
+        for root in self.roots:
+            yield from below(root, [])
+
+
+def mean_and_contrast(splits, leaves, table, cells):
+    """E_w f (k,) and contrasts (d, k): leaf by leaf, from the table of splits (S, 4, W).
+
+    A leaf's probability is the product of its edges' ratios; its contrast in a column is that probability
+    times the sum of the column's changes.
+    """
+    column, parent, side = splits
+    mean, contrast = np.zeros(leaves.shape[2]), np.zeros((cells.size, leaves.shape[2]))
+    for s, where in product(range(len(column)), (0, 1)):
+        probability, changes = 1.0, np.zeros(cells.size)
+        edge, below = s, where
+        while True:
+            ratios = table[edge, :, cells[column[edge]]]
+            probability *= ratios[below]
+            changes[column[edge]] += ratios[2 + below]
+            if parent[edge] == edge:
+                break
+            edge, below = parent[edge], side[edge]
+        mean += probability * leaves[s, where]
+        contrast += np.outer(changes, probability * leaves[s, where])
+    return mean, contrast
+
+
+def subsets(d, size):
+    """All indicator vectors of d words with ``size`` ones."""
+    for chosen in combinations(range(d), size):
+        z = np.zeros(d, dtype=np.bool_)
+        z[list(chosen)] = True
+        yield z
+
+
+def text_node(y, c, within, weight):
+    """E[g | r] (q, d + 1) and Σ_r within[r] E[(1 - z_j) g | r] (d, q) of g = weight · (c·z) ∏ y."""
+    d, outputs = c.shape
+    profile, loss = np.zeros((outputs, d + 1)), np.zeros((d, outputs))
+    for r in range(d + 1):
+        for z in subsets(d, r):
+            g = weight * c[z].sum(axis=0) * y[z].prod() / comb(d, r)
+            profile[:, r] += g
+            loss += np.outer(~z, within[r] * g)
+    return profile, loss
+
+
+def switch_product(on, off, law, every, within):
+    """Σ_s law_s E[f | s], and Σ_s (every_s E[f | s] + within_s E[z_j f | s]) for each j; s are off."""
+    d = on.size
+    mean, coef = 0.0, np.zeros(d)
+    for s in range(d + 1):
+        for z in subsets(d, d - s):
+            f = np.where(z, on, off).prod() / comb(d, s)
+            mean += law[s] * f
+            coef += every[s] * f + within[s] * f * z
+    return mean, coef
+
+
+def pairwise_shares(gram, r, slots):
+    """q_i of the pairwise bound, by its formula."""
+    p, partners = len(gram), slots - 1
+    scale = 1.0 / np.sqrt(np.diag(gram))
+    e = gram * np.outer(scale, scale)
+    cut = np.maximum(np.abs(e) - 0.9 / partners, 0.0)
+    np.fill_diagonal(cut, 0.0)
+    room = 1.0 - np.sort(cut, axis=1)[:, -partners:].sum(axis=1)
+    c = np.clip(e, -0.9 / partners, 0.9 / partners) * partners / np.sqrt(np.outer(room, room))
+    v = r * scale / np.sqrt(room)
+    gain = np.zeros((p, p))
+    for i, j in product(range(p), range(p)):
+        if i != j:
+            gain[i, j] = (v[i] ** 2 + v[j] ** 2 - 2 * c[i, j] * v[i] * v[j]) / (1 - c[i, j] ** 2)
+    return np.sort(gain, axis=1)[:, -partners:].sum(axis=1) / (2 * partners)
