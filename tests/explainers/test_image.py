@@ -544,7 +544,7 @@ def test_options_that_do_not_exist(options, error, said):
     [
         ({"labels": ["a", "b", "c"]}, "3 labels, the first of them 'a', and the model gives 4 answers"),
         ({"output": "birds", "labels": ["dog", "cat", "bird", "fish"]}, "did you mean 'bird'"),
-        ({"output": 4}, "output=4 is none of the model's 4 answers"),
+        ({"output": 4}, "output=4 is not among the model's 4 answers"),
         ({"output": []}, "no class at all"),
         ({"fill": (1, 2)}, r"fill has shape \(2,\)"),
         ({"fill": lambda image, labels: np.full(image.shape, np.nan)}, "not finite"),

@@ -266,6 +266,7 @@ def test_branch_and_bound_agrees_with_scip(seed):
 def by_scip(pyscipopt, problem, k):
     model = pyscipopt.Model()
     model.hideOutput()
+    model.setParam("numerics/feastol", 1e-8)  # by default the loss may lie 1e-6 below the quadratic
     d = problem.size
     u = [model.addVar(lb=-1.0, ub=1.0) for _ in range(d)]
     used = [model.addVar(vtype="B") for _ in range(d)]
