@@ -1,4 +1,4 @@
-"""Threads for compiled loops that release the interpreter's lock."""
+"""Threads: a pool for compiled loops that release the interpreter's lock, and workers that call models."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache
-from threading import current_thread
+from threading import Event, current_thread
 
 _NAME = "limes-pool"
 # Threads that may work at once
@@ -48,6 +48,27 @@ def in_threads(work: Callable[[int], None], items: Sequence[int]) -> None:
         wait(started)
     for other in started:
         other.result()
+
+
+def in_workers(work: Callable[[int], None], items: Sequence[int], workers: int, stop: Event) -> None:
+    """Call work(item) for all items in ``workers`` threads, or in this one; raise the first error.
+
+    For work that calls the user's model. An error sets ``stop``, which running work may look at, and no
+    further item begins.
+    """
+    if workers == 1:
+        for item in items:
+            work(item)
+        return
+    with ThreadPoolExecutor(workers) as pool:
+        futures = [pool.submit(work, item) for item in items]
+        try:
+            for future in futures:
+                future.result()
+        except BaseException:
+            stop.set()
+            pool.shutdown(cancel_futures=True)
+            raise
 
 
 @cache

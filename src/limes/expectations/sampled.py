@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from threading import Event, Lock
@@ -22,6 +21,7 @@ import numpy as np
 
 from limes._arrays import Floats
 from limes._streams import fingerprint, streams
+from limes._threads import in_workers
 from limes.exceptions import InputError, ModelError
 from limes.expectations.estimate import SEQUENCES, Sample, enumerate_states, estimate
 from limes.expectations.moments import Moments
@@ -117,7 +117,7 @@ class SampledExpectation:
                 on_progress(equal[keys[i]] * self.max_calls - int(moments.calls))
 
             try:
-                _run(work, first, workers, stop)
+                in_workers(work, first, workers, stop)
             except _CUT_SHORT as cause:
                 error = cause
             moments = {
@@ -265,20 +265,3 @@ class _UnfinishedRows:
 
 class _Stopped(Exception):  # noqa: N818 - ends the other threads of a call when one has failed
     pass
-
-
-def _run(work: Callable[[int], None], rows: Sequence[int], workers: int, stop: Event) -> None:
-    if workers == 1:
-        for i in rows:
-            work(i)
-        return
-    with ThreadPoolExecutor(workers) as pool:
-        futures = [pool.submit(work, i) for i in rows]
-        try:
-            for future in futures:
-                future.result()
-        except BaseException:
-            # threads finish the batch they are at, and no other
-            stop.set()
-            pool.shutdown(cancel_futures=True)
-            raise

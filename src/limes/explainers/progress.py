@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from threading import Event
 from typing import Any, TypeVar
@@ -11,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from limes._arrays import Ints
+from limes._threads import in_workers
 from limes.exceptions import InputError, Interrupted, ModelError
 from limes.explanation import Explanation
 from limes.pipeline import Fitted, Progress
@@ -63,27 +63,10 @@ def compute_each(
                     results[i] = compute(items[i])
                     advance(1)
 
-            if workers == 1:
-                for i in range(len(items)):
-                    step(i)
-            else:
-                _in_threads(step, len(items), workers, stop)
+            in_workers(step, range(len(items)), workers, stop)
     except (ModelError, KeyboardInterrupt) as error:
         return results, error
     return results, None
-
-
-def _in_threads(step: Callable[[int], None], count: int, workers: int, stop: Event) -> None:
-    with ThreadPoolExecutor(workers) as pool:
-        futures = [pool.submit(step, i) for i in range(count)]
-        try:
-            for future in futures:
-                future.result()
-        except BaseException:
-            # items that have begun are finished, and no other begins
-            stop.set()
-            pool.shutdown(cancel_futures=True)
-            raise
 
 
 def explain_each(
