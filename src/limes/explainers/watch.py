@@ -16,7 +16,7 @@ from limes.models.reading import READERS
 # Explained rows at which a model is asked whose state does not show a new fit
 _ROWS = 64
 # Relative rounding of answers that were added up in float32
-_ROUNDING = 1e-5
+_REFIT_ROUNDING = 1e-5
 
 
 def few_rows(rows: Floats) -> Floats:
@@ -69,7 +69,7 @@ class Watch:
             return True
         answers, computed = self._ask(rows), self._predict(rows)
         # rows far from the background may have larger answers
-        allowed = self._allowed + _ROUNDING * float(np.abs(answers).max())
+        allowed = self._allowed + _REFIT_ROUNDING * float(np.abs(answers).max())
         try:
             check_agreement(answers, computed, allowed, str)
         except ReadMismatchError:

@@ -27,7 +27,7 @@ from limes.exceptions import InputError, ModelError
 from limes.models import forms
 from limes.models.calling.caller import ModelCaller
 from limes.models.calling.outputs import resolve
-from limes.models.readers import sklearn_likelihoods
+from limes.models.readers import sklearn_linear
 
 RNG = np.random.default_rng(0)
 # few values a column, so that all rows of the grid can be asked
@@ -190,8 +190,8 @@ def test_a_class_that_is_impossible_is_left_to_sampling():
     marks[:, 0] = 1.0
     model = MultinomialNB().fit(marks, TWO)
     model.feature_log_prob_ = np.where(np.arange(3) == 0, -np.inf, model.feature_log_prob_)
-    with pytest.raises(sklearn_likelihoods.CannotRead, match="larger alpha"):
-        sklearn_likelihoods.counts(model, "decision_function", None)
+    with pytest.raises(sklearn_linear.CannotRead, match="larger alpha"):
+        sklearn_linear.counts(model, "decision_function", None)
 
 
 def far_away(model):

@@ -15,7 +15,6 @@ from limes.compat.lime.lime_sampling import switches
 from limes.compat.lime.limit import SCORED_ROWS, Limits, exchangeable_limits, least_subset_calls
 from limes.designs.exchangeable import ExchangeableDesign
 from limes.explainers.image import ImageExplainer
-from limes.explainers.images import metadata
 from limes.models.calling.caller import ModelCaller
 from limes.models.calling.networks import columns, composer_of
 from limes.models.calling.outputs import resolve
@@ -109,7 +108,7 @@ class ImageKind(Kind):
         return Limits(np.asarray(call.prediction), by_label, ask, lambda: explanation)
 
     def fingerprint(self, call: Call) -> Sequence[int]:
-        return metadata.fingerprint(call.instance)
+        return image_fingerprint(call.instance)
 
     def draw(self, call: Call, rng: np.random.Generator) -> tuple[Floats, Any]:
         z = switches(call.instance.size, call.num_samples, rng)
@@ -120,12 +119,12 @@ class ImageKind(Kind):
 
     def describe(self, call: Call, provenance: Mapping[str, Any]) -> dict[str, Any]:
         image = call.instance
-        conditions = metadata.conditions(image.labels)
-        facts = {"meaning": metadata.MEANING, **metadata.picture(image, conditions)}
+        conditions = image_conditions(image.labels)
+        facts = {"meaning": MEANING, **image_picture(image, conditions)}
         return {
-            "feature_names": metadata.names(image.size),
+            "feature_names": superpixel_names(image.size),
             "conditions": (conditions,),
-            "data": metadata.areas(image.labels),
+            "data": image_areas(image.labels),
             "provenance": {**provenance, **facts},
         }
 

@@ -30,13 +30,13 @@ def filler(fill: Any) -> Fill:
         If it is neither a known name, nor a colour, nor an image, nor a callable.
     """
     if isinstance(fill, str):
-        return _NAMED[check_choice("fill", fill, tuple(_NAMED))]
+        return _FILLS[check_choice("fill", fill, tuple(_NAMED))]
     if callable(fill):
         return lambda image, labels: fill(image, labels)
     constant = np.asarray(fill)
     if constant.dtype.kind not in "biuf" or not np.isfinite(constant).all():
         raise InputError(
-            f"fill must be one of {list(_NAMED)}, a colour, an image, or a callable (image, labels) -> "
+            f"fill must be one of {list(_FILLS)}, a colour, an image, or a callable (image, labels) -> "
             f"image; got {fill!r}"
         )
     return lambda image, labels: constant  # noqa: ARG005 - the same for every image
@@ -132,4 +132,4 @@ def _neighbours(shape: tuple[int, ...]) -> tuple[Ints, Ints]:
     return np.concatenate([first, second]), np.concatenate([second, first])
 
 
-_NAMED: Mapping[str, Fill] = {"mean": _mean, "blur": _blur, "inpaint": _inpaint}
+_FILLS: Mapping[str, Fill] = {"mean": _mean, "blur": _blur, "inpaint": _inpaint}

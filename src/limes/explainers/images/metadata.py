@@ -15,12 +15,12 @@ from limes.models.images import SwitchedImage
 MEANING = "change of the surrogate when the superpixel is shown against when it is filled"
 
 
-def names(size: int) -> tuple[str, ...]:
+def superpixel_names(size: int) -> tuple[str, ...]:
     """Return the names of d superpixels."""
     return tuple(f"superpixel {j}" for j in range(size))
 
 
-def conditions(labels: Ints) -> tuple[str, ...]:
+def image_conditions(labels: Ints) -> tuple[str, ...]:
     """Return the condition of each superpixel, with the pixel in its middle, (row, column)."""
     count = np.bincount(labels.ravel())
     down, across = np.indices(labels.shape)
@@ -31,12 +31,12 @@ def conditions(labels: Ints) -> tuple[str, ...]:
     )
 
 
-def areas(labels: Ints) -> Objects:
+def image_areas(labels: Ints) -> Objects:
     """Return the size of each superpixel in pixels, (1, d)."""
     return np.array([[f"{count} px" for count in np.bincount(labels.ravel())]], dtype=object)
 
 
-def picture(image: SwitchedImage, conditions: tuple[str, ...]) -> dict[str, Any]:
+def image_picture(image: SwitchedImage, conditions: tuple[str, ...]) -> dict[str, Any]:
     """Return what ``show`` draws from: the image, its superpixels, and each condition's superpixel."""
     return {
         "image": to_data_url(np.rint(255 * rgb(image.shown)).astype(np.uint8), lossless=False),
@@ -45,7 +45,7 @@ def picture(image: SwitchedImage, conditions: tuple[str, ...]) -> dict[str, Any]
     }
 
 
-def fingerprint(image: SwitchedImage) -> tuple[int, ...]:
+def image_fingerprint(image: SwitchedImage) -> tuple[int, ...]:
     """Return whole numbers that identify an image, its fill and superpixels: keys, and seeds of streams."""
     digest = blake2b(image.shown.tobytes() + image.fill.tobytes() + image.labels.tobytes(), digest_size=16)
     return tuple(int(part) for part in np.frombuffer(digest.digest(), dtype=np.uint32))

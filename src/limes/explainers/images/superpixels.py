@@ -33,8 +33,8 @@ def segmenter(segments: Any, options: Mapping[str, Any] | None) -> Segment:
         If the segmentation has no such option.
     """
     if isinstance(segments, str):
-        check_choice("segments", segments, tuple(_NAMED))
-        segment = _NAMED[segments]
+        check_choice("segments", segments, tuple(_SEGMENTATIONS))
+        segment = _SEGMENTATIONS[segments]
         _check_options(segments, segment, options or {})
         return lambda image: segment(rgb(image), **(options or {}))
     if options:
@@ -70,7 +70,7 @@ def checked_labels(labels: Any) -> Ints:
     whole = array.dtype.kind in "iub" or (array.dtype.kind == "f" and (array == np.rint(array)).all())
     if array.ndim != 2 or not whole:
         raise InputError(
-            f"segments must be one of {list(_NAMED)}, a callable image -> labels, or whole numbers (H, W); "
+            f"segments must be one of {list(_SEGMENTATIONS)}, a callable image -> labels, or whole numbers (H, W); "
             f"got {array.dtype} of shape {array.shape}"
         )
     return array.astype(np.int64)
@@ -131,6 +131,6 @@ def grid(image: Floats, rows: int = 8, columns: int = 8) -> Ints:
     return np.asarray(down[:, None] * cells[1] + across)
 
 
-_NAMED: Mapping[str, Callable[..., Ints]] = {
+_SEGMENTATIONS: Mapping[str, Callable[..., Ints]] = {
     function.__name__: function for function in (quickshift, slic, felzenszwalb, watershed, grid)
 }

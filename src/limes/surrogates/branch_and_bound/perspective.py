@@ -19,7 +19,7 @@ _STEPS = 60
 # With more literals a row than this the smallest eigenvalue is too small for a bound
 _CROWDED = 0.5
 # Multiple of the squared constraint that is added: it is 0 on the hyperplane, and raises λ
-_LIFT = 10.0
+_PERSPECTIVE_LIFT = 10.0
 # A smallest eigenvalue below this share of the variances is a rounding error
 _SMALLEST = 1e-9
 
@@ -29,7 +29,7 @@ def perspective_bound(problem: SampleProblem, k: int) -> float:
     d = problem.size
     if d < 2 or d >= _CROWDED * problem.values.size:
         return 0.0
-    lift, y = _LIFT / d, problem.target
+    lift, y = _PERSPECTIVE_LIFT / d, problem.target
     gram = problem.gram + lift
     moments, square = problem.moments + lift * y, problem.square + lift * y**2
     ridge = 0.999 * float(np.linalg.eigvalsh(gram)[0])
