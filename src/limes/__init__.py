@@ -27,7 +27,7 @@ _HOME = {
     "limit": "limes.pipeline",
     "models": "limes.models",
     "scale": "limes.scale",
-    "suggest_bandwidth": "limes.diagnostics.suggest",
+    "suggest_bandwidth": "limes.diagnostics.bandwidth",
     "summary": "limes.diagnostics.summary",
     "theory": "limes.theory",
 }
@@ -36,8 +36,8 @@ __all__ = ["__version__", *sorted(_HOME)]
 
 if TYPE_CHECKING:
     from limes import designs, evaluate, exceptions, models, scale, theory
+    from limes.diagnostics.bandwidth import suggest_bandwidth
     from limes.diagnostics.diagnosis import diagnose
-    from limes.diagnostics.suggest import suggest_bandwidth
     from limes.diagnostics.summary import summary
     from limes.explainers.image import ImageExplainer
     from limes.explainers.sparse import SparseExplainer

@@ -24,7 +24,7 @@ from limes._checks import check_count, check_seed, check_size, refuse_unknown
 from limes.exceptions import InputError
 from limes.explainers.sparse import OneOutput
 from limes.explainers.tables.table import Table
-from limes.explainers.watch import Watch
+from limes.explainers.verification import Watch
 from limes.explanation import Explanation
 from limes.models.calling.caller import ModelCaller
 from limes.models.calling.outputs import resolve

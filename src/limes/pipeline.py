@@ -32,9 +32,8 @@ from limes.expectations.moments import (
 from limes.expectations.sampled import SampledExpectation
 from limes.expectations.sampling import Sampling
 from limes.expectations.tfidf import NormalizedExpectation
-from limes.models.forms.base import BlackBox, Form, Reducible, Sum
-from limes.models.forms.boxes import Boxes
-from limes.models.forms.combination import Combination
+from limes.models.forms.additive import Boxes
+from limes.models.forms.base import BlackBox, Combination, Form, Reducible, Sum
 from limes.models.forms.normalized_linear import NormalizedLinear
 from limes.models.forms.presence import PresenceProducts, presence_products
 from limes.models.forms.switches import SwitchProducts

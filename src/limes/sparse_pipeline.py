@@ -17,8 +17,13 @@ import numpy as np
 from limes._arrays import Bools, Floats
 from limes._streams import fingerprint, streams
 from limes.designs.literals import LiteralNeighbourhood
-from limes.expectations.concentration import bernstein_bound, theorem_accuracy, theorem_samples
-from limes.expectations.precision import Precision, precision
+from limes.expectations.precision import (
+    Precision,
+    bernstein_bound,
+    precision,
+    theorem_accuracy,
+    theorem_samples,
+)
 from limes.models.calling.caller import Calls, Retry
 from limes.pipeline import Expectation
 from limes.surrogates.solvers import SOLVERS

@@ -16,7 +16,7 @@ import limes
 from flaws import about, bump, diagnosed, kinds, linear, switching, uniform_table, well_behaved
 from limes.diagnostics.dependence import Dependence, Outside
 from limes.diagnostics.edges import Edge
-from limes.diagnostics.row_output import RowOutput
+from limes.diagnostics.finding import RowOutput
 from limes.diagnostics.sample import Estimate
 from oracle import EXACT
 

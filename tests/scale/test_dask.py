@@ -16,7 +16,7 @@ from sklearn.datasets import load_diabetes
 
 import limes
 from jobs import read, same
-from limes._optional import MissingLibraryError
+from limes._checks import MissingLibraryError
 from limes.exceptions import InputError
 from limes.scale.engines import Cluster, engine_of
 from limes.scale.sources import Source

@@ -8,8 +8,7 @@ from dataclasses import replace
 import pytest
 
 from limes.exceptions import InputError
-from limes.scale.parts import Folder, PartRecord, checksum, write_whole
-from limes.scale.tally import NOTHING
+from limes.scale.parts import NOTHING, Folder, PartRecord, checksum, write_whole
 
 RUN = {"model": "abc", "options": {"bins": "quartile", "bandwidth": None}}
 

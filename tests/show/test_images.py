@@ -14,7 +14,7 @@ from matplotlib import pyplot as plt
 
 from limes import Explanation, ImageExplainer
 from limes.exceptions import InputError
-from limes.explanation.png import from_data_url, labels_from_data_url, labels_to_data_url, to_data_url
+from limes.explanation.json import from_data_url, labels_from_data_url, labels_to_data_url, to_data_url
 from limes.show.images import gallery, image_view
 from samples import explanation as of_a_table
 

@@ -14,8 +14,7 @@ import strategies
 from limes.designs.literals import FlipLaw
 from limes.exceptions import InputError
 from limes.surrogates.branch_and_bound import branch_and_bound
-from limes.surrogates.branch_and_bound.nodes import Node
-from limes.surrogates.branch_and_bound.perspective import perspective_bound
+from limes.surrogates.branch_and_bound.nodes import Node, perspective_bound
 from limes.surrogates.projection import hard_thresholding, project, projection
 from limes.surrogates.solvers import SOLVERS
 from limes.surrogates.sparse import PopulationProblem, SampleProblem, boxed, summing_to

@@ -60,7 +60,7 @@ def _load_pickle(path: Path, trust: list[str], trust_pickle: bool) -> Any:  # no
 
 
 def _load_onnx(path: Path, trust: list[str], trust_pickle: bool) -> Any:  # noqa: ARG001
-    from limes.explainers.images.files import session_of
+    from limes.explainers.images.pixels import session_of
 
     return session_of(path)
 

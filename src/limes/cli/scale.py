@@ -59,7 +59,7 @@ def explain_table(
     trust_pickle: TrustPickle = False,
 ) -> None:
     """Explain every row of a table into Parquet files; the same command resumes an interrupted run."""
-    from limes._optional import require
+    from limes._checks import require
     from limes.explainers.tabular import TabularExplainer
 
     require("pyarrow", "limes explain-table", package="'limes[scale]'")
@@ -113,7 +113,7 @@ def _background(path: Path | None, source: Source, columns: list[str]) -> Any:
         return select_features(
             table.select(columns) if set(columns) <= set(table.columns) else table, None, []
         )
-    from limes._optional import require
+    from limes._checks import require
     from limes.scale.sources import decimated
 
     require("pandas", "limes explain-table without --background", package="'limes[pandas]'")

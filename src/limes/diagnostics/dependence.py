@@ -19,8 +19,7 @@ import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
 from limes.diagnostics.context import TableContext
-from limes.diagnostics.finding import SURE, Finding, Measure, Severity
-from limes.diagnostics.row_output import RowOutput
+from limes.diagnostics.finding import SURE, Finding, Measure, RowOutput, Severity
 
 _NEIGHBOUR = 5
 _BACKGROUND, _DRAWN = 1000, 256

@@ -20,9 +20,8 @@ from limes.diagnostics.cancellation import Cancellation, Profile, cancellations
 from limes.diagnostics.context import DiagnosticContext, SubsetContext, TableContext
 from limes.diagnostics.dependence import dependences
 from limes.diagnostics.edges import Edge, edges
-from limes.diagnostics.finding import Diagnostic, Finding, Measure, by_severity
+from limes.diagnostics.finding import Diagnostic, Finding, Measure, RowOutput, by_severity, output_positions
 from limes.diagnostics.fit import Fit, fits
-from limes.diagnostics.row_output import RowOutput, output_positions
 from limes.diagnostics.sample_size import sample_sizes
 from limes.diagnostics.shrinkage import Shrinkage, shrinkages
 from limes.exceptions import InputError

@@ -15,8 +15,7 @@ import numpy as np
 from limes._arrays import Bools, Floats, Ints
 from limes.designs.marginals import BinCells, Marginal
 from limes.diagnostics.context import TableContext
-from limes.diagnostics.finding import SURE, Finding, Measure
-from limes.diagnostics.row_output import RowOutput
+from limes.diagnostics.finding import SURE, Finding, Measure, RowOutput
 from limes.diagnostics.sample import Estimate
 
 # In standard deviations: below the precision of measurements

@@ -16,8 +16,7 @@ import numpy as np
 
 from limes._arrays import Floats
 from limes.diagnostics.context import DiagnosticContext
-from limes.diagnostics.finding import SURE, Finding, Measure, Severity
-from limes.diagnostics.row_output import RowOutput
+from limes.diagnostics.finding import SURE, Finding, Measure, RowOutput, Severity
 from limes.diagnostics.sample import Estimate
 
 # R² below

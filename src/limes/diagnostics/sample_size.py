@@ -14,8 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from limes.diagnostics.context import DiagnosticContext
-from limes.diagnostics.finding import Finding, Measure
-from limes.diagnostics.row_output import RowOutput
+from limes.diagnostics.finding import Finding, Measure, RowOutput
 from limes.surrogates.linear import LIME_SAMPLES
 
 # Rows for each coefficient that least squares should have

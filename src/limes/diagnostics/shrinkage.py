@@ -18,8 +18,7 @@ import numpy as np
 from limes._arrays import Floats
 from limes.designs.features import weighted_sum
 from limes.diagnostics.context import DiagnosticContext
-from limes.diagnostics.finding import Finding, Measure
-from limes.diagnostics.row_output import RowOutput
+from limes.diagnostics.finding import Finding, Measure, RowOutput
 from limes.expectations.moments import Moments
 from limes.surrogates.linear import LIME_SAMPLES, ridge
 

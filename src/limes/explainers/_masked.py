@@ -21,7 +21,7 @@ from limes._lru import LRUCache
 from limes.designs.exchangeable import ExchangeableDesign
 from limes.designs.weights import check_bandwidth
 from limes.diagnostics.context import SubsetContext
-from limes.diagnostics.row_output import row_outputs
+from limes.diagnostics.finding import row_outputs
 from limes.diagnostics.source import source_of
 from limes.exceptions import InputError, ModelError, NotReadableError, ReadMismatchError
 from limes.expectations.controls.control import Control, no_control

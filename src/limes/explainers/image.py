@@ -17,9 +17,17 @@ from limes.diagnostics.context import SubsetContext
 from limes.exceptions import InputError
 from limes.explainers._masked import CONTROLS, Description, MaskedExplainer, MaskedModel
 from limes.explainers.images.bound_model import ImageModel, labels_of, link_of
-from limes.explainers.images.fills import filled, filler
-from limes.explainers.images.pixels import as_list, checked_image
-from limes.explainers.images.superpixels import segmenter, superpixels
+from limes.explainers.images.pixels import (
+    MEANING,
+    as_list,
+    checked_image,
+    image_areas,
+    image_conditions,
+    image_fingerprint,
+    image_picture,
+    superpixel_names,
+)
+from limes.explainers.images.superpixels import filled, filler, segmenter, superpixels
 from limes.explainers.options import SamplingOptions
 from limes.explanation import Explanation
 from limes.models.calling.caller import Retry
@@ -200,9 +208,7 @@ class ImageExplainer(MaskedExplainer[SwitchedImage]):
     def _describe(self, item: SwitchedImage) -> Description:
         conditions = image_conditions(item.labels)
         warnings = () if item.size > 1 else (_ONE_SUPERPIXEL,)
-        return Description(
-            conditions, image_areas(item.labels), warnings, image_picture(item, conditions)
-        )
+        return Description(conditions, image_areas(item.labels), warnings, image_picture(item, conditions))
 
     def _scene_maker(self, item: SwitchedImage) -> Any:
         return _Explained(self, item)

@@ -19,11 +19,10 @@ from limes.expectations.moments import ExactMoments
 from limes.explainers.options import SamplingOptions
 from limes.explainers.progress import UNFINISHED, compute_each, interrupted, progress_of
 from limes.explainers.tables.literals import Literals, rows_of
-from limes.explainers.verification import check_agreement
+from limes.explainers.verification import Watch, check_agreement
 from limes.explainers.warnings import rule_warnings
-from limes.explainers.watch import Watch
 from limes.explanation import Explanation
-from limes.explanation.certificate import Certificate
+from limes.explanation.fields import Certificate
 from limes.explanation.wording import rule_text
 from limes.models.calling.caller import ModelCaller, Retry
 from limes.models.calling.outputs import Output, resolve

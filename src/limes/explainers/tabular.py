@@ -20,7 +20,7 @@ from limes.designs.columns import LAWS
 from limes.designs.features import FeatureTable, stacked_features
 from limes.designs.product import ProductDesign
 from limes.diagnostics.context import TableContext
-from limes.diagnostics.row_output import row_outputs
+from limes.diagnostics.finding import row_outputs
 from limes.diagnostics.source import source_of
 from limes.exceptions import InputError
 from limes.expectations.controls import CONTROLS
@@ -28,8 +28,8 @@ from limes.explainers.options import SamplingOptions
 from limes.explainers.progress import explanation_fields, interrupted, output_positions, progress_of
 from limes.explainers.tables.table import Table
 from limes.explainers.tables.tabular_model import TabularModel, TabularOptions
+from limes.explainers.verification import few_rows
 from limes.explainers.warnings import sampling_warnings
-from limes.explainers.watch import few_rows
 from limes.explanation import Explanation
 from limes.models.calling.caller import Retry
 from limes.pipeline import Fitted, Interrupted, Method

@@ -15,15 +15,13 @@ from limes.diagnostics.context import SubsetContext
 from limes.exceptions import InputError
 from limes.explainers._masked import CONTROLS, Description, MaskedExplainer, MaskedModel
 from limes.explainers.options import SamplingOptions
-from limes.explainers.texts.bound_model import bind
-from limes.explainers.texts.tokens import parse_text, splitter, word_conditions, word_spans
+from limes.explainers.texts.bound_model import bind, parse_text, splitter, word_conditions, word_spans
 from limes.explainers.warnings import text_warnings
 from limes.explanation import Explanation
 from limes.models.calling.caller import Retry
 from limes.models.calling.outputs import resolve
-from limes.models.documents import Document
+from limes.models.documents import Document, TextModel
 from limes.models.readers.word_rows import word_normalizer
-from limes.models.text_models import TextModel
 
 _SPELLING = "spelling"
 _MEANING = "change of the surrogate when the word is in the text against when it is removed"

@@ -13,11 +13,9 @@ import numpy as np
 from limes._checks import is_count
 from limes.exceptions import InputError
 from limes.explanation import json
-from limes.explanation.certificate import Certificate
-from limes.explanation.drawing import Page, drawer, write_text
-from limes.explanation.fields import data_field_names, select, validate
-from limes.explanation.plots import Plots
-from limes.explanation.selection import (
+from limes.explanation.drawing import Page, Plots, drawer, write_text
+from limes.explanation.fields import Certificate, data_field_names, select, validate
+from limes.explanation.view import (
     by_size,
     is_single,
     name_positions,
@@ -71,7 +69,7 @@ class Explanation(Page):
     explainer : any
         The explainer, for ``limes.diagnose``; it is neither written to JSON nor pickled.
     certificates : n mappings, or none
-        Of sparse explanations; see :class:`limes.explanation.certificate.Certificate`.
+        Of sparse explanations; see :class:`limes.explanation.fields.Certificate`.
 
     Raises
     ------

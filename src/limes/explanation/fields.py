@@ -1,22 +1,29 @@
-"""Validation of an explanation's fields: read-only arrays, tuples of texts and plain facts, or an error."""
+"""The fields of an explanation: read-only arrays, tuples of texts, plain facts and certificates, or an error.
+
+Cells of a table and facts of the provenance are plain Python values, so that JSON returns exactly what is
+stored: ``None``, a truth value, a whole number, a float or a text; facts may nest in lists and dictionaries.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from limes.exceptions import InputError
-from limes.explanation.plain import plain_cells, plain_fact
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import NDArray
 
+    from limes._arrays import Objects
+
     Positions = NDArray[np.intp]
+
 
 _FLOATS = ("fiu", np.float64, "numbers")
 _KINDS: dict[str, tuple[str, type, str]] = {
@@ -192,3 +199,141 @@ def _entries(name: str, value: Any, length: int | None) -> tuple[Any, ...]:
     if length is not None and len(entries) != length:
         raise InputError(f"{name} has {len(entries)} entries; pass {length}, as values has")
     return entries
+
+
+NOT_FINITE = "$float"
+"""The one key of the JSON object that stands for a float which JSON has no number for."""
+
+_PLAIN = frozenset({type(None), bool, int, float, str})
+_MISSING = frozenset({"NAType", "NaTType"})  # of pandas, compared by name: pandas stays unloaded
+
+
+def plain_cells(table: Objects) -> Objects:
+    """Return the table with every cell plain; what has no plain form becomes its text."""
+    flat = table.ravel().tolist()
+    if set(map(type, flat)) <= _PLAIN:
+        return table
+    cells = np.empty(len(flat), dtype=object)
+    cells[:] = [plain_cell(value) for value in flat]
+    return cells.reshape(table.shape)
+
+
+def plain_cell(value: Any) -> Any:
+    """Return one cell as ``None``, bool, int, float or str (dates and the like as text)."""
+    if type(value) in _PLAIN:
+        return value
+    if type(value).__name__ in _MISSING:
+        return None
+    if isinstance(value, np.generic):
+        return _plain_scalar(value)
+    return str(value)
+
+
+def _plain_scalar(value: np.generic) -> Any:
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return None if np.isnat(value) else str(value)
+    if isinstance(value, np.floating):
+        return float(value)  # item() of a long double is a long double again
+    item = value.item()
+    return item if type(item) in _PLAIN else str(item)
+
+
+def plain_fact(value: Any, where: str) -> Any:
+    """Return a fact of the provenance with lists, dictionaries and plain cells only.
+
+    Raises
+    ------
+    InputError
+        A key is not a text, or a value has no JSON form. `where` is its path.
+    """
+    if isinstance(value, Mapping):
+        return {_key(key, where): plain_fact(v, f"{where}[{key!r}]") for key, v in value.items()}
+    if isinstance(value, np.ndarray):
+        return plain_fact(value.tolist(), where)
+    if isinstance(value, list | tuple):
+        if set(map(type, value)) <= _PLAIN:
+            return list(value)
+        return [plain_fact(v, f"{where}[{i}]") for i, v in enumerate(value)]
+    if type(value) in _PLAIN or isinstance(value, np.generic):
+        return plain_cell(value)
+    raise InputError(
+        f"{where} is of type {type(value).__name__}, which JSON cannot hold; "
+        "pass numbers, texts, None, lists or dictionaries of them"
+    )
+
+
+def _key(key: Any, where: str) -> str:
+    if not isinstance(key, str) or key == NOT_FINITE:
+        raise InputError(f"{where} has the key {key!r}; use another text as its name")
+    return str(key)
+
+
+def is_missing(value: Any) -> bool:
+    """Tell whether a plain cell stands for a missing value."""
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+@dataclass(frozen=True)
+class Certificate:
+    r"""Errors of one sparse explanation w of f at x, with upper bounds.
+
+    All errors are those of the scaled model, which answers in [-1, 1].
+
+    Attributes
+    ----------
+    solver
+        That computed w.
+    fidelity
+        Mean of (w·z - f(z))² over the rows that w was fitted on: biased downwards.
+    fresh_fidelity
+        The same over fresh rows: unbiased.
+    precision
+        P(w) = E[|f(z) - f(x)| given w·z = w·x], on fresh rows or exactly.
+    precision_error
+        Its standard error; 0 where exact.
+    coincidence
+        Pr[w·z = w·x].
+    confidence
+        With this probability all ``bounds`` hold together, as long as the model answers within ``scale``.
+    bounds
+        Upper bounds: "fidelity" and "precision" by empirical Bernstein inequalities on fresh rows, and
+        "precision_from_fidelity" = √(fidelity bound / coincidence).
+    objective, lower_bound, gap, proved, nodes
+        Of the problem that the solver solved; see :class:`limes.surrogates.sparse.SparseSolution`.
+    samples, fresh_samples
+        Rows behind ``fidelity`` and ``fresh_fidelity``.
+    theory
+        The accuracy of √fidelity that the 2025 paper's Theorem 2 guarantees for this many samples, and how
+        many it asks for to be within 0.1.
+    scale
+        (low, high): answers that are scaled to -1 and 1.
+    rule
+        The explanation in words.
+
+    References
+    ----------
+    Koriche et al. 2025, equations 1 to 3 and Theorem 2. Its Lemma 1, P ≤ √F, is false: the probability of the
+    condition is missing.
+    """
+
+    solver: str
+    fidelity: float
+    fresh_fidelity: float
+    precision: float
+    precision_error: float
+    coincidence: float
+    confidence: float
+    bounds: dict[str, float]
+    objective: float
+    lower_bound: float
+    gap: float
+    proved: bool
+    nodes: int
+    samples: int
+    fresh_samples: int
+    theory: dict[str, float]
+    scale: tuple[float, float]
+    rule: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", tuple(self.scale))  # JSON makes lists of tuples

@@ -16,10 +16,8 @@ from numpy.typing import ArrayLike
 from limes._arrays import Floats, Ints
 from limes.exceptions import InputError
 from limes.functions import Filled, Function, Lookup, Members, Stacked
-from limes.models.forms.additive import Linear
-from limes.models.forms.base import Form, Reducible, Sum, SumOfProducts
-from limes.models.forms.boxes import Boxes
-from limes.models.forms.combination import Combination, Reduced, outputs_of
+from limes.models.forms.additive import Boxes, Linear
+from limes.models.forms.base import Combination, Form, Reduced, Reducible, Sum, SumOfProducts, outputs_of
 from limes.models.forms.kernels import GaussianKernels
 from limes.models.forms.quadratic import Quadratic
 from limes.models.forms.trees import Forest

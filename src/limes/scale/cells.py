@@ -10,7 +10,7 @@ file: neither pyarrow nor duckdb's ``read_csv(store_rejects=true)`` does both, s
 
 from __future__ import annotations
 
-from limes._optional import require
+from limes._checks import require
 
 require("pyarrow", "limes.scale for files", package="'limes[scale]'")
 

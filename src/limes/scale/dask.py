@@ -6,7 +6,7 @@ replace dead ones.
 
 from __future__ import annotations
 
-from limes._optional import require
+from limes._checks import require
 
 require("distributed", "limes.scale.dask", package="'limes[dask]'")
 require("pyarrow", "limes.scale.dask", package="'limes[dask]'")

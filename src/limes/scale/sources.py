@@ -6,7 +6,7 @@ can only be read from its beginning, so its parts carry their rows, as text.
 
 from __future__ import annotations
 
-from limes._optional import require
+from limes._checks import require
 
 require("pyarrow", "limes.scale for files", package="'limes[scale]'")
 

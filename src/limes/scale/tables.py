@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from limes._optional import require
+from limes._checks import require
 
 require("pyarrow", "limes.scale for files", package="'limes[scale]'")
 
@@ -23,9 +23,8 @@ from limes._checks import check_count
 from limes.exceptions import InputError
 from limes.scale.engines import THIS_PROCESS, Cluster, engine_of
 from limes.scale.frames import Explainer
-from limes.scale.parts import Folder, PartRecord
+from limes.scale.parts import NOTHING, Folder, PartRecord
 from limes.scale.sources import Source
-from limes.scale.tally import NOTHING
 from limes.scale.work import Work
 
 # Hashes of keys held in memory, eight bytes each; repeated hashes that are looked up

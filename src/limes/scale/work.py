@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from limes._optional import require
+from limes._checks import require
 
 require("pyarrow", "limes.scale for files", package="'limes[scale]'")
 
@@ -21,9 +21,8 @@ import pyarrow.parquet as pq
 from limes.exceptions import InputError
 from limes.scale.cells import Unreadable, typed
 from limes.scale.frames import Explainer, check_columns, check_keys, explain_frame, schema_of
-from limes.scale.parts import Folder, PartRecord, checksum, unwritable, write_whole
+from limes.scale.parts import Folder, PartRecord, Tally, checksum, unwritable, write_whole
 from limes.scale.sources import Part
-from limes.scale.tally import Tally
 
 
 @dataclass(frozen=True)

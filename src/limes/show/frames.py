@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limes._optional import require
+from limes._checks import require
 from limes.exceptions import InputError
 from limes.explanation.view import with_outputs
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limes.explanation.png import to_data_url
+from limes.explanation.json import to_data_url
 from limes.explanation.view import OutputView, fidelity, largest_output, meaning, method_line, view_row
 from limes.explanation.wording import CONFIDENCE, count, difference, error, number, one_line, signed_column
 from limes.show.images import ImageView

@@ -1,6 +1,7 @@
 """An explanation as matplotlib pictures: they take ``ax=``, return it and show nothing.
 
-The functions are the methods of ``explanation.plot`` (``limes/explanation/plots.py``), which documents them.
+The functions are the methods of ``explanation.plot`` (``limes/explanation/drawing.py``), which documents
+them.
 """
 
 from __future__ import annotations
@@ -11,8 +12,7 @@ import numpy as np
 
 from limes._checks import is_count
 from limes.exceptions import InputError
-from limes.explanation.selection import name_positions
-from limes.explanation.view import Line, OutputView, headline, largest_output, view_row
+from limes.explanation.view import Line, OutputView, headline, largest_output, name_positions, view_row
 from limes.explanation.wording import CONFIDENCE, count, number, shorten
 from limes.show import images as image_plots
 from limes.show.axes import LOWERS, RAISES, UNKNOWN, axes_or_new
@@ -55,7 +55,7 @@ def bandwidth(
 ) -> Axes:
     """Draw the coefficients of one row at other bandwidths."""
     from limes.diagnostics.bandwidth import paths
-    from limes.show.diagnosis.plots import draw_path
+    from limes.show.diagnosis.terminal import draw_path
 
     one_row = explanation[row]
     _refuse_empty(one_row)

@@ -8,13 +8,13 @@ import numpy as np
 
 from limes.explanation.wording import number
 from limes.show.axes import COLOURS, axes_or_new, bandwidth_axis, plain_frame, spread_labels
-from limes.show.console import ascii_text, captured
+from limes.show.terminal import ascii_text, captured
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from rich.console import ConsoleOptions, Group, RenderableType
 
-    from limes.diagnostics.suggest import Suggestion
+    from limes.diagnostics.bandwidth import Suggestion
 
 _CURVES = ("locality", "fidelity", "noise", "drift")
 _EVERY = 3  # lines of the table, in points of the curves

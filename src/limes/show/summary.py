@@ -9,7 +9,7 @@ import numpy as np
 from limes.exceptions import InputError
 from limes.explanation.wording import number, shorten, signed_column
 from limes.show.axes import COLOURS, RAISES, axes_or_new, plain_frame
-from limes.show.console import ascii_text, captured
+from limes.show.terminal import ascii_text, captured
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,17 +1,19 @@
-"""An explanation in the terminal: a table of one row, a line in words."""
+"""An explanation in the terminal: a table of one row, a line in words; and rich's output as plain text."""
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
+from io import StringIO
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from limes.explanation.selection import by_size
 from limes.explanation.view import (
     Line,
     OutputView,
     RowView,
+    by_size,
     fidelity,
     headline,
     largest_output,
@@ -20,11 +22,10 @@ from limes.explanation.view import (
     view_row,
 )
 from limes.explanation.wording import count, difference, error, shorten, signed_column
-from limes.show.console import ascii_text, captured
 from limes.show.texts import pieces, shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from rich.console import ConsoleOptions, Group, RenderableType
     from rich.table import Table
@@ -32,6 +33,38 @@ if TYPE_CHECKING:
 
     from limes.explanation import Explanation
     from limes.show.texts import Piece
+
+
+# For terminals and files that cannot encode them
+_ASCII = str.maketrans({**dict.fromkeys("█▐▌", "#"), "│": "|", "─": "-", "…": "~", "±": "+-"})
+
+
+def captured(draw: Callable[[int], RenderableType], widest: int | None = None) -> str:
+    """Return ``draw(width)`` as text without colours, as wide as the terminal, up to a limit."""
+    from rich.console import Console
+
+    console = Console(file=StringIO(), force_terminal=False, color_system=None)
+    if widest is not None:
+        console.width = min(console.width, widest)
+    with console.capture() as capture:
+        console.print(draw(console.width))
+    text = "\n".join(line.rstrip() for line in capture.get().splitlines())
+    return _encodable(text, getattr(sys.stdout, "encoding", None) or "utf-8")
+
+
+def ascii_text(text: str) -> Text:
+    """Return plain text for terminals that print ASCII only."""
+    from rich.text import Text
+
+    return Text(_encodable(text, "ascii"))
+
+
+def _encodable(text: str, encoding: str) -> str:
+    """Return text that print() can write without an error, whatever the names are."""
+    if not encoding.lower().startswith("utf"):
+        text = text.translate(_ASCII)
+    return text.encode(encoding, "replace").decode(encoding)
+
 
 MAX_FEATURES = 10
 MAX_OUTPUTS = 4

@@ -26,7 +26,7 @@ from limes.compat.lime.lime_sampling import SamplingEngine
 from limes.compat.lime.limit import LimitEngine, Limits
 from limes.exceptions import InputError, ModelError
 from limes.explainers.progress import progress_of
-from limes.models.calling.methods import prediction_method
+from limes.models.calling.outputs import prediction_method
 
 ENGINES = ("limit", "lime")
 VARIABLE = "LIMES_ENGINE"

@@ -22,17 +22,16 @@ from limes.explainers.tables.table import Table
 from limes.explainers.verification import (
     TABLE_DRAWS,
     Probe,
+    Watch,
     check_agreement,
     check_atoms,
     check_draws,
     product_rows,
     widened,
 )
-from limes.explainers.watch import Watch
 from limes.models.algebra import category_columns
 from limes.models.calling.caller import ModelCaller
-from limes.models.calling.methods import prediction_method
-from limes.models.calling.outputs import Output, resolve
+from limes.models.calling.outputs import Output, prediction_method, resolve
 from limes.models.forms.base import BlackBox, Form
 from limes.models.forms.trees import Forest
 from limes.models.reading import EXACT_TOLERANCE, SINGLE_TOLERANCE, read_output, tolerance_of

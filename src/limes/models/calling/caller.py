@@ -13,8 +13,7 @@ import numpy as np
 
 from limes._arrays import Floats
 from limes.exceptions import ModelError
-from limes.models.calling.methods import prediction_method
-from limes.models.calling.outputs import Output
+from limes.models.calling.outputs import Output, prediction_method
 
 # (error, attempt = 1, 2, ...) -> seconds to wait before the batch is tried again, or None to give up
 Retry = Callable[[BaseException, int], float | None]

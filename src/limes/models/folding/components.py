@@ -18,8 +18,7 @@ from limes._arrays import Floats
 from limes.models.folding.feature_maps import MonotoneMap
 from limes.models.folding.operations import ModelColumn
 from limes.models.forms.additive import Linear
-from limes.models.forms.base import Form
-from limes.models.forms.combination import Combination
+from limes.models.forms.base import Combination, Form
 from limes.models.forms.quadratic import Quadratic
 from limes.models.reading import CannotRead
 

@@ -40,8 +40,7 @@ from limes.models.folding.fold_trees import fold_forest
 from limes.models.folding.guards import Guard, undefined
 from limes.models.folding.operations import ModelColumn
 from limes.models.forms.additive import Linear
-from limes.models.forms.base import Form, Reducible, Sum, SumOfProducts
-from limes.models.forms.combination import Combination, Reduced, outputs_of
+from limes.models.forms.base import Combination, Form, Reduced, Reducible, Sum, SumOfProducts, outputs_of
 from limes.models.forms.kernels import GaussianKernels
 from limes.models.forms.quadratic import Quadratic
 from limes.models.forms.trees import Forest

@@ -17,10 +17,8 @@
 | ``BlackBox`` | anything | everything else: sampled |
 """
 
-from limes.models.forms.additive import Additive, Linear, Multiplicative
-from limes.models.forms.base import BlackBox, Form
-from limes.models.forms.boxes import Boxes
-from limes.models.forms.combination import Combination, Reduced
+from limes.models.forms.additive import Additive, Boxes, Linear, Multiplicative
+from limes.models.forms.base import BlackBox, Combination, Form, Reduced
 from limes.models.forms.kernels import GaussianKernels
 from limes.models.forms.normalized_linear import NormalizedLinear
 from limes.models.forms.presence import PresenceProducts

@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike
 
 from limes._arrays import Bools, Floats, Ints
 from limes.exceptions import InputError
+from limes.models.forms.additive import Boxes
 from limes.models.forms.base import FormBase, coefficients, select_outputs
-from limes.models.forms.boxes import Boxes
 from limes.models.forms.trees import Forest
 
 # rows x literals evaluated at once: 16 MB of float64

@@ -17,8 +17,7 @@ import numpy as np
 from limes._arrays import Floats
 from limes.functions import Function, Lookup, Step
 from limes.models.algebra import combine
-from limes.models.forms.base import Form, Sum, SumOfProducts
-from limes.models.forms.combination import Reduced
+from limes.models.forms.base import Form, Reduced, Sum, SumOfProducts
 from limes.models.reading import CannotRead, Schema, refuse_all_but_margin
 
 # Interpret writes larger numbers sometimes with an exponent, sometimes in full.

@@ -17,8 +17,7 @@ from limes._arrays import Bools, Floats, Ints
 from limes.exceptions import InputError
 from limes.models.algebra import combine, map_outputs, on_columns
 from limes.models.forms.additive import Linear
-from limes.models.forms.base import Form
-from limes.models.forms.combination import outputs_of
+from limes.models.forms.base import Form, outputs_of
 from limes.models.forms.trees import Forest
 from limes.models.identity import qualified_name
 from limes.models.readers.sklearn_trees import constant

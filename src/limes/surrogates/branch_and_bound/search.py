@@ -23,8 +23,7 @@ import numpy as np
 from limes._arrays import Ints
 from limes._checks import is_count
 from limes.exceptions import InputError
-from limes.surrogates.branch_and_bound.nodes import Frontier, Node, SearchProblem, kernels
-from limes.surrogates.branch_and_bound.perspective import perspective_bound
+from limes.surrogates.branch_and_bound.nodes import Frontier, Node, SearchProblem, kernels, perspective_bound
 from limes.surrogates.projection import project
 from limes.surrogates.sparse import SampleProblem, SparseSolution, check_sparsity, solution, summing_to
 
