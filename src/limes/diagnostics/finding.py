@@ -14,7 +14,7 @@ import numpy as np
 
 from limes._arrays import Floats, Ints
 from limes.explanation import Explanation
-from limes.explanation.view import name_positions
+from limes.explanation.selection import name_positions
 
 # Relative rounding error of predictions
 ROUNDING = 1e-12

@@ -4,6 +4,6 @@
 """
 
 from limes.explanation.explanation import Explanation
-from limes.explanation.view import UnknownNameError
+from limes.explanation.selection import UnknownNameError
 
 __all__ = ["Explanation", "UnknownNameError"]

@@ -15,13 +15,7 @@ from limes.exceptions import InputError
 from limes.explanation import json
 from limes.explanation.drawing import Page, Plots, drawer, write_text
 from limes.explanation.fields import Certificate, data_field_names, select, validate
-from limes.explanation.view import (
-    by_size,
-    is_single,
-    name_positions,
-    row_positions,
-    split_key,
-)
+from limes.explanation.selection import by_size, is_single, name_positions, row_positions, split_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -15,7 +15,8 @@ import numpy as np
 from limes._checks import is_count
 from limes.exceptions import InputError
 from limes.explanation.json import from_data_url, labels_from_data_url
-from limes.explanation.view import by_size, largest_output, name_positions, with_outputs
+from limes.explanation.selection import by_size, name_positions
+from limes.explanation.view import largest_output, with_outputs
 from limes.explanation.wording import number, shorten
 
 if TYPE_CHECKING:

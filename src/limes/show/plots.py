@@ -12,7 +12,8 @@ import numpy as np
 
 from limes._checks import is_count
 from limes.exceptions import InputError
-from limes.explanation.view import Line, OutputView, headline, largest_output, name_positions, view_row
+from limes.explanation.selection import name_positions
+from limes.explanation.view import Line, OutputView, headline, largest_output, view_row
 from limes.explanation.wording import CONFIDENCE, count, number, shorten
 from limes.show import images as image_plots
 from limes.show.axes import LOWERS, RAISES, UNKNOWN, axes_or_new

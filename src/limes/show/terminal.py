@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from limes.explanation.selection import by_size
 from limes.explanation.view import (
     Line,
     OutputView,
     RowView,
-    by_size,
     fidelity,
     headline,
     largest_output,

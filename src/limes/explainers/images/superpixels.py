@@ -152,7 +152,7 @@ def filler(fill: Any) -> Fill:
         If it is neither a known name, nor a colour, nor an image, nor a callable.
     """
     if isinstance(fill, str):
-        return _FILLS[check_choice("fill", fill, tuple(_SEGMENTATIONS))]
+        return _FILLS[check_choice("fill", fill, tuple(_FILLS))]
     if callable(fill):
         return lambda image, labels: fill(image, labels)
     constant = np.asarray(fill)
