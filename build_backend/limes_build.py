@@ -1,8 +1,8 @@
 """scikit-build-core, with a compiler from the package index where the machine has none.
 
-``pip install .`` needs a C++17 compiler. Where neither ``CXX`` nor a compiler of the system is there, the ``ziglang``
-wheel, which holds one, is installed into the build's environment and used instead. In an editable installation the
-kernels lie beside the sources.
+``pip install .`` needs a C++17 compiler. Where neither ``CXX`` nor a compiler of the system is there, the
+``ziglang`` wheel, which holds one, is installed into the build's environment and used instead. In an editable
+installation the kernels lie beside the sources.
 """
 
 from __future__ import annotations
