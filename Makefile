@@ -49,7 +49,7 @@ lint: $(INSTALLED)
 	$(BIN)/lint-imports
 	$(BIN)/python tools/house_rules.py src/limes
 
-# The compiled loops in C++, which are to replace numba's: built with warnings as errors, and tested by definition.
+# The compiled loops once more, with warnings as errors.
 CMAKE = $(BIN)/pip install --quiet nanobind cmake ninja && $(BIN)/cmake -G Ninja \
 	-DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja -DPython_EXECUTABLE=$(abspath $(BIN))/python -DLIMES_WERROR=ON \
 	-Dnanobind_DIR=$$($(BIN)/python -m nanobind --cmake_dir)
@@ -59,7 +59,7 @@ kernels: $(INSTALLED)
 	$(BIN)/cmake --build build/kernels
 	PYTHONPATH=build/kernels $(BIN)/pytest tests/kernels
 
-# The same with the sanitizers of addresses and of undefined behaviour (gcc).
+# With the sanitizers of addresses and of undefined behaviour (gcc).
 sanitize: $(INSTALLED)
 	$(CMAKE) -S . -B build/sanitize -DCMAKE_BUILD_TYPE=Debug -DLIMES_SANITIZE=ON
 	$(BIN)/cmake --build build/sanitize
@@ -78,9 +78,10 @@ papers: $(INSTALLED)
 	$(BIN)/python -m papers
 
 clean:
-	rm -rf $(VENV) $(LOWEST)
+	rm -rf $(VENV) $(LOWEST) build src/limes/_kernels*.so
 
-$(INSTALLED): pyproject.toml
+# Kernels are compiled again when one of their sources is newer.
+$(INSTALLED): pyproject.toml CMakeLists.txt $(wildcard kernels/* build_backend/*.py)
 	$(PYTHON) -c 'import sys; sys.exit("limes needs Python >= 3.11, this is " + sys.version) if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --editable '.[test,lint,bench]'

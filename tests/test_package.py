@@ -20,7 +20,7 @@ from limes._checks import MissingLibraryError
 
 ROOT = Path(__file__).parents[1]
 HEAVY = (
-    *("numba", "matplotlib", "pandas", "sklearn", "jinja2", "rich", "typer", "skops", "joblib"),
+    *("matplotlib", "pandas", "sklearn", "jinja2", "rich", "typer", "skops", "joblib"),
     *("lime", "shap", "polars", "pyarrow"),
 )
 MODULES = sorted(

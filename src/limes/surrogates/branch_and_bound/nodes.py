@@ -14,10 +14,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from itertools import count
-from types import ModuleType
 
 import numpy as np
 
+from limes import _kernels
 from limes._arrays import Floats, Ints
 from limes.surrogates.sparse import SampleProblem, summing_to
 
@@ -131,7 +131,7 @@ class Node:
         return replace(
             self,
             free=self.free[places],
-            gram=kernels().submatrix(self.gram, places),
+            gram=np.ascontiguousarray(self.gram[places[:, None], places]),
             moments=self.moments[places],
             ones=self.ones[places],
             shares=None if self.shares is None else self.shares[places],
@@ -139,7 +139,9 @@ class Node:
 
     def child(self, place: int, bound: float) -> Node:
         """Return the child that includes one free literal and excludes those before it."""
-        gram, moments, ones, swept = kernels().swept_in(self.gram, self.moments, self.ones, self.swept, place)
+        after = self.free.size - place - 1
+        gram, moments, ones, swept = np.empty((after, after)), np.empty(after), np.empty(after), np.empty(3)
+        _kernels.sweep_in(self.gram, self.moments, self.ones, self.swept, place, gram, moments, ones, swept)
         return Node(
             chosen=(*self.chosen, int(self.free[place])),
             slots=self.slots - 1,
@@ -189,10 +191,3 @@ class Frontier:
             entry = heappop(self._open)
         self._bytes -= entry[3].gram.nbytes
         return entry[3], entry[2]
-
-
-def kernels() -> ModuleType:
-    """Import the compiled code, and numba with it, only when a search begins."""
-    from limes.surrogates.branch_and_bound import pairwise
-
-    return pairwise

@@ -1,10 +1,10 @@
 r"""Branch and bound over the supports of a sparse surrogate.
 
 A node includes some literals (they are swept in) and excludes some; its children include one free literal
-each, in the order of their shares q of the pairwise bound (``pairwise.py``), and exclude those before it.
-Children are made one at a time, and the node with the lowest bound goes first: that bound is at any time a
-lower bound of the optimum. A literal whose share is too small for any descendant that contains it to beat the
-incumbent is excluded. Two free places are filled by trying all pairs.
+each, in the order of their shares q of the pairwise bound (``kernels/pairwise.cpp``), and exclude those
+before it. Children are made one at a time, and the node with the lowest bound goes first: that bound is at
+any time a lower bound of the optimum. A literal whose share is too small for any descendant that contains it
+to beat the incumbent is excluded. Two free places are filled by trying all pairs.
 
 The first incumbent is the projection of the moments, improved by exchanges of single literals.
 """
@@ -20,10 +20,11 @@ from typing import TypeAlias
 
 import numpy as np
 
+from limes import _kernels
 from limes._arrays import Ints
 from limes._checks import is_count
 from limes.exceptions import InputError
-from limes.surrogates.branch_and_bound.nodes import Frontier, Node, SearchProblem, kernels, perspective_bound
+from limes.surrogates.branch_and_bound.nodes import Frontier, Node, SearchProblem, perspective_bound
 from limes.surrogates.projection import project
 from limes.surrogates.sparse import SampleProblem, SparseSolution, check_sparsity, solution, summing_to
 
@@ -126,8 +127,8 @@ class _Search:
             (),
             self.k,
             np.arange(d),
-            problem.gram,
-            problem.moments,
+            np.ascontiguousarray(problem.gram),
+            np.ascontiguousarray(problem.moments),
             np.ones(d),
             np.zeros(3),
             self._eta,
@@ -227,9 +228,10 @@ class _Search:
         while node.free.size > node.slots and node.free.size <= 0.85 * before:
             before = node.free.size
             cutoff = problem.cutoff(self.best)
-            eta, floor, shares = kernels().tighten(
+            shares = np.empty(node.free.size)
+            eta, floor = _kernels.tighten(
                 node.gram, node.moments, node.ones, node.swept, node.slots, problem.square,
-                problem.target, node.eta, cutoff, tries,
+                problem.target, node.eta, cutoff, tries, shares,
             )  # fmt: skip
             order = np.argsort(-shares, kind="stable")
             most = shares[order[: node.slots]]
@@ -246,7 +248,7 @@ class _Search:
 
     def _try_pairs(self, node: Node) -> None:
         problem = self.problem
-        _, first, second = kernels().best_pair(
+        _, first, second = _kernels.best_pair(
             node.gram, node.moments, node.ones, node.swept, problem.square, problem.target, self.best
         )
         if first >= 0:

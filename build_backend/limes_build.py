@@ -1,0 +1,110 @@
+"""scikit-build-core, with a compiler from the package index where the machine has none.
+
+``pip install .`` needs a C++17 compiler. Where neither ``CXX`` nor a compiler of the system is there, the
+``ziglang`` wheel, which holds one, is installed into the build's environment and used instead. In an editable
+installation the kernels lie beside the sources.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory, mkdtemp
+from typing import Any
+from zipfile import ZipFile
+
+import scikit_build_core.build as base
+from scikit_build_core.build import (
+    build_sdist,
+    get_requires_for_build_sdist,
+    prepare_metadata_for_build_wheel,
+)
+
+__all__ = [
+    "build_editable",
+    "build_sdist",
+    "build_wheel",
+    "get_requires_for_build_editable",
+    "get_requires_for_build_sdist",
+    "get_requires_for_build_wheel",
+    "prepare_metadata_for_build_editable",
+    "prepare_metadata_for_build_wheel",
+]
+
+
+def get_requires_for_build_wheel(config_settings: Any = None) -> list[str]:
+    return [*base.get_requires_for_build_wheel(config_settings), *_compiler()]
+
+
+def get_requires_for_build_editable(config_settings: Any = None) -> list[str]:
+    return [*base.get_requires_for_build_editable(config_settings), *_compiler()]
+
+
+def build_wheel(wheel_directory: str, config_settings: Any = None, metadata_directory: Any = None) -> str:
+    _use_zig()
+    return base.build_wheel(wheel_directory, config_settings, metadata_directory)
+
+
+def build_editable(wheel_directory: str, config_settings: Any = None, metadata_directory: Any = None) -> str:
+    """Put the kernels beside the sources, and the path of these into the environment."""
+    with TemporaryDirectory() as folder, ZipFile(Path(folder, build_wheel(folder, config_settings))) as wheel:
+        for name in wheel.namelist():
+            if name.endswith((".so", ".pyd")):
+                kernels = Path("src", name)
+                kernels.unlink(missing_ok=True)  # a process that has loaded it keeps the old one
+                kernels.write_bytes(wheel.read(name))
+    return base.build_editable(wheel_directory, _path_only(config_settings), metadata_directory)
+
+
+def prepare_metadata_for_build_editable(metadata_directory: str, config_settings: Any = None) -> str:
+    return base.prepare_metadata_for_build_editable(metadata_directory, _path_only(config_settings))
+
+
+def _path_only(config_settings: Any) -> dict[str, str]:
+    """Settings of a wheel that holds the path of the sources, and nothing compiled."""
+    only = {"wheel.cmake": "false", "wheel.py-api": "py3", "editable.mode": "inplace"}
+    return {**(config_settings or {}), **only}
+
+
+def _compiler() -> list[str]:
+    """Requirement of a compiler, if the machine has none."""
+    return [] if os.environ.get("CXX") or _has_compiler() else ["ziglang>=0.13"]
+
+
+def _has_compiler() -> bool:
+    if sys.platform == "darwin":
+        # c++ is always there, and asks for Apple's tools to be installed if they are not
+        return subprocess.run(["xcode-select", "-p"], capture_output=True, check=False).returncode == 0
+    if os.name == "nt":
+        programs = os.environ.get("PROGRAMFILES(X86)", "")
+        if Path(programs, "Microsoft Visual Studio", "Installer", "vswhere.exe").exists():
+            return True
+    return any(map(shutil.which, ("c++", "g++", "clang++", "cl")))
+
+
+def _use_zig() -> None:
+    """Point CMake to Zig's compiler and archiver, if the machine has none."""
+    if not _compiler():
+        return
+    folder = Path(mkdtemp(prefix="zig-"))
+    tools = {name: _script(folder, name) for name in ("c++", "ar", "ranlib")}
+    os.environ["CXX"] = str(tools["c++"])
+    os.environ["CMAKE_ARGS"] = " ".join(
+        [os.environ.get("CMAKE_ARGS", ""), f"-DCMAKE_AR={tools['ar']}", f"-DCMAKE_RANLIB={tools['ranlib']}"]
+    )
+
+
+def _script(folder: Path, tool: str) -> Path:
+    """A program that calls one of Zig's tools."""
+    if os.name == "nt":
+        script = folder / f"zig-{tool}.cmd"
+        script.write_text(f'@"{sys.executable}" -m ziglang {tool} %*\n')
+        return script
+    script = folder / f"zig-{tool}"
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ziglang {tool} "$@"\n')
+    script.chmod(script.stat().st_mode | stat.S_IXUSR)
+    return script
