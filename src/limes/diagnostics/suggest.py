@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from limes._arrays import Bools, Floats
+from limes._threads import one_blas_thread
 from limes.diagnostics.bandwidth import grid
 from limes.diagnostics.context import DiagnosticContext
 from limes.diagnostics.row_output import output_positions
@@ -61,6 +62,7 @@ class Suggestion(Printable):
         return f"<Suggestion: bandwidth={self.bandwidth:.3g}; {self.reason}>"
 
 
+@one_blas_thread()
 def suggest_bandwidth(
     explainer: Any, X: Any, *, output: str | int | None = None, calls: int | None = None
 ) -> Suggestion:
