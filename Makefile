@@ -3,8 +3,6 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
-# Numerical libraries start a thread a core; pytest-xdist already starts a process a core.
-export OMP_NUM_THREADS ?= 1
 
 .PHONY: kernels sanitize demo test-coverage test test-lowest test-spark lint bench fuzz papers test-browser clean
 
@@ -23,7 +21,7 @@ test-lowest:
 	PYTHONWARNINGS=default $(LOWEST)/bin/pytest -W ignore::DeprecationWarning -W ignore::FutureWarning \
 		tests/test_package.py::test_the_first_lines_of_the_readme_run tests/test_limit.py tests/test_pipeline.py \
 		tests/designs/test_product.py tests/designs/test_marginals.py tests/expectations/test_exact.py \
-		tests/explainers/test_laws.py tests/show/test_terminal.py tests/show/test_html.py tests/cli/test_explain.py \
+		tests/explainers/tables/test_laws.py tests/show/test_terminal.py tests/show/test_html.py tests/cli/test_explain.py \
 		tests/cli/test_scale.py tests/scale/test_frames.py tests/scale/test_parts.py tests/scale/test_sources.py
 
 test-browser: $(INSTALLED)

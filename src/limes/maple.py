@@ -21,6 +21,7 @@ from scipy.linalg import solve_triangular
 from limes import __version__
 from limes._arrays import Floats, Ints
 from limes._checks import check_count, check_seed, check_size, refuse_unknown
+from limes._threads import one_blas_thread
 from limes.exceptions import InputError
 from limes.explainers.sparse import OneOutput
 from limes.explainers.tables.table import Table
@@ -83,6 +84,7 @@ class MapleExplainer:
     array([[ 2., -1.,  0.]])
     """
 
+    @one_blas_thread()
     def __init__(
         self,
         model: Any,
@@ -127,6 +129,7 @@ class MapleExplainer:
         self._order = _ranked(self._forest, matrix.shape[1])
         self.kept = self._best_prefix(matrix[validation], predictions[validation])
 
+    @one_blas_thread()
     def __call__(self, X: Any) -> Explanation:
         """Explain one row or many.
 

@@ -13,6 +13,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints, distinct_rows
+from limes._threads import one_blas_thread
 from limes.designs.exchangeable import ExchangeableDesign
 from limes.designs.features import Features, FeatureTable, stacked_features, weighted_sum
 from limes.designs.product import ProductDesign, ProductFamily
@@ -61,6 +62,7 @@ class Expectation(Protocol):
         ...
 
 
+@one_blas_thread()
 def limit(design: ProductDesign | ExchangeableDesign, form: Form) -> Surrogate:
     """Compute what LIME converges to when its sample grows, exactly.
 

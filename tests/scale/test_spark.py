@@ -20,7 +20,7 @@ from limes.exceptions import InputError
 from limes.scale import explain_frame
 from limes.scale.engines import Cluster
 from limes.scale.sources import Part, Source
-from limes.scale.spark import check_java, session
+from limes.scale.spark_session import check_java, session
 from limes.scale.tables import explain_files
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
@@ -248,7 +248,7 @@ def test_a_scheduler_that_does_not_answer_is_said_before_java_starts():
     where = [
         sys.executable,
         "-c",
-        "from limes.scale.spark import session; from limes.scale.engines "
+        "from limes.scale.spark_session import session; from limes.scale.engines "
         "import Cluster; session(Cluster(scheduler='spark://127.0.0.1:9')).__enter__()",
     ]
     started = time.monotonic()

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
+from limes._threads import one_blas_thread
 from limes.diagnostics.context import DiagnosticContext
 from limes.diagnostics.finding import SURE, Finding, Measure, RowOutput, enumerate_names, output_positions
 from limes.exceptions import InputError
@@ -229,6 +230,7 @@ class Suggestion(Printable):
         return f"<Suggestion: bandwidth={self.bandwidth:.3g}; {self.reason}>"
 
 
+@one_blas_thread()
 def suggest_bandwidth(
     explainer: Any, X: Any, *, output: str | int | None = None, calls: int | None = None
 ) -> Suggestion:

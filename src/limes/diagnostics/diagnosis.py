@@ -14,6 +14,7 @@ from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from limes._arrays import Floats
+from limes._threads import one_blas_thread
 from limes.diagnostics.alignment import alignments
 from limes.diagnostics.bandwidth import Path, paths
 from limes.diagnostics.cancellation import Cancellation, Profile, cancellations
@@ -56,6 +57,7 @@ _TABLE: Mapping[str, Callable[[Any], Sequence[Diagnostic | None]]] = {
 _BY_CONTEXT = {TableContext: _TABLE, SubsetContext: _ANY}
 
 
+@one_blas_thread()
 def diagnose(
     explanation: Explanation,
     explainer: Any = None,

@@ -18,6 +18,7 @@ import numpy as np
 from limes._arrays import Floats, Ints, Objects
 from limes._checks import check_count, check_size
 from limes._lru import LRUCache
+from limes._threads import one_blas_thread
 from limes.designs.exchangeable import ExchangeableDesign
 from limes.designs.weights import check_bandwidth
 from limes.diagnostics.context import SubsetContext
@@ -219,6 +220,7 @@ class MaskedExplainer(ABC, Generic[Item]):
     def _parse(self, raw: Any) -> Item:
         """Take a user's text or image apart into its features, or raise an InputError."""
 
+    @one_blas_thread()
     def _explain(self, raw: Any, *, progress: bool) -> Explanation:
         return self._to_explanation(self._fit(self._parse(raw), progress=progress))
 
@@ -238,6 +240,7 @@ class MaskedExplainer(ABC, Generic[Item]):
         except InputError as error:
             raise InputError(f"{self._kind} {place}: {error}") from None
 
+    @one_blas_thread()
     def _fit(self, item: Item, *, progress: bool = True) -> FittedItem[Item]:
         """Fit the surrogate of one text or image; `_to_explanation` makes the explanation."""
         names = self._names(item)
@@ -293,6 +296,7 @@ class MaskedExplainer(ABC, Generic[Item]):
             explainer=self._scene_maker(item),
         )
 
+    @one_blas_thread()
     def _diagnostic_context(
         self, item: Item, explanation: Explanation, output: Ints, calls: int | None
     ) -> SubsetContext:

@@ -13,6 +13,7 @@ from limes._arrays import Floats
 from limes._checks import check_choice, check_count, check_size, refuse_unknown
 from limes._lru import LRUCache
 from limes._streams import fingerprint
+from limes._threads import one_blas_thread
 from limes.designs.literals import LiteralNeighbourhood
 from limes.exceptions import InputError, ModelError, NotReadableError, ReadMismatchError
 from limes.expectations.moments import ExactMoments
@@ -182,6 +183,7 @@ class SparseExplainer:
         """How E[s f] is computed: "exact" or "sampled"."""
         return self._model.method
 
+    @one_blas_thread()
     def __call__(self, X: Any, *, progress: bool = True, workers: int = 1) -> Explanation:
         """Explain one row or many.
 

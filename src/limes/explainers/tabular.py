@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from limes._arrays import Floats, Ints, Objects, distinct_rows
 from limes._checks import check_choice, check_count, check_size, refuse_unknown
+from limes._threads import one_blas_thread
 from limes.designs.columns import LAWS
 from limes.designs.features import FeatureTable, stacked_features
 from limes.designs.product import ProductDesign
@@ -121,6 +122,7 @@ class TabularExplainer:
     ('exact', (2, 10))
     """
 
+    @one_blas_thread()
     def __init__(
         self,
         model: Any,
@@ -172,6 +174,7 @@ class TabularExplainer:
         """Names of the columns."""
         return self._background.names
 
+    @one_blas_thread()
     def __call__(self, X: Any, *, progress: bool = True, workers: int = 1) -> Explanation:
         """Explain one row or many.
 
@@ -199,6 +202,7 @@ class TabularExplainer:
         """
         return self._to_explanation(self._fit(X, progress=progress, workers=workers))
 
+    @one_blas_thread()
     def _fit(self, X: Any, *, progress: bool = True, workers: int = 1) -> FittedRows:
         """Fit the rows' surrogates, of which `_to_explanation` makes the explanation."""
         model, rows = self._current(X)
@@ -288,6 +292,7 @@ class TabularExplainer:
         model, rows = self._current(row)
         return model.family.at(rows[0])
 
+    @one_blas_thread()
     def features(self, X: Any) -> FeatureTable:
         """Return moments of the rows' features, (n, d) each: E_w h, Var_w h, h at the row."""
         model, rows = self._current(X)

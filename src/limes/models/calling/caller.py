@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats
+from limes._threads import user_blas_threads
 from limes.exceptions import ModelError
 from limes.models.calling.outputs import Output, prediction_method
 
@@ -44,7 +45,8 @@ class ModelCaller:
             raise ModelError(f"there is no {name}")
         table = self.decode(x)
         try:
-            raw = call(table)
+            with user_blas_threads():
+                raw = call(table)
         except Exception as error:
             raise ModelError(
                 f"{name} raised {type(error).__name__} on a batch of {len(x)} rows: {error}", batch=table
