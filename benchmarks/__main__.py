@@ -12,6 +12,7 @@ from importlib import import_module
 PARTS = {
     "tables": (),
     "speed": ("rounds", "cases"),
+    "kernels": ("rounds", "cases"),
     "accuracy": ("seeds", "cases"),
     "coverage": ("seeds", "cases"),
     "stability": ("seeds", "cases"),
