@@ -16,6 +16,7 @@ from limes.designs.product import ProductFamily
 from limes.designs.weights import named_weights
 from limes.explainers.options import SamplingOptions
 from limes.explainers.tables.bound_model import BoundModel, ReadModel
+from limes.explainers.tables.fits import FormSpread
 from limes.explainers.tables.laws import cell_texts, fit_laws
 from limes.explainers.tables.table import Table
 from limes.explainers.warnings import RowWarnings
@@ -65,6 +66,8 @@ class TabularModel:
         (d,) standard deviation of numbers, 1 for categories and for columns that do not vary.
     provenance
         Of its explanations.
+    seed
+        Of rows that are drawn.
     warns
         Whether explanations carry warnings.
     """
@@ -76,6 +79,7 @@ class TabularModel:
     pipeline: Pipeline
     units: Floats
     provenance: dict[str, Any]
+    seed: int
     warns: bool = True
 
     @classmethod
@@ -125,12 +129,19 @@ class TabularModel:
             pipeline,
             units,
             _provenance(model, table, family, bound, options, by_model),
+            options.sampling.sampling.seed,
         )
 
     def reproducible(self) -> TabularModel:
         """Return the same, with results that depend on no other row, to the last bit; without warnings."""
         bound = replace(self.bound, predict=self.bound.predict_reproducibly)
         return replace(self, bound=bound, pipeline=self.pipeline.reproducible(), warns=False)
+
+    @cached_property
+    def spread(self) -> FormSpread | None:
+        """What R² of all rows share; None where the model is sampled."""
+        form = self.bound.form
+        return None if form is None else FormSpread(form, self.family, self.table.matrix, self.seed)
 
     @cached_property
     def row_warnings(self) -> RowWarnings:
