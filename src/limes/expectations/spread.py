@@ -7,8 +7,8 @@ Columns are independent under w, so that
     f = a single tree:            E_w (f - c)² = Σ_leaves (value - c)² P_w(leaf)
 
 Each needs integrals of products of one-dimensional functions only (`Products`). Everything is divided by a
-unit, one an output, so that squares of large answers stay finite. Other forms have no cheap closed form: their
-variance is estimated on rows of w (``weighted_rows.py``).
+unit, one an output, so that squares of large answers stay finite. Other forms have no cheap closed form:
+their variance is estimated on rows of w (``weighted_rows.py``).
 """
 
 from __future__ import annotations
@@ -109,10 +109,10 @@ def _cuts(functions: Function) -> Floats | None:
     """Return the points between which the functions are constant; None where they are not."""
     match functions:
         case Interval(lower=lower, upper=upper):
-            cuts = np.unique(np.concatenate([lower, upper]))
-            return cuts[np.isfinite(cuts)]
-        case Step(cuts=cuts):
-            return np.asarray(cuts)
+            bounds = np.unique(np.concatenate([lower, upper]))
+            return np.asarray(bounds[np.isfinite(bounds)])
+        case Step():
+            return functions.cuts
         case Filled(function=function):
             return _cuts(function)
         case Stacked(families=families):

@@ -298,9 +298,10 @@ class MaskedExplainer(ABC, Generic[Item]):
 
     def _fits(self, model: MaskedModel, fitted: Fitted) -> SubsetFits:
         """Return what computes R² of a fit: through the form, if there is one."""
-        predict = model.ask if isinstance(model.form, BlackBox) else model.form.predict
         design = self._design(fitted.surrogate.coef.shape[1], self._bandwidth)
-        return SubsetFits(model.form, predict, fitted, design, self._options.sampling.seed)
+        expectation = model.expectation(design, self._options, self._features)
+        sampled = expectation if isinstance(expectation, SampledExpectation) else None
+        return SubsetFits(model.form, model.ask, sampled, fitted, design, self._options.sampling.seed)
 
     def _diagnostic_context(
         self, item: Item, explanation: Explanation, output: Ints, calls: int | None

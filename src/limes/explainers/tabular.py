@@ -26,7 +26,6 @@ from limes.exceptions import InputError
 from limes.expectations.controls import CONTROLS
 from limes.explainers.options import SamplingOptions
 from limes.explainers.progress import explanation_fields, interrupted, output_positions, progress_of
-from limes.explainers.tables.fits import TableFits
 from limes.explainers.tables.table import Table
 from limes.explainers.tables.tabular_model import TabularModel, TabularOptions
 from limes.explainers.verification import few_rows
@@ -234,7 +233,7 @@ class TabularExplainer:
             max_calls = self._options.sampling.max_calls
             sampling = sampling_warnings(fitted, predictions, names, outputs, max_calls=max_calls)
             warnings = model.row_warnings.of_rows(rows, cells, fitted, predictions, sampling)
-        fits = None if model.spread is None else TableFits(model.spread, rows, cells, fitted)
+        fits = model.fits(rows, cells, fitted)
         return Explanation(
             **explanation_fields(fitted),
             predictions=predictions,

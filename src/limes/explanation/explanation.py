@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from limes._arrays import Bools, Floats, Ints, Objects
+    from limes.explanation.effects import Effects, Interaction
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -66,7 +67,8 @@ class Explanation(Page):
     explainer : any
         The explainer, for ``limes.diagnose``; it is neither written to JSON nor pickled.
     fit : Fit, or None
-        Computes R² when it is looked at; neither written to JSON nor pickled, which store the numbers.
+        Computes R², effects and interactions when they are looked at; neither written to JSON nor pickled,
+        which store R².
     certificates : n mappings, or none
         Of sparse explanations; see :class:`limes.explanation.fields.Certificate`.
 
@@ -145,6 +147,53 @@ class Explanation(Page):
         Its standard errors are ``surrogate_errors``.
         """
         return self.predictions - self.surrogate_predictions
+
+    @property
+    def effects(self) -> Effects:
+        """The whole effect of every column, E_w[f | cell] - E_w f in each of its cells, row by row.
+
+        A column's coefficient compares the row's own cell with the average of the others: one number of this
+        curve. ``effects["bmi"]`` picks one, ``to_frame()`` lists all. Computed when it is looked at; the
+        model is not called.
+
+        Raises
+        ------
+        InputError
+            If the explanation comes from JSON or a pickle, or its columns have no cells.
+        """
+        return self._computed("effects").effects(self.feature_names, self.output_names)
+
+    @property
+    def additive_fidelity(self) -> Floats:
+        """R² of all effects together, (n,) or (n, k): of the best sum of functions of the cells."""
+        return self._computed("additive_fidelity").additive()[0]
+
+    @property
+    def additive_fidelity_errors(self) -> Floats:
+        """Standard errors of ``additive_fidelity``, 0 where exact."""
+        return self._computed("additive_fidelity_errors").additive()[1]
+
+    def interactions(self, top: int = 3) -> tuple[Interaction, ...]:
+        """Return the pairs of columns that matter most beyond their effects, of each row and output.
+
+        E_w[f | both cells] - E_w[f | one] - E_w[f | other] + E_w f, and its share of Var_w f.
+
+        Raises
+        ------
+        InputError
+            As for ``effects``.
+        """
+        if not is_count(top):
+            raise InputError(f"interactions(top={top!r}): top is the number of pairs; pass 1 or more")
+        return self._computed("interactions").interactions(self.feature_names, self.output_names, top)
+
+    def _computed(self, name: str) -> Fit:
+        if self.fit is None:
+            raise InputError(
+                f"{name} needs the explainer that made the explanation: files and pickles store R² alone; "
+                "explain the rows again"
+            )
+        return self.fit
 
     @property
     def warnings(self) -> tuple[str, ...]:

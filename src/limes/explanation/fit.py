@@ -7,11 +7,13 @@ until they are first read. JSON and pickles store the numbers, not the fit.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
+
+from limes.explanation.effects import Effect, Effects, Interaction
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,11 +23,57 @@ if TYPE_CHECKING:
     Positions = NDArray[np.intp]
 
 
+class RowEffects(NamedTuple):
+    """Effects of the columns around one row: lists of d arrays.
+
+    values, errors : (p_j, k)
+        E_w[f | cell] - E_w f, and standard errors.
+    masses : (p_j,)
+        P_w(cell).
+    own : d positions
+        Of the row's cells.
+    shares : (d, k)
+        Part of Var_w f that each column's effect explains.
+    additive, additive_errors : (k,)
+        R² of all effects together, and its standard errors.
+    """
+
+    values: list[Floats]
+    errors: list[Floats]
+    masses: list[Floats]
+    own: list[int]
+    shares: Floats
+    additive: Floats
+    additive_errors: Floats
+
+
+class RowPair(NamedTuple):
+    """What two columns add for one output: (p, q) values and errors, and the part of Var_w f it explains."""
+
+    columns: tuple[int, int]
+    values: Floats
+    errors: Floats
+    share: float
+    share_error: float
+
+
 class RowFits(Protocol):
     """Computes how well the surrogates of one call's rows fit; threads may share it."""
 
     def fidelity(self, row: int) -> tuple[Floats, Floats]:
         """R² of one row and its standard errors, (k,) each."""
+        ...
+
+    def effects(self, row: int) -> RowEffects:
+        """Effects of one row's columns."""
+        ...
+
+    def pairs(self, row: int, output: int, top: int) -> list[RowPair]:
+        """The pairs of columns that explain most beyond the effects, at most ``top``, largest first."""
+        ...
+
+    def cell_texts(self, row: int, column: int) -> tuple[str, ...]:
+        """The cells of a column in words."""
         ...
 
 
@@ -61,6 +109,56 @@ class Fit:
     def fidelity(self) -> tuple[Floats, Floats]:
         """R² and its standard errors, (n,) or (n, k) each."""
         return self.stacked([self.source.fidelity(row) for row in self.rows.tolist()])
+
+    def additive(self) -> tuple[Floats, Floats]:
+        """R² of all effects together and its standard errors, (n,) or (n, k) each."""
+        effects = [self.source.effects(row) for row in self.rows.tolist()]
+        return self.stacked([(row.additive, row.additive_errors) for row in effects])
+
+    def effects(self, names: Sequence[str], outputs: Sequence[str]) -> Effects:
+        """Effects of the chosen columns, row by row and output by output, under these names."""
+        return Effects(tuple(self._effects(names, outputs)))
+
+    def _effects(self, names: Sequence[str], outputs: Sequence[str]) -> Iterator[Effect]:
+        for place, row in enumerate(self.rows.tolist()):
+            numbers = self.source.effects(row)
+            for k, output in zip(self.outputs.tolist(), outputs, strict=True):
+                for j, name in zip(self.features.tolist(), names, strict=True):
+                    yield Effect(
+                        feature=name,
+                        output=output,
+                        row=place,
+                        cells=self.source.cell_texts(row, j),
+                        values=numbers.values[j][:, k],
+                        standard_errors=numbers.errors[j][:, k],
+                        masses=numbers.masses[j],
+                        own=numbers.own[j],
+                        share=float(numbers.shares[j, k]),
+                    )
+
+    def interactions(self, names: Sequence[str], outputs: Sequence[str], top: int) -> tuple[Interaction, ...]:
+        """The ``top`` pairs of each row and output that explain most, largest first."""
+        return tuple(self._interactions(dict(zip(self.features.tolist(), names, strict=True)), outputs, top))
+
+    def _interactions(self, names: dict[int, str], outputs: Sequence[str], top: int) -> Iterator[Interaction]:
+        for place, row in enumerate(self.rows.tolist()):
+            effects = self.source.effects(row)
+            for k, output in zip(self.outputs.tolist(), outputs, strict=True):
+                for pair in self.source.pairs(row, k, top):
+                    (i, j), (p, q) = pair.columns, (effects.masses[column] for column in pair.columns)
+                    if i in names and j in names:
+                        yield Interaction(
+                            features=(names[i], names[j]),
+                            output=output,
+                            row=place,
+                            cells=(self.source.cell_texts(row, i), self.source.cell_texts(row, j)),
+                            values=pair.values,
+                            standard_errors=pair.errors,
+                            masses=np.multiply.outer(p, q),
+                            own=(effects.own[i], effects.own[j]),
+                            share=pair.share,
+                            share_error=pair.share_error,
+                        )
 
     def stacked(self, rows: list[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
         """Stack values and errors (k,) of the rows, with an axis of the chosen outputs if they have one."""
