@@ -24,7 +24,7 @@ from limes.designs.product import ProductDesign, ProductFamily
 from limes.designs.weights import BinWeights
 
 # Rows of a pool, rows of a single design's law, and the effective number of a pool's rows that is enough
-POOL_ROWS, OWN_ROWS, _ENOUGH = 8192, 4096, 2048.0
+POOL_ROWS, OWN_ROWS, _ENOUGH = 4096, 4096, 1024.0
 # Fingerprint of a pool's stream, which belongs to no row
 _POOL_KEY = 0
 
@@ -56,12 +56,14 @@ class WeightedRows:
     def mean(self, values: Floats) -> tuple[Floats, Floats]:
         """Return the weighted means of values (m, k), and their standard errors, (k,) each."""
         mean = self.weights @ values
-        return mean, self.error(self.weights[:, None] * (values - mean))
+        influence = values - mean
+        influence *= self.weights[:, None]
+        return mean, self.error(influence)
 
     def error(self, influence: Floats) -> Floats:
         """Return the standard errors (k,) of sums of influences (m, k), independent from group to group."""
         if self.groups is None:
-            return np.asarray(np.sqrt((influence**2).sum(axis=0)))
+            return np.asarray(np.sqrt(np.einsum("mk,mk->k", influence, influence)))
         sums = np.stack([np.bincount(self.groups, column) for column in influence.T], axis=1)
         return np.asarray(np.sqrt((sums**2).sum(axis=0)))
 
@@ -80,20 +82,23 @@ class Pool:
         law = replace(family, weights=BinWeights(np.inf))
         design = law.at(_first_row(family))
         x, _, _ = design.sampler(streams(seed, _POOL_KEY, 1)).draw(POOL_ROWS)
-        self._bandwidth = family.weights.bandwidth
-        self.cells = np.ascontiguousarray(family.cells(x).T)
-        self.f = predict(x)
+        cells = family.cells(x).T
+        # bytes where they are enough: each row of a table compares all of them
+        self._cells = np.ascontiguousarray(cells, dtype=np.min_scalar_type(int(cells.max())))
+        self._f = predict(x)
+        with np.errstate(over="ignore"):
+            self._log_factor = -0.5 / np.float64(family.weights.bandwidth) ** 2
 
     def at(self, cells: Ints) -> WeightedRows | None:
         """Return the rows with their weights around a row with these cells (d,); None if too few count."""
-        same = self.cells == cells[:, None]
-        changed = len(cells) - same.sum(axis=0)
-        with np.errstate(over="ignore"):
-            weights = np.exp(-0.5 * (changed - changed.min()) / np.float64(self._bandwidth) ** 2)
-        weights = weights / weights.sum()
+        same = self._cells == cells.astype(self._cells.dtype)[:, None]
+        shared = np.add.reduce(same.view(np.uint8), axis=0, dtype=np.uint16)
+        most = int(shared.max())
+        weights = np.exp(self._log_factor * np.arange(most, -1.0, -1.0))[shared]
+        weights /= weights.sum()
         if 1.0 / (weights @ weights) < _ENOUGH:
             return None
-        return WeightedRows(same.astype(np.float64), self.f, weights, cells=self.cells)
+        return WeightedRows(same.astype(np.float64), self._f, weights, cells=self._cells)
 
 
 def rows_of_law(

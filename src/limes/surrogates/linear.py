@@ -99,7 +99,8 @@ def least_squares(design: Features, moments: Moments) -> Surrogate:
     """
     coef = design.solve(moments.gamma)
     axis = design.inclusion.ndim - 1
-    shares = _shares(coef * moments.gamma, moments, axis=axis)
+    with np.errstate(over="ignore"):
+        shares = _shares(coef * moments.gamma, moments, axis=axis)
     return Surrogate(
         intercept=np.asarray(moments.mean - weighted_sum(design.inclusion, coef)),
         coef=coef,
@@ -166,7 +167,9 @@ def ridge(
     mean_feature = (drawn * design.inclusion + design.at_instance) / (drawn + 1.0)
     total = aligned(drawn[..., 0], moments.mean)
     mean_value = (total * moments.mean + prediction) / (total + 1.0)
-    shares = _shares(coef * (2.0 * moments.gamma - design.gamma(coef)), moments, axis=step.ndim - 1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        explained = coef * (2.0 * moments.gamma - design.gamma(coef))
+    shares = _shares(explained, moments, axis=step.ndim - 1)
     return replace(
         full,
         intercept=np.asarray(mean_value - weighted_sum(mean_feature, coef)),

@@ -9,7 +9,7 @@ model both come from the answers that the explanation was made of. The model is 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -28,7 +28,6 @@ from limes.expectations.spread import ExactVariance, exact_variance
 from limes.expectations.weighted_rows import (
     Pool,
     WeightedRows,
-    explained_variance,
     r_squared,
     rows_of_law,
 )
@@ -46,24 +45,27 @@ _MOST_FIDELITIES, _MOST_EFFECTS = 100_000, 1000
 _ALL_PAIRS, _CANDIDATES = 15, 4
 
 
-class _Row(NamedTuple):
-    """One row: its position, design (features in units), cells (d,), coefficients, Γ (d, k) and E_w f (k,).
+@dataclass(frozen=True, eq=False)
+class _Row:
+    """One row (d,), its position and its cells (d,), coefficients and Γ (d, k), E_w f (k,), and α (d,).
 
-    Numbers of the model are divided by its unit.
+    Features are in units, and numbers of the model are divided by its unit. ``explained`` is what of Var_w f
+    the surrogate explains, (k,).
     """
 
     position: int
     row: Floats
-    design: ProductDesign
     cells: Ints
+    family: ProductFamily
     coef: Floats
-    gamma: Floats
     mean: Floats
+    inclusion: Floats
+    explained: Floats
 
-    @property
-    def explained(self) -> Floats:
-        """What the surrogate explains of Var_w f, (k,)."""
-        return explained_variance(self.design, self.coef, self.gamma)
+    @cached_property
+    def design(self) -> ProductDesign:
+        """The design at the row."""
+        return self.family.at(self.row).in_units()
 
     @property
     def masses(self) -> list[Floats]:
@@ -93,8 +95,8 @@ class TableFits(ABC):
     ) -> None:
         self._family, self._texts, self._rows, self._cells = family, texts, rows, cells
         self._fitted = fitted
-        self._fidelities: LRUCache[int, tuple[Floats, Floats]] = LRUCache(_MOST_FIDELITIES)
-        self._additive: LRUCache[int, _Additive] = LRUCache(_MOST_EFFECTS)
+        self._fidelities: LRUCache[Hashable, tuple[Floats, Floats]] = LRUCache(_MOST_FIDELITIES)
+        self._additive: LRUCache[Hashable, _Additive] = LRUCache(_MOST_EFFECTS)
 
     @property
     @abstractmethod
@@ -117,7 +119,11 @@ class TableFits(ABC):
 
     def fidelity(self, row: int) -> tuple[Floats, Floats]:
         """R² of one row and its standard errors, 0 where exact, (k,) each."""
-        return self._fidelities.get(row, lambda: self._fidelity_of(self._row(row)))
+        return self._fidelities.get(self._key(row), lambda: self._fidelity_of(self._row(row)))
+
+    def _key(self, row: int) -> Hashable:
+        """Return what decides a row's numbers."""
+        return row
 
     def effects(self, row: int) -> RowEffects:
         """Effects of one row's columns.
@@ -168,20 +174,19 @@ class TableFits(ABC):
                 "columns without bins have slopes, and no cells that a model could have effects in: explain "
                 "with bins='quartile', or any other, for effects and interactions"
             )
-        return self._additive.get(row, lambda: self._additive_of(self._row(row)))
+        return self._additive.get(self._key(row), lambda: self._additive_of(self._row(row)))
 
     def _row(self, i: int) -> _Row:
-        design, unit = self._family.at(self._rows[i]).in_units(), self._unit
-        surrogate, moments, d = self._fitted.surrogate, self._fitted.moments, design.size
-        return _Row(
-            i,
-            self._rows[i],
-            design,
-            self._cells[i],
-            surrogate.coef[i].reshape(d, -1) * design.units[:, None] / unit,
-            moments.gamma[i].reshape(d, -1) / unit,
-            moments.mean[i].reshape(-1) / unit,
-        )
+        fitted, (_, d), unit = self._fitted, self._rows.shape, self._unit
+        coef, gamma = (a[i].reshape(d, -1) / unit for a in (fitted.surrogate.coef, fitted.moments.gamma))
+        features = fitted.features
+        inclusion, variance = features.inclusion[i], features.variance[i]
+        if not self._family.by_cell:
+            design = self._family.at(self._rows[i]).in_units()
+            inclusion, variance, coef = design.inclusion, design.variance, coef * design.units[:, None]
+        explained = (coef * (2.0 * gamma - variance[:, None] * coef)).sum(axis=0)
+        mean = fitted.moments.mean[i].reshape(-1) / unit
+        return _Row(i, self._rows[i], self._cells[i], self._family, coef, mean, inclusion, explained)
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,7 +258,7 @@ class ReadFits(TableFits):
 
         def squares() -> tuple[Floats, Floats]:
             rows = self._spread.rows(row)
-            return rows.mean(rows.residuals(row.mean, row.design.inclusion, row.coef) ** 2)
+            return rows.mean(rows.residuals(row.mean, row.inclusion, row.coef) ** 2)
 
         rest, error = self._rest(row, explained, squares)
         return r_squared(explained, rest, error, _size(row.mean))
@@ -329,7 +334,7 @@ class SampledFits(TableFits):
 
     def _fidelity_of(self, row: _Row) -> tuple[Floats, Floats]:
         rows = self._rows_of(row)
-        rest, error = rows.mean(rows.residuals(row.mean, row.design.inclusion, row.coef) ** 2)
+        rest, error = rows.mean(rows.residuals(row.mean, row.inclusion, row.coef) ** 2)
         return r_squared(row.explained, rest, error, _size(row.mean))
 
     def _additive_of(self, row: _Row) -> _Additive:
