@@ -200,7 +200,8 @@ def expectation_of(
 class Fitted:
     """Surrogates of n rows, arrays (n, ...), and their values ``at_instance``, at the rows themselves.
 
-    ``features`` has the moments of their features: of all rows, or of one design alone.
+    ``features`` has the moments of their features: of all rows, or of one design alone. ``moments`` are those
+    of the model and of the features in units (``in_units``), which the surrogates were made of.
     """
 
     features: Features
@@ -209,6 +210,7 @@ class Fitted:
     calls: Ints
     converged: Bools
     sampled: SampleStatistics | None
+    moments: Moments
 
 
 class Interrupted(Exception):  # noqa: N818 - caught by explainers, never seen by users
@@ -376,7 +378,9 @@ class Pipeline:
         at_instance = surrogate.intercept + weighted_sum(inner.at_instance, surrogate.coef)
         surrogate = surrogate.per(units)
         check_finite(surrogate, axis=1, names=self._names)
-        return Fitted(features, surrogate, at_instance, moments.calls, moments.converged, moments.sampled)
+        return Fitted(
+            features, surrogate, at_instance, moments.calls, moments.converged, moments.sampled, moments
+        )
 
 
 def fitted_at(
@@ -414,7 +418,7 @@ def fitted_at(
     at_instance = surrogate.intercept + weighted_sum(instance, surrogate.coef)
     row = stack_moments([moments])
     rows = Surrogate(**{f.name: getattr(surrogate, f.name)[None] for f in fields(surrogate)})
-    return Fitted(design, rows, np.asarray(at_instance)[None], row.calls, row.converged, row.sampled)
+    return Fitted(design, rows, np.asarray(at_instance)[None], row.calls, row.converged, row.sampled, row)
 
 
 def _reproducible(expectation: Any) -> Any:

@@ -132,11 +132,16 @@ class IndicatorCoordinate:
         """Two functionals that mean and contrast are mixed from, (m, 2): E[g | z = 1] and E[g | z = 0]."""
         return np.stack([table.values[:, self.cell], table.values @ self.elsewhere], axis=1)
 
-    def draw(self, level: Floats) -> tuple[Floats, Floats]:
-        """Values x and features h at levels in (0, 1), by the inverse distribution function."""
+    @property
+    def probability(self) -> Floats:
+        """P_w(cell), (p,)."""
         probability = self.exclusion * self.elsewhere
         probability[self.cell] = self.inclusion
-        cell, inside = _split_level(level, probability)
+        return probability
+
+    def draw(self, level: Floats) -> tuple[Floats, Floats]:
+        """Values x and features h at levels in (0, 1), by the inverse distribution function."""
+        cell, inside = _split_level(level, self.probability)
         return self.marginal.quantile(cell, inside), (cell == self.cell).astype(np.float64)
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from limes._arrays import Floats, Ints
+from limes._arrays import Floats, Ints, Objects
 from limes.exceptions import ModelError
 from limes.expectations.controls import FittedControl
 from limes.expectations.moments import Moments, SampleStatistics
@@ -142,8 +142,16 @@ def _moments(
             control=np.array(control, dtype="U16"),
             unlike=fit.rare.n_unlike.reshape(shape),
             carriers=fit.carriers.reshape(shape),
+            answers=_boxed(sample.f),
         ),
     )
+
+
+def _boxed(array: Floats) -> Objects:
+    """Return an array () that holds an array: stacked, they may differ in length."""
+    box = np.empty((), dtype=object)
+    box[()] = array
+    return box
 
 
 def enumerate_states(

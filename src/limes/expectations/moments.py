@@ -55,6 +55,8 @@ class SampleStatistics(_Arrays):
     carriers
         Effective number of independent rows behind a coefficient's error, the median over features,
         () or (k,); infinite where the residuals are 0.
+    answers
+        () of one array: the model's answers (m, ...) to the rows, in the order of their draws.
     """
 
     surrogate_errors: Floats
@@ -64,6 +66,7 @@ class SampleStatistics(_Arrays):
     control: Objects
     unlike: Ints
     carriers: Floats
+    answers: Objects
 
 
 @dataclass(frozen=True, eq=False)

@@ -316,7 +316,7 @@ class ResidualFit:
         gamma = design.gamma(coef)
         variance = (coef * gamma).sum() + squares.mean()
         if variance == 0:
-            return np.nan, np.full(coef.size, np.nan)
+            return 0.0, np.full(coef.size, np.nan)
         share = coef * gamma / variance
         moved = self.influence[1:] * self.errors[:, k]
         change = gamma[:, None] * moved + coef[:, None] * design.gamma(moved)

@@ -126,6 +126,19 @@ class SampledExpectation:
             }
         return [moments[key] for key in keys], error
 
+    def redraw(self, design: SampledDesign, row: Floats, count: int) -> Draw:
+        """Return the first ``count`` rows again, that the moments at a row were made of."""
+        parts: list[Draw] = []
+        total = 0
+        sampler = design.sampler(streams(self._sampling.seed, fingerprint(row), SEQUENCES))
+        for step in np.diff(self._sizes(design.size), prepend=0).tolist():
+            if total < count:
+                x, h, cluster = sampler.draw(step)
+                parts.append((x, h, total + cluster))
+                total += len(x)
+        x, h, cluster = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        return x, h, cluster
+
     def _new_calls(self) -> Calls:
         return Calls(self._predict, batch_size=self._sampling.batch_size, retry=self._sampling.retry)
 

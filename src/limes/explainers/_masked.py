@@ -39,9 +39,11 @@ from limes.explainers.progress import (
     output_positions,
     progress_of,
 )
+from limes.explainers.subset_fits import SubsetFits
 from limes.explainers.verification import SUBSET_DRAWS, check_draws, kept_features
 from limes.explainers.warnings import sampling_warnings
 from limes.explanation import Explanation
+from limes.explanation.fit import Fit
 from limes.models.forms.base import BlackBox, Form
 from limes.pipeline import Expectation, Fitted, exact_expectation, fitted_at
 
@@ -294,7 +296,15 @@ class MaskedExplainer(ABC, Generic[Item]):
                 **description.provenance,
             },
             explainer=self._scene_maker(item),
+            fit=Fit.of(self._fits(model, fitted), fitted.surrogate.coef.shape),
         )
+
+    def _fits(self, model: MaskedModel, fitted: Fitted) -> SubsetFits:
+        """Return what computes R² of a fit: through the form, if there is one."""
+        design = self._design(fitted.surrogate.coef.shape[1], self._bandwidth)
+        expectation = model.expectation(design, self._options, self._features)
+        sampled = expectation if isinstance(expectation, SampledExpectation) else None
+        return SubsetFits(model.form, model.ask, sampled, fitted, design, self._options.sampling.seed)
 
     @one_blas_thread()
     def _diagnostic_context(

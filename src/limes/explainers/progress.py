@@ -121,7 +121,8 @@ def explanation_fields(fitted: Fitted) -> dict[str, Any]:
         "standard_errors": surrogate.standard_errors,
         "intercepts": surrogate.intercept,
         "surrogate_predictions": fitted.at_instance,
-        "fidelity": surrogate.fidelity,
+        # one that needs Var_w f is left to the explanation's fit
+        "fidelity": None if np.isnan(surrogate.fidelity).any() else surrogate.fidelity,
         "calls": fitted.calls,
         "row_converged": fitted.converged,
     }

@@ -32,6 +32,7 @@ from limes.explainers.tables.tabular_model import TabularModel, TabularOptions
 from limes.explainers.verification import few_rows
 from limes.explainers.warnings import sampling_warnings
 from limes.explanation import Explanation
+from limes.explanation.fit import Fit
 from limes.models.calling.caller import Retry
 from limes.pipeline import Fitted, Interrupted, Method
 
@@ -236,6 +237,7 @@ class TabularExplainer:
             max_calls = self._options.sampling.max_calls
             sampling = sampling_warnings(fitted, predictions, names, outputs, max_calls=max_calls)
             warnings = model.row_warnings.of_rows(rows, cells, fitted, predictions, sampling)
+        fits = model.fits(rows, cells, fitted)
         return Explanation(
             **explanation_fields(fitted),
             predictions=predictions,
@@ -248,6 +250,7 @@ class TabularExplainer:
             row_warnings=warnings,
             provenance=model.provenance,
             explainer=self,
+            fit=None if fits is None else Fit.of(fits, fitted.surrogate.coef.shape),
         )
 
     def _current(self, X: Any) -> tuple[TabularModel, Floats]:

@@ -5,7 +5,7 @@ Everything that draws an explanation lives in `limes.show` and is imported when 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -15,6 +15,7 @@ from limes.exceptions import InputError
 from limes.explanation import json
 from limes.explanation.drawing import Page, Plots, drawer, write_text
 from limes.explanation.fields import Certificate, data_field_names, select, validate
+from limes.explanation.fit import Fit, left_to_fit
 from limes.explanation.selection import by_size, is_single, name_positions, row_positions, split_key
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from limes._arrays import Bools, Floats, Ints, Objects
+    from limes.explanation.effects import Effects, Interaction
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -37,8 +39,8 @@ class Explanation(Page):
     values, standard_errors : (n, d) or (n, d, k)
         Coefficients and their standard errors, 0 where a coefficient is exact.
     intercepts, predictions, surrogate_predictions, fidelity : (n,) or (n, k)
-        Of the surrogate; of the model at the row; of the surrogate at the row; the weighted R2,
-        nan where it was not computed.
+        Of the surrogate; of the model at the row; of the surrogate at the row; the weighted R², 1 where the
+        model does not vary. Without ``fidelity`` the ``fit`` computes it, when it is first read.
     feature_names, output_names : d names; one name for (n, d), k for (n, d, k)
         Output names differ from each other; a repeated feature name selects all its features.
     conditions : n tuples of d texts
@@ -53,8 +55,10 @@ class Explanation(Page):
         Model calls; whether the tolerance was met; warnings about the row.
     shares, share_errors : (n, d) or (n, d, k), or None
         Each feature's part of the fidelity, with standard errors; None where exact.
-    surrogate_errors, fidelity_errors : (n,) or (n, k), or None
-        Standard errors of the surrogate's predictions and of the fidelity; None where exact.
+    surrogate_errors : (n,) or (n, k), or None
+        Standard errors of the surrogate's predictions; None where exact.
+    fidelity_errors : (n,) or (n, k)
+        Standard errors of the fidelity; 0 where exact.
     controls : n texts, or None
         The control variate of each row; None where exact.
     provenance : mapping
@@ -62,6 +66,9 @@ class Explanation(Page):
         if present, replaces the sentence under tables and pictures that defines a coefficient.
     explainer : any
         The explainer, for ``limes.diagnose``; it is neither written to JSON nor pickled.
+    fit : Fit, or None
+        Computes R², effects and interactions when they are looked at; neither written to JSON nor pickled,
+        which store R².
     certificates : n mappings, or none
         Of sparse explanations; see :class:`limes.explanation.fields.Certificate`.
 
@@ -91,7 +98,7 @@ class Explanation(Page):
     intercepts: Floats
     predictions: Floats
     surrogate_predictions: Floats
-    fidelity: Floats
+    fidelity: Floats = left_to_fit()  # noqa: RUF009 - a descriptor
     feature_names: tuple[str, ...]
     output_names: tuple[str, ...]
     conditions: tuple[tuple[str, ...], ...]
@@ -103,18 +110,24 @@ class Explanation(Page):
     row_warnings: tuple[tuple[str, ...], ...]
     shares: Floats | None = None
     surrogate_errors: Floats | None = None
-    fidelity_errors: Floats | None = None
+    fidelity_errors: Floats = left_to_fit()  # noqa: RUF009 - a descriptor
     share_errors: Floats | None = None
     controls: tuple[str, ...] | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
     certificates: tuple[Mapping[str, Any], ...] = ()
     explainer: Any = None
+    fit: Fit | None = None
 
     _terminal: ClassVar[str] = "terminal"
     _html: ClassVar[str] = "html"
 
     def __post_init__(self) -> None:
-        for name, value in validate(self._fields()).items():
+        fields = self._stored()
+        if fields["fidelity"] is None and self.fit is None:
+            raise InputError(
+                "fidelity is missing; pass R², one number a row and output, or the fit that computes it"
+            )
+        for name, value in validate(fields).items():
             object.__setattr__(self, name, value)
 
     @property
@@ -134,6 +147,53 @@ class Explanation(Page):
         Its standard errors are ``surrogate_errors``.
         """
         return self.predictions - self.surrogate_predictions
+
+    @property
+    def effects(self) -> Effects:
+        """The whole effect of every column, E_w[f | cell] - E_w f in each of its cells, row by row.
+
+        A column's coefficient compares the row's own cell with the average of the others: one number of this
+        curve. ``effects["bmi"]`` picks one, ``to_frame()`` lists all. Computed when it is looked at; the
+        model is not called.
+
+        Raises
+        ------
+        InputError
+            If the explanation comes from JSON or a pickle, or its columns have no cells.
+        """
+        return self._computed("effects").effects(self.feature_names, self.output_names)
+
+    @property
+    def additive_fidelity(self) -> Floats:
+        """R² of all effects together, (n,) or (n, k): of the best sum of functions of the cells."""
+        return self._computed("additive_fidelity").additive()[0]
+
+    @property
+    def additive_fidelity_errors(self) -> Floats:
+        """Standard errors of ``additive_fidelity``, 0 where exact."""
+        return self._computed("additive_fidelity_errors").additive()[1]
+
+    def interactions(self, top: int = 3) -> tuple[Interaction, ...]:
+        """Return the pairs of columns that matter most beyond their effects, of each row and output.
+
+        E_w[f | both cells] - E_w[f | one] - E_w[f | other] + E_w f, and its share of Var_w f.
+
+        Raises
+        ------
+        InputError
+            As for ``effects``.
+        """
+        if not is_count(top):
+            raise InputError(f"interactions(top={top!r}): top is the number of pairs; pass 1 or more")
+        return self._computed("interactions").interactions(self.feature_names, self.output_names, top)
+
+    def _computed(self, name: str) -> Fit:
+        if self.fit is None:
+            raise InputError(
+                f"{name} needs the explainer that made the explanation: files and pickles store R² alone; "
+                "explain the rows again"
+            )
+        return self.fit
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -196,7 +256,10 @@ class Explanation(Page):
         columns = name_positions(feature, self.feature_names, "feature")
         outputs = name_positions(output, self.output_names, "output")
         positions = {"n": rows, "d": columns, "k": outputs}
-        return replace(self, **select(self._fields(), positions, drops_axis=is_single(output)))
+        stored, drops_axis = self._stored(), is_single(output)
+        fit = None if self.fit is None else self.fit.select(positions, drops_axis=drops_axis)
+        selection = select(stored, positions, drops_axis=drops_axis)
+        return type(self)(**{**stored, **selection, "explainer": self.explainer, "fit": fit})
 
     def top(self, k: int = 5) -> Self:
         """Return the k features with the largest mean absolute value, largest first.
@@ -264,6 +327,10 @@ class Explanation(Page):
 
     def _fields(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in data_field_names(type(self))}
+
+    def _stored(self) -> dict[str, Any]:
+        """Return the fields as they are: None where the fit has not computed them yet."""
+        return {name: vars(self)[name] for name in data_field_names(type(self))}
 
 
 def _rebuilt(cls: type[Explanation], state: dict[str, Any]) -> Explanation:

@@ -47,8 +47,9 @@ _ARRAYS: dict[str, str] = {
     "surrogate_errors": "nk",
     "fidelity_errors": "nk",
 }
-# None where exact
-_OPTIONAL = ("shares", "share_errors", "surrogate_errors", "fidelity_errors")
+# None where exact; R² and its errors, where they are yet to be computed
+_OPTIONAL = ("shares", "share_errors", "surrogate_errors", "fidelity", "fidelity_errors")
+_NOT_STORED = ("explainer", "fit")
 _TUPLES: dict[str, str] = {
     "feature_names": "d",
     "output_names": "k",
@@ -60,8 +61,8 @@ _TUPLES: dict[str, str] = {
 
 
 def data_field_names(kind: type) -> tuple[str, ...]:
-    """Return the names of the fields of an explanation that are stored: all but its explainer."""
-    return tuple(f.name for f in dataclasses.fields(kind) if f.name != "explainer")
+    """Return the names of the fields of an explanation that are stored: all but its explainer and its fit."""
+    return tuple(f.name for f in dataclasses.fields(kind) if f.name not in _NOT_STORED)
 
 
 def validate(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -132,6 +133,8 @@ def _arrays(fields: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
     shapes = {name: tuple(sizes[axis] for axis in axes if axis in sizes) for name, axes in _ARRAYS.items()}
     absent = {name for name in _OPTIONAL if fields.get(name) is None}
     arrays = {name: _array(name, fields[name]) for name in shapes if name not in absent}
+    if "fidelity" in arrays and "fidelity_errors" in absent:
+        arrays["fidelity_errors"] = np.zeros_like(arrays["fidelity"])
     for name, array in arrays.items():
         if array.shape != shapes[name]:
             raise InputError(

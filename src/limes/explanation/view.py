@@ -97,7 +97,7 @@ def _view_output(explanation: Explanation, row: int, output: int, limit: int) ->
         surrogate=of_row(explanation.surrogate_predictions),
         intercept=of_row(explanation.intercepts),
         fidelity=of_row(explanation.fidelity),
-        fidelity_error=0.0 if explanation.fidelity_errors is None else of_row(explanation.fidelity_errors),
+        fidelity_error=of_row(explanation.fidelity_errors),
         lines=tuple(_view_line(explanation, row, int(j), output) for j in order),
         omitted=len(values) - len(order),
     )

@@ -123,6 +123,8 @@ class BoundModel:
         Why it is sampled; "" where exact.
     watch
         Notices that the model is no longer the one that was read.
+    form
+        What was read, of an exact expectation; None where it is sampled.
     """
 
     predict: Callable[[Floats], Floats]
@@ -132,6 +134,7 @@ class BoundModel:
     answer: str
     reason: str
     watch: Watch
+    form: Form | None = None
 
     @classmethod
     def of(
@@ -193,6 +196,7 @@ class BoundModel:
             reading.output.method or "call",
             "",
             Watch(reading.model, ask=ask, predict=form.predict, allowed=allowed),
+            form,
         )
 
 

@@ -10,16 +10,18 @@ from typing import Any
 import numpy as np
 
 from limes import __version__
-from limes._arrays import Floats, Objects, column_stds
+from limes._arrays import Floats, Ints, Objects, column_stds
 from limes.designs.marginals import Marginal
 from limes.designs.product import ProductFamily
 from limes.designs.weights import named_weights
+from limes.expectations.sampled import SampledExpectation
 from limes.explainers.options import SamplingOptions
 from limes.explainers.tables.bound_model import BoundModel, ReadModel
+from limes.explainers.tables.fits import FormSpread, ReadFits, SampledFits, TableFits
 from limes.explainers.tables.laws import cell_texts, fit_laws
 from limes.explainers.tables.table import Table
 from limes.explainers.warnings import RowWarnings
-from limes.pipeline import Pipeline
+from limes.pipeline import Fitted, Pipeline
 
 SLOPE_MEANING = (
     "change of the surrogate per unit of a number, or when a category holds against when it does not"
@@ -65,6 +67,8 @@ class TabularModel:
         (d,) standard deviation of numbers, 1 for categories and for columns that do not vary.
     provenance
         Of its explanations.
+    seed
+        Of rows that are drawn.
     warns
         Whether explanations carry warnings.
     """
@@ -76,6 +80,7 @@ class TabularModel:
     pipeline: Pipeline
     units: Floats
     provenance: dict[str, Any]
+    seed: int
     warns: bool = True
 
     @classmethod
@@ -125,12 +130,28 @@ class TabularModel:
             pipeline,
             units,
             _provenance(model, table, family, bound, options, by_model),
+            options.sampling.sampling.seed,
         )
 
     def reproducible(self) -> TabularModel:
         """Return the same, with results that depend on no other row, to the last bit; without warnings."""
         bound = replace(self.bound, predict=self.bound.predict_reproducibly)
         return replace(self, bound=bound, pipeline=self.pipeline.reproducible(), warns=False)
+
+    def fits(self, rows: Floats, cells: Ints, fitted: Fitted) -> TableFits | None:
+        """Return what computes R² and effects of explained rows; None where that costs too much memory."""
+        expectation = self.bound.expectation
+        if isinstance(expectation, SampledExpectation):
+            return (
+                SampledFits(expectation, self.family, self.texts, rows, cells, fitted) if self.warns else None
+            )
+        return ReadFits(self._spread, self.texts, rows, cells, fitted)
+
+    @cached_property
+    def _spread(self) -> FormSpread:
+        form = self.bound.form
+        assert form is not None  # noqa: S101 - the expectation is exact
+        return FormSpread(form, self.bound.expectation, self.family, self.table.matrix, self.seed)
 
     @cached_property
     def row_warnings(self) -> RowWarnings:
