@@ -23,18 +23,18 @@ from limes._arrays import Floats, Ints
 from limes._checks import check_count, check_seed, check_size, refuse_unknown
 from limes.exceptions import InputError
 from limes.explainers.sparse import OneOutput
-from limes.explainers.tables.table import Table
+from limes.explainers.tables.table import Table, ids_of
 from limes.explainers.verification import Watch
 from limes.explanation import Explanation
 from limes.models.calling.caller import ModelCaller
-from limes.models.calling.outputs import resolve
+from limes.models.calling.outputs import behind_method, resolve
 
 # Share of the background on which the number of features is chosen, and the largest number of such rows
 _VALIDATION_SHARE, _MOST_VALIDATION_ROWS = 0.25, 200
 _FEWEST_ROWS = 8
 # Least ridge, for weights that add up to 1: it keeps the Gram matrix regular where ridge=0
 _SMALLEST_RIDGE = 1e-12
-_MEANING = "slope of the local ridge regression, per unit of the column"
+_MEANING = "slope of the local ridge regression, per unit of the column; bars are per standard deviation"
 
 
 class MapleExplainer:
@@ -98,6 +98,7 @@ class MapleExplainer:
         refuse_unknown(unknown, MapleExplainer)
         self._table = _numeric_table(background)
         self._ridge = max(check_size("ridge", ridge, zero=True), _SMALLEST_RIDGE)
+        model, output = behind_method(model, output)
         resolved = resolve(model, output)
         self._predict = OneOutput(ModelCaller(model, resolved, self._table.decode), resolved)
         self._trees, self._leaf, self._seed = check_count("trees", trees), leaf, check_seed(rng)
@@ -112,6 +113,10 @@ class MapleExplainer:
             "trees": trees,
             "ridge": float(ridge),
             "seed": self._seed,
+            "slopes": {
+                name: {"mean": float(column.mean()), "deviation": float(column.std())}
+                for name, column in zip(self._table.names, self._table.matrix.T, strict=True)
+            },
         }
 
     def _fit(self) -> None:
@@ -164,6 +169,7 @@ class MapleExplainer:
             row_converged=np.ones(n, dtype=np.bool_),
             row_warnings=((),) * n,
             provenance={**self._provenance, "features kept": self.kept},
+            ids=ids_of(X, n),
         )
 
     def weights(self, rows: Floats) -> Floats:

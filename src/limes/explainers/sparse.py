@@ -19,13 +19,14 @@ from limes.expectations.moments import ExactMoments
 from limes.explainers.options import SamplingOptions
 from limes.explainers.progress import UNFINISHED, compute_each, interrupted, progress_of
 from limes.explainers.tables.literals import Literals, rows_of
+from limes.explainers.tables.table import ids_of
 from limes.explainers.verification import Watch, check_agreement
 from limes.explainers.warnings import rule_warnings
 from limes.explanation import Explanation
 from limes.explanation.fields import Certificate
 from limes.explanation.wording import rule_text
 from limes.models.calling.caller import ModelCaller, Retry
-from limes.models.calling.outputs import Output, resolve
+from limes.models.calling.outputs import Output, behind_method, resolve
 from limes.models.forms.base import BlackBox
 from limes.models.reading import read_output, tolerance_of
 from limes.pipeline import exact_expectation
@@ -145,6 +146,7 @@ class SparseExplainer:
         self._spread = check_size("spread", spread, zero=True)
         self._rows = rows_of(literals, neighbourhood)
         self._k, error = _check_k(k, error)
+        model, output = behind_method(model, output)
         self._explained, self._output = model, resolve(model, output)
         self._ask = OneOutput(ModelCaller(model, self._output, self._rows.decode), self._output)
         search: dict[str, Any] = {
@@ -221,6 +223,8 @@ class SparseExplainer:
         explanation = None
         if rules:
             explanation = self._to_explanation(model, rows[finished], [near[i] for i in finished], rules)
+            names = ids_of(X, len(rows))
+            explanation = replace(explanation, ids=tuple(names[i] for i in finished))
         if error is not None or explanation is None:
             raise interrupted(error, explanation, len(rows)) from error
         return explanation

@@ -19,7 +19,7 @@ from limes.explainers.texts.bound_model import bind, parse_text, splitter, word_
 from limes.explainers.warnings import text_warnings
 from limes.explanation import Explanation
 from limes.models.calling.caller import Retry
-from limes.models.calling.outputs import resolve
+from limes.models.calling.outputs import behind_method, resolve
 from limes.models.documents import Document, TextModel
 from limes.models.readers.word_rows import word_normalizer
 
@@ -118,6 +118,7 @@ class TextExplainer(MaskedExplainer[Document]):
         )
         self._spans = splitter(split)
         self._bag, self._mask = _check_bag(bag), _check_mask(mask)
+        model, output = behind_method(model, output)
         self._model = TextModel.from_model(model, vectorizer)
         self._output = resolve(self._model.head, output)
         self._same_words = word_normalizer(self._model.steps) if bag is True else None

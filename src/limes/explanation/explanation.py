@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 class Explanation(Page):
     """Local linear surrogates of n rows, d features and one or k outputs.
 
-    The surrogate of a row is ``intercept + sum_j value_j * [condition j holds]``: a value is the
-    change of the surrogate when the condition holds against when it does not. Arrays are copied
-    and read-only; a one-row input gives n = 1.
+    The surrogate of a row is ``intercept + sum_j value_j * [condition j holds]``: a value is how much
+    the surrogate changes if the condition holds rather than not. Arrays are copied and read-only; a
+    one-row input gives n = 1.
 
     Parameters
     ----------
@@ -60,6 +60,11 @@ class Explanation(Page):
     provenance : mapping
         Options and facts that JSON can hold: bandwidth, weights, bins, law, version. ``"meaning"``,
         if present, replaces the sentence under tables and pictures that defines a coefficient.
+    ids : n texts or numbers, or None
+        What the rows are called: the index of a dataframe, or what ``explainer(X, ids=...)`` was passed;
+        their positions where they have no names. Rows keep their names when they are selected.
+    errors : pairs of a name and a text
+        Rows that have no explanation, by their names, and why: of ``errors="row"``.
     explainer : any
         The explainer, for ``limes.diagnose``; it is neither written to JSON nor pickled.
     certificates : n mappings, or none
@@ -108,6 +113,8 @@ class Explanation(Page):
     controls: tuple[str, ...] | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
     certificates: tuple[Mapping[str, Any], ...] = ()
+    ids: tuple[Any, ...] = None  # type: ignore[assignment]  # positions
+    errors: tuple[tuple[Any, str], ...] = ()
     explainer: Any = None
 
     _terminal: ClassVar[str] = "terminal"
@@ -230,8 +237,9 @@ class Explanation(Page):
     def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
         """Return a long data frame: one line a row, feature and output.
 
-        Its columns are row, feature, condition, data (as text, null where missing), output, value
-        and standard_error. `backend` is "pandas", "polars" or "pyarrow".
+        Its columns are row (its position), id (its name), feature, condition, data (as text, null where
+        missing), output, value, standard_error, prediction and fidelity (R²). `backend` is "pandas", "polars"
+        or "pyarrow".
         """
         return drawer("frames").to_frame(self, backend)
 

@@ -56,6 +56,7 @@ _TUPLES: dict[str, str] = {
     "row_warnings": "n",
     "controls": "n",
     "certificates": "n",
+    "ids": "n",
 }
 
 
@@ -84,10 +85,19 @@ def validate(fields: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(facts, dict):
         raise InputError(f"provenance is {facts!r}; pass a dictionary")
     certificates = _certificates(fields["certificates"], len(arrays["values"]))
+    ids = _ids(fields["ids"], len(arrays["values"]))
+    errors = tuple((plain_cell(row), str(text)) for row, text in fields["errors"])
     names = _names(fields, arrays["values"].shape)
     if fields.get("controls") is not None:
         names["controls"] = _texts("controls", fields["controls"], len(arrays["values"]))
-    return {**arrays, **names, "provenance": facts, "certificates": certificates}
+    return {
+        **arrays,
+        **names,
+        "provenance": facts,
+        "certificates": certificates,
+        "ids": ids,
+        "errors": errors,
+    }
 
 
 def select(
@@ -119,6 +129,14 @@ def _certificates(certificates: Any, rows: int) -> tuple[Any, ...]:
         return ()
     entries = _entries("certificates", certificates, rows)
     return tuple(plain_fact(certificate, "certificates") for certificate in entries)
+
+
+def _ids(ids: Any, rows: int) -> tuple[Any, ...]:
+    """Return a plain name for each row: its position where it has none."""
+    if ids is None:
+        return tuple(range(rows))
+    entries = _entries("ids", ids, rows)
+    return entries if set(map(type, entries)) <= _PLAIN else tuple(map(plain_cell, entries))
 
 
 def _arrays(fields: Mapping[str, Any]) -> dict[str, NDArray[Any]]:

@@ -24,14 +24,18 @@ def to_frame(explanation: Explanation, backend: Any) -> Any:
     require(backend, f"to_frame(backend={backend!r})")
     import narwhals as nw
 
+    whole = all(type(label) is int for label in explanation.ids)
     schema = {
         "row": nw.Int64(),
+        "id": nw.Int64() if whole else nw.String(),
         "feature": nw.String(),
         "condition": nw.String(),
         "data": nw.String(),
         "output": nw.String(),
         "value": nw.Float64(),
         "standard_error": nw.Float64(),
+        "prediction": nw.Float64(),
+        "fidelity": nw.Float64(),
     }
     return nw.from_dict(_columns(explanation), schema, backend=backend).to_native()
 
@@ -39,18 +43,26 @@ def to_frame(explanation: Explanation, backend: Any) -> Any:
 def _columns(explanation: Explanation) -> dict[str, list[Any]]:
     values = with_outputs(explanation.values, explanation)
     errors = with_outputs(explanation.standard_errors, explanation)
+    per_row = {
+        name: np.repeat(with_outputs(numbers, explanation)[:, None], values.shape[1], axis=1)
+        for name, numbers in (("prediction", explanation.predictions), ("fidelity", explanation.fidelity))
+    }
     n, d, k = values.shape
+    ids = explanation.ids
+    names = ids if all(type(label) is int for label in ids) else [*map(str, ids)]
     rows, features, outputs = (axis.ravel().tolist() for axis in np.indices((n, d, k)))
     texts = [[None if v is None else str(v) for v in row] for row in explanation.data.tolist()]
     cells = list(zip(rows, features, strict=True))
     return {
         "row": rows,
+        "id": [names[i] for i in rows],
         "feature": [explanation.feature_names[j] for j in features],
         "condition": [explanation.conditions[i][j] for i, j in cells],
         "data": [texts[i][j] for i, j in cells],
         "output": [explanation.output_names[j] for j in outputs],
         "value": values.ravel().tolist(),
         "standard_error": errors.ravel().tolist(),
+        **{name: numbers.ravel().tolist() for name, numbers in per_row.items()},
     }
 
 
