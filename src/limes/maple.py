@@ -26,8 +26,9 @@ from limes.explainers.sparse import OneOutput
 from limes.explainers.tables.table import Table, ids_of
 from limes.explainers.verification import Watch
 from limes.explanation import Explanation
+from limes.models.calling.bound_methods import behind_method
 from limes.models.calling.caller import ModelCaller
-from limes.models.calling.outputs import behind_method, resolve
+from limes.models.calling.outputs import resolve
 
 # Share of the background on which the number of features is chosen, and the largest number of such rows
 _VALIDATION_SHARE, _MOST_VALIDATION_ROWS = 0.25, 200

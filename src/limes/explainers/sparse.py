@@ -25,8 +25,9 @@ from limes.explainers.warnings import rule_warnings
 from limes.explanation import Explanation
 from limes.explanation.fields import Certificate
 from limes.explanation.wording import rule_text
+from limes.models.calling.bound_methods import behind_method
 from limes.models.calling.caller import ModelCaller, Retry
-from limes.models.calling.outputs import Output, behind_method, resolve
+from limes.models.calling.outputs import Output, resolve
 from limes.models.forms.base import BlackBox
 from limes.models.reading import read_output, tolerance_of
 from limes.pipeline import exact_expectation

@@ -31,8 +31,8 @@ from limes.explainers.tables.tabular_model import TabularModel, TabularOptions
 from limes.explainers.verification import few_rows
 from limes.explainers.warnings import sampling_warnings
 from limes.explanation import Explanation
+from limes.models.calling.bound_methods import behind_method
 from limes.models.calling.caller import Retry
-from limes.models.calling.outputs import behind_method
 from limes.pipeline import Fitted, Interrupted, Method
 
 # Rows predicted at once, where only predictions are needed

@@ -18,8 +18,9 @@ from limes.explainers.options import SamplingOptions
 from limes.explainers.texts.bound_model import bind, parse_text, splitter, word_conditions, word_spans
 from limes.explainers.warnings import text_warnings
 from limes.explanation import Explanation
+from limes.models.calling.bound_methods import behind_method
 from limes.models.calling.caller import Retry
-from limes.models.calling.outputs import behind_method, resolve
+from limes.models.calling.outputs import resolve
 from limes.models.documents import Document, TextModel
 from limes.models.readers.word_rows import word_normalizer
 

@@ -65,7 +65,7 @@ class Page(Printable):
 class Plots:
     """The pictures of one explanation: they take ``ax=``, return it and show nothing.
 
-    All take ``title=`` in place of their own; those of tables also ``names=``, a mapping from features to
+    All take ``title=`` in place of the usual one; those of tables also ``names=``, a mapping from features to
     what they are called in the picture, and ``unit=`` of the prediction.
     """
 

@@ -202,13 +202,16 @@ def main_output(explanation: Explanation, row: int) -> int:
 def output_title(explanation: Explanation, output: int) -> str:
     """Return what an output is, for readers: "P(target = 1)", "log-odds of Bad", "prediction"."""
     name = one_line(explanation.output_names[output])
-    quantity = explanation.provenance.get("quantity")
+    facts = explanation.provenance
+    quantity = facts.get("quantity", _QUANTITIES.get(facts.get("answer")))
     if name == _ANONYMOUS:
         return "margin" if quantity == "margin" else "prediction"
     label = f"target = {name}" if _is_bare(name) else name
     return _TITLES.get(quantity, "{name}").format(label=label, name=name)
 
 
+# By the method that answers
+_QUANTITIES: Mapping[Any, str] = {"predict_proba": "probability", "decision_function": "margin"}
 _TITLES: Mapping[Any, str] = {
     "probability": "P({label})",
     "log-odds": "log-odds of {label}",

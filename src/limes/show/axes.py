@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 
 # Red raises and blue lowers, as in shap; safe for the colour-blind
 RAISES, LOWERS, UNKNOWN = "#c8443c", "#3b6fb6", "#9a9a9a"
-# The row's own cell, and whatever has no sign
-OWN, QUIET = "#3d4a5c", "#8b97a5"
+# What has no sign, and what is beside it
+FULL, QUIET = "#6f7f93", "#8b97a5"
 # By Okabe and Ito
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8a6d00", "#777777")
 
@@ -101,11 +102,36 @@ def line_axes(ax: Axes | None, max_features: int, explanation: Explanation, heig
 def write_title(axes: Axes, captions: Captions, *lines: str) -> None:
     """Write the title: the user's, with what follows the picture's first line, else the picture's."""
     head = lines[:1] if captions.title is None else (captions.title,)
-    axes.set_title("\n".join([*head, *lines[1:]]), loc="left", fontsize=10.5, parse_math=False)
+    room = _letters(axes, 12.5)
+    wrapped = [part for line in (*head, *lines[1:]) for part in wrap(line, room) or [""]]
+    axes.set_title("\n".join(wrapped), loc="left", fontsize=10.5, parse_math=False)
 
 
-def name_lines(axes: Axes, names: Sequence[str], longest: int = _LONGEST_LABEL) -> None:
-    """Write a name at each line, the first on top."""
+def write_below(axes: Axes, label: str) -> None:
+    """Write the label of x, in as many lines as it needs."""
+    room = _letters(axes, 15.0)
+    wrapped = [part for line in label.split("\n") for part in wrap(line, room)]
+    axes.set_xlabel("\n".join(wrapped), fontsize=9, parse_math=False)
+
+
+def width_of(axes: Axes) -> float:
+    """Return how wide axes and the labels to their left are, in inches, before a layout moves them."""
+    return float(axes.get_position().width) / _USUAL_SHARE * axes.figure.get_figwidth()  # type: ignore[union-attr]
+
+
+def _letters(axes: Axes, per_inch: float) -> int:
+    """Return how many letters fit beside the names of lines."""
+    names = max((len(label.get_text()) for label in axes.get_yticklabels()), default=0)
+    return max(18, int(per_inch * (width_of(axes) - names / 12.0 - 0.3)))
+
+
+# Of a figure's width that matplotlib leaves to axes that fill it
+_USUAL_SHARE = 0.775
+
+
+def name_lines(axes: Axes, names: Sequence[str]) -> None:
+    """Write a name at each line, the first on top; names take half of the width at most."""
+    longest = min(_LONGEST_LABEL, max(12, int(6.0 * width_of(axes))))
     # A dollar sign in a name is a dollar sign, not the start of a formula.
     labels = [shorten(name, longest) for name in names]
     axes.set_yticks(np.arange(len(labels)), labels=labels, fontsize=10, parse_math=False)
@@ -126,7 +152,7 @@ def signed_frame(axes: Axes, label: str, *, zero: bool = True) -> None:
     axes.tick_params(axis="y", length=0)
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)
-    axes.set_xlabel(label, fontsize=9, parse_math=False)
+    write_below(axes, label)
 
 
 def axes_or_new(ax: Axes | None, size: tuple[float, float]) -> Axes:

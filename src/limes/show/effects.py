@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from limes.explanation.wording import CONFIDENCE, number, shorten
+from limes.explanation.wording import CONFIDENCE, difference, shorten
 from limes.show.axes import LOWERS, QUIET, RAISES, axes_or_new, ink, plain_frame
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Curve(Protocol):
     @property
     def masses(self) -> Floats: ...
     @property
-    def own(self) -> int: ...
+    def own(self) -> int: ...  # position of the row's cell
 
 
 def draw_effect(curve: Curve, ax: Axes | None = None, *, title: str | None = None, unit: str = "") -> Axes:
@@ -52,8 +52,8 @@ def draw_effect(curve: Curve, ax: Axes | None = None, *, title: str | None = Non
     axes = axes_or_new(ax, (max(4.2, 1.6 + 0.75 * len(chosen)), 3.4))
     positions = np.arange(len(chosen))
     widths = 0.2 + 0.72 * masses / masses.max() if masses.max() > 0 else np.full(len(chosen), 0.8)
-    own = chosen.index(curve.own)
-    colours = [_own_colour(values[b]) if b == own else QUIET for b in positions]
+    current = chosen.index(curve.own)
+    colours = [_colour(values[b]) if b == current else QUIET for b in positions]
     axes.bar(positions, values, width=widths, color=colours, zorder=2)
     if (errors > 0).any():
         axes.errorbar(positions, values, CONFIDENCE * errors, fmt="none", ecolor=ink(), capsize=2.5, zorder=3)
@@ -66,12 +66,15 @@ def draw_effect(curve: Curve, ax: Axes | None = None, *, title: str | None = Non
         axes.tick_params(axis="x", rotation=35)
         for label in axes.get_xticklabels():
             label.set_horizontalalignment("right")
-    axes.get_xticklabels()[own].set_fontweight("bold")
+    axes.get_xticklabels()[current].set_fontweight("bold")
     axes.margins(y=0.12)
     axes.set_ylabel(f"effect on the prediction{f' ({unit})' if unit else ''}", fontsize=9, parse_math=False)
     heading = shorten(curve.feature, 40) if title is None else title
     axes.set_title(
-        f"{heading}: {number(values[own], 3)} in the row's cell", loc="left", fontsize=10, parse_math=False
+        f"{heading}: {difference(float(values[current]))} in the row's cell",
+        loc="left",
+        fontsize=10,
+        parse_math=False,
     )
     return axes
 
@@ -108,7 +111,7 @@ def _grid(curves: Sequence[Curve]) -> Sequence[Axes]:
     return panels[: len(curves)]
 
 
-def _own_colour(value: float) -> str:
+def _colour(value: float) -> str:
     return RAISES if value > 0 else LOWERS
 
 

@@ -16,8 +16,8 @@ from limes.explanation.view import main_output, output_title, row_label, slope_d
 from limes.explanation.wording import CONFIDENCE, cell, count, number, shorten
 from limes.show.axes import (
     COLOURS,
+    FULL,
     LOWERS,
-    OWN,
     RAISES,
     UNKNOWN,
     Captions,
@@ -29,6 +29,8 @@ from limes.show.axes import (
     refuse_empty,
     signed_frame,
     spread_labels,
+    width_of,
+    write_below,
     write_title,
 )
 
@@ -61,7 +63,7 @@ def mean_bar(
     means = sizes.mean(axis=0)[order]
     low, high = np.quantile(sizes[:, order], [_LOW, _HIGH], axis=0)
     lines = np.arange(len(order))
-    axes.barh(lines, means, height=0.66, color=OWN, alpha=0.75, zorder=2)
+    axes.barh(lines, means, height=0.66, color=FULL, alpha=0.75, zorder=2)
     axes.hlines(lines, low, high, color=ink(), linewidth=1.2, zorder=3)
     axes.scatter([*low, *high], [*lines, *lines], marker="|", s=40, color=ink(), linewidths=1.2, zorder=3)
     name_lines(axes, [captions.feature(one.feature_names[j]) for j in order])
@@ -95,9 +97,10 @@ def beeswarm(
             dots = _ranked_dots(axes, values[:, line], heights, one.data[:, j]) or dots
     if dots is not None:
         _colour_bar(axes, dots, ("low", "high"), "the row's own value (rank)")
+    name_lines(axes, [captions.feature(one.feature_names[j]) for j in order])
     for line, middles in categories:
         _write_categories(axes, line, middles)
-    name_lines(axes, [captions.feature(one.feature_names[j]) for j in order])
+        axes.set_ylim(len(order) - 0.35, -0.5)
     label = f"coefficient of the surrogate{_per(one)}, one dot a row"
     signed_frame(axes, captions.with_unit(label + _omitted(one, len(order))))
     write_title(axes, captions, *_rows_title(one))
@@ -142,10 +145,12 @@ def _category_dots(axes: Axes, values: Floats, heights: Floats, cells: Objects) 
 def _write_categories(axes: Axes, line: int, middles: dict[str, float]) -> None:
     """Write the categories under their dots, none over another."""
     low, high = axes.get_xlim()
-    width = (high - low) or 1.0
     texts = [shorten(name, 16) for name in middles]
-    gap = 0.012 * width * max(map(len, texts)) + 0.02 * width
-    places = spread_labels([*middles.values()], gap)
+    # of all letters that fit beside the names of features
+    letter = (high - low) / (12.0 * max(1.0, width_of(axes) - 2.5))
+    gap = letter * (max(map(len, texts)) + 1)
+    most = max(1, int((high - low) / gap))
+    places = spread_labels([*middles.values()][:most], gap)
     for text, place, colour in zip(texts, places, COLOURS, strict=False):
         axes.text(
             place, line + 0.45, text, color=colour, fontsize=7.5, ha="center", va="center", parse_math=False
@@ -188,7 +193,7 @@ def heatmap(
         axes.set_xticks(range(len(one)), labels=ids, rotation=90, fontsize=8, parse_math=False)
     else:
         axes.set_xticks([])
-    axes.set_xlabel(f"{count(len(one), 'row')}, by falling prediction{_omitted(one, len(order))}", fontsize=9)
+    write_below(axes, f"{count(len(one), 'row')}, by falling prediction{_omitted(one, len(order))}")
     label = captions.with_unit(f"coefficient{_per(one)}")
     _colour_bar(axes, picture, (number(-reach, 2), "0", number(reach, 2)), label)
     write_title(axes, captions, *_rows_title(one))
@@ -223,7 +228,7 @@ def dependence(
     if one.method == "sampled" and np.isfinite(errors).all():
         axes.vlines(x, y - CONFIDENCE * errors, y + CONFIDENCE * errors, color=ink(), alpha=0.18, zorder=1)
     if colour is None:
-        axes.scatter(x, y, s=18, color=OWN, alpha=0.75, linewidths=0, zorder=3)
+        axes.scatter(x, y, s=18, color=FULL, alpha=0.75, linewidths=0, zorder=3)
     else:
         _coloured_dots(axes, x, y, one, _feature(one, colour), captions)
     if ticks:
@@ -231,7 +236,7 @@ def dependence(
         if sum(map(len, ticks)) > 60:
             axes.tick_params(axis="x", rotation=30)
     name = captions.feature(one.feature_names[j])
-    axes.set_xlabel(shorten(name, 60), fontsize=9, parse_math=False)
+    write_below(axes, shorten(name, 60))
     axes.set_ylabel(captions.with_unit(f"coefficient{_per(one)}"), fontsize=9, parse_math=False)
     head, *rest = _rows_title(one)
     write_title(axes, captions, f"{shorten(name, 30)}, {head}", *rest)
@@ -371,8 +376,8 @@ def _colours() -> Any:
     from matplotlib import colormaps
     from matplotlib.colors import ListedColormap
 
-    # Without its palest end, which vanishes on white; lightness alone separates low from high.
-    return ListedColormap(colormaps["viridis"](np.linspace(0.0, 0.9, 256)))
+    # Without its ends, which vanish on white or black; lightness alone separates low from high.
+    return ListedColormap(colormaps["viridis"](np.linspace(0.12, 0.92, 256)))
 
 
 def _colour_bar(axes: Axes, dots: Any, ends: tuple[str, ...], label: str) -> None:

@@ -30,8 +30,9 @@ from limes.explainers.verification import (
     widened,
 )
 from limes.models.algebra import category_columns
+from limes.models.calling.bound_methods import is_log_odds
 from limes.models.calling.caller import ModelCaller
-from limes.models.calling.outputs import Output, is_log_odds, prediction_method, resolve
+from limes.models.calling.outputs import Output, prediction_method, resolve
 from limes.models.forms.base import BlackBox, Form
 from limes.models.forms.trees import Forest
 from limes.models.reading import EXACT_TOLERANCE, SINGLE_TOLERANCE, read_output, tolerance_of
