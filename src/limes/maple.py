@@ -12,6 +12,7 @@ cumulative sum.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Never
 
@@ -26,6 +27,7 @@ from limes.explainers.sparse import OneOutput
 from limes.explainers.tables.table import Table, ids_of
 from limes.explainers.verification import Watch
 from limes.explanation import Explanation
+from limes.explanation.drawing import Described
 from limes.models.calling.bound_methods import behind_method
 from limes.models.calling.caller import ModelCaller
 from limes.models.calling.outputs import resolve
@@ -38,7 +40,7 @@ _SMALLEST_RIDGE = 1e-12
 _MEANING = "slope of the local ridge regression, per unit of the column; bars are per standard deviation"
 
 
-class MapleExplainer:
+class MapleExplainer(Described):
     r"""Explain predictions by a ridge regression on the background rows that are neighbours in a forest.
 
     A forest is grown on the model's answers. The weight of background row i for x is
@@ -119,6 +121,9 @@ class MapleExplainer:
                 for name, column in zip(self._table.names, self._table.matrix.T, strict=True)
             },
         }
+
+    def _facts(self) -> Mapping[str, Any]:
+        return self._provenance
 
     def _fit(self) -> None:
         """Fit the forest to the model's predictions, and choose the number of features."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, Never
 
@@ -23,6 +23,7 @@ from limes.explainers.tables.table import ids_of
 from limes.explainers.verification import Watch, check_agreement
 from limes.explainers.warnings import rule_warnings
 from limes.explanation import Explanation
+from limes.explanation.drawing import Described
 from limes.explanation.fields import Certificate
 from limes.explanation.wording import rule_text
 from limes.models.calling.bound_methods import behind_method
@@ -43,7 +44,7 @@ _MEANING = (
 _MOST_LITERALS = 20
 
 
-class SparseExplainer:
+class SparseExplainer(Described):
     r"""Explain a prediction by k literals whose weights add up to it, and certify how well.
 
     Around x every literal flips with probability q = e^{-σ}/(1 + e^{-σ}). The explanation w has at most k
@@ -179,6 +180,9 @@ class SparseExplainer:
             "solver": solver,
             "seed": self._config.seed,
         }
+
+    def _facts(self) -> Mapping[str, Any]:
+        return {**self._provenance, "reason": self._model.reason}
 
     @property
     def method(self) -> Literal["exact", "sampled"]:

@@ -6,7 +6,7 @@ one, or makes a new one where the model was fitted again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from typing import Any, NamedTuple, Never
@@ -31,6 +31,7 @@ from limes.explainers.tables.tabular_model import TabularModel, TabularOptions
 from limes.explainers.verification import few_rows
 from limes.explainers.warnings import sampling_warnings
 from limes.explanation import Explanation
+from limes.explanation.drawing import Described
 from limes.models.calling.bound_methods import behind_method
 from limes.models.calling.caller import Retry
 from limes.pipeline import Fitted, Interrupted, Method
@@ -39,7 +40,7 @@ from limes.pipeline import Fitted, Interrupted, Method
 _BATCH = 10_000
 
 
-class TabularExplainer:
+class TabularExplainer(Described):
     r"""Explain predictions on a table: what LIME converges to, exactly where the model can be read.
 
     The surrogate is g = β₀ + Σ_j β_j z_j, where z_j says that column j stays in the row's bin (or
@@ -170,6 +171,10 @@ class TabularExplainer:
         self._background = Table.fit(background, categorical=categorical)
         self._is_reproducible = False
         self._model = TabularModel.fit(model, self._background, self._options)
+
+    def _facts(self) -> Mapping[str, Any]:
+        bound = self._model.bound
+        return {**self._model.provenance, "outputs": ", ".join(bound.outputs), "reason": bound.reason}
 
     @property
     def method(self) -> Method:

@@ -34,7 +34,7 @@ def write_text(text: str, path: str | Path | None) -> str:
 
 
 class Printable:
-    """Data with a terminal drawing: ``plain_text(data)`` and ``printed(data, options)`` of one module."""
+    """Data with a module that draws it: ``plain_text(data)``, ``printed(data, options)``, ``card(data)``."""
 
     _terminal: ClassVar[str]
 
@@ -43,6 +43,21 @@ class Printable:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield drawer(self._terminal).printed(self, options)
+
+    def _repr_html_(self) -> str:
+        return str(drawer("cards").fragment(drawer(self._terminal).card(self)))
+
+
+class Described(Printable):
+    """An explainer: a card with the facts that it gives to its explanations."""
+
+    _terminal: ClassVar[str] = "explainers"
+
+    def _facts(self) -> Mapping[str, Any]:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return str(drawer(self._terminal).one_line_summary(self))
 
 
 class Page(Printable):

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from limes._arrays import Bools, Floats, Ints, Objects
+    from limes.explanation.reasons import Reason
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -234,6 +235,54 @@ class Explanation(Page):
         mask: Bools = drawer("images").mask(self, output, top, sign)
         return mask
 
+    def reasons(
+        self,
+        k: int = 4,
+        catalogue: Mapping[str, Any] | None = None,
+        *,
+        row: int = 0,
+        output: str | int | None = None,
+        sign: str = "both",
+    ) -> tuple[Reason, ...]:
+        """Return the k largest coefficients of a row as sentences, marked where the order is not certain.
+
+        Parameters
+        ----------
+        k : int
+            How many.
+        catalogue : mapping
+            From features to sentences, which may contain ``{value}`` and ``{condition}``; or to pairs of
+            them, where the feature raises the prediction, and where it lowers it.
+        row, output
+            Which row; which output, the positive class of two unless given.
+        sign : "both", "+" or "-"
+            Whether only reasons count that raise the prediction, or that lower it.
+
+        Returns
+        -------
+        tuple of texts
+            With the attributes ``feature``, ``condition``, ``data``, ``value``, ``standard_error`` and
+            ``certain``: whether the place in the order, and the sign, are certain by 1.96 standard errors.
+
+        Raises
+        ------
+        InputError
+            If a name in the catalogue is no feature, or an entry no sentence.
+
+        Examples
+        --------
+        >>> import limes
+        >>> from sklearn.datasets import load_diabetes
+        >>> from sklearn.linear_model import Ridge
+        >>> X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+        >>> explanation = limes.TabularExplainer(Ridge().fit(X, y), X)(X.iloc[:1])
+        >>> explanation.reasons(1, {"bmi": "The body mass index is {value}."})
+        ('The body mass index is 32.1.',)
+        """
+        from limes.explanation.reasons import reasons
+
+        return reasons(self, k, catalogue, row, output, sign)
+
     def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
         """Return a long data frame: one line a row, feature and output.
 
@@ -262,7 +311,8 @@ class Explanation(Page):
         """Return a ``shap.Explanation`` for shap's plots; base values are the intercepts.
 
         The values are the surrogate's coefficients, not Shapley values: with the intercept they
-        sum to the surrogate's prediction, not to the model's.
+        sum to the surrogate's prediction, not to the model's. Its output is named accordingly, and a
+        warning says so.
         """
         return drawer("frames").to_shap(self)
 

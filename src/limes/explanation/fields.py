@@ -11,11 +11,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from limes.exceptions import InputError
+from limes.explanation.drawing import Printable, drawer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -291,8 +292,8 @@ def is_missing(value: Any) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
-@dataclass(frozen=True)
-class Certificate:
+@dataclass(frozen=True, repr=False)
+class Certificate(Printable):
     r"""Errors of one sparse explanation w of f at x, with upper bounds.
 
     All errors are those of the scaled model, which answers in [-1, 1].
@@ -353,5 +354,10 @@ class Certificate:
     scale: tuple[float, float]
     rule: str
 
+    _terminal: ClassVar[str] = "certificate"
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", tuple(self.scale))  # JSON makes lists of tuples
+
+    def __repr__(self) -> str:
+        return str(drawer(self._terminal).one_line_summary(self))

@@ -73,16 +73,12 @@ class OutputView:
     fidelity_error: float
     lines: tuple[Line, ...]
     omitted: int  # features without a line
+    remark: str  # how little the surrogate captures, "" where it captures half or more
 
     @property
     def difference(self) -> float:
         """Error of the surrogate at the row."""
         return self.prediction - self.surrogate
-
-    @property
-    def remark(self) -> str:
-        """How little the surrogate captures, as a sentence; "" where it captures half or more."""
-        return fit_remark(self.fidelity, self.fidelity_error)
 
     @property
     def fits_poorly(self) -> bool:
@@ -120,17 +116,21 @@ def view_row(explanation: Explanation, row: int, max_features: int) -> RowView:
         calls=int(explanation.calls[row]),
         warnings=_warnings(explanation, row),
         rule=facts.get("rule", ""),
-        certificate=_certificate_lines(facts) if facts else (),
+        certificate=certificate_lines(facts) if facts else (),
     )
 
 
 def _view_output(explanation: Explanation, row: int, output: int, limit: int) -> OutputView:
     values = with_outputs(explanation.values, explanation)[row, :, output]
     order = by_size(np.abs(values * slope_deviations(explanation)))[:limit]
+    if explanation.certificates:  # a rule is its facts that have a weight
+        order = order[values[order] != 0]
 
     def of_row(array: Floats) -> float:
         return float(with_outputs(array, explanation)[row, output])
 
+    errors = explanation.fidelity_errors
+    uncertain = 0.0 if errors is None else of_row(errors)
     return OutputView(
         position=output,
         name=one_line(explanation.output_names[output]),
@@ -139,9 +139,10 @@ def _view_output(explanation: Explanation, row: int, output: int, limit: int) ->
         surrogate=of_row(explanation.surrogate_predictions),
         intercept=of_row(explanation.intercepts),
         fidelity=of_row(explanation.fidelity),
-        fidelity_error=0.0 if explanation.fidelity_errors is None else of_row(explanation.fidelity_errors),
+        fidelity_error=uncertain,
         lines=tuple(_view_line(explanation, row, int(j), output) for j in order),
-        omitted=len(values) - len(order),
+        omitted=0 if explanation.certificates else len(values) - len(order),
+        remark=fit_remark(of_row(explanation.fidelity), uncertain, can_diagnose=not explanation.certificates),
     )
 
 
@@ -175,6 +176,18 @@ def row_label(explanation: Explanation, row: int) -> str:
     """Return what a row is called: "row 3", or its own name."""
     label = explanation.ids[row]
     return f"row {label}" if isinstance(label, int) else one_line(str(label))
+
+
+def left_out(explanation: Explanation) -> str:
+    """Return how many rows have no explanation, and why the first has none; "" if all have."""
+    if not explanation.errors:
+        return ""
+    row, why = explanation.errors[0]
+    total = len(explanation) + len(explanation.errors)
+    return (
+        f"{len(explanation.errors):,} of {total:,} rows have no explanation (explanation.errors); "
+        f"{one_line(str(row))}: {one_line(why)}"
+    )
 
 
 def are_complementary(predictions: Floats) -> bool:
@@ -236,16 +249,16 @@ def _warnings(explanation: Explanation, row: int) -> tuple[str, ...]:
     return (f"The tolerance was not reached within {calls}: the errors are larger than allowed.", *warnings)
 
 
-def _certificate_lines(facts: Mapping[str, Any]) -> tuple[tuple[str, str, str], ...]:
+def certificate_lines(facts: Mapping[str, Any]) -> tuple[tuple[str, str, str], ...]:
     """Return name, number and remark of each part of a certificate."""
-    sure, bounds = f"{facts['confidence']:.0%} sure", facts["bounds"]
+    sure, bounds = f"with {facts['confidence']:.0%} confidence", facts["bounds"]
     fresh, samples = count(facts["fresh_samples"], "fresh row"), count(facts["samples"], "row")
     precision_error = f"± {number(facts['precision_error'], 2)}" if facts["precision_error"] else "exact"
     low, high = facts["scale"]
     return (
-        ("fidelity error", number(facts["fresh_fidelity"]), f"mean squared, {fresh}"),
+        ("squared error", number(facts["fresh_fidelity"]), f"on average over {fresh}"),
         ("", f"≤ {number(bounds['fidelity'])}", sure),
-        ("fidelity error, in sample", number(facts["fidelity"]), f"{samples} that the weights have seen"),
+        ("squared error, in sample", number(facts["fidelity"]), f"{samples} that the weights were fitted to"),
         (
             "precision error",
             number(facts["precision"]),
@@ -253,14 +266,14 @@ def _certificate_lines(facts: Mapping[str, Any]) -> tuple[tuple[str, str, str], 
         ),
         ("", f"≤ {number(bounds['precision'])}", sure),
         ("optimal", _optimality(facts), facts["solver"]),
-        ("scale", f"[{number(low)}, {number(high)}]", "these answers count as −1 and 1 in all errors"),
+        ("scale", f"[{number(low)}, {number(high)}]", "predictions that count as −1 and 1 in all errors"),
     )
 
 
 def _optimality(facts: Mapping[str, Any]) -> str:
     if facts["proved"]:
         return "proved"
-    return f"within {facts['gap']:.1%}" if facts["lower_bound"] > 0 else "not known"
+    return f"within {facts['gap']:.1%}" if facts["lower_bound"] > 0 else "not certified"
 
 
 def method_line(explanation: Explanation, calls: int) -> str:
@@ -268,6 +281,8 @@ def method_line(explanation: Explanation, calls: int) -> str:
     spent = count(calls, "model call")
     if explanation.method == "exact":
         how = one_line(explanation.reason) or "read off the model"
+        if explanation.certificates:
+            return f"exact: {how} ({spent} to certify it)"
         return f"exact: {how}, no sampling ({spent})"
     why = f", because {one_line(explanation.reason)}" if explanation.reason else ""
     return f"sampled with {spent}{why}"
@@ -292,7 +307,7 @@ def fidelity(view: OutputView) -> str:
     return f"{number(view.fidelity, 3)}{uncertain}"
 
 
-def fit_remark(fidelity: float, error: float = 0.0) -> str:
+def fit_remark(fidelity: float, error: float = 0.0, *, can_diagnose: bool = True) -> str:
     """Return how much the surrogate captures, as a sentence, where that is surely less than half."""
     if not fidelity + _SURE * error < PARTIAL_FIT:
         return ""
@@ -300,9 +315,10 @@ def fit_remark(fidelity: float, error: float = 0.0) -> str:
     captured = f"The surrogate captures {share} of how the model varies around this row"
     if not is_poor(fidelity, error):
         return f"{captured}; the rest is in none of its coefficients."
+    advice = " limes.diagnose(explanation) shows what they miss." if can_diagnose else ""
     return (
         f"{captured}: its coefficients are averages over the neighbourhood, and do not describe the model "
-        "there. limes.diagnose(explanation) shows what they miss."
+        f"there.{advice}"
     )
 
 

@@ -5,7 +5,7 @@ A coefficient compares the row's own cell with all others; an effect shows each 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -23,25 +23,19 @@ _MOST_CELLS = 24
 _COLUMNS = 3
 
 
-class Curve(Protocol):
-    """An effect as it is drawn: names of cells, and their arrays (p,)."""
+class Curve(NamedTuple):
+    """An effect as it is drawn: its cells, arrays (p,) over them, and the position of the row's cell."""
 
-    @property
-    def feature(self) -> str: ...
-    @property
-    def cells(self) -> Sequence[str]: ...
-    @property
-    def values(self) -> Floats: ...
-    @property
-    def standard_errors(self) -> Floats: ...
-    @property
-    def masses(self) -> Floats: ...
-    @property
-    def own(self) -> int: ...  # position of the row's cell
+    feature: str
+    cells: Sequence[str]
+    values: Floats
+    standard_errors: Floats
+    masses: Floats
+    current: int
 
 
 def draw_effect(curve: Curve, ax: Axes | None = None, *, title: str | None = None, unit: str = "") -> Axes:
-    """Draw one effect: a bar a cell, as wide as the cell is frequent, the row's own in colour.
+    """Draw one effect: a bar a cell, as wide as the cell is frequent, that of the row in colour.
 
     Whiskers reach 1.96 standard errors to each side.
     """
@@ -52,7 +46,7 @@ def draw_effect(curve: Curve, ax: Axes | None = None, *, title: str | None = Non
     axes = axes_or_new(ax, (max(4.2, 1.6 + 0.75 * len(chosen)), 3.4))
     positions = np.arange(len(chosen))
     widths = 0.2 + 0.72 * masses / masses.max() if masses.max() > 0 else np.full(len(chosen), 0.8)
-    current = chosen.index(curve.own)
+    current = chosen.index(curve.current)
     colours = [_colour(values[b]) if b == current else QUIET for b in positions]
     axes.bar(positions, values, width=widths, color=colours, zorder=2)
     if (errors > 0).any():
@@ -116,9 +110,9 @@ def _colour(value: float) -> str:
 
 
 def _most_frequent(curve: Curve) -> list[int]:
-    """Return the most frequent cells, the row's own among them, in their order."""
+    """Return the most frequent cells, the row's among them, in their order."""
     order = np.argsort(-np.asarray(curve.masses), kind="stable").tolist()
-    first = [curve.own, *(b for b in order if b != curve.own)]
+    first = [curve.current, *(b for b in order if b != curve.current)]
     return sorted(first[:_MOST_CELLS])
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from limes._checks import require
 from limes.exceptions import InputError
-from limes.explanation.view import with_outputs
+from limes.explanation.view import output_title, with_outputs
 
 if TYPE_CHECKING:
     from limes._arrays import Floats, Objects
@@ -70,13 +71,21 @@ def to_shap(explanation: Explanation) -> Any:
     """Return a ``shap.Explanation``; see `Explanation.to_shap`."""
     shap = require("shap", "to_shap()")
     several = explanation.values.ndim == 3
+    warnings.warn(
+        "to_shap() holds coefficients of LIME's surrogate, not Shapley values: shap's plots call their sum "
+        "f(x), which is the surrogate's prediction, and the intercept E[f(X)]; explanation.plot.waterfall() "
+        "draws both as what they are",
+        UserWarning,
+        stacklevel=3,
+    )
+    names = [f"surrogate of {output_title(explanation, k)}" for k in range(len(explanation.output_names))]
     return shap.Explanation(
         # shap writes into these arrays
         values=explanation.values.copy(),
         base_values=explanation.intercepts.copy(),
         data=_shap_data(explanation.data),
         feature_names=list(explanation.feature_names),
-        output_names=list(explanation.output_names) if several else None,
+        output_names=names if several else names[0],
     )
 
 

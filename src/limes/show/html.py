@@ -17,6 +17,7 @@ from limes.explanation.json import to_data_url
 from limes.explanation.view import (
     OutputView,
     fidelity,
+    left_out,
     main_output,
     meaning,
     method_line,
@@ -116,6 +117,8 @@ def _gathered_warnings(explanation: Explanation) -> list[str]:
     missed = n - int(explanation.row_converged.sum())
     if missed:
         warnings.insert(0, f"{missed:,} of {n:,} rows: the tolerance was not reached")
+    if explanation.errors:
+        warnings.insert(0, left_out(explanation))
     return warnings
 
 

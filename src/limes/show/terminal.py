@@ -15,6 +15,7 @@ from limes.explanation.view import (
     OutputView,
     RowView,
     headline,
+    left_out,
     main_output,
     meaning,
     method_line,
@@ -303,6 +304,8 @@ def _remarks(explanation: Explanation, view: RowView, columns: list[_Column]) ->
             "any other: explanation[..., name]",
             style="dim",
         )
+    if len(explanation) > 1 and explanation.errors:
+        yield Text(f"! {left_out(explanation)}", style="bold yellow")
     if len(explanation) > 1:
         first = row_label(explanation, 0)
         yield Text(f"{first}, the first of {len(explanation):,}; any other: explanation[i]", style="dim")
