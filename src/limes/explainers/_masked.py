@@ -43,6 +43,7 @@ from limes.explainers.subset_fits import SubsetFits
 from limes.explainers.verification import SUBSET_DRAWS, check_draws, kept_features
 from limes.explainers.warnings import sampling_warnings
 from limes.explanation import Explanation
+from limes.explanation.drawing import Described
 from limes.explanation.fit import Fit
 from limes.models.forms.base import BlackBox, Form
 from limes.pipeline import Expectation, Fitted, exact_expectation, fitted_at
@@ -177,7 +178,7 @@ class Description(NamedTuple):
     provenance: Mapping[str, Any]
 
 
-class MaskedExplainer(ABC, Generic[Item]):
+class MaskedExplainer(Described, ABC, Generic[Item]):
     """Explains a text or an image: binds the model to it, fits, and makes the explanation."""
 
     _kind: ClassVar[str]
@@ -192,6 +193,9 @@ class MaskedExplainer(ABC, Generic[Item]):
         self._provenance = {**provenance, "bandwidth": float(bandwidth), "ridge": self._ridge}
         # expectations with the answers so far, of items whose model failed; the same call continues from them
         self._unfinished: LRUCache[Hashable, Expectation] = LRUCache(UNFINISHED)
+
+    def _facts(self) -> Mapping[str, Any]:
+        return self._provenance
 
     @staticmethod
     @abstractmethod

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, Never
 
@@ -20,11 +20,14 @@ from limes.expectations.moments import ExactMoments
 from limes.explainers.options import SamplingOptions
 from limes.explainers.progress import UNFINISHED, compute_each, interrupted, progress_of
 from limes.explainers.tables.literals import Literals, rows_of
+from limes.explainers.tables.table import ids_of
 from limes.explainers.verification import Watch, check_agreement
 from limes.explainers.warnings import rule_warnings
 from limes.explanation import Explanation
+from limes.explanation.drawing import Described
 from limes.explanation.fields import Certificate
 from limes.explanation.wording import rule_text
+from limes.models.calling.bound_methods import behind_method
 from limes.models.calling.caller import ModelCaller, Retry
 from limes.models.calling.outputs import Output, resolve
 from limes.models.forms.base import BlackBox
@@ -42,7 +45,7 @@ _MEANING = (
 _MOST_LITERALS = 20
 
 
-class SparseExplainer:
+class SparseExplainer(Described):
     r"""Explain a prediction by k literals whose weights add up to it, and certify how well.
 
     Around x every literal flips with probability q = e^{-σ}/(1 + e^{-σ}). The explanation w has at most k
@@ -146,6 +149,7 @@ class SparseExplainer:
         self._spread = check_size("spread", spread, zero=True)
         self._rows = rows_of(literals, neighbourhood)
         self._k, error = _check_k(k, error)
+        model, output = behind_method(model, output)
         self._explained, self._output = model, resolve(model, output)
         self._ask = OneOutput(ModelCaller(model, self._output, self._rows.decode), self._output)
         search: dict[str, Any] = {
@@ -177,6 +181,9 @@ class SparseExplainer:
             "solver": solver,
             "seed": self._config.seed,
         }
+
+    def _facts(self) -> Mapping[str, Any]:
+        return {**self._provenance, "reason": self._model.reason}
 
     @property
     def method(self) -> Literal["exact", "sampled"]:
@@ -223,6 +230,8 @@ class SparseExplainer:
         explanation = None
         if rules:
             explanation = self._to_explanation(model, rows[finished], [near[i] for i in finished], rules)
+            names = ids_of(X, len(rows))
+            explanation = replace(explanation, ids=tuple(names[i] for i in finished))
         if error is not None or explanation is None:
             raise interrupted(error, explanation, len(rows)) from error
         return explanation

@@ -6,7 +6,7 @@ one, or makes a new one where the model was fitted again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from typing import Any, NamedTuple, Never
@@ -27,12 +27,14 @@ from limes.exceptions import InputError
 from limes.expectations.controls import CONTROLS
 from limes.explainers.options import SamplingOptions
 from limes.explainers.progress import explanation_fields, interrupted, output_positions, progress_of
-from limes.explainers.tables.table import Table
+from limes.explainers.tables.table import EncodedRows, Table, ids_of
 from limes.explainers.tables.tabular_model import TabularModel, TabularOptions
 from limes.explainers.verification import few_rows
 from limes.explainers.warnings import sampling_warnings
 from limes.explanation import Explanation
+from limes.explanation.drawing import Described
 from limes.explanation.fit import Fit
+from limes.models.calling.bound_methods import behind_method
 from limes.models.calling.caller import Retry
 from limes.pipeline import Fitted, Interrupted, Method
 
@@ -40,7 +42,7 @@ from limes.pipeline import Fitted, Interrupted, Method
 _BATCH = 10_000
 
 
-class TabularExplainer:
+class TabularExplainer(Described):
     r"""Explain predictions on a table: what LIME converges to, exactly where the model can be read.
 
     The surrogate is g = β₀ + Σ_j β_j z_j, where z_j says that column j stays in the row's bin (or
@@ -52,7 +54,8 @@ class TabularExplainer:
     Parameters
     ----------
     model
-        A fitted estimator, a Pipeline, or a callable: X -> (n,) or (n, k).
+        A fitted estimator, a Pipeline, or a callable: X -> (n,) or (n, k). Behind a bound method,
+        ``model.predict_proba``, the estimator itself is read.
     background
         Table or array (n, d): bins, frequencies and the laws inside bins are learnt from it. pandas, polars,
         pyarrow, numpy, lists. The model is asked with tables of the same kind, names, categories and dtypes
@@ -88,6 +91,10 @@ class TabularExplainer:
         "margin" (of models with a link, where the margin can be read), or "auto", which takes the one that
         leaves least of the variance of rows it has not seen. ``explanation.controls`` says which. "auto"
         takes about a second a row of 4096 calls, beside the model's own time; "additive" a tenth of it.
+
+    errors
+        "raise": a cell that cannot be explained is an error. "row": it costs its own row alone, which is left
+        out; ``explanation.errors`` says why, and ``explanation.ids`` which rows there are.
 
     Raises
     ------
@@ -144,10 +151,12 @@ class TabularExplainer:
         rng: int | np.random.Generator | np.random.SeedSequence | None = None,
         batch_size: int = 4096,
         retry: Retry | None = None,
+        errors: str = "raise",
         **unknown: Never,
     ) -> None:
         refuse_unknown(unknown, TabularExplainer)
         controls = (*CONTROLS, "margin")
+        model, output = behind_method(model, output)
         self._options = TabularOptions(
             output=output,
             bins=bins,
@@ -160,10 +169,15 @@ class TabularExplainer:
                 method, tolerance, max_calls, control, rng, batch_size, retry, controls=controls
             ),
         )
+        self._errors = check_choice("errors", errors, ("raise", "row"))
         self._explained = model
         self._background = Table.fit(background, categorical=categorical)
         self._is_reproducible = False
         self._model = TabularModel.fit(model, self._background, self._options)
+
+    def _facts(self) -> Mapping[str, Any]:
+        bound = self._model.bound
+        return {**self._model.provenance, "outputs": ", ".join(bound.outputs), "reason": bound.reason}
 
     @property
     def method(self) -> Method:
@@ -176,7 +190,7 @@ class TabularExplainer:
         return self._background.names
 
     @one_blas_thread()
-    def __call__(self, X: Any, *, progress: bool = True, workers: int = 1) -> Explanation:
+    def __call__(self, X: Any, *, ids: Any = None, progress: bool = True, workers: int = 1) -> Explanation:
         """Explain one row or many.
 
         Parameters
@@ -184,6 +198,9 @@ class TabularExplainer:
         X
             Rows of the background's columns: a table of any kind, one row as a list, Series or mapping.
             Columns of a dataframe are matched by name.
+        ids
+            What the rows are called, (n,) numbers or texts; the index of a pandas frame unless given, else
+            their positions.
         progress
             Show a progress bar when it takes more than a second or two.
         workers
@@ -201,12 +218,13 @@ class TabularExplainer:
         Interrupted
             If the user stops it (Ctrl-C), with the same ``partial``; a KeyboardInterrupt.
         """
-        return self._to_explanation(self._fit(X, progress=progress, workers=workers))
+        return self._to_explanation(self._fit(X, ids=ids, progress=progress, workers=workers))
 
     @one_blas_thread()
-    def _fit(self, X: Any, *, progress: bool = True, workers: int = 1) -> FittedRows:
+    def _fit(self, X: Any, *, ids: Any = None, progress: bool = True, workers: int = 1) -> FittedRows:
         """Fit the rows' surrogates, of which `_to_explanation` makes the explanation."""
-        model, rows = self._current(X)
+        model, encoded = self._current(X)
+        rows, names = encoded.matrix, _row_names(X, ids, encoded)
         starts = range(0, len(rows), _BATCH)
         predictions = np.concatenate([model.bound.predict(rows[i : i + _BATCH]) for i in starts])
         cells = model.family.cells(rows)
@@ -223,14 +241,14 @@ class TabularExplainer:
             if stop.fitted is not None:
                 at = stop.rows
                 partial = self._to_explanation(
-                    FittedRows(model, rows[at], cells[at], predictions[at], stop.fitted)
+                    FittedRows(model, rows[at], cells[at], predictions[at], stop.fitted, names.at(at))
                 )
             raise interrupted(stop.__cause__, partial, len(rows)) from stop.__cause__
-        return FittedRows(model, rows, cells, predictions, fitted)
+        return FittedRows(model, rows, cells, predictions, fitted, names)
 
     def _to_explanation(self, fit: FittedRows) -> Explanation:
         """Build the explanation of fitted rows: with conditions, warnings and provenance."""
-        model, rows, cells, predictions, fitted = fit
+        model, rows, cells, predictions, fitted, row_names = fit
         names, outputs = model.table.names, model.bound.outputs
         warnings: tuple[tuple[str, ...], ...] = ((),) * len(rows)
         if model.warns:
@@ -249,22 +267,30 @@ class TabularExplainer:
             reason=model.bound.reason,
             row_warnings=warnings,
             provenance=model.provenance,
+            ids=row_names.ids,
+            errors=row_names.errors,
             explainer=self,
             fit=None if fits is None else Fit.of(fits, fitted.surrogate.coef.shape),
         )
 
-    def _current(self, X: Any) -> tuple[TabularModel, Floats]:
+    def _current(self, X: Any) -> tuple[TabularModel, EncodedRows]:
         """Return the present model, read again if it was fitted again, and the rows to be explained.
 
         Threads may read a model twice, but each explains all of its rows from one reading.
         """
         model = self._model
-        rows = model.table.encode(X)
-        if model.bound.watch.unchanged(rows):
-            return model, rows
-        model = TabularModel.fit(self._explained, self._background, self._options, few_rows(rows))
+        encoded = self._encoded(model, X)
+        if model.bound.watch.unchanged(encoded.matrix):
+            return model, encoded
+        model = TabularModel.fit(self._explained, self._background, self._options, few_rows(encoded.matrix))
         self._model = model = model.reproducible() if self._is_reproducible else model
-        return model, model.table.encode(X)
+        return model, self._encoded(model, X)
+
+    def _encoded(self, model: TabularModel, X: Any) -> EncodedRows:
+        if self._errors == "row":
+            return model.table.encode_good(X)
+        matrix = model.table.encode(X)
+        return EncodedRows(matrix, np.arange(len(matrix)), {})
 
     @cached_property
     def reproducible(self) -> TabularExplainer:
@@ -274,7 +300,7 @@ class TabularExplainer:
         predictions of many rows at once, which is quicker. Its explanations carry no warnings.
         """
         other = copy(self)
-        vars(other).update(_is_reproducible=True, _model=self._model.reproducible())
+        vars(other).update(_is_reproducible=True, _errors="raise", _model=self._model.reproducible())
         return other
 
     def design(self, row: Any) -> ProductDesign:
@@ -292,13 +318,14 @@ class TabularExplainer:
         >>> explainer.design(np.zeros(4)).inclusion.round(2)
         array([0.79, 0.79, 0.79, 0.79])
         """
-        model, rows = self._current(row)
-        return model.family.at(rows[0])
+        model, encoded = self._current(row)
+        return model.family.at(encoded.matrix[0])
 
     @one_blas_thread()
     def features(self, X: Any) -> FeatureTable:
         """Return moments of the rows' features, (n, d) each: E_w h, Var_w h, h at the row."""
-        model, rows = self._current(X)
+        model, encoded = self._current(X)
+        rows = encoded.matrix
         if model.family.by_cell:
             return model.family.features(model.family.cells(rows))
         return stacked_features([model.family.at(row) for row in rows])
@@ -340,13 +367,35 @@ class TabularExplainer:
 
 
 class FittedRows(NamedTuple):
-    """Rows (n, d), their cells (n, d), the model's predictions (n, ...) there, and their surrogates."""
+    """Rows (n, d), their cells (n, d), the model's predictions (n, ...) there, their surrogates and names."""
 
     model: TabularModel
     rows: Floats
     cells: Ints
     predictions: Floats
     fitted: Fitted
+    names: RowNames
+
+
+class RowNames(NamedTuple):
+    """Names of explained rows, and of those that have an error, with its text."""
+
+    ids: tuple[Any, ...]
+    errors: tuple[tuple[Any, str], ...]
+
+    def at(self, positions: Ints) -> RowNames:
+        """Return the names of some of the explained rows."""
+        return RowNames(tuple(self.ids[i] for i in positions.tolist()), self.errors)
+
+
+def _row_names(X: Any, ids: Any, encoded: EncodedRows) -> RowNames:
+    n = len(encoded.positions) + len(encoded.errors)
+    names = ids_of(X, n) if ids is None else tuple(ids.tolist() if hasattr(ids, "tolist") else ids)
+    if len(names) != n:
+        raise InputError(f"ids has {len(names)} entries; pass one for each of the {n} rows")
+    kept = encoded.positions.tolist()
+    chosen = names if len(kept) == n else tuple(names[i] for i in kept)
+    return RowNames(chosen, tuple((names[i], text) for i, text in sorted(encoded.errors.items())))
 
 
 def _conditions(texts: Sequence[Objects], cells: Ints) -> tuple[tuple[str, ...], ...]:

@@ -18,6 +18,7 @@ from limes.explainers.options import SamplingOptions
 from limes.explainers.texts.bound_model import bind, parse_text, splitter, word_conditions, word_spans
 from limes.explainers.warnings import text_warnings
 from limes.explanation import Explanation
+from limes.models.calling.bound_methods import behind_method
 from limes.models.calling.caller import Retry
 from limes.models.calling.outputs import resolve
 from limes.models.documents import Document, TextModel
@@ -118,6 +119,7 @@ class TextExplainer(MaskedExplainer[Document]):
         )
         self._spans = splitter(split)
         self._bag, self._mask = _check_bag(bag), _check_mask(mask)
+        model, output = behind_method(model, output)
         self._model = TextModel.from_model(model, vectorizer)
         self._output = resolve(self._model.head, output)
         self._same_words = word_normalizer(self._model.steps) if bag is True else None

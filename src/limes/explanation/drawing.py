@@ -2,7 +2,8 @@
 
 ``limes.show`` imports the classes that it draws, explanations and diagnoses; they do not import it. Here, and
 only here, its modules are looked up by name, when something is drawn for the first time. The pictures of an
-explanation, ``explanation.plot.bar(row=0)``, are listed here and drawn by ``limes/show/plots.py``.
+explanation, ``explanation.plot.bar(row=0)``, are listed here, and drawn by ``limes/show/plots.py`` and
+``limes/show/rows.py``.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from rich.console import Console, ConsoleOptions, RenderResult
@@ -31,7 +34,7 @@ def write_text(text: str, path: str | Path | None) -> str:
 
 
 class Printable:
-    """Data with a terminal drawing: ``plain_text(data)`` and ``printed(data, options)`` of one module."""
+    """Data with a module that draws it: ``plain_text(data)``, ``printed(data, options)``, ``card(data)``."""
 
     _terminal: ClassVar[str]
 
@@ -40,6 +43,21 @@ class Printable:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield drawer(self._terminal).printed(self, options)
+
+    def _repr_html_(self) -> str:
+        return str(drawer("cards").fragment(drawer(self._terminal).card(self)))
+
+
+class Described(Printable):
+    """An explainer: a card with the facts that it gives to its explanations."""
+
+    _terminal: ClassVar[str] = "explainers"
+
+    def _facts(self) -> Mapping[str, Any]:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return str(drawer(self._terminal).one_line_summary(self))
 
 
 class Page(Printable):
@@ -60,43 +78,90 @@ class Page(Printable):
 
 @dataclass(frozen=True)
 class Plots:
-    """The pictures of one explanation: they take ``ax=``, return it and show nothing."""
+    """The pictures of one explanation: they take ``ax=``, return it and show nothing.
+
+    All take ``title=`` in place of the usual one; those of tables also ``names=``, a mapping from features to
+    what they are called in the picture, and ``unit=`` of the prediction.
+    """
 
     explanation: Any
 
     def bar(
+        self,
+        row: int | None = None,
+        output: str | int | None = None,
+        *,
+        ax: Axes | None = None,
+        max_features: int = 10,
+        names: Mapping[str, str] | None = None,
+        title: str | None = None,
+        unit: str = "",
+    ) -> Axes:
+        """Draw the largest coefficients: of one row as signed bars, of many as their mean size.
+
+        Parameters
+        ----------
+        row : int
+            Unless given the only row, or all rows together: the mean size of coefficients, and lines from the
+            10 % to the 90 % quantile over rows.
+        output : name or position
+            The positive class of two, else that with the largest prediction, unless given.
+        ax : matplotlib Axes
+            Where to draw; a new figure unless given.
+        max_features : int
+        names, title, unit
+            Words for the picture.
+
+        Returns
+        -------
+        Axes
+            Error bars reach 1.96 standard errors to each side when one row is sampled. Slopes are drawn per
+            standard deviation of their columns.
+        """
+        options = {"ax": ax, "max_features": max_features, "captions": self._captions(names, title, unit)}
+        if row is None and len(self.explanation) > 1:
+            return self._draw("rows", "mean_bar", output, **options)
+        return self._draw("plots", "bar", row or 0, output, **options)
+
+    def waterfall(
         self,
         row: int = 0,
         output: str | int | None = None,
         *,
         ax: Axes | None = None,
         max_features: int = 10,
+        names: Mapping[str, str] | None = None,
+        title: str | None = None,
+        unit: str = "",
     ) -> Axes:
-        """Draw the largest coefficients of one row as signed bars.
+        """Draw how the coefficients of one row add up: intercept, surrogate, what it misses, prediction.
 
-        Parameters
-        ----------
-        row : int
-        output : name or position
-            The output with the largest prediction for this row, unless given.
-        ax : matplotlib Axes
-            Where to draw; a new figure unless given.
-        max_features : int
+        Slopes count from the columns' means: a step is the slope times the row's distance from its mean.
 
-        Returns
-        -------
-        Axes
-            Error bars reach 1.96 standard errors to each side when the explanation is sampled.
+        Raises
+        ------
+        InputError
+            If the explanation is sparse: its rule says the same.
         """
-        return self._draw("bar", row, output, ax=ax, max_features=max_features)
+        captions = self._captions(names, title, unit)
+        return self._draw(
+            "plots", "waterfall", row, output, ax=ax, max_features=max_features, captions=captions
+        )
 
     def beeswarm(
-        self, output: str | int | None = None, *, ax: Axes | None = None, max_features: int = 10
+        self,
+        output: str | int | None = None,
+        *,
+        ax: Axes | None = None,
+        max_features: int = 10,
+        names: Mapping[str, str] | None = None,
+        title: str | None = None,
+        unit: str = "",
     ) -> Axes:
         """Draw the coefficients of all rows, one dot a row, one line a feature.
 
-        Dots that would overlap are stacked. Their colour is the rank of the row's value among the
-        values of the feature; grey where these are no numbers or missing.
+        Dots that would overlap are stacked. Numbers are coloured by their rank among the values of the
+        feature, grey where missing; categories have a colour each, and their names under their dots.
 
         Parameters
         ----------
@@ -105,12 +170,65 @@ class Plots:
         ax : matplotlib Axes
             Where to draw; a new figure unless given.
         max_features : int
+        names, title, unit
+            Words for the picture.
 
         Returns
         -------
         Axes
         """
-        return self._draw("beeswarm", output, ax=ax, max_features=max_features)
+        captions = self._captions(names, title, unit)
+        return self._draw("rows", "beeswarm", output, ax=ax, max_features=max_features, captions=captions)
+
+    def heatmap(
+        self,
+        output: str | int | None = None,
+        *,
+        ax: Axes | None = None,
+        max_features: int = 10,
+        names: Mapping[str, str] | None = None,
+        title: str | None = None,
+        unit: str = "",
+    ) -> Axes:
+        """Draw the coefficients of all rows as colours, rows by falling prediction.
+
+        Colours are full at the 99 % quantile of their sizes. Up to 30 rows are named.
+        """
+        captions = self._captions(names, title, unit)
+        return self._draw("rows", "heatmap", output, ax=ax, max_features=max_features, captions=captions)
+
+    def dependence(
+        self,
+        feature: str | int,
+        *,
+        color: str | int | None = None,
+        output: str | int | None = None,
+        ax: Axes | None = None,
+        names: Mapping[str, str] | None = None,
+        title: str | None = None,
+        unit: str = "",
+    ) -> Axes:
+        """Draw the coefficient of a feature against its value, one dot a row.
+
+        Parameters
+        ----------
+        feature : name or position
+        color : name or position
+            Another feature, by whose values the dots are coloured.
+        output : name or position
+            The last output, unless given.
+        ax : matplotlib Axes
+            Where to draw; a new figure unless given.
+        names, title, unit
+            Words for the picture.
+
+        Returns
+        -------
+        Axes
+            Lines reach 1.96 standard errors to each side where rows are sampled.
+        """
+        captions = self._captions(names, title, unit)
+        return self._draw("rows", "dependence", feature, color, output, ax=ax, captions=captions)
 
     def bandwidth(
         self,
@@ -119,6 +237,7 @@ class Plots:
         *,
         ax: Axes | None = None,
         max_features: int = 6,
+        title: str | None = None,
     ) -> Axes:
         """Draw the coefficients of one row at other bandwidths, which the explainer computes.
 
@@ -127,9 +246,14 @@ class Plots:
         InputError
             If the explanation comes from a file, or its explainer has no bandwidth.
         """
-        return self._draw("bandwidth", row, output, ax=ax, max_features=max_features)
+        captions = self._captions(None, title, "")
+        return self._draw(
+            "plots", "bandwidth", row, output, ax=ax, max_features=max_features, captions=captions
+        )
 
-    def text(self, output: str | int | None = None, *, ax: Axes | None = None) -> Axes:
+    def text(
+        self, output: str | int | None = None, *, ax: Axes | None = None, title: str | None = None
+    ) -> Axes:
         """Draw the explained text, its words coloured by their coefficients.
 
         Characters that matplotlib's font does not have are drawn as boxes; the HTML page has them all.
@@ -137,7 +261,7 @@ class Plots:
         Parameters
         ----------
         output : name or position
-            The output with the largest prediction, unless given.
+            The positive class of two, else that with the largest prediction, unless given.
         ax : matplotlib Axes
             Where to draw; a new figure unless given.
 
@@ -150,7 +274,7 @@ class Plots:
         InputError
             If the explanation is not of a text.
         """
-        return self._draw("text", output, ax=ax)
+        return self._draw("plots", "text", output, ax=ax, captions=self._captions(None, title, ""))
 
     def image(
         self,
@@ -166,7 +290,7 @@ class Plots:
         Parameters
         ----------
         output : name or position
-            The output with the largest prediction, unless given.
+            The positive class of two, else that with the largest prediction, unless given.
         kind : "overlay", "cutout", "boundaries" or "original"
             All superpixels in the colours of their coefficients; the top ones alone; outlines; the image.
         top, sign : int, and "+", "-" or "both"
@@ -183,7 +307,7 @@ class Plots:
         InputError
             If the explanation is not of an image.
         """
-        return self._draw("image", output, kind=kind, top=top, sign=sign, ax=ax)
+        return self._draw("plots", "image", output, kind=kind, top=top, sign=sign, ax=ax)
 
     def images(
         self,
@@ -197,6 +321,9 @@ class Plots:
         figure: Figure = drawer("plots").images(self.explanation, outputs, kind=kind, top=top, sign=sign)
         return figure
 
-    def _draw(self, picture: str, *selection: Any, **options: Any) -> Axes:
-        axes: Axes = getattr(drawer("plots"), picture)(self.explanation, *selection, **options)
+    def _captions(self, names: Mapping[str, str] | None, title: str | None, unit: str) -> Any:
+        return drawer("axes").Captions.of(self.explanation, names, title, unit)
+
+    def _draw(self, module: str, picture: str, *selection: Any, **options: Any) -> Axes:
+        axes: Axes = getattr(drawer(module), picture)(self.explanation, *selection, **options)
         return axes

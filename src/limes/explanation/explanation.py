@@ -24,15 +24,16 @@ if TYPE_CHECKING:
 
     from limes._arrays import Bools, Floats, Ints, Objects
     from limes.explanation.effects import Effects, Interaction
+    from limes.explanation.reasons import Reason
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Explanation(Page):
     """Local linear surrogates of n rows, d features and one or k outputs.
 
-    The surrogate of a row is ``intercept + sum_j value_j * [condition j holds]``: a value is the
-    change of the surrogate when the condition holds against when it does not. Arrays are copied
-    and read-only; a one-row input gives n = 1.
+    The surrogate of a row is ``intercept + sum_j value_j * [condition j holds]``: a value is how much
+    the surrogate changes if the condition holds rather than not. Arrays are copied and read-only; a
+    one-row input gives n = 1.
 
     Parameters
     ----------
@@ -64,6 +65,11 @@ class Explanation(Page):
     provenance : mapping
         Options and facts that JSON can hold: bandwidth, weights, bins, law, version. ``"meaning"``,
         if present, replaces the sentence under tables and pictures that defines a coefficient.
+    ids : n texts or numbers, or None
+        What the rows are called: the index of a dataframe, or what ``explainer(X, ids=...)`` was passed;
+        their positions where they have no names. Rows keep their names when they are selected.
+    errors : pairs of a name and a text
+        Rows that have no explanation, by their names, and why: of ``errors="row"``.
     explainer : any
         The explainer, for ``limes.diagnose``; it is neither written to JSON nor pickled.
     fit : Fit, or None
@@ -115,6 +121,8 @@ class Explanation(Page):
     controls: tuple[str, ...] | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
     certificates: tuple[Mapping[str, Any], ...] = ()
+    ids: tuple[Any, ...] = None  # type: ignore[assignment]  # positions
+    errors: tuple[tuple[Any, str], ...] = ()
     explainer: Any = None
     fit: Fit | None = None
 
@@ -290,11 +298,60 @@ class Explanation(Page):
         mask: Bools = drawer("images").mask(self, output, top, sign)
         return mask
 
+    def reasons(
+        self,
+        k: int = 4,
+        catalogue: Mapping[str, Any] | None = None,
+        *,
+        row: int = 0,
+        output: str | int | None = None,
+        sign: str = "both",
+    ) -> tuple[Reason, ...]:
+        """Return the k largest coefficients of a row as sentences, marked where the order is not certain.
+
+        Parameters
+        ----------
+        k : int
+            How many.
+        catalogue : mapping
+            From features to sentences, which may contain ``{value}`` and ``{condition}``; or to pairs of
+            them, where the feature raises the prediction, and where it lowers it.
+        row, output
+            Which row; which output, the positive class of two unless given.
+        sign : "both", "+" or "-"
+            Whether only reasons count that raise the prediction, or that lower it.
+
+        Returns
+        -------
+        tuple of texts
+            With the attributes ``feature``, ``condition``, ``data``, ``value``, ``standard_error`` and
+            ``certain``: whether the place in the order, and the sign, are certain by 1.96 standard errors.
+
+        Raises
+        ------
+        InputError
+            If a name in the catalogue is no feature, or an entry no sentence.
+
+        Examples
+        --------
+        >>> import limes
+        >>> from sklearn.datasets import load_diabetes
+        >>> from sklearn.linear_model import Ridge
+        >>> X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+        >>> explanation = limes.TabularExplainer(Ridge().fit(X, y), X)(X.iloc[:1])
+        >>> explanation.reasons(1, {"bmi": "The body mass index is {value}."})
+        ('The body mass index is 32.1.',)
+        """
+        from limes.explanation.reasons import reasons
+
+        return reasons(self, k, catalogue, row, output, sign)
+
     def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
         """Return a long data frame: one line a row, feature and output.
 
-        Its columns are row, feature, condition, data (as text, null where missing), output, value
-        and standard_error. `backend` is "pandas", "polars" or "pyarrow".
+        Its columns are row (its position), id (its name), feature, condition, data (as text, null where
+        missing), output, value, standard_error, prediction and fidelity (R²). `backend` is "pandas", "polars"
+        or "pyarrow".
         """
         return drawer("frames").to_frame(self, backend)
 
@@ -317,7 +374,8 @@ class Explanation(Page):
         """Return a ``shap.Explanation`` for shap's plots; base values are the intercepts.
 
         The values are the surrogate's coefficients, not Shapley values: with the intercept they
-        sum to the surrogate's prediction, not to the model's.
+        sum to the surrogate's prediction, not to the model's. Its output is named accordingly, and a
+        warning says so.
         """
         return drawer("frames").to_shap(self)
 

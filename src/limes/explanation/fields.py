@@ -11,11 +11,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from limes.exceptions import InputError
+from limes.explanation.drawing import Printable, drawer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -57,6 +58,7 @@ _TUPLES: dict[str, str] = {
     "row_warnings": "n",
     "controls": "n",
     "certificates": "n",
+    "ids": "n",
 }
 
 
@@ -85,10 +87,19 @@ def validate(fields: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(facts, dict):
         raise InputError(f"provenance is {facts!r}; pass a dictionary")
     certificates = _certificates(fields["certificates"], len(arrays["values"]))
+    ids = _ids(fields["ids"], len(arrays["values"]))
+    errors = tuple((plain_cell(row), str(text)) for row, text in fields["errors"])
     names = _names(fields, arrays["values"].shape)
     if fields.get("controls") is not None:
         names["controls"] = _texts("controls", fields["controls"], len(arrays["values"]))
-    return {**arrays, **names, "provenance": facts, "certificates": certificates}
+    return {
+        **arrays,
+        **names,
+        "provenance": facts,
+        "certificates": certificates,
+        "ids": ids,
+        "errors": errors,
+    }
 
 
 def select(
@@ -120,6 +131,14 @@ def _certificates(certificates: Any, rows: int) -> tuple[Any, ...]:
         return ()
     entries = _entries("certificates", certificates, rows)
     return tuple(plain_fact(certificate, "certificates") for certificate in entries)
+
+
+def _ids(ids: Any, rows: int) -> tuple[Any, ...]:
+    """Return a plain name for each row: its position where it has none."""
+    if ids is None:
+        return tuple(range(rows))
+    entries = _entries("ids", ids, rows)
+    return entries if set(map(type, entries)) <= _PLAIN else tuple(map(plain_cell, entries))
 
 
 def _arrays(fields: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
@@ -276,8 +295,8 @@ def is_missing(value: Any) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
-@dataclass(frozen=True)
-class Certificate:
+@dataclass(frozen=True, repr=False)
+class Certificate(Printable):
     r"""Errors of one sparse explanation w of f at x, with upper bounds.
 
     All errors are those of the scaled model, which answers in [-1, 1].
@@ -338,5 +357,10 @@ class Certificate:
     scale: tuple[float, float]
     rule: str
 
+    _terminal: ClassVar[str] = "certificate"
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", tuple(self.scale))  # JSON makes lists of tuples
+
+    def __repr__(self) -> str:
+        return str(drawer(self._terminal).one_line_summary(self))

@@ -16,7 +16,7 @@ from limes._checks import is_count
 from limes.exceptions import InputError
 from limes.explanation.json import from_data_url, labels_from_data_url
 from limes.explanation.selection import by_size, name_positions
-from limes.explanation.view import largest_output, with_outputs
+from limes.explanation.view import main_output, with_outputs
 from limes.explanation.wording import number, shorten
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 SIGNS = ("+", "-", "both")
 KINDS = ("overlay", "cutout", "boundaries", "original")
-_RAISES, _LOWERS = np.array([43, 123, 186.0]), np.array([224, 123, 33.0])
+_RAISES, _LOWERS = np.array([200, 68, 60.0]), np.array([59, 111, 182.0])
 _PAPER, _LINE = np.array([244, 245, 247.0]), np.array([255, 255, 255.0])
 _STRONGEST = 0.8  # of the colour of the largest coefficient
 _ROUNDING = 1e-9  # smaller shares of the largest coefficient are 0
@@ -183,7 +183,7 @@ def image_view(explanation: Explanation, output: int) -> ImageView:
 
 def mask(explanation: Explanation, output: str | int | None, top: int, sign: str) -> Bools:
     """Return the pixels of the top superpixels, (H, W); see `Explanation.mask`."""
-    name = largest_output(explanation, 0) if output is None else output
+    name = main_output(explanation, 0) if output is None else output
     position = name_positions(name, explanation.output_names, "output")
     return image_view(explanation, int(np.atleast_1d(position)[0])).mask(top, sign)
 

@@ -30,6 +30,7 @@ from limes.explainers.verification import (
     widened,
 )
 from limes.models.algebra import category_columns
+from limes.models.calling.bound_methods import is_log_odds
 from limes.models.calling.caller import ModelCaller
 from limes.models.calling.outputs import Output, prediction_method, resolve
 from limes.models.forms.base import BlackBox, Form
@@ -119,6 +120,8 @@ class BoundModel:
         Names of the outputs.
     answer
         Method of the model, "call" where it is called itself.
+    is_log_odds
+        Whether it is the log-odds of a class.
     reason
         Why it is sampled; "" where exact.
     watch
@@ -132,6 +135,7 @@ class BoundModel:
     expectation: Expectation
     outputs: tuple[str, ...]
     answer: str
+    is_log_odds: bool
     reason: str
     watch: Watch
     form: Form | None = None
@@ -178,6 +182,7 @@ class BoundModel:
             expectation_of(BlackBox(ask, reason), ask, method=options.method, sampling=sampling),
             names,
             reading.output.method or "call",
+            check.is_log_odds(reading.output),
             reason,
             Watch(reading.model),
         )
@@ -194,6 +199,7 @@ class BoundModel:
             expectation,
             reading.output.names(answers.shape[1:]),
             reading.output.method or "call",
+            check.is_log_odds(reading.output),
             "",
             Watch(reading.model, ask=ask, predict=form.predict, allowed=allowed),
             form,
@@ -218,6 +224,10 @@ class _Check:
     def caller(self, output: Output) -> ModelCaller:
         """Return what calls the model with tables like the background."""
         return ModelCaller(self.model, output, self.table.decode)
+
+    def is_log_odds(self, output: Output) -> bool:
+        """Tell whether an output is the log-odds of a class, by two background rows."""
+        return is_log_odds(self.model, output, self.table.decode(self.table.matrix[:2]))
 
     def expectation(self, form: Form, ask: Callable[[Floats], Floats]) -> tuple[ExactMoments, Floats, float]:
         """Return the exact expectation of a form that agrees with the model.

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import narwhals as nw
 import numpy as np
 
-from limes._arrays import Bools, Floats, Objects
+from limes._arrays import Bools, Floats, Ints, Objects
 from limes._checks import SHOWN, did_you_mean, listed
-from limes.exceptions import InputError
+from limes.exceptions import CellError, InputError
 from limes.explainers.tables.columns import EXACT, TableColumn, encode, learn, narrow, template_of, unreadable
 from limes.models.reading import Schema
 
@@ -97,10 +97,20 @@ def match_columns(columns: dict[str, Objects], names: tuple[str, ...]) -> list[O
     extra = [name for name in columns if name not in names]
     if missing:
         guesses = ", ".join(repr(name) + did_you_mean(name, extra) for name in missing[:SHOWN])
-        raise InputError(f"X lacks {len(missing)} columns of the background: {guesses}. Add them")
+        raise InputError(f"X has no column {guesses}, which the background has: add what is missing")
     if extra:
         raise InputError(f"X has columns that are not in the background: {listed(extra)}. Drop them")
     return [columns[name] for name in names]
+
+
+def ids_of(X: Any, rows: int) -> tuple[Any, ...]:
+    """Return the names of rows: the index of a pandas frame, the name of a row of one, else positions."""
+    index: Any = getattr(X, "index", None)
+    if isinstance(X, Mapping) or not hasattr(index, "tolist"):
+        return tuple(range(rows))
+    if np.ndim(X) == 1:
+        return (0 if X.name is None else X.name,)
+    return tuple(index.tolist())
 
 
 def names_of(raw: RawTable) -> list[str]:
@@ -229,7 +239,18 @@ def _readable(values: Objects, where: str) -> Objects:
     return values
 
 
-__all__ = ["Table"]
+__all__ = ["EncodedRows", "Table"]
+
+
+class EncodedRows(NamedTuple):
+    """Rows that can be explained, as a matrix (m, d), their positions (m,) among all, and the rest.
+
+    ``errors`` says for each other position what is wrong.
+    """
+
+    matrix: Floats
+    positions: Ints
+    errors: Mapping[int, str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -329,6 +350,36 @@ class Table:
             raise InputError("there are no rows to explain: pass at least one")
         pairs = zip(self.columns, arrays, strict=True)
         return np.column_stack([encode(column, values) for column, values in pairs])
+
+    def encode_good(self, X: Any) -> EncodedRows:
+        """Turn the rows whose cells are all usable into a matrix; say what is wrong with the others.
+
+        Raises
+        ------
+        InputError
+            As for `encode`, if columns do not match, or no row is usable.
+        """
+        if self._is_matrix(X):
+            matrix = self.encode(X)
+            return EncodedRows(matrix, np.arange(len(matrix)), {})
+        arrays = self._aligned(open_table(X))
+        n, errors = arrays[0].size, dict[int, str]()
+        while True:
+            positions = np.setdiff1d(np.arange(n), [*errors])
+            if not positions.size:
+                raise InputError(
+                    f"no row can be explained: {next(iter(errors.values()), 'there are no rows')}"
+                )
+            before = len(errors)
+            columns = []
+            for column, values in zip(self.columns, arrays, strict=True):
+                try:
+                    columns.append(encode(column, values[positions]))
+                except CellError as error:
+                    for row, text in error.rows.items():
+                        errors.setdefault(int(positions[row]), text)
+            if len(errors) == before:
+                return EncodedRows(np.column_stack(columns), positions, errors)
 
     def _is_matrix(self, X: Any) -> bool:
         """Return whether X is its own matrix, one row or many: usual floats, for columns of numbers."""

@@ -24,7 +24,8 @@ from limes.explainers.warnings import RowWarnings
 from limes.pipeline import Fitted, Pipeline
 
 SLOPE_MEANING = (
-    "change of the surrogate per unit of a number, or when a category holds against when it does not"
+    "how much the surrogate changes per unit of a number, or if a category holds rather than not; bars are "
+    "per standard deviation"
 )
 
 
@@ -194,9 +195,11 @@ def _provenance(
     sampled = bound.expectation.method == "sampled"
     return {
         **({"meaning": SLOPE_MEANING} if bins is None else {}),
+        **_slopes(table, family),
         "limes": __version__,
         "model": type(model).__name__,
         "answer": bound.answer,
+        **({"quantity": "log-odds"} if bound.is_log_odds else {}),
         "background": f"{len(table.matrix)} rows",
         "bins": bins if bins is None or isinstance(bins, str | int) else "given",
         **({"categories of the model": [table.names[j] for j in by_model]} if by_model else {}),
@@ -205,4 +208,18 @@ def _provenance(
         "bandwidth": float(family.weights.bandwidth),
         "ridge": float(options.ridge),
         "seed": options.sampling.sampling.seed if sampled else None,
+    }
+
+
+def _slopes(table: Table, family: ProductFamily) -> dict[str, Any]:
+    """Return mean and standard deviation of each column that has a slope, by its name."""
+    if family.slopes is None:
+        return {}
+    matrix = np.ma.masked_invalid(table.matrix)
+    mean, deviation = matrix.mean(axis=0).filled(0.0), matrix.std(axis=0).filled(0.0)
+    columns = np.flatnonzero(family.slopes).tolist()
+    return {
+        "slopes": {
+            table.names[j]: {"mean": float(mean[j]), "deviation": float(deviation[j])} for j in columns
+        }
     }

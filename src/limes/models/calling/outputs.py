@@ -284,7 +284,7 @@ def _positions(method: str, output: Any) -> Output:
     positions = output if isinstance(output, list) else [output]
     if output is None:
         return Output(method, None, None)
-    if not positions or not all(_is_position(i) for i in positions):
+    if not positions or not all(is_position(i) for i in positions):
         raise InputError(
             f"output={output!r}: this model has no classes; output may be None, or the position of a column "
             "of its predictions, or a list of positions"
@@ -292,7 +292,8 @@ def _positions(method: str, output: Any) -> Output:
     return Output(method, output, tuple(str(i) for i in positions))
 
 
-def _is_position(candidate: Any) -> bool:
+def is_position(candidate: Any) -> bool:
+    """Tell whether it can be the position of a column: a whole number from 0."""
     whole = isinstance(candidate, int | np.integer) and not isinstance(candidate, bool)
     return whole and bool(candidate >= 0)
 
@@ -372,8 +373,8 @@ def _column(label: Any, candidates: Sequence[Any]) -> int:
     close = get_close_matches(str(label), [str(c) for c in candidates], n=1)
     advice = f"; did you mean {close[0]!r}?" if close else ""
     raise InputError(
-        f"output={label!r} is no class of the model{advice} Known: {[str(c) for c in candidates]}, "
-        "or 'probability', 'margin'"
+        f"output={label!r} is not a class of the model{advice}. Pass one of {[str(c) for c in candidates]}, "
+        "or 'probability' or 'margin'"
     )
 
 
