@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
 
@@ -169,6 +169,19 @@ class ExactMoments(Protocol):
 
     def moments(self, design: Any, row: Floats | None = None) -> Moments:
         """E_w f and Γ under the design."""
+        ...
+
+
+@runtime_checkable
+class InBlocks(ExactMoments, Protocol):
+    """An exact expectation that takes many designs of one family at once."""
+
+    def serves(self, family: Any) -> bool:
+        """Whether it does of this family."""
+        ...
+
+    def many(self, family: Any, cells: Ints, variance: Floats) -> Moments:
+        """Moments under the designs at n rows, given their cells and Var_w h, both (n, d)."""
         ...
 
 
