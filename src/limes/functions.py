@@ -51,7 +51,9 @@ class Density(Protocol):
         """∫ shape(x), smooth between the breaks, for a callable (n,) -> (n,) or (m, n): (1, P) or (m, P)."""
         ...
 
-    def points(self, shape: Callable[[Floats], Floats], breaks: Floats) -> tuple[Ints, Floats, Floats]:
+    def points(
+        self, shape: Callable[[Floats], Floats], breaks: Floats, panels: int
+    ) -> tuple[Ints, Floats, Floats]:
         """Measure, value and weight of points, (K,) each by measure: for functions as smooth as shape."""
         ...
 
@@ -335,10 +337,14 @@ class Stacked:
 
 
 class Texture(NamedTuple):
-    """Points where functions may jump or bend, ascending, and whether they are constant between them."""
+    """Points where functions may jump or bend, ascending; whether they are constant between them.
+
+    ``panels`` are those on each side of a density's peak with which a quadrature begins.
+    """
 
     breaks: Floats
     constant: bool
+    panels: int = 4
 
 
 def texture(function: Function) -> Texture:
@@ -358,9 +364,12 @@ def texture(function: Function) -> Texture:
         case Stacked():
             parts = [texture(family) for family in function.families]
             breaks = np.unique(np.concatenate([part.breaks for part in parts]))
-            return Texture(breaks, all(part.constant for part in parts))
+            panels = max(part.panels for part in parts)
+            return Texture(breaks, all(part.constant for part in parts), panels)
         case Shape() | SmoothFunctions():
             return Texture(np.unique(np.asarray(function.breaks, dtype=np.float64)), constant=False)
+        case Identity() | Power() | Polynomial():
+            return Texture(np.zeros(0), constant=False, panels=1)
     return Texture(np.zeros(0), constant=False)
 
 

@@ -166,9 +166,11 @@ class GaussianPieces:
         """∫ shape(x) for a callable (n,) -> (n,) or (m, n): (1, P) or (m, P)."""
         return adaptive_quadrature(self, shape, breaks)
 
-    def points(self, shape: Callable[[Floats], Floats], breaks: Floats) -> tuple[Ints, Floats, Floats]:
+    def points(
+        self, shape: Callable[[Floats], Floats], breaks: Floats, panels: int
+    ) -> tuple[Ints, Floats, Floats]:
         """Points x with weights, (K,) each after their piece, that integrate functions as smooth as shape."""
-        return quadrature_points(self, shape, breaks)
+        return quadrature_points(self, shape, breaks, panels)
 
     def centred(self, origin: Floats, unit: float = 1.0) -> CentredPieces:
         """The signed measures (x - origin) / unit · d(piece)."""
@@ -331,9 +333,11 @@ class CentredPieces:
         """∫ (x - origin) / unit · exp(-rate |x - center|), (m, P)."""
         return decay_integrals(self.pieces, center, rate, (self.origin, self.unit))
 
-    def points(self, shape: Callable[[Floats], Floats], breaks: Floats) -> tuple[Ints, Floats, Floats]:
+    def points(
+        self, shape: Callable[[Floats], Floats], breaks: Floats, panels: int
+    ) -> tuple[Ints, Floats, Floats]:
         """Points of the pieces, their weights times (x - origin) / unit."""
-        piece, x, weight = self.pieces.points(shape, breaks)
+        piece, x, weight = self.pieces.points(shape, breaks, panels)
         return piece, x, weight * ((x - self.origin[piece]) / self.unit)
 
     def quadrature(self, shape: Callable[[Floats], Floats], breaks: Sequence[float]) -> Floats:

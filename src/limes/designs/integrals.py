@@ -248,7 +248,7 @@ def adaptive_quadrature(
 
 
 def quadrature_points(
-    pieces: GaussianPieces, shape: Callable[[Floats], Floats], breaks: Floats
+    pieces: GaussianPieces, shape: Callable[[Floats], Floats], breaks: Floats, panels: int
 ) -> tuple[Ints, Floats, Floats]:
     """Return points that stand for the pieces in integrals of m functions, and of others as smooth.
 
@@ -256,6 +256,8 @@ def quadrature_points(
     ----------
     pieces, shape, breaks
         As for :func:`adaptive_quadrature`.
+    panels
+        On each side of an anchor to begin with.
 
     Returns
     -------
@@ -268,8 +270,8 @@ def quadrature_points(
         If a function is not finite somewhere, or could not be integrated.
     """
     rule = _Rule(pieces, shape, None)
-    _, panels = _integrate(rule, breaks)
-    piece, start, end = (np.concatenate(each) for each in zip(*panels, strict=True))
+    _, finished = _integrate(rule, breaks, panels)
+    piece, start, end = (np.concatenate(each) for each in zip(*finished, strict=True))
     order = np.lexsort((start, piece))
     piece = piece[order]
     t, factor = rule.nodes(piece, start[order], end[order])
@@ -278,10 +280,12 @@ def quadrature_points(
     return np.repeat(piece, _NODES.size), x.ravel(), weight.ravel()
 
 
-def _integrate(rule: _Rule, breaks: Floats) -> tuple[Floats, list[tuple[Ints, Floats, Floats]]]:
+def _integrate(
+    rule: _Rule, breaks: Floats, first: int = _FIRST_PANELS
+) -> tuple[Floats, list[tuple[Ints, Floats, Floats]]]:
     """Integrals, (m, P), and the panels that they were added up from: piece, start and end."""
     pieces = rule.pieces
-    pending = rule.panels(*_first_panels(pieces, breaks))
+    pending = rule.panels(*_first_panels(pieces, breaks, first))
     count, evaluated = pieces.anchor.size, pending.piece.size
     value, size, error = (np.zeros((len(pending.value), count)) for _ in range(3))
     panels = []
@@ -363,10 +367,10 @@ class _Rule:
         return terms.sum(axis=2), np.abs(terms).sum(axis=2)
 
 
-def _first_panels(pieces: GaussianPieces, breaks: Floats) -> tuple[Ints, Floats, Floats]:
-    """Return piece, start and end of panels between the breaks, at least four on each side of an anchor."""
+def _first_panels(pieces: GaussianPieces, breaks: Floats, count: int) -> tuple[Ints, Floats, Floats]:
+    """Return piece, start and end of panels between the breaks, at least some on each side of an anchor."""
     left, right = (side[:, None] for side in pieces.reach)
-    share = np.linspace(0.0, 1.0, _FIRST_PANELS + 1)
+    share = np.linspace(0.0, 1.0, count + 1)
     with np.errstate(over="ignore", invalid="ignore"):
         inside = (breaks[None, :] - pieces.anchor[:, None]) / pieces.scale[:, None]
     ends = np.concatenate([left * share, right * share, np.clip(inside, left, right)], axis=1)

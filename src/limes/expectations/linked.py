@@ -38,8 +38,8 @@ from limes.models.forms.links import Complexes, ExponentialSum
 _TOLERANCE, _TINY = 1e-9, 1e-15
 # Relative rounding of a product of d factors is about (d + this) times that of one
 _ROUNDINGS = 8
-# Complex numbers of one block of rows, for each column: 1 MB
-_BLOCK = 65_536
+# Complex numbers of all columns of one block of rows: 2 MB
+_BLOCK = 131_072
 _TABLES = 4
 
 
@@ -122,10 +122,10 @@ class _Column:
     lower: float
     upper: float
 
-    def waves(self, nodes: Complexes) -> tuple[list[CellMeans], Floats]:
+    def waves(self, nodes: Complexes, equidistant: int) -> tuple[list[CellMeans], Floats]:
         """Tables of the variants for e^{zf - offset}, (N, cells) each, and the offsets, (N,)."""
         offsets = np.maximum(nodes.real * self.lower, nodes.real * self.upper)
-        waves = Waves(self.function, self.loading, nodes, offsets)
+        waves = Waves(self.function, self.loading, nodes, offsets, equidistant)
         tables: list[CellMeans] = []
         law = None
         for coordinate in self.variants:
@@ -139,9 +139,9 @@ class _Column:
             tables.append(table)
         return tables, offsets
 
-    def functionals(self, nodes: Complexes) -> tuple[Complexes, Complexes, Floats]:
+    def functionals(self, nodes: Complexes, equidistant: int = 0) -> tuple[Complexes, Complexes, Floats]:
         """Mean and contrast of every variant, (V, N) each, and the offsets, (N,)."""
-        tables, offsets = self.waves(nodes)
+        tables, offsets = self.waves(nodes, equidistant)
         pairs = [functionals(c, table) for c, table in zip(self.variants, tables, strict=True)]
         return np.stack([mean for mean, _ in pairs]), np.stack([c for _, c in pairs]), offsets
 
@@ -239,7 +239,7 @@ class _Rule:
         self._contrasts: list[Floats] = []
         self._logs: list[Floats] = []
         for column in columns:
-            mean, contrast, offsets = column.functionals(nodes)
+            mean, contrast, offsets = column.functionals(nodes, exponentials.contour)
             size = np.abs(mean[:, self._first])
             size = np.where(size > 0, size, 1.0)
             scale = size[:, self._group]
@@ -251,7 +251,7 @@ class _Rule:
         """Re Σ W ∏ mean (n,) and its contrasts (n, columns), given the variant of each column."""
         n, columns = places.shape
         total, contrast = np.zeros(n), np.zeros((n, columns))
-        step = max(1, _BLOCK // self._group.size)
+        step = max(1, _BLOCK // (self._group.size * max(1, columns)))
         for start in range(0, n, step):
             rows = slice(start, start + step)
             total[rows], contrast[rows] = self._block(places[rows])

@@ -20,24 +20,38 @@ from limes.models.forms.links import Complexes
 
 @dataclass(frozen=True, eq=False)
 class Waves:
-    """e^{z_n f(x) - offset_n} for N nodes z, f = loading · functions; loading (m,), offsets (N,)."""
+    """e^{z_n f(x) - offset_n} for N nodes z, f = loading · functions; loading (m,), offsets (N,).
+
+    The first ``equidistant`` nodes are a constant step apart, and have one offset.
+    """
 
     function: Function
     loading: Floats
     nodes: Complexes
     offsets: Floats
+    equidistant: int = 0
 
     def __call__(self, x: Floats) -> Complexes:
-        return np.asarray(np.exp(np.multiply.outer(self.nodes, self._value(x)) - self.offsets[:, None]))
+        value, count = self._value(x), max(self.equidistant, 1)
+        waves = np.empty((self.nodes.size, x.size), dtype=np.complex128)
+        waves[0] = np.exp(self.nodes[0] * value - self.offsets[0])
+        if count > 1:
+            ratio, filled = np.exp((self.nodes[1] - self.nodes[0]) * value), 1
+            while filled < count:
+                more = min(filled, count - filled)
+                np.multiply(waves[:more], ratio, out=waves[filled : filled + more])
+                ratio, filled = ratio * ratio, filled + more
+        waves[count:] = np.exp(np.multiply.outer(self.nodes[count:], value) - self.offsets[count:, None])
+        return waves
 
     def integrate(self, density: Density) -> Complexes:
         """Integrate against P measures -> (N, P)."""
-        breaks, constant = texture(self.function)
+        breaks, constant, panels = texture(self.function)
         whole = self.function.integrate(density)  # raises where a lookup meets a density
         if constant:
             ends = np.concatenate([[-np.inf], breaks, [np.inf]])
             return np.asarray(self(ends[1:]) @ density.interval(ends[:-1], ends[1:]))
-        piece, x, weight = density.points(self._fastest, breaks)
+        piece, x, weight = density.points(self._fastest, breaks, panels)
         values = self(x) * weight
         first = np.searchsorted(piece, np.arange(whole.shape[1] + 1))
         sums = np.add.reduceat(values, np.minimum(first[:-1], piece.size - 1), axis=1)
@@ -72,7 +86,7 @@ def extent(marginal: Marginal, function: Function, loading: Floats) -> tuple[flo
 
 
 def _support(marginal: Marginal, function: Function) -> list[Floats]:
-    breaks, constant = texture(function)
+    breaks, constant, panels = texture(function)
     points = []
     for measure in marginal.measures:
         if not isinstance(measure, GaussianPieces):
@@ -81,6 +95,6 @@ def _support(marginal: Marginal, function: Function) -> list[Floats]:
             ends = np.concatenate([[-np.inf], breaks, [np.inf]])
             points.append(ends[1:][(measure.interval(ends[:-1], ends[1:]) > 0).any(axis=1)])
         else:
-            _, inside, _ = measure.points(function, breaks)
+            _, inside, _ = measure.points(function, breaks, panels)
             points += [inside, *(measure.anchor + measure.scale * side for side in measure.reach)]
     return points

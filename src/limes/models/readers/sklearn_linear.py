@@ -21,8 +21,10 @@ from limes.models.folding.fold import fold
 from limes.models.folding.operations import ModelColumn
 from limes.models.forms.additive import Linear
 from limes.models.forms.base import Form, Reduced, Sum
+from limes.models.forms.linked import Linked
 from limes.models.forms.quadratic import Quadratic
 from limes.models.forms.trees import Forest
+from limes.models.readers.links import probabilities
 from limes.models.reading import CannotRead, Schema, refuse_all_but_margin
 
 
@@ -36,8 +38,10 @@ def regressor(model: Any, method: str, schema: Schema | None) -> Linear:  # noqa
     return Linear(coef.T, intercept)
 
 
-def classifier(model: Any, method: str, schema: Schema | None) -> Linear:  # noqa: ARG001
-    """coef_ (k, d), intercept_ (k,); two classes have one margin."""
+def classifier(model: Any, method: str, schema: Schema | None) -> Linear | Linked:  # noqa: ARG001
+    """coef_ (k, d), intercept_ (k,); two classes have one margin, and the logistic of it as probability."""
+    if method == "predict_proba" and len(model.classes_) == 2 and _is_logistic(model):
+        return probabilities(classifier(model, "decision_function", schema))
     refuse_all_but_margin(model, method, "effects")
     coef, intercept = _coefficients(model)
     if coef.ndim == 1 or len(coef) == 1:  # RidgeClassifier stores (d,) for two classes
@@ -45,14 +49,15 @@ def classifier(model: Any, method: str, schema: Schema | None) -> Linear:  # noq
     return Linear(coef.T, intercept)
 
 
-def generalized(model: Any, method: str, schema: Schema | None) -> Linear:
-    """The sum coef · x + intercept: the prediction with the identity link, its logarithm with log."""
-    if method == "predict" and not has_identity_link(model):
-        raise CannotRead(
-            f"{type(model).__name__} predicts exp(coef · x + intercept), which is not a sum of effects; the "
-            "logarithm of the prediction is read exactly with output='margin'"
-        )
-    return regressor(model, method, schema)
+def _is_logistic(model: Any) -> bool:
+    """Whether probabilities are the logistic of the margin: not where SGDClassifier clips its margin."""
+    return type(model).__name__ != "SGDClassifier" or bool(model.loss == "log_loss")
+
+
+def generalized(model: Any, method: str, schema: Schema | None) -> Linear | Linked:
+    """The sum coef · x + intercept, which is the prediction with the identity link, or its exponential."""
+    margin = regressor(model, method, schema)
+    return margin if method != "predict" or has_identity_link(model) else Linked(margin, "exp")
 
 
 def partial_least_squares(model: Any, method: str, schema: Schema | None) -> Linear:  # noqa: ARG001
@@ -84,8 +89,10 @@ def _dense(coef: Any) -> Any:
     return coef.toarray() if hasattr(coef, "toarray") else coef  # after sparsify()
 
 
-def counts(model: Any, method: str, schema: Schema | None) -> Linear:  # noqa: ARG001
+def counts(model: Any, method: str, schema: Schema | None) -> Linear | Linked:
     """The log prior + Σ_j x_j feature_log_prob_[class, j]; the complement variant has no prior."""
+    if _is_binary_probability(model, method):
+        return probabilities(counts(model, "decision_function", schema))
     refuse_all_but_margin(model, method, "effects")
     logs = _finite(model, model.feature_log_prob_)
     # a complement model of one class is the exception
@@ -94,8 +101,10 @@ def counts(model: Any, method: str, schema: Schema | None) -> Linear:  # noqa: A
     return Linear(_margin(logs).T, _margin(_finite(model, start)))
 
 
-def binary(model: Any, method: str, schema: Schema | None) -> Forest | Linear:  # noqa: ARG001
+def binary(model: Any, method: str, schema: Schema | None) -> Forest | Linear | Linked:
     """The log prior + Σ_j log P(x_j > binarize | class), or of the complement."""
+    if _is_binary_probability(model, method):
+        return probabilities(binary(model, "decision_function", schema))
     refuse_all_but_margin(model, method, "effects")
     yes = np.asarray(model.feature_log_prob_, dtype=np.float64)
     with np.errstate(divide="ignore"):
@@ -126,11 +135,13 @@ def _stumps(above: Floats, below: Floats, threshold: float, intercept: Floats) -
     )
 
 
-def normal(model: Any, method: str, schema: Schema | None) -> Reduced:  # noqa: ARG001
+def normal(model: Any, method: str, schema: Schema | None) -> Reduced | Linked:
     """The log prior - Σ_j [log(2π var) + (x_j - theta)² / var] / 2.
 
     Parabolas are written about the mean of the classes' thetas, so that columns far from 0 keep their digits.
     """
+    if _is_binary_probability(model, method):
+        return probabilities(normal(model, "decision_function", schema))
     refuse_all_but_margin(model, method, "effects")
     theta, var = np.asarray(model.theta_, dtype=np.float64), _finite(model, model.var_)
     center = theta.mean(axis=0)
@@ -146,6 +157,11 @@ def normal(model: Any, method: str, schema: Schema | None) -> Reduced:  # noqa: 
             _margin(np.log(_finite(model, model.class_prior_)) + constant),
         )
     )
+
+
+def _is_binary_probability(model: Any, method: str) -> bool:
+    """Two classes' probabilities are the logistic of the difference of their joint log-likelihoods."""
+    return method == "predict_proba" and len(model.classes_) == 2
 
 
 def _margin(likelihoods: Floats) -> Floats:
