@@ -161,17 +161,26 @@ class _Margin:
 
     def moments(self, cells: Ints) -> _Values:
         """E link(S) and its contrasts for rows, given the variant of each column, (n, d)."""
-        levels = self._levels(cells)
-        choice = np.argmin(levels, axis=1)
-        base, rest, contrast = np.zeros(len(cells)), np.zeros(len(cells)), np.zeros(cells.shape)
+        level, largest = self._levels(cells)
         used = [column.place for column in self._columns]
-        for tilt in np.unique(choice).tolist():
-            rule, rows = self._rule(tilt), np.flatnonzero(choice == tilt)
+        base, rest, contrast = np.zeros(len(cells)), np.zeros(len(cells)), np.zeros((len(cells), len(used)))
+        # where a column hardly leaves its cell, what it leaves for may be far more than the mean
+        for_mean, for_contrast = np.argmin(level, axis=1), np.argmin(largest, axis=1)
+        for tilt in np.union1d(for_mean, for_contrast).tolist():
+            rule = self._rule(tilt)
+            rows = np.flatnonzero((for_mean == tilt) | (for_contrast == tilt))
             total, differences = rule.moments(cells[rows][:, used])
-            base[rows], rest[rows] = rule.sum.base, rule.sum.rest + total
-            contrast[np.ix_(rows, used)] = differences
-            self._check(base[rows] + rest[rows], rule.error * np.exp(levels[rows, tilt]))
-        return _Values(base, rest, contrast)
+            mean, differs = for_mean[rows] == tilt, for_contrast[rows] == tilt
+            base[rows[mean]], rest[rows[mean]] = rule.sum.base, rule.sum.rest + total[mean]
+            contrast[rows[differs]] = differences[differs]
+            self._check(
+                np.abs(rule.sum.base + rule.sum.rest + total[mean]), rule.error * np.exp(level[rows[mean], tilt])
+            )
+            size = np.abs(differences[differs]).max(axis=1, initial=0.0) + np.abs(total[differs])
+            self._check(size, rule.error * np.exp(largest[rows[differs], tilt]))
+        wide = np.zeros(cells.shape)
+        wide[:, used] = contrast
+        return _Values(base, rest, wide)
 
     def _rule(self, tilt: int) -> _Rule:
         if tilt not in self._rules:
@@ -181,27 +190,34 @@ class _Margin:
             self._rules[tilt] = _Rule(self._columns, exponentials, self._constant)
         return self._rules[tilt]
 
-    def _levels(self, cells: Ints) -> Floats:
-        """The logarithm of E e^{θS} for every contour, times what errors on it are multiplied by, (n, tilts)."""
+    def _levels(self, cells: Ints) -> tuple[Floats, Floats]:
+        """What errors on each contour are multiplied by, (n, tilts): those of the mean and of contrasts.
+
+        The logarithms of E e^{θS}, and of the largest part of it given that one column is in its cell or not.
+        """
         tilts = np.array(self._link.tilts)
-        levels = np.zeros((len(cells), tilts.size)) + tilts * self._constant
-        for column, logs in zip(self._columns, self._logs, strict=True):
-            levels += logs[cells[:, column.place]]
-        return levels + np.log([self._link.size(tilt) for tilt in self._link.tilts])
+        level = tilts * self._constant + np.log([self._link.size(tilt) for tilt in self._link.tilts])
+        level, beyond = level + np.zeros((len(cells), 1)), np.zeros((len(cells), tilts.size))
+        for column, (log, ratio) in zip(self._columns, self._logs, strict=True):
+            level += log[cells[:, column.place]]
+            beyond = np.maximum(beyond, ratio[cells[:, column.place]])
+        return level, level + beyond
 
     @cached_property
-    def _logs(self) -> list[Floats]:
-        """The logarithm of mean(e^{θf}) for each variant and contour, (V, tilts) a column."""
+    def _logs(self) -> list[tuple[Floats, Floats]]:
+        """The logarithms of mean(e^{θf}), and of 1 + |contrast| / mean, (V, tilts) of each column."""
         tilts, logs = np.array(self._link.tilts, dtype=np.complex128), []
         for column in self._columns:
-            mean, _, offsets = column.functionals(tilts)
-            with np.errstate(divide="ignore"):
-                logs.append(np.log(mean.real) + offsets)
+            mean, contrast, offsets = column.functionals(tilts)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                log = np.log(mean.real)
+                ratio = np.log(mean.real + np.abs(contrast.real)) - log
+            logs.append((log + offsets, np.where(mean.real > 0, ratio, np.inf)))
         return logs
 
     @staticmethod
     def _check(value: Floats, bound: Floats) -> None:
-        allowed = _TOLERANCE * np.maximum(np.abs(value), _TINY)
+        allowed = _TOLERANCE * np.maximum(value, _TINY)
         if not (bound <= allowed).all():
             worst = int(np.argmax(bound / allowed))
             raise ModelError(

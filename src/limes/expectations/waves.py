@@ -17,6 +17,8 @@ from limes.exceptions import ModelError
 from limes.functions import Density, Function, texture
 from limes.models.forms.links import Complexes
 
+_TINY = 1e-250
+
 
 @dataclass(frozen=True, eq=False)
 class Waves:
@@ -65,7 +67,8 @@ class Waves:
         extremes = {int(pick(part)) for part in (self.nodes.real, self.nodes.imag) for pick in (np.argmin, np.argmax)}
         chosen = sorted(extremes)
         waves = np.exp(np.multiply.outer(self.nodes[chosen], self._value(x)) - self.offsets[chosen, None])
-        return np.concatenate([waves.real, waves.imag])
+        # below a float64 nothing has digits: there is nothing to resolve
+        return np.concatenate([waves.real, waves.imag]) + _TINY
 
 
 def extent(marginal: Marginal, function: Function, loading: Floats) -> tuple[float, float]:

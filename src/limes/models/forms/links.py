@@ -44,8 +44,8 @@ _DIGITS = 31.0
 _ERROR = 3.0 * float(np.exp(-_DIGITS))
 # Periods are rounded up to multiples of an eighth of an octave, so that designs share their nodes.
 _PERIODS_PER_OCTAVE = 8
-# More nodes than a margin of ±10,000 needs
-_MOST_NODES = 20_000
+# More than a margin of ±2,000 needs
+_MOST_NODES = 4096
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,36 +1,47 @@
-"""Classifiers and regressors behind a link, from the form of their margin."""
+"""Probabilities of two classes behind a link, from the form of their margin."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
 
 from limes.exceptions import InputError
 from limes.models.forms.base import Form
 from limes.models.forms.linked import Linked
-from limes.models.reading import CannotRead
+from limes.models.reading import Reader, Schema
 
 
-def linked(margin: Form, link: str) -> Linked:
-    """link(margin), an output for each margin.
-
-    Raises
-    ------
-    CannotRead
-        If the margin is not a sum of functions of one column each.
-    """
-    try:
-        return Linked(margin, link)
-    except InputError as error:
-        raise CannotRead(
-            f"behind the {link} link sums of effects of single columns are read: {error}; the margin is read "
-            "exactly with output='margin'"
-        ) from error
-
-
-def probabilities(margin: Form, link: str = "logistic") -> Form:
-    """The probabilities of two classes, 1 - link(margin) and link(margin).
+def logistic_of(margin: Form) -> Linked:
+    """The probabilities of two classes, 1 - σ(margin) and σ(margin).
 
     Raises
     ------
-    CannotRead
+    InputError
         If the margin is not a sum of functions of one column each.
     """
-    return Linked(linked(margin, link).margin, link, [[-1.0, 1.0]], [1.0, 0.0])
+    return Linked(margin, "logistic", [[-1.0, 1.0]], [1.0, 0.0])
+
+
+def _always(model: Any) -> bool:  # noqa: ARG001
+    return True
+
+
+def with_probabilities(reader: Reader, *, where: Callable[[Any], bool] = _always) -> Reader:
+    """Let a reader of margins read probabilities of two classes, the logistic of the margin.
+
+    Where the margin is no sum of functions of single columns, the reader itself is asked: it says why not.
+    ``where`` tells of which models the probability is the logistic of the margin.
+    """
+
+    @wraps(reader)
+    def read(model: Any, method: str, schema: Schema | None) -> Form:
+        if method == "predict_proba" and len(getattr(model, "classes_", ())) == 2 and where(model):
+            margin = reader(model, "decision_function", schema)
+            try:
+                return logistic_of(margin)
+            except InputError:
+                return reader(model, method, schema)
+        return reader(model, method, schema)
+
+    return read

@@ -24,7 +24,7 @@ from limes.models.forms.base import Form, Reduced, Sum
 from limes.models.forms.linked import Linked
 from limes.models.forms.quadratic import Quadratic
 from limes.models.forms.trees import Forest
-from limes.models.readers.links import probabilities
+from limes.models.readers.links import with_probabilities
 from limes.models.reading import CannotRead, Schema, refuse_all_but_margin
 
 
@@ -38,20 +38,19 @@ def regressor(model: Any, method: str, schema: Schema | None) -> Linear:  # noqa
     return Linear(coef.T, intercept)
 
 
-def classifier(model: Any, method: str, schema: Schema | None) -> Linear | Linked:  # noqa: ARG001
+def _is_logistic(model: Any) -> bool:
+    """Whether probabilities are the logistic of the margin: SGDClassifier has another one of huber's loss."""
+    return type(model).__name__ != "SGDClassifier" or bool(model.loss == "log_loss")
+
+
+@partial(with_probabilities, where=_is_logistic)
+def classifier(model: Any, method: str, schema: Schema | None) -> Linear:  # noqa: ARG001
     """coef_ (k, d), intercept_ (k,); two classes have one margin, and the logistic of it as probability."""
-    if method == "predict_proba" and len(model.classes_) == 2 and _is_logistic(model):
-        return probabilities(classifier(model, "decision_function", schema))
     refuse_all_but_margin(model, method, "effects")
     coef, intercept = _coefficients(model)
     if coef.ndim == 1 or len(coef) == 1:  # RidgeClassifier stores (d,) for two classes
         return Linear(coef.reshape(-1), intercept.reshape(-1)[0])
     return Linear(coef.T, intercept)
-
-
-def _is_logistic(model: Any) -> bool:
-    """Whether probabilities are the logistic of the margin: not where SGDClassifier clips its margin."""
-    return type(model).__name__ != "SGDClassifier" or bool(model.loss == "log_loss")
 
 
 def generalized(model: Any, method: str, schema: Schema | None) -> Linear | Linked:
@@ -89,10 +88,9 @@ def _dense(coef: Any) -> Any:
     return coef.toarray() if hasattr(coef, "toarray") else coef  # after sparsify()
 
 
-def counts(model: Any, method: str, schema: Schema | None) -> Linear | Linked:
+@with_probabilities
+def counts(model: Any, method: str, schema: Schema | None) -> Linear:  # noqa: ARG001
     """The log prior + Σ_j x_j feature_log_prob_[class, j]; the complement variant has no prior."""
-    if _is_binary_probability(model, method):
-        return probabilities(counts(model, "decision_function", schema))
     refuse_all_but_margin(model, method, "effects")
     logs = _finite(model, model.feature_log_prob_)
     # a complement model of one class is the exception
@@ -101,10 +99,9 @@ def counts(model: Any, method: str, schema: Schema | None) -> Linear | Linked:
     return Linear(_margin(logs).T, _margin(_finite(model, start)))
 
 
-def binary(model: Any, method: str, schema: Schema | None) -> Forest | Linear | Linked:
+@with_probabilities
+def binary(model: Any, method: str, schema: Schema | None) -> Forest | Linear:  # noqa: ARG001
     """The log prior + Σ_j log P(x_j > binarize | class), or of the complement."""
-    if _is_binary_probability(model, method):
-        return probabilities(binary(model, "decision_function", schema))
     refuse_all_but_margin(model, method, "effects")
     yes = np.asarray(model.feature_log_prob_, dtype=np.float64)
     with np.errstate(divide="ignore"):
@@ -135,13 +132,12 @@ def _stumps(above: Floats, below: Floats, threshold: float, intercept: Floats) -
     )
 
 
-def normal(model: Any, method: str, schema: Schema | None) -> Reduced | Linked:
+@with_probabilities
+def normal(model: Any, method: str, schema: Schema | None) -> Reduced:  # noqa: ARG001
     """The log prior - Σ_j [log(2π var) + (x_j - theta)² / var] / 2.
 
     Parabolas are written about the mean of the classes' thetas, so that columns far from 0 keep their digits.
     """
-    if _is_binary_probability(model, method):
-        return probabilities(normal(model, "decision_function", schema))
     refuse_all_but_margin(model, method, "effects")
     theta, var = np.asarray(model.theta_, dtype=np.float64), _finite(model, model.var_)
     center = theta.mean(axis=0)
@@ -157,11 +153,6 @@ def normal(model: Any, method: str, schema: Schema | None) -> Reduced | Linked:
             _margin(np.log(_finite(model, model.class_prior_)) + constant),
         )
     )
-
-
-def _is_binary_probability(model: Any, method: str) -> bool:
-    """Two classes' probabilities are the logistic of the difference of their joint log-likelihoods."""
-    return method == "predict_proba" and len(model.classes_) == 2
 
 
 def _margin(likelihoods: Floats) -> Floats:
