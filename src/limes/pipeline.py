@@ -21,9 +21,11 @@ from limes.exceptions import InputError, NotReadableError
 from limes.expectations.exact import ExactExpectation
 from limes.expectations.exchangeable import PresenceExpectation, SumExpectation, SwitchExpectation
 from limes.expectations.forest import ForestExpectation
+from limes.expectations.linked import LinkedExpectation
 from limes.expectations.moments import (
     CombinedExpectation,
     ExactMoments,
+    InBlocks,
     MomentCache,
     Moments,
     SampleStatistics,
@@ -35,6 +37,7 @@ from limes.expectations.sampling import Sampling
 from limes.expectations.tfidf import NormalizedExpectation
 from limes.models.forms.additive import Boxes
 from limes.models.forms.base import BlackBox, Combination, Form, Reducible, Sum
+from limes.models.forms.linked import Linked
 from limes.models.forms.normalized_linear import NormalizedLinear
 from limes.models.forms.presence import PresenceProducts, presence_products
 from limes.models.forms.switches import SwitchProducts
@@ -140,6 +143,8 @@ def _over_columns(form: Form) -> ExactMoments | None:
     match form:
         case Forest():
             return ForestExpectation(form)
+        case Linked():
+            return LinkedExpectation(form)
         case Reducible():
             return ExactExpectation(form)
     return None
@@ -310,7 +315,7 @@ class Pipeline:
 
         def compute(new: Ints) -> Moments:
             with progress(len(new)) as on_progress:
-                if isinstance(expectation, ForestExpectation) and expectation.serves(self._family):
+                if isinstance(expectation, InBlocks) and expectation.serves(self._family):
                     variance = features.variance[new]
                     return _in_blocks(expectation, self._family, patterns[new], variance, on_progress)
                 first = _first_of_each(place, len(patterns))[new]
@@ -429,7 +434,7 @@ def _reproducible(expectation: Any) -> Any:
 
 
 def _in_blocks(
-    expectation: ForestExpectation,
+    expectation: InBlocks,
     family: ProductFamily,
     patterns: Ints,
     variance: Floats,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any, Literal, Protocol, Self
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
 
@@ -175,6 +175,19 @@ class ExactMoments(Protocol):
         ...
 
 
+@runtime_checkable
+class InBlocks(ExactMoments, Protocol):
+    """An exact expectation that takes many designs of one family at once."""
+
+    def serves(self, family: Any) -> bool:
+        """Whether it does of this family."""
+        ...
+
+    def many(self, family: Any, cells: Ints, variance: Floats) -> Moments:
+        """Moments under the designs at n rows, given their cells and Var_w h, both (n, d)."""
+        ...
+
+
 @dataclass(frozen=True)
 class CombinedExpectation:
     """Moments of intercept + Σ_i weights[i] · part_i: expectations are linear in f."""
@@ -186,7 +199,22 @@ class CombinedExpectation:
 
     def moments(self, design: Any, row: Floats | None = None) -> Moments:
         """E_w f and Cov_w(h, f), exactly."""
-        parts = [part.moments(design, row) for part in self.parts]
+        return self._sum([part.moments(design, row) for part in self.parts])
+
+    def serves(self, family: Any) -> bool:
+        """Whether all parts take many designs at once."""
+        return all(isinstance(part, InBlocks) and part.serves(family) for part in self.parts)
+
+    def many(self, family: Any, cells: Ints, variance: Floats) -> Moments:
+        """Moments under the designs at n rows, given their cells and Var_w h, both (n, d)."""
+        parts: Sequence[Any] = self.parts
+        return replace(
+            self._sum([part.many(family, cells, variance) for part in parts]),
+            calls=np.zeros(len(cells), dtype=np.int64),
+            converged=np.ones(len(cells), dtype=np.bool_),
+        )
+
+    def _sum(self, parts: Sequence[Moments]) -> Moments:
         mean = self.intercept + sum(w * m.mean for w, m in zip(self.weights, parts, strict=True))
         gamma = np.sum([w * m.gamma for w, m in zip(self.weights, parts, strict=True)], axis=0)
         return Moments.exact(np.asarray(mean), np.asarray(gamma))

@@ -261,6 +261,7 @@ READERS: Mapping[str, Entry] = {
     **_entries("sklearn", "sklearn_ensembles:voting", "VotingRegressor VotingClassifier"),
     **_entries("sklearn", "sklearn_ensembles:stacking", "StackingRegressor StackingClassifier"),
     **_entries("sklearn", "sklearn_ensembles:adaboost", "AdaBoostClassifier"),
+    **_entries("sklearn", "sklearn_ensembles:calibrated", "CalibratedClassifierCV"),
     **_entries("sklearn", "sklearn_ensembles:targets", "MultiOutputRegressor"),
     **_entries("sklearn", "sklearn_ensembles:transformed_target", "TransformedTargetRegressor"),
     **_entries(
@@ -271,7 +272,7 @@ READERS: Mapping[str, Entry] = {
     **_entries(
         "sklearn",
         "sklearn_ensembles:refused",
-        "AdaBoostRegressor CalibratedClassifierCV ClassifierChain FixedThresholdClassifier "
+        "AdaBoostRegressor ClassifierChain FixedThresholdClassifier "
         "OneVsOneClassifier OutputCodeClassifier RegressorChain TunedThresholdClassifierCV",
     ),
     **_entries("sklearn", "sklearn_ensembles:frozen", "FrozenEstimator"),

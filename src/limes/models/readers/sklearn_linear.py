@@ -21,8 +21,10 @@ from limes.models.folding.fold import fold
 from limes.models.folding.operations import ModelColumn
 from limes.models.forms.additive import Linear
 from limes.models.forms.base import Form, Reduced, Sum
+from limes.models.forms.linked import Linked
 from limes.models.forms.quadratic import Quadratic
 from limes.models.forms.trees import Forest
+from limes.models.readers.links import with_probabilities
 from limes.models.reading import CannotRead, Schema, refuse_all_but_margin
 
 
@@ -36,8 +38,14 @@ def regressor(model: Any, method: str, schema: Schema | None) -> Linear:  # noqa
     return Linear(coef.T, intercept)
 
 
+def _is_logistic(model: Any) -> bool:
+    """Whether probabilities are the logistic of the margin: SGDClassifier has another one of huber's loss."""
+    return type(model).__name__ != "SGDClassifier" or bool(model.loss == "log_loss")
+
+
+@partial(with_probabilities, where=_is_logistic)
 def classifier(model: Any, method: str, schema: Schema | None) -> Linear:  # noqa: ARG001
-    """coef_ (k, d), intercept_ (k,); two classes have one margin."""
+    """coef_ (k, d), intercept_ (k,); two classes have one margin, and the logistic of it as probability."""
     refuse_all_but_margin(model, method, "effects")
     coef, intercept = _coefficients(model)
     if coef.ndim == 1 or len(coef) == 1:  # RidgeClassifier stores (d,) for two classes
@@ -45,14 +53,10 @@ def classifier(model: Any, method: str, schema: Schema | None) -> Linear:  # noq
     return Linear(coef.T, intercept)
 
 
-def generalized(model: Any, method: str, schema: Schema | None) -> Linear:
-    """The sum coef · x + intercept: the prediction with the identity link, its logarithm with log."""
-    if method == "predict" and not has_identity_link(model):
-        raise CannotRead(
-            f"{type(model).__name__} predicts exp(coef · x + intercept), which is not a sum of effects; the "
-            "logarithm of the prediction is read exactly with output='margin'"
-        )
-    return regressor(model, method, schema)
+def generalized(model: Any, method: str, schema: Schema | None) -> Linear | Linked:
+    """The sum coef · x + intercept, which is the prediction with the identity link, or its exponential."""
+    margin = regressor(model, method, schema)
+    return margin if method != "predict" or has_identity_link(model) else Linked(margin, "exp")
 
 
 def partial_least_squares(model: Any, method: str, schema: Schema | None) -> Linear:  # noqa: ARG001
@@ -84,6 +88,7 @@ def _dense(coef: Any) -> Any:
     return coef.toarray() if hasattr(coef, "toarray") else coef  # after sparsify()
 
 
+@with_probabilities
 def counts(model: Any, method: str, schema: Schema | None) -> Linear:  # noqa: ARG001
     """The log prior + Σ_j x_j feature_log_prob_[class, j]; the complement variant has no prior."""
     refuse_all_but_margin(model, method, "effects")
@@ -94,6 +99,7 @@ def counts(model: Any, method: str, schema: Schema | None) -> Linear:  # noqa: A
     return Linear(_margin(logs).T, _margin(_finite(model, start)))
 
 
+@with_probabilities
 def binary(model: Any, method: str, schema: Schema | None) -> Forest | Linear:  # noqa: ARG001
     """The log prior + Σ_j log P(x_j > binarize | class), or of the complement."""
     refuse_all_but_margin(model, method, "effects")
@@ -126,6 +132,7 @@ def _stumps(above: Floats, below: Floats, threshold: float, intercept: Floats) -
     )
 
 
+@with_probabilities
 def normal(model: Any, method: str, schema: Schema | None) -> Reduced:  # noqa: ARG001
     """The log prior - Σ_j [log(2π var) + (x_j - theta)² / var] / 2.
 
