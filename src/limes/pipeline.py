@@ -6,7 +6,6 @@ The design knows Σ and the weighted law w, the expectation gives Γ, the surrog
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, Protocol
 
@@ -29,8 +28,9 @@ from limes.expectations.moments import (
     concatenate_moments,
     stack_moments,
 )
+from limes.expectations.pooled import PooledExpectation
 from limes.expectations.sampled import SampledExpectation
-from limes.expectations.sampling import Sampling
+from limes.expectations.sampling import Progress, Sampling
 from limes.expectations.tfidf import NormalizedExpectation
 from limes.models.forms.base import BlackBox, Form, Reducible, Sum
 from limes.models.forms.boxes import Boxes
@@ -43,8 +43,6 @@ from limes.surrogates.linear import Surrogate, check_finite, least_squares, ridg
 
 METHODS = ("auto", "exact", "sampled")
 Method = Literal["exact", "sampled"]
-# total -> a context whose value is called with the number of finished steps
-Progress = Callable[[int], AbstractContextManager[Callable[[int], object]]]
 # Patterns of cells that a forest explains between two steps of the progress bar
 _PATTERNS = 4096
 
@@ -176,9 +174,16 @@ _EXACT: Mapping[type, tuple[Callable[[Form], ExactMoments | None], str]] = {
 
 
 def expectation_of(
-    form: Form | BlackBox, predict: Callable[[Floats], Floats], *, method: str, sampling: Sampling
+    form: Form | BlackBox,
+    predict: Callable[[Floats], Floats],
+    *,
+    method: str,
+    sampling: Sampling,
+    family: ProductFamily | None = None,
 ) -> Expectation:
     """Choose the expectation of a model: exact where the model was read, else sampled.
+
+    Rows of a ``family`` share a pool of answers where their designs differ by their cells alone.
 
     Raises
     ------
@@ -192,7 +197,10 @@ def expectation_of(
             f"method='exact' needs a model that can be read: {form.reason}. "
             "Use method='auto' to sample it, with error bars"
         )
-    return SampledExpectation(predict, sampling)
+    own = SampledExpectation(predict, sampling)
+    if family is None or not family.by_cell or not sampling.max_shared:
+        return own
+    return PooledExpectation(family, predict, sampling, own)
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,6 +214,7 @@ class Fitted:
     surrogate: Surrogate
     at_instance: Floats
     calls: Ints
+    shared: Ints
     converged: Bools
     sampled: SampleStatistics | None
 
@@ -292,7 +301,7 @@ class Pipeline:
         Interrupted
             If the model fails or the user interrupts while rows are sampled.
         """
-        if isinstance(self._expectation, SampledExpectation):
+        if isinstance(self._expectation, SampledExpectation | PooledExpectation):
             return self._sampled(self._expectation, rows, predictions, progress, workers)
         if self._family.by_cell:
             return self._by_cell(rows, cells, predictions, progress)
@@ -330,18 +339,15 @@ class Pipeline:
 
     def _sampled(
         self,
-        expectation: SampledExpectation,
+        expectation: SampledExpectation | PooledExpectation,
         rows: Floats,
         predictions: Floats,
         progress: Progress,
         workers: int,
     ) -> Fitted:
         designs = [self._family.at(row) for row in rows]
-        with progress(len(rows) * expectation.max_calls) as on_progress:
-            inner = [design.in_units() for design in designs]
-            results, error = expectation.many(
-                inner, rows, predictions, on_progress=on_progress, workers=workers
-            )
+        inner = [design.in_units() for design in designs]
+        results, error = expectation.many(inner, rows, predictions, progress=progress, workers=workers)
         finished = {i: moments for i, moments in enumerate(results) if moments is not None}
         positions, fitted = np.array(list(finished), dtype=np.int64), None
         if finished:
@@ -375,7 +381,7 @@ class Pipeline:
         at_instance = surrogate.intercept + weighted_sum(inner.at_instance, surrogate.coef)
         surrogate = surrogate.per(units)
         check_finite(surrogate, axis=1, names=self._names)
-        return Fitted(features, surrogate, at_instance, moments.calls, moments.converged, moments.sampled)
+        return Fitted(features, surrogate, at_instance, moments.calls, moments.shared, moments.converged, moments.sampled)
 
 
 def fitted_at(
@@ -413,7 +419,7 @@ def fitted_at(
     at_instance = surrogate.intercept + weighted_sum(instance, surrogate.coef)
     row = stack_moments([moments])
     rows = Surrogate(**{f.name: getattr(surrogate, f.name)[None] for f in fields(surrogate)})
-    return Fitted(design, rows, np.asarray(at_instance)[None], row.calls, row.converged, row.sampled)
+    return Fitted(design, rows, np.asarray(at_instance)[None], row.calls, row.shared, row.converged, row.sampled)
 
 
 def _reproducible(expectation: Any) -> Any:

@@ -82,7 +82,9 @@ class Moments(_Arrays):
     variance
         Var_w f, () or (k,); NaN where it was not computed.
     calls
-        Number of rows that the model was called with.
+        Number of rows that the model was called with for this row alone.
+    shared
+        Number of rows of a pool of answers, which serves other rows too.
     converged
         Whether the tolerance has been reached.
     sampled
@@ -96,6 +98,7 @@ class Moments(_Arrays):
     calls: Ints = field(default_factory=lambda: np.zeros((), dtype=np.int64))
     converged: Bools = field(default_factory=lambda: np.ones((), dtype=np.bool_))
     sampled: SampleStatistics | None = None
+    shared: Ints = field(default_factory=lambda: np.zeros((), dtype=np.int64))
 
     @classmethod
     def exact(cls, mean: Floats, gamma: Floats, *, designs: tuple[int, ...] = ()) -> Moments:
@@ -107,6 +110,7 @@ class Moments(_Arrays):
             variance=np.full(mean.shape, np.nan),
             calls=np.zeros(designs, dtype=np.int64),
             converged=np.ones(designs, dtype=np.bool_),
+            shared=np.zeros(designs, dtype=np.int64),
         )
 
 

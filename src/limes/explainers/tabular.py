@@ -136,7 +136,7 @@ class TabularExplainer:
         ridge: float = 0.0,
         method: str = "auto",
         tolerance: float | str | None = None,
-        max_calls: int = 4096,
+        max_calls: int | None = None,
         control: str = "auto",
         rng: int | np.random.Generator | np.random.SeedSequence | None = None,
         batch_size: int = 4096,

@@ -173,7 +173,9 @@ class BoundModel:
         return cls(
             ask,
             partial(_one_by_one, ask),
-            expectation_of(BlackBox(ask, reason), ask, method=options.method, sampling=sampling),
+            expectation_of(
+                BlackBox(ask, reason), ask, method=options.method, sampling=sampling, family=family
+            ),
             names,
             reading.output.method or "call",
             reason,
