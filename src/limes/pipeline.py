@@ -174,16 +174,9 @@ _EXACT: Mapping[type, tuple[Callable[[Form], ExactMoments | None], str]] = {
 
 
 def expectation_of(
-    form: Form | BlackBox,
-    predict: Callable[[Floats], Floats],
-    *,
-    method: str,
-    sampling: Sampling,
-    family: ProductFamily | None = None,
+    form: Form | BlackBox, predict: Callable[[Floats], Floats], *, method: str, sampling: Sampling
 ) -> Expectation:
     """Choose the expectation of a model: exact where the model was read, else sampled.
-
-    Rows of a ``family`` share a pool of answers where their designs differ by their cells alone.
 
     Raises
     ------
@@ -197,10 +190,7 @@ def expectation_of(
             f"method='exact' needs a model that can be read: {form.reason}. "
             "Use method='auto' to sample it, with error bars"
         )
-    own = SampledExpectation(predict, sampling)
-    if family is None or not family.by_cell or not sampling.max_shared:
-        return own
-    return PooledExpectation(family, predict, sampling, own)
+    return SampledExpectation(predict, sampling)
 
 
 @dataclass(frozen=True, eq=False)
@@ -381,7 +371,15 @@ class Pipeline:
         at_instance = surrogate.intercept + weighted_sum(inner.at_instance, surrogate.coef)
         surrogate = surrogate.per(units)
         check_finite(surrogate, axis=1, names=self._names)
-        return Fitted(features, surrogate, at_instance, moments.calls, moments.shared, moments.converged, moments.sampled)
+        return Fitted(
+            features,
+            surrogate,
+            at_instance,
+            moments.calls,
+            moments.shared,
+            moments.converged,
+            moments.sampled,
+        )
 
 
 def fitted_at(
@@ -419,7 +417,9 @@ def fitted_at(
     at_instance = surrogate.intercept + weighted_sum(instance, surrogate.coef)
     row = stack_moments([moments])
     rows = Surrogate(**{f.name: getattr(surrogate, f.name)[None] for f in fields(surrogate)})
-    return Fitted(design, rows, np.asarray(at_instance)[None], row.calls, row.shared, row.converged, row.sampled)
+    return Fitted(
+        design, rows, np.asarray(at_instance)[None], row.calls, row.shared, row.converged, row.sampled
+    )
 
 
 def _reproducible(expectation: Any) -> Any:

@@ -19,7 +19,7 @@ from typing import TypeAlias
 import numpy as np
 from scipy.special import expit, logsumexp
 
-from limes._arrays import Floats, Ints
+from limes._arrays import Floats
 from limes.designs.marginals import Atoms, Marginal, split_level
 from limes.designs.weights import Weights
 from limes.functions import Function, Identity

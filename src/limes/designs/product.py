@@ -269,7 +269,7 @@ class SobolRows:
 
 
 def sobol_points(d: int, stream: np.random.SeedSequence) -> _Sobol | _Independent:
-    """Return an endless scrambled Sobol' sequence in d dimensions; independent points where d is beyond it."""
+    """Return an endless scrambled Sobol' sequence in d dimensions, or independent points beyond them."""
     make = _Independent if d > SOBOL_DIMENSIONS else _Sobol
     return make(d, np.random.default_rng(stream))
 

@@ -4,9 +4,9 @@ Under bin weights the laws of two explained rows differ by the weight t^#changed
 frequencies of cells, and laws inside them, are the background's. Rows of that law, without weights, are
 therefore drawn, and the model is asked about them, once; each explained row weighs them (``pooled.py``).
 
-The pool depends on the seed and the background alone. It grows on demand, in powers of two, and a smaller pool
-is part of a larger one: the first rows of each of eight independent scrambled Sobol' sequences. An explained
-row uses the pool of a size that its own numbers decide, never what other rows happened to need.
+The pool depends on the seed and the background alone. It grows on demand, in powers of two, and a smaller
+pool is part of a larger one: the first rows of each of eight independent scrambled Sobol' sequences. An
+explained row uses the pool of a size that its own numbers decide, never what other rows happened to need.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ class _BackgroundRows:
         return {**vars(self), "_points": (-1, [])}
 
     def draw(self, first: int, count: int) -> tuple[Floats, CellCodes, Ints, Ints]:
-        """Draw rows from ``first`` on: x and cells (count, d), the new questions, the question of each row."""
+        """Draw rows from ``first`` on: x and cells (count, d), new questions, each row's question."""
         position, points = self._points
         if position != first:
             seeds = streams(self._seed, _KEY, SEQUENCES)

@@ -1,27 +1,29 @@
 r"""Expectations of a black box from one pool of answers (``pool.py``), row by row.
 
-What a pool of n rows is worth to an explained row is known from its cells before the model is asked: the variance
-of β_j is that of n · share_j rows of the row's own w, with p the background's frequencies of the row's cells,
+What a pool of n rows is worth to an explained row is known from its cells before the model is asked: the
+variance of β_j is that of n · share_j rows of the row's own w, with p the background's frequencies of the
+row's cells,
 
     share_j = (E π)² / E π² · v_j / E_π²[(z_j - α_j)²],     E π^m = ∏_j (p_j + (1 - p_j) t^m).
 
-Rows with a share of 1/32 or more take the smallest pool at which their coefficients are as accurate as wanted;
-the others, far out or under a narrow bandwidth, draw their own rows of w (``sampled.py``).
+Rows with a share of 1/32 or more take the smallest pool at which their coefficients are as accurate as
+wanted; the others, far out or under a narrow bandwidth, draw their own rows of w (``sampled.py``).
 
-The control variate h is fitted once a pool, on one half of its sequences for the other half, and chosen by what
-it leaves of rows that it has not seen.
+The control variate h is fitted once a pool, on one half of its sequences for the other half, and chosen by
+what it leaves of rows that it has not seen.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any, Literal
 
 import numpy as np
 
-from limes._arrays import Floats
+from limes._arrays import Bools, Floats
 from limes.designs.product import ProductDesign, ProductFamily
 from limes.designs.weights import BinWeights
 from limes.expectations.controls import Control, FittedControl
@@ -43,9 +45,9 @@ _QUICK = ("additive", "margin")
 
 
 class PooledExpectation:
-    """Moments of a function under the designs of one background, from a pool of ``sampling.max_shared`` answers.
+    """Moments of a function under the designs of one background, which differ by their cells alone.
 
-    ``own`` explains the rows that the pool does not serve. The family's designs must differ by cells alone.
+    ``sampling.max_shared`` is the size of the largest pool.
     """
 
     method: Literal["sampled"] = "sampled"
@@ -55,7 +57,6 @@ class PooledExpectation:
         family: ProductFamily,
         predict: Callable[[Floats], Floats],
         sampling: Sampling,
-        own: SampledExpectation,
     ) -> None:
         assert isinstance(family.weights, BinWeights)  # noqa: S101 - of all families that are by_cell
         self.pool = Pool(
@@ -64,7 +65,7 @@ class PooledExpectation:
         self._family = family
         self._weights = family.weights
         self._sampling = sampling
-        self._own = own
+        self._single = SampledExpectation(predict, sampling)
         self._sizes = pool_sizes(len(family.marginals), sampling.max_shared)
         self._samples: dict[int, _ControlledPool] = {}
         self._lock = Lock()
@@ -76,10 +77,17 @@ class PooledExpectation:
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _lock=Lock())
 
+    def fill(self, progress: Progress, *, workers: int = 1) -> None:
+        """Ask the model for the largest pool."""
+        for size in self._sizes[-1:]:
+            with progress(self.pool.missing(size)) as on_progress:
+                self.pool.grow(size, on_progress=on_progress, workers=workers)
+
     def shares(self, designs: Sequence[ProductDesign]) -> Floats:
         """Share of a pool's rows that count for each design, (n,): the least over its columns."""
         ratio, marginals = self._weights.ratio, self._family.marginals
-        mass = np.array([[np.exp(law.log_mass[b]) for law, b in zip(marginals, d.cells, strict=True)] for d in designs])
+        cells = np.stack([design.cells for design in designs if design.cells is not None], axis=1)
+        mass = np.exp([law.log_mass[b] for law, b in zip(marginals, cells, strict=True)]).T
         first, second = (mass + (1.0 - mass) * ratio**m for m in (1, 2))
         inside = mass / second
         alpha = np.stack([design.inclusion for design in designs])
@@ -87,6 +95,18 @@ class PooledExpectation:
         spread = inside * (1.0 - alpha) ** 2 + (1.0 - inside) * alpha**2
         columns = np.divide(v, spread, out=np.ones_like(v), where=spread > 0)
         return np.asarray(np.exp((2.0 * np.log(first) - np.log(second)).sum(axis=1)) * columns.min(axis=1))
+
+    def moments(self, design: ProductDesign, row: Floats) -> Moments:
+        """Moments under one design, as :meth:`many` has them for many."""
+        if not self._serves([design])[0]:
+            return self._single.moments(design, row)
+        results: list[Moments | None] = [None]
+        error = self._from_pool([design], [None], [0], results, _silent, 1)
+        if error is not None:
+            raise error
+        (moments,) = results
+        assert moments is not None  # noqa: S101 - without an error there are moments
+        return moments
 
     def many(
         self,
@@ -99,15 +119,17 @@ class PooledExpectation:
     ) -> tuple[list[Moments | None], BaseException | None]:
         """Moments at rows (n, d), each with its design, and the error that ended the call early if one did.
 
-        As :meth:`SampledExpectation.many`; ``progress`` makes a bar of the calls of the model, of the rows that
-        the pool serves, and of the calls for the others, one after the other.
+        As :meth:`SampledExpectation.many`; ``progress`` makes a bar of the calls of the model, of the rows
+        that the pool serves, and of the calls for the others, one after the other.
         """
         results: list[Moments | None] = [None] * len(designs)
-        served = self.shares(designs) >= (_LEAST_SHARE if self._sizes else np.inf)
-        error = self._from_pool(designs, predictions, np.flatnonzero(served).tolist(), results, progress, workers)
+        served = self._serves(designs)
+        error = self._from_pool(
+            designs, predictions, np.flatnonzero(served).tolist(), results, progress, workers
+        )
         others = np.flatnonzero(~served).tolist()
         if error is None and others:
-            moments, error = self._own.many(
+            moments, error = self._single.many(
                 [designs[i] for i in others],
                 rows[others],
                 predictions[others],
@@ -118,10 +140,14 @@ class PooledExpectation:
                 results[i] = its
         return results, error
 
+    def _serves(self, designs: Sequence[ProductDesign]) -> Bools:
+        """Tell which designs (n,) the pool serves."""
+        return self.shares(designs) >= (_LEAST_SHARE if self._sizes else np.inf)
+
     def _from_pool(
         self,
         designs: Sequence[ProductDesign],
-        predictions: Floats,
+        predictions: Floats | Sequence[None],
         positions: list[int],
         results: list[Moments | None],
         progress: Progress,
@@ -164,12 +190,13 @@ class PooledExpectation:
             return self._samples[size]
 
     def _moments(
-        self, sample: _ControlledPool, design: ProductDesign, prediction: Floats
+        self, sample: _ControlledPool, design: ProductDesign, prediction: Floats | None
     ) -> tuple[Moments, bool]:
         """Moments of one row from a pool of one size, and whether they are as accurate as wanted."""
         features = WeightedFeatures.of(design, sample.cells, self._weights.ratio, SEQUENCES)
         controls = [control.moments(design) for control in sample.controls]
-        fit = WeightedFit.fit(features, sample.answers, sample.residuals, controls, prediction.reshape(-1))
+        outputs = None if prediction is None else prediction.reshape(-1)
+        fit = WeightedFit.fit(features, sample.answers, sample.residuals, controls, outputs)
         coef = np.mean([its.coef for its in controls], axis=0)
         coef[features.used] = fit.coef[1:]
         coef[design.variance == 0] = 0.0
@@ -236,6 +263,10 @@ class _ControlledPool:
         fits = [first[name], *(controls[name](anywhere, rows.x[other], f[other]) for other in others)]
         values = np.concatenate([fit.predict(rows.x[part == k]) for k, fit in enumerate(fits)])
         return cls(rows.cells, f, f - values, rows.answers.shape[1:], name, fits)
+
+
+def _silent(total: int) -> nullcontext[Callable[[int], object]]:  # noqa: ARG001 - one signature
+    return nullcontext(lambda count: None)  # noqa: ARG005 - one signature
 
 
 def pool_sizes(d: int, most: int) -> list[int]:

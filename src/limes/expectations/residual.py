@@ -353,7 +353,7 @@ def _mean_square(level: float, freedom: int) -> float:
     return float(chdtri(freedom, 1.0 - level) / freedom)
 
 
-def student_factors(freedom: Ints) -> Floats:
+def student_factors(freedom: Ints | Floats) -> Floats:
     """Factors by which errors from few rows must grow."""
     from scipy.special import ndtri, stdtrit
 

@@ -43,11 +43,9 @@ class Sampling:
     ----------
     max_calls
         Largest number of rows that the model is called with for one explained row alone.
-    max_shared
-        Largest pool of answers that explained rows share; 0 for none.
     tolerance
-        Stop as soon as it is met. None spends the budget of a row alone, and a pool serves a row at 2 % of its
-        largest coefficient.
+        Stop as soon as it is met. None spends the budget of a row alone, and a pool serves a row at 2 % of
+        its largest coefficient.
     seed
         Same seed and same row, same result.
     controls
@@ -56,15 +54,17 @@ class Sampling:
         Rows passed to the model at once.
     retry
         See :data:`limes.models.calling.caller.Retry`.
+    max_shared
+        Largest pool of answers that explained rows share; 0 for none.
     """
 
     max_calls: int
-    max_shared: int = 0
     tolerance: Tolerance | None = None
     seed: int = 0
     controls: Mapping[str, Control] = field(default_factory=lambda: CONTROLS)
     batch_size: int = 4096
     retry: Retry | None = None
+    max_shared: int = 0
 
 
 # total -> a context whose value is called with the number of finished steps

@@ -1,14 +1,14 @@
 r"""Weighted least squares on a pool's rows: the moments of one explained row, with standard errors.
 
-A row of the background's law counts w_i = t^#changed / E t^#changed under the explained row's w. On the features
-a = (1, z - α), z_j = 1 where column j lies in the explained row's cell,
+A row of the background's law counts w_i = t^#changed / E t^#changed under the explained row's w. On the
+features a = (1, z - α), z_j = 1 where column j lies in the explained row's cell,
 
     b = (Σ_i w_i a_i a_iᵀ)⁻¹ Σ_i w_i a_i r_i,        r = f - (h - L)
 
-for a control variate h and its linear part L (``estimate.py``). Σ is diagonal and not estimated, so that row i
-moves b_j by w_i (z_ij - α_j) e_i / (n v_j), e the residual: by one multiple of w_i e_i inside the cell, and by one
-outside. All that standard errors are made of are therefore sums over the rows inside a cell and over all rows:
-products of the matrix z with few columns.
+for a control variate h and its linear part L (``estimate.py``). Σ is diagonal and not estimated, so that row
+i moves b_j by w_i (z_ij - α_j) e_i / (n v_j), e the residual: by one multiple of w_i e_i inside the cell, and
+by one outside. All that standard errors are made of are therefore sums over the rows inside a cell and over
+all rows: products of the matrix z with few columns.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class WeightedFeatures:
 
     @cached_property
     def regressors(self) -> Floats:
-        """a = (1, z - α), (n, 1 + m)."""
+        """Rows a = (1, z - α), (n, 1 + m)."""
         a = np.empty((len(self.z), 1 + self.z.shape[1]))
         a[:, 0] = 1.0
         np.subtract(self.z, self.inclusion, out=a[:, 1:])
@@ -94,7 +94,7 @@ class WeightedFeatures:
         """1 / √(1 - leverage) of each row, (n,): by what errors are larger than residuals."""
         odds = self.inclusion / (1.0 - self.inclusion)
         leverage = self.weights * (1.0 + odds.sum() + self.z @ (1.0 / odds - odds)) / len(self.z)
-        return 1.0 / np.sqrt(np.maximum(1.0 - leverage, LEAST_LEFT))
+        return np.asarray(1.0 / np.sqrt(np.maximum(1.0 - leverage, LEAST_LEFT)))
 
     def power_sums(self, contributions: Floats, power: int) -> Floats:
         """Σ_i (c_i s_ij)^power for an even power, (1 + m, k): s is 1, and (z - α) / v; c (n, k)."""
@@ -184,13 +184,16 @@ class WeightedFit:
         place = np.concatenate([[True], features.used])
         linear = [np.vstack([its.mean, its.coef])[place] for its in controls]
         a, w = features.regressors, features.weights[:, None]
-        parts = [slice(len(a) * i // len(controls), len(a) * (i + 1) // len(controls)) for i in range(len(controls))]
+        parts = [
+            slice(len(a) * i // len(controls), len(a) * (i + 1) // len(controls))
+            for i in range(len(controls))
+        ]
         weighted = w * a
         grams = [weighted[rows].T @ a[rows] for rows in parts]
         moments = weighted.T @ np.hstack([residuals, answers])
         k = answers.shape[1]
         moments[:, :k] += sum(gram @ line for gram, line in zip(grams, linear, strict=True))
-        coef = np.linalg.solve(sum(grams), moments)
+        coef = np.asarray(np.linalg.solve(sum(grams), moments), dtype=np.float64)
         errors = residuals.copy()
         for rows, line in zip(parts, linear, strict=True):
             errors[rows] -= a[rows] @ (coef[:, :k] - line)
@@ -198,11 +201,11 @@ class WeightedFit:
         simulated = np.sqrt(np.sum([its.errors[place] ** 2 for its in controls], axis=0)) / len(controls)
         rare = RareAnswers.from_rows(answers, errors, prediction)
         uncontrolled = answers - a @ coef[:, k:]
-        return cls(features, answers, coef[:, :k], errors, uncontrolled, rare, simulated)
+        return cls(features, answers, coef[:, :k], errors, uncontrolled, rare, np.asarray(simulated))
 
     @cached_property
     def _contributions(self) -> Floats:
-        """w e / n, (n, k)."""
+        """What rows contribute to the intercept, w e / n, (n, k)."""
         return self.errors * self._shares[:, None]
 
     @cached_property
@@ -241,7 +244,7 @@ class WeightedFit:
         return np.asarray(np.sort(effective, axis=0)[len(effective) // 2])
 
     def quality(self, design: ProductDesign, coef: Floats) -> Quality:
-        """Var_w f, and errors of functions of the coefficients (d, k), as ``ResidualFit.quality`` has them."""
+        """Var_w f, and errors of functions of coefficients (d, k): ``ResidualFit.quality`` says how."""
         features, shares = self.features, self._shares
         departure = design.departure
         steps = 1.0 + features.regressors[:, 1:] @ (departure[features.used] / features.variance)
@@ -253,7 +256,9 @@ class WeightedFit:
         squares = (self.answers - fitted) ** 2
         mean_squares = shares @ squares / shares.sum()
         variance = (coef * design.gamma(coef)).sum(axis=0) + mean_squares
-        errors = [self._share_errors(design, coef, variance, fitted, squares, k) for k in range(coef.shape[1])]
+        errors = [
+            self._share_errors(design, coef, variance, fitted, squares, k) for k in range(coef.shape[1])
+        ]
         return Quality(
             variance=variance,
             surrogate_errors=np.where(blind, np.inf, np.sqrt(at_instance + simulated)),
@@ -277,8 +282,8 @@ class WeightedFit:
     ) -> tuple[float, Floats]:
         """Errors of R² and of the features' shares of it by the delta method, for output k.
 
-        Row i moves 2 β_j Γ_j's numerator by c_ij = 2 β_j v_j I_ij e_i, and the variance by g_i = Σ_j c_ij and its
-        part of the residuals' mean square.
+        Row i moves 2 β_j Γ_j's numerator by c_ij = 2 β_j v_j I_ij e_i, and the variance by g_i = Σ_j c_ij and
+        its part of the residuals' mean square.
         """
         single, total = np.zeros(design.size), variance[k]
         if total == 0:

@@ -15,8 +15,7 @@ from limes.expectations.sampling import Sampling, Tolerance
 from limes.models.calling.caller import Retry
 from limes.pipeline import METHODS
 
-
-# Answers that a row's explanation may rest on where the user sets no limit: its own, or shared with other rows
+# Most answers behind an explanation where the user sets no limit: a row's own, and those that rows share
 MAX_CALLS, MAX_SHARED = 4096, 16_384
 
 
@@ -33,11 +32,11 @@ class SamplingOptions:
         Sampling stops when no coefficient's standard error is larger: a number in the output's units, or a
         share of the largest coefficient, "5%". None spends the budget.
     max_calls
-        No explanation rests on more answers of the model than this, shared with other rows or its own. Rows of a
-        table share one pool of answers where their bins decide how perturbed rows are weighted (``weights="bins"``),
-        1,024 of them are allowed, and enough of the pool lies near the row. None allows a pool of 16,384 and
-        4,096 answers of a row's own, of which a pool takes as many as bring standard errors below 2 % of the
-        largest coefficient: below what readers of a picture see.
+        No explanation rests on more answers of the model than this, shared with other rows or its own. Rows
+        of a table share one pool of answers where their bins decide how perturbed rows are weighted
+        (``weights="bins"``), 1,024 of them are allowed, and enough of the pool lies near the row. None allows
+        a pool of 16,384 and 4,096 answers of a row's own, of which a pool takes as many as bring standard
+        errors below 2 % of the largest coefficient: below what readers of a picture see.
     control
         Readable model that takes variance away from the sampler: one of ``controls``, or "auto".
         ``explanation.controls`` names the one that was used.

@@ -58,7 +58,10 @@ class Explanation(Page):
     reason : str
         Why it is sampled; or why it is exact although the model was not read.
     calls, row_converged, row_warnings : (n,), (n,), n tuples of texts
-        Model calls; whether the tolerance was met; warnings about the row.
+        Model calls for this row alone; whether the tolerance was met; warnings about the row.
+    shared_calls : (n,), or None
+        Model calls that a row shares with others: the size of the pool that it was sampled from, 0 where it
+        was sampled by itself; None where exact.
     shares, share_errors : (n, d) or (n, d, k), or None
         Each feature's part of the fidelity, with standard errors; None where exact.
     surrogate_errors, fidelity_errors : (n,) or (n, k), or None
@@ -114,6 +117,7 @@ class Explanation(Page):
     fidelity_errors: Floats | None = None
     share_errors: Floats | None = None
     controls: tuple[str, ...] | None = None
+    shared_calls: Ints | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
     certificates: tuple[Mapping[str, Any], ...] = ()
     explainer: Any = None
@@ -127,7 +131,7 @@ class Explanation(Page):
 
     @property
     def model_calls(self) -> int:
-        """Model calls of all rows together."""
+        """Model calls of all rows together, without those that rows share (``shared_calls``)."""
         return int(self.calls.sum())
 
     @property

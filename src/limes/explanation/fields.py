@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _FLOATS = ("fiu", np.float64, "numbers")
 _KINDS: dict[str, tuple[str, type, str]] = {
     "calls": ("iu", np.int64, "whole numbers"),
+    "shared_calls": ("iu", np.int64, "whole numbers"),
     "row_converged": ("b", np.bool_, "truth values"),
 }
 _METHODS = ("exact", "sampled")
@@ -34,6 +35,7 @@ _ARRAYS: dict[str, str] = {
     "fidelity": "nk",
     "data": "nd",
     "calls": "n",
+    "shared_calls": "n",
     "row_converged": "n",
     "shares": "ndk",
     "share_errors": "ndk",
@@ -41,7 +43,7 @@ _ARRAYS: dict[str, str] = {
     "fidelity_errors": "nk",
 }
 # None where exact
-_OPTIONAL = ("shares", "share_errors", "surrogate_errors", "fidelity_errors")
+_OPTIONAL = ("shares", "share_errors", "surrogate_errors", "fidelity_errors", "shared_calls")
 _TUPLES: dict[str, str] = {
     "feature_names": "d",
     "output_names": "k",
