@@ -15,16 +15,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 from threading import Event, Lock
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from limes._arrays import Floats, Ints
 from limes._streams import streams
 from limes._threads import in_workers
 from limes.designs.marginals import Atoms, Marginal
 from limes.designs.product import ProductFamily, sobol_points
+from limes.expectations.indicators import CellCodes
 from limes.models.calling.caller import Retry, with_retries
 
 # Independent sequences, and rows of all of them together in the smallest pool
@@ -32,9 +32,8 @@ SEQUENCES = 8
 SMALLEST = 1024
 # Key of the pool's streams, where those of explained rows have the row's hash
 _KEY = 0x706F6F6C
-
-# Cells of rows: bytes, unless a column has more cells than a byte can tell apart
-CellCodes: TypeAlias = NDArray[np.unsignedinteger[Any]]
+# Cells that a byte can tell apart
+_BYTE = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +182,7 @@ class _BackgroundRows:
         self._family = family
         self._seed = seed
         widest = max(law.cells.count for law in family.marginals)
-        self._code = np.min_scalar_type(widest - 1)
+        self._code: Any = np.uint8 if widest <= _BYTE else np.uint32
         # where cells decide all values rows repeat, and a pattern of cells is a question
         self._questions: dict[bytes, int] | None = {} if _is_discrete(family) else None
         self._count = 0

@@ -28,11 +28,12 @@ from limes.designs.product import ProductDesign, ProductFamily
 from limes.designs.weights import BinWeights
 from limes.expectations.controls import Control, FittedControl
 from limes.expectations.estimate import best_control, check_squares
+from limes.expectations.indicators import CellCodes
 from limes.expectations.moments import Moments, SampleStatistics
-from limes.expectations.pool import SEQUENCES, SMALLEST, CellCodes, Pool, PoolRows
+from limes.expectations.pool import SEQUENCES, SMALLEST, Pool, PoolRows
 from limes.expectations.sampled import CUT_SHORT, SampledExpectation
 from limes.expectations.sampling import Progress, Sampling, Tolerance
-from limes.expectations.weighted import WeightedFeatures, WeightedFit
+from limes.expectations.weighted import WeightedFit, WeightedRows
 
 # Accuracy that is wanted where the user names none: a share of the largest coefficient
 DEFAULT_TOLERANCE = Tolerance(0.02, relative=True)
@@ -193,18 +194,20 @@ class PooledExpectation:
         self, sample: _ControlledPool, design: ProductDesign, prediction: Floats | None
     ) -> tuple[Moments, bool]:
         """Moments of one row from a pool of one size, and whether they are as accurate as wanted."""
-        features = WeightedFeatures.of(design, sample.cells, self._weights.ratio, SEQUENCES)
         controls = [control.moments(design) for control in sample.controls]
+        rows = WeightedRows.of(
+            design, self._weights.ratio, sample.cells, sample.answers, sample.residuals, controls, SEQUENCES
+        )
         outputs = None if prediction is None else prediction.reshape(-1)
-        fit = WeightedFit.fit(features, sample.answers, sample.residuals, controls, outputs)
+        fit = WeightedFit.fit(rows, outputs)
         coef = np.mean([its.coef for its in controls], axis=0)
-        coef[features.used] = fit.coef[1:]
+        coef[rows.used] = fit.coef[1:]
         coef[design.variance == 0] = 0.0
-        errors = np.where(features.unidentified, np.inf, 0.0)[:, None] * np.ones(coef.shape[1])
-        errors[features.used] = fit.coef_errors
+        errors = np.where(rows.unidentified, np.inf, 0.0)[:, None] * np.ones(coef.shape[1])
+        errors[rows.used] = fit.coef_errors
         tolerance = self._sampling.tolerance
         excess = (tolerance or DEFAULT_TOLERANCE).excess(coef, errors)
-        quality = fit.quality(design, coef)
+        quality = fit.quality(coef)
         shape = sample.shape
         moments = Moments(
             mean=fit.coef[0].reshape(shape),
