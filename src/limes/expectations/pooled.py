@@ -24,6 +24,7 @@ from typing import Any, Literal
 import numpy as np
 
 from limes._arrays import Bools, Floats
+from limes._threads import in_threads
 from limes.designs.product import ProductDesign, ProductFamily
 from limes.designs.weights import BinWeights
 from limes.expectations.controls import Control, FittedControl
@@ -155,29 +156,43 @@ class PooledExpectation:
         workers: int,
     ) -> BaseException | None:
         """Put the moments of the rows at these positions among the results; return what ended it early."""
-        latest: dict[int, Moments] = {}
-        pending = positions
+        looks: dict[int, _Look] = {}
+        error: BaseException | None = None
         try:
-            for size in self._sizes if positions else ():
-                if missing := self.pool.missing(size):
-                    with progress(missing) as on_progress:
-                        self.pool.grow(size, on_progress=on_progress, workers=workers)
-                sample = self._sample(size)
-                with progress(len(pending)) as on_progress:
-                    for i in pending:
-                        latest[i], is_accurate = self._moments(sample, designs[i], predictions[i])
-                        if is_accurate or size == self._sizes[-1]:
-                            results[i] = latest[i]
-                        on_progress(1)
-                pending = [i for i in pending if results[i] is None]
-                if not pending:
-                    break
-        except CUT_SHORT as error:
-            for i in pending:
-                if results[i] is None and i in latest:
-                    results[i] = replace(latest[i], converged=np.array(False))
-            return error
-        return None
+            for size in self._sizes:
+                last = size == self._sizes[-1]
+                pending = [i for i in positions if i not in looks or looks[i].wants(size, last=last)]
+                if pending:
+                    self._look(size, pending, designs, predictions, looks, progress, workers)
+        except CUT_SHORT as cause:
+            error = cause
+        for i, look in looks.items():
+            finished = error is None or look.is_enough or look.size == self._sizes[-1]
+            results[i] = look.moments if finished else replace(look.moments, converged=np.array(False))
+        return error
+
+    def _look(
+        self,
+        size: int,
+        pending: list[int],
+        designs: Sequence[ProductDesign],
+        predictions: Floats | Sequence[None],
+        looks: dict[int, _Look],
+        progress: Progress,
+        workers: int,
+    ) -> None:
+        """Explain the rows at these positions from the pool of one size."""
+        if missing := self.pool.missing(size):
+            with progress(missing) as on_progress:
+                self.pool.grow(size, on_progress=on_progress, workers=workers)
+        sample = self._sample(size)
+        with progress(len(pending)) as on_progress:
+
+            def explain(i: int) -> None:
+                looks[i] = _Look(size, *self._moments(sample, designs[i], predictions[i]))
+                on_progress(1)
+
+            in_threads(explain, pending)
 
     def _sample(self, size: int) -> _ControlledPool:
         """Return the pool of a size with its control, fitted once."""
@@ -192,8 +207,8 @@ class PooledExpectation:
 
     def _moments(
         self, sample: _ControlledPool, design: ProductDesign, prediction: Floats | None
-    ) -> tuple[Moments, bool]:
-        """Moments of one row from a pool of one size, and whether they are as accurate as wanted."""
+    ) -> tuple[Moments, float]:
+        """Moments of one row from a pool of one size, and their largest error in units of what is wanted."""
         controls = [control.moments(design) for control in sample.controls]
         rows = WeightedRows.of(
             design, self._weights.ratio, sample.cells, sample.answers, sample.residuals, controls, SEQUENCES
@@ -226,7 +241,26 @@ class PooledExpectation:
             ),
             shared=np.array(len(sample.answers)),
         )
-        return moments, excess <= 1.0 and fit.answers_differ
+        # answers that are all alike have no errors to be measured: a pool of twice the size may tell more
+        return moments, excess if fit.answers_differ else max(excess, 2.0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Look:
+    """Moments of one row from a pool of one size, and their largest error in units of what is wanted."""
+
+    size: int
+    moments: Moments
+    excess: float
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether the moments are as accurate as wanted."""
+        return self.excess <= 1.0
+
+    def wants(self, size: int, *, last: bool) -> bool:
+        """Whether to look at a larger pool: sizes that can hardly be enough are passed over."""
+        return not self.is_enough and (last or size >= 0.5 * self.size * self.excess)
 
 
 @dataclass(frozen=True, eq=False)

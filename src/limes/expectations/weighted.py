@@ -207,7 +207,7 @@ class WeightedFit:
 
     @classmethod
     def fit(cls, rows: WeightedRows, prediction: Floats | None) -> WeightedFit:
-        """Fit the residuals, given the model's ``prediction`` (k,) at the explained row if it is available."""
+        """Fit the residuals, given the model's ``prediction`` (k,) at the explained row, if there is one."""
         coef, without_control = rows.solution
         n, k, parts = *rows.answers.shape, len(rows.controls)
         alpha, v, shares = rows.inclusion, rows.variance, rows.weights[:, None] / len(rows.weights)
@@ -254,7 +254,7 @@ class WeightedFit:
 
     @cached_property
     def _sandwich(self) -> SandwichVariance:
-        """Of the intercept and the coefficients, to which row i contributes c_i and c_i (z_ij - α_j) / v_j."""
+        """Of intercept and coefficients, to which row i contributes c_i and c_i (z_ij - α_j) / v_j."""
         within = self._powers("squared", 2)
         effective = _number(within, self._powers("fourth", 4), empty=np.inf)
         moved = self.sides["moved"]

@@ -77,7 +77,7 @@ class _Additive:
         return ControlMoments.exact(mean, np.stack([contrast for _, contrast in parts]))
 
     def _column(self, j: int, coordinate: Coordinate) -> tuple[Floats, Floats]:
-        """Mean and contrast of a column's part of h, (k,) each; rows with the same cell share a coordinate."""
+        """Mean and contrast of a column's part of h, (k,) each: the same for all rows in one cell."""
         key = j, coordinate
         if key not in self.computed:
             first = sum(column.size for column in self.columns[:j])
