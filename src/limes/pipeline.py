@@ -6,7 +6,6 @@ The design knows Σ and the weighted law w, the expectation gives Γ, the surrog
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, Protocol
 
@@ -32,8 +31,9 @@ from limes.expectations.moments import (
     concatenate_moments,
     stack_moments,
 )
+from limes.expectations.pooled import PooledExpectation
 from limes.expectations.sampled import SampledExpectation
-from limes.expectations.sampling import Sampling
+from limes.expectations.sampling import Progress, Sampling
 from limes.expectations.tfidf import NormalizedExpectation
 from limes.models.forms.additive import Boxes
 from limes.models.forms.base import BlackBox, Combination, Form, Reducible, Sum
@@ -46,8 +46,6 @@ from limes.surrogates.linear import Surrogate, check_finite, least_squares, ridg
 
 METHODS = ("auto", "exact", "sampled")
 Method = Literal["exact", "sampled"]
-# total -> a context whose value is called with the number of finished steps
-Progress = Callable[[int], AbstractContextManager[Callable[[int], object]]]
 # Patterns of cells that a forest explains between two steps of the progress bar
 _PATTERNS = 4096
 
@@ -212,10 +210,27 @@ class Fitted:
     features: Features
     surrogate: Surrogate
     at_instance: Floats
-    calls: Ints
-    converged: Bools
-    sampled: SampleStatistics | None
     moments: Moments
+
+    @property
+    def calls(self) -> Ints:
+        """Rows that the model was called with for each row alone, (n,)."""
+        return self.moments.calls
+
+    @property
+    def shared(self) -> Ints:
+        """Rows of a pool of answers that served each row, (n,)."""
+        return self.moments.shared
+
+    @property
+    def converged(self) -> Bools:
+        """Whether the tolerance was reached, (n,)."""
+        return self.moments.converged
+
+    @property
+    def sampled(self) -> SampleStatistics | None:
+        """None where exact."""
+        return self.moments.sampled
 
 
 class Interrupted(Exception):  # noqa: N818 - caught by explainers, never seen by users
@@ -300,7 +315,7 @@ class Pipeline:
         Interrupted
             If the model fails or the user interrupts while rows are sampled.
         """
-        if isinstance(self._expectation, SampledExpectation):
+        if isinstance(self._expectation, SampledExpectation | PooledExpectation):
             return self._sampled(self._expectation, rows, predictions, progress, workers)
         if self._family.by_cell:
             return self._by_cell(rows, cells, predictions, progress)
@@ -338,18 +353,15 @@ class Pipeline:
 
     def _sampled(
         self,
-        expectation: SampledExpectation,
+        expectation: SampledExpectation | PooledExpectation,
         rows: Floats,
         predictions: Floats,
         progress: Progress,
         workers: int,
     ) -> Fitted:
         designs = [self._family.at(row) for row in rows]
-        with progress(len(rows) * expectation.max_calls) as on_progress:
-            inner = [design.in_units() for design in designs]
-            results, error = expectation.many(
-                inner, rows, predictions, on_progress=on_progress, workers=workers
-            )
+        inner = [design.in_units() for design in designs]
+        results, error = expectation.many(inner, rows, predictions, progress=progress, workers=workers)
         finished = {i: moments for i, moments in enumerate(results) if moments is not None}
         positions, fitted = np.array(list(finished), dtype=np.int64), None
         if finished:
@@ -383,9 +395,7 @@ class Pipeline:
         at_instance = surrogate.intercept + weighted_sum(inner.at_instance, surrogate.coef)
         surrogate = surrogate.per(units)
         check_finite(surrogate, axis=1, names=self._names)
-        return Fitted(
-            features, surrogate, at_instance, moments.calls, moments.converged, moments.sampled, moments
-        )
+        return Fitted(features, surrogate, at_instance, moments)
 
 
 def fitted_at(
@@ -423,7 +433,7 @@ def fitted_at(
     at_instance = surrogate.intercept + weighted_sum(instance, surrogate.coef)
     row = stack_moments([moments])
     rows = Surrogate(**{f.name: getattr(surrogate, f.name)[None] for f in fields(surrogate)})
-    return Fitted(design, rows, np.asarray(at_instance)[None], row.calls, row.converged, row.sampled, row)
+    return Fitted(design, rows, np.asarray(at_instance)[None], row)
 
 
 def _reproducible(expectation: Any) -> Any:

@@ -24,7 +24,7 @@ from limes.expectations.precision import (
     theorem_accuracy,
     theorem_samples,
 )
-from limes.models.calling.caller import Calls, Retry
+from limes.models.calling.caller import Calls, Retry, with_retries
 from limes.pipeline import Expectation
 from limes.surrogates.solvers import SOLVERS
 from limes.surrogates.sparse import (
@@ -120,7 +120,7 @@ class RowCalls(Calls):
     def _batch(self, x: Floats) -> Floats:
         key = blake2b(x.tobytes(), digest_size=16).digest()
         if key not in self._batches:
-            self._batches[key] = self._with_retries(x)
+            self._batches[key] = with_retries(self._predict, x, self._retry)
         return self._batches[key]
 
 

@@ -19,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 
 import limes
 from limes.exceptions import InputError, Interrupted, ModelError
+from limes.expectations.sampling import Sampling
 from limes.explainers.warnings import sampling_warnings
 from limes.surrogates import Surrogate
 
@@ -254,10 +255,10 @@ def test_ties_are_named():
         sampled = type(
             "S", (), {"excess": np.zeros(1), "unlike": np.array([64]), "carriers": np.array([64.0])}
         )
-        calls, converged = np.array([64]), np.array([True])
+        calls, shared, converged = np.array([64]), np.array([0]), np.array([True])
 
     Fitted.surrogate = surrogate
-    found = sampling_warnings(Fitted, np.zeros(1), ["a", "b", "c", "e"], ["y"], max_calls=64)
+    found = sampling_warnings(Fitted, np.zeros(1), ["a", "b", "c", "e"], ["y"], sampling=Sampling(64))
     assert found[0] == ("the order is not certain, coefficients are equal within their errors: a and b",)
 
 
@@ -272,10 +273,10 @@ def test_ties_count_down_to_the_fifth_place(tied, named):
         sampled = type(
             "S", (), {"excess": np.zeros(1), "unlike": np.array([64]), "carriers": np.array([64.0])}
         )
-        calls, converged = np.array([64]), np.array([True])
+        calls, shared, converged = np.array([64]), np.array([0]), np.array([True])
         surrogate = Surrogate(np.zeros(1), coef[None], np.full((1, 8), 0.1), np.ones(1), coef[None])
 
-    texts = sampling_warnings(Fitted, np.zeros(1), names, ["y"], max_calls=64).get(0, ())
+    texts = sampling_warnings(Fitted, np.zeros(1), names, ["y"], sampling=Sampling(64)).get(0, ())
     assert [f"{names[tied]} and {names[tied + 1]}" in text for text in texts] == [True] * named
 
 

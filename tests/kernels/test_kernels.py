@@ -512,3 +512,51 @@ def test_spoiled_arguments_are_refused_or_answered(name):
         arguments[place] = spoiled(rng, arguments[place])
         refused += refuses(kernel, arguments)
     assert refused > 20
+
+
+# -- pools ---------------------------------------------------------------------------------------------------
+
+
+def marked(cells, instance, usual):
+    bits = np.empty((len(cells), -(-instance.size // 64)), np.uint64)
+    kept = np.empty(len(cells), np.int64)
+    mark = kernels.mark_bytes if cells.dtype == np.uint8 else kernels.mark_words
+    mark(cells, instance, usual, bits, kept)
+    return bits, kept
+
+
+@pytest.mark.parametrize("d", [1, 7, 64, 65, 130])
+@pytest.mark.parametrize("kind", [np.uint8, np.uint32])
+def test_sums_over_a_pool_are_those_of_its_matrix(d, kind):
+    rng = np.random.default_rng(d)
+    cells, instance = rng.integers(3, size=(24, d)).astype(kind), rng.integers(3, size=d).astype(kind)
+    usual = rng.integers(2, size=d).astype(np.uint8)
+    bits, kept = marked(cells, instance, usual)
+    z = cells == instance
+    y = (z ^ usual.astype(bool)).astype(float)
+    assert kept.tolist() == z.sum(axis=1).tolist()
+    values, coef, weights = rng.normal(size=(24, 4)), rng.normal(size=(d, 4)), rng.random(24)
+    sums, product, gram = np.zeros((3, d, 4)), np.ones((24, 4)), np.zeros((2, d, d))
+    kernels.bit_sums(bits, values, sums)
+    kernels.bit_products(bits, coef, product)
+    kernels.bit_gram(bits, weights, gram)
+    for part in range(3):
+        rows = slice(8 * part, 8 * part + 8)
+        close(sums[part], y[rows].T @ values[rows])
+    close(product, 1.0 + y @ coef)
+    for part in range(2):
+        rows = slice(12 * part, 12 * part + 12)
+        close(gram[part], np.triu(y[rows].T @ (weights[rows, None] * y[rows])))
+
+
+def test_pools_refuse_what_does_not_belong_together():
+    bits, values = np.full((6, 1), 2**40, np.uint64), np.ones((6, 2))
+    for wrong in (np.zeros((4, 41, 2)), np.zeros((1, 41, 3)), np.zeros((1, 65, 2)), np.zeros((1, 40, 2))):
+        with pytest.raises(ValueError):
+            kernels.bit_sums(bits, values, wrong)
+    with pytest.raises(ValueError):
+        kernels.bit_products(bits, np.ones((40, 2)), np.zeros((6, 2)))
+    with pytest.raises(ValueError):
+        kernels.bit_gram(bits, np.ones(6), np.zeros((1, 40, 40)))
+    with pytest.raises(ValueError):
+        marked(np.zeros((3, 2), np.uint8), np.zeros(3, np.uint8), np.zeros(2, np.uint8))

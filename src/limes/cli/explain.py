@@ -69,7 +69,9 @@ def explain(
     method: Annotated[str, typer.Option(help="auto, exact or sampled.")] = "auto",
     max_calls: Annotated[
         int | None,
-        typer.Option(help="Most calls of a model that cannot be read; 4096, or 1000 for an image."),
+        typer.Option(
+            help="Most answers of an unread model behind a row: 16384 that rows share, or 1000 of an image."
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the sampler.")] = 0,
     html: Html = None,

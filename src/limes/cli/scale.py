@@ -53,7 +53,7 @@ def explain_table(
     max_errors: Annotated[
         float, typer.Option(min=0, max=1, help="Stop if a larger share of the rows has no explanation.")
     ] = 1.0,
-    max_calls: Annotated[int, typer.Option(help="As for explain.")] = 4096,
+    max_calls: Annotated[int | None, typer.Option(help="As for explain.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the sampler.")] = 0,
     trust: Trust = None,
     trust_pickle: TrustPickle = False,

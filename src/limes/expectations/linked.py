@@ -153,8 +153,16 @@ class _Margin:
         self._link = form.curve
         self._constant = float(form.terms.intercept[margin])
         self._columns = [
-            _Column(j, function, loading[:, margin], variants[j], *_range(variants[j], function, loading[:, margin]))
-            for j, (function, loading) in enumerate(zip(form.terms.functions, form.terms.loadings, strict=True))
+            _Column(
+                j,
+                function,
+                loading[:, margin],
+                variants[j],
+                *_range(variants[j], function, loading[:, margin]),
+            )
+            for j, (function, loading) in enumerate(
+                zip(form.terms.functions, form.terms.loadings, strict=True)
+            )
             if function is not None and loading[:, margin].any()
         ]
         self._rules: dict[int, _Rule] = {}
@@ -174,7 +182,8 @@ class _Margin:
             base[rows[mean]], rest[rows[mean]] = rule.sum.base, rule.sum.rest + total[mean]
             contrast[rows[differs]] = differences[differs]
             self._check(
-                np.abs(rule.sum.base + rule.sum.rest + total[mean]), rule.error * np.exp(level[rows[mean], tilt])
+                np.abs(rule.sum.base + rule.sum.rest + total[mean]),
+                rule.error * np.exp(level[rows[mean], tilt]),
             )
             size = np.abs(differences[differs]).max(axis=1, initial=0.0) + np.abs(total[differs])
             self._check(size, rule.error * np.exp(largest[rows[differs], tilt]))

@@ -85,7 +85,9 @@ class Moments(_Arrays):
     variance
         Var_w f, () or (k,); NaN where it was not computed.
     calls
-        Number of rows that the model was called with.
+        Number of rows that the model was called with for this row alone.
+    shared
+        Number of rows of a pool of answers, which serves other rows too.
     converged
         Whether the tolerance has been reached.
     sampled
@@ -99,6 +101,7 @@ class Moments(_Arrays):
     calls: Ints = field(default_factory=lambda: np.zeros((), dtype=np.int64))
     converged: Bools = field(default_factory=lambda: np.ones((), dtype=np.bool_))
     sampled: SampleStatistics | None = None
+    shared: Ints = field(default_factory=lambda: np.zeros((), dtype=np.int64))
 
     @classmethod
     def exact(cls, mean: Floats, gamma: Floats, *, designs: tuple[int, ...] = ()) -> Moments:
@@ -110,6 +113,7 @@ class Moments(_Arrays):
             variance=np.full(mean.shape, np.nan),
             calls=np.zeros(designs, dtype=np.int64),
             converged=np.ones(designs, dtype=np.bool_),
+            shared=np.zeros(designs, dtype=np.int64),
         )
 
 
@@ -218,3 +222,10 @@ class CombinedExpectation:
         mean = self.intercept + sum(w * m.mean for w, m in zip(self.weights, parts, strict=True))
         gamma = np.sum([w * m.gamma for w, m in zip(self.weights, parts, strict=True)], axis=0)
         return Moments.exact(np.asarray(mean), np.asarray(gamma))
+
+
+def boxed(array: Floats) -> Objects:
+    """Return an array () that holds an array: stacked, they may differ in length."""
+    box = np.empty((), dtype=object)
+    box[()] = array
+    return box

@@ -37,7 +37,7 @@ from limes.designs.features import Features
 from limes.expectations.rule_of_three import UNSEEN, RareAnswers
 
 # A coefficient is fitted if its feature differs from its usual value in this many rows at least.
-_FEWEST_CHANGED = 16
+FEWEST_CHANGED = 16
 # Factor on the pooled variance reduction of sequences: single coefficients may gain less than the average one
 _CAUTION = 1.5
 # Chance that the few sums of a small design make the variance reduction look larger than it is
@@ -45,7 +45,7 @@ _REDUCTION_RISK = 0.1
 # Chance that sequences of one coefficient differ that much although nothing is wrong
 _BETWEEN_RISK = 0.01
 # Least share of a residual that least squares is taken to leave of a row that decides its own fit
-_LEAST_LEFT = 0.01
+LEAST_LEFT = 0.01
 # Effective clusters below which no variance reduction is assumed
 _FEW = 16.0
 
@@ -91,7 +91,7 @@ class Clusters:
             rows = order[starts[sizes == size][:, None] + np.arange(size)]
             hat = regressors[rows] @ weights.T[rows].transpose(0, 2, 1)
             values, vectors = np.linalg.eigh(np.eye(size) - hat)
-            root = vectors / np.sqrt(np.maximum(values, _LEAST_LEFT))[:, None, :] @ vectors.transpose(0, 2, 1)
+            root = vectors / np.sqrt(np.maximum(values, LEAST_LEFT))[:, None, :] @ vectors.transpose(0, 2, 1)
             errors[rows] = root @ residuals[rows]
         return errors
 
@@ -181,7 +181,7 @@ class FeatureSupport:
     def from_rows(cls, h: Floats, fixed: Bools) -> FeatureSupport:
         """Of features (n, d), of which the ``fixed`` ones cannot vary."""
         n_changed = (h != np.median(h, axis=0)).sum(axis=0)
-        unidentified = ~fixed & (n_changed < _FEWEST_CHANGED)
+        unidentified = ~fixed & (n_changed < FEWEST_CHANGED)
         return cls(n_changed, unidentified, ~fixed & ~unidentified)
 
 
@@ -262,7 +262,7 @@ class ResidualFit:
     def coef_errors(self) -> Floats:
         """Standard errors of the coefficients, (d, k), such that ±1.96 of them is a 95 % interval."""
         sampled = np.sqrt(self._variances(self.influence)[1:])
-        sampled *= _student(np.maximum(self.support.n_changed, _FEWEST_CHANGED) - 1)[:, None]
+        sampled *= student_factors(np.maximum(self.support.n_changed, FEWEST_CHANGED) - 1)[:, None]
         sampled[self.support.unidentified] = np.inf
         return np.hypot(sampled, self.simulated[1:])
 
@@ -353,7 +353,7 @@ def _mean_square(level: float, freedom: int) -> float:
     return float(chdtri(freedom, 1.0 - level) / freedom)
 
 
-def _student(freedom: Ints) -> Floats:
+def student_factors(freedom: Ints | Floats) -> Floats:
     """Factors by which errors from few rows must grow."""
     from scipy.special import ndtri, stdtrit
 

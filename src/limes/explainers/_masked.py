@@ -120,7 +120,7 @@ class MaskedModel:
         if options.method != "sampled" and not isinstance(self.form, BlackBox):
             exact = exact_expectation(self.form, ExchangeableDesign)
             return exact if self.computed is None else _Computed(exact, *self.computed)
-        if options.method == "exact" and design.states(options.max_calls) is None:
+        if options.method == "exact" and design.states(options.sampling.max_calls) is None:
             raise NotReadableError(
                 f"method='exact' needs a model that can be read: {self.reason}; or a budget for all 2^d "
                 f"subsets of d = {design.size} {features} (max_calls). Use method='auto' to sample it, with "
@@ -282,7 +282,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         exact = fitted.sampled is None
         # some answers of many need not add up to 1
         answers = predictions if model.all_outputs else predictions.reshape(1, -1)[:, :1]
-        warnings = sampling_warnings(fitted, answers, names, model.outputs, max_calls=sampling.max_calls)
+        warnings = sampling_warnings(fitted, answers, names, model.outputs, sampling=sampling)
         enumerated = f"the model was asked about every subset of the {self._features}"
         return Explanation(
             **explanation_fields(fitted),

@@ -12,8 +12,9 @@ import numpy as np
 from limes._arrays import Ints
 from limes._threads import in_workers
 from limes.exceptions import InputError, Interrupted, ModelError
+from limes.expectations.sampling import Progress
 from limes.explanation import Explanation
-from limes.pipeline import Fitted, Progress
+from limes.pipeline import Fitted
 
 # Inputs whose explanation was cut short, of which the model's answers are kept
 UNFINISHED = 16
@@ -135,6 +136,7 @@ def explanation_fields(fitted: Fitted) -> dict[str, Any]:
         "fidelity_errors": sampled.fidelity_errors,
         "share_errors": sampled.share_errors,
         "controls": tuple(sampled.control.tolist()),
+        "shared_calls": fitted.shared,
     }
 
 

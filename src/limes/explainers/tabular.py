@@ -25,6 +25,7 @@ from limes.diagnostics.finding import row_outputs
 from limes.diagnostics.source import source_of
 from limes.exceptions import InputError
 from limes.expectations.controls import CONTROLS
+from limes.expectations.pooled import PooledExpectation
 from limes.explainers.options import SamplingOptions
 from limes.explainers.progress import explanation_fields, interrupted, output_positions, progress_of
 from limes.explainers.tables.table import EncodedRows, Table, ids_of
@@ -83,9 +84,11 @@ class TabularExplainer(Described):
         0, or the penalty of ``lime``'s own fit on 5000 rows (``lime`` uses 1).
     method, tolerance, max_calls, rng, batch_size, retry
         How a model that cannot be read is sampled: "exact", "sampled" or "auto"; the largest standard error
-        of a coefficient, a number or "5%" of the largest coefficient; the most rows that the model is asked
-        for, per explained row; the seed; how many rows at once; and when a failed batch is tried again. See
-        :class:`limes.explainers.options.SamplingOptions`.
+        of a coefficient, a number or "5%" of the largest coefficient; the most answers of the model that an
+        explanation rests on; the seed; how many rows at once; and when a failed batch is tried again. See
+        :class:`limes.explainers.options.SamplingOptions`. With bins, rows share one pool of answers
+        (``pool_calls``, ``explanation.shared_calls``), so that a thousand rows cost no more than one; rows in
+        rare cells or under a narrow bandwidth, and all rows without bins, are sampled each by itself.
     control
         Readable model that takes variance away from the sampler: "none", "additive", "tree", "kernel",
         "margin" (of models with a link, where the margin can be read), or "auto", which takes the one that
@@ -146,7 +149,7 @@ class TabularExplainer(Described):
         ridge: float = 0.0,
         method: str = "auto",
         tolerance: float | str | None = None,
-        max_calls: int = 4096,
+        max_calls: int | None = None,
         control: str = "auto",
         rng: int | np.random.Generator | np.random.SeedSequence | None = None,
         batch_size: int = 4096,
@@ -183,6 +186,27 @@ class TabularExplainer(Described):
     def method(self) -> Method:
         """How rows will be explained: "exact" or "sampled"."""
         return self._model.pipeline.method
+
+    @property
+    def pool_calls(self) -> int:
+        """Rows that the model was asked about once for all explained rows; 0 without a pool."""
+        expectation = self._model.bound.expectation
+        return expectation.pool.calls if isinstance(expectation, PooledExpectation) else 0
+
+    def fill_pool(self, *, progress: bool = True, workers: int = 1) -> None:
+        """Ask the model for the whole pool of answers now, so that copies of the explainer have it.
+
+        An explainer asks for as much of its pool as the rows need, and every copy in another process does so
+        for itself; nothing happens where there is no pool, or where it is full.
+
+        Raises
+        ------
+        ModelError
+            If the model fails; what was answered is kept.
+        """
+        expectation = self._model.bound.expectation
+        if isinstance(expectation, PooledExpectation):
+            expectation.fill(progress_of(shown=progress), workers=check_count("workers", workers))
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -252,8 +276,9 @@ class TabularExplainer(Described):
         names, outputs = model.table.names, model.bound.outputs
         warnings: tuple[tuple[str, ...], ...] = ((),) * len(rows)
         if model.warns:
-            max_calls = self._options.sampling.max_calls
-            sampling = sampling_warnings(fitted, predictions, names, outputs, max_calls=max_calls)
+            sampling = sampling_warnings(
+                fitted, predictions, names, outputs, sampling=self._options.sampling.sampling
+            )
             warnings = model.row_warnings.of_rows(rows, cells, fitted, predictions, sampling)
         fits = model.fits(rows, cells, fitted)
         return Explanation(

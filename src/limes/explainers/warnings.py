@@ -21,6 +21,7 @@ from limes.pipeline import Fitted
 
 if TYPE_CHECKING:
     from limes.designs.product import ProductFamily
+    from limes.expectations.sampling import Sampling
     from limes.explainers.tables.table import Table
     from limes.models.documents import Document
     from limes.sparse_pipeline import EvaluatedRule, SparseConfig
@@ -41,7 +42,7 @@ RARE = "standard errors are not to be trusted"
 
 
 def sampling_warnings(
-    fitted: Fitted, predictions: Floats, names: Sequence[str], outputs: Sequence[str], *, max_calls: int
+    fitted: Fitted, predictions: Floats, names: Sequence[str], outputs: Sequence[str], *, sampling: Sampling
 ) -> dict[int, tuple[str, ...]]:
     """Return warnings about the sample behind each row, keyed by row index."""
     warnings = _odd_probabilities(predictions)
@@ -49,7 +50,7 @@ def sampling_warnings(
         return warnings
     for i in range(len(predictions)):
         texts = (
-            *_shortfall(fitted, i, max_calls),
+            *_shortfall(fitted, i, sampling),
             *_rare(fitted, i, outputs),
             *_unseen(fitted, i, names),
             *_ties(fitted, i, names, outputs),
@@ -59,18 +60,17 @@ def sampling_warnings(
     return warnings
 
 
-def _shortfall(fitted: Fitted, i: int, max_calls: int) -> tuple[str, ...]:
+def _shortfall(fitted: Fitted, i: int, sampling: Sampling) -> tuple[str, ...]:
     assert fitted.sampled is not None  # noqa: S101 - checked by the caller
-    calls, excess = int(fitted.calls[i]), float(fitted.sampled.excess[i])
+    calls, excess = _answers(fitted, i), float(fitted.sampled.excess[i])
     if fitted.converged[i]:
         return ()
     if excess <= 1 and not fitted.sampled.unlike[i].all():
         # all answers were alike, which more calls need not change: ``_rare`` warns of that
         return ()
     if excess <= 1:
-        return (
-            f"stopped after {calls:,} of at most {max_calls:,} model calls; explain the row again to go on",
-        )
+        most = sampling.max_shared if fitted.shared[i] else sampling.max_calls
+        return (f"stopped after {calls:,} of at most {most:,} model calls; explain the row again to go on",)
     needed = (
         f"; about {calls * excess**2:,.0f} calls would be needed (max_calls)" if np.isfinite(excess) else ""
     )
@@ -80,10 +80,15 @@ def _shortfall(fitted: Fitted, i: int, max_calls: int) -> tuple[str, ...]:
     )
 
 
+def _answers(fitted: Fitted, i: int) -> int:
+    """Return the number of the model's answers that a row rests on, shared with other rows or its own."""
+    return int(fitted.calls[i] + fitted.shared[i])
+
+
 def _rare(fitted: Fitted, i: int, outputs: Sequence[str]) -> tuple[str, ...]:
     """Return a sentence for outputs that too few rows inform, shared by outputs with the same words."""
     assert fitted.sampled is not None  # noqa: S101 - checked by the caller
-    calls = int(fitted.calls[i])
+    calls = _answers(fitted, i)
     by_sentence: dict[str, list[str]] = {}
     numbers = zip(fitted.sampled.unlike[i].ravel(), fitted.sampled.carriers[i].ravel(), outputs, strict=True)
     for unlike, carriers, output in numbers:

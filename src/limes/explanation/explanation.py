@@ -53,7 +53,10 @@ class Explanation(Page):
     reason : str
         Why it is sampled; or why it is exact although the model was not read.
     calls, row_converged, row_warnings : (n,), (n,), n tuples of texts
-        Model calls; whether the tolerance was met; warnings about the row.
+        Model calls for this row alone; whether the tolerance was met; warnings about the row.
+    shared_calls : (n,), or None
+        Model calls that a row shares with others: the size of the pool that it was sampled from, 0 where it
+        was sampled by itself; None where exact.
     shares, share_errors : (n, d) or (n, d, k), or None
         Each feature's part of the fidelity, with standard errors; None where exact.
     surrogate_errors : (n,) or (n, k), or None
@@ -119,6 +122,7 @@ class Explanation(Page):
     fidelity_errors: Floats = left_to_fit()  # noqa: RUF009 - a descriptor
     share_errors: Floats | None = None
     controls: tuple[str, ...] | None = None
+    shared_calls: Ints | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
     certificates: tuple[Mapping[str, Any], ...] = ()
     ids: tuple[Any, ...] = None  # type: ignore[assignment]  # positions
@@ -140,7 +144,7 @@ class Explanation(Page):
 
     @property
     def model_calls(self) -> int:
-        """Model calls of all rows together."""
+        """Model calls of all rows together, without those that rows share (``shared_calls``)."""
         return int(self.calls.sum())
 
     @property

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _FLOATS = ("fiu", np.float64, "numbers")
 _KINDS: dict[str, tuple[str, type, str]] = {
     "calls": ("iu", np.int64, "whole numbers"),
+    "shared_calls": ("iu", np.int64, "whole numbers"),
     "row_converged": ("b", np.bool_, "truth values"),
 }
 _METHODS = ("exact", "sampled")
@@ -42,6 +43,7 @@ _ARRAYS: dict[str, str] = {
     "fidelity": "nk",
     "data": "nd",
     "calls": "n",
+    "shared_calls": "n",
     "row_converged": "n",
     "shares": "ndk",
     "share_errors": "ndk",
@@ -49,7 +51,7 @@ _ARRAYS: dict[str, str] = {
     "fidelity_errors": "nk",
 }
 # None where exact; R² and its errors, where they are yet to be computed
-_OPTIONAL = ("shares", "share_errors", "surrogate_errors", "fidelity", "fidelity_errors")
+_OPTIONAL = ("shares", "share_errors", "surrogate_errors", "fidelity", "fidelity_errors", "shared_calls")
 _NOT_STORED = ("explainer", "fit")
 _TUPLES: dict[str, str] = {
     "feature_names": "d",

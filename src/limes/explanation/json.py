@@ -37,6 +37,8 @@ _PER_ROW = (
     *("surrogate_errors", "fidelity_errors"),
 )
 _HEAD = ("format", "version", "shape")
+# Fields that files of earlier versions of limes do not have
+_LATER = {"shared_calls"}
 
 
 def dumps(fields: Mapping[str, Any]) -> str:
@@ -57,12 +59,12 @@ def loads(text_or_path: str | Path, names: tuple[str, ...]) -> dict[str, Any]:
     text, where = _read(text_or_path)
     content = _parse(text, where)
     _check_format(content, where)
-    _check_fields(set(content), {*_HEAD, *names}, where)
+    _check_fields({*content, *_LATER}, {*_HEAD, *names}, where)
     shape = content["shape"]
     if not isinstance(shape, list) or not all(type(size) is int for size in shape):
         raise InputError(f"{where} is damaged: its shape is {shape!r}; write it again")
     try:
-        return {name: _shaped(name, content[name], shape) for name in names}
+        return {name: _shaped(name, content[name], shape) for name in names if name in content}
     except (KeyError, TypeError, ValueError) as problem:
         raise InputError(f"{where} is damaged ({problem}); write it again") from problem
 

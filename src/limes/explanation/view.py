@@ -94,6 +94,7 @@ class RowView:
     label: str
     outputs: tuple[OutputView, ...]
     calls: int
+    shared_calls: int
     warnings: tuple[str, ...]
     rule: str = ""
     certificate: tuple[tuple[str, str, str], ...] = ()  # name, number, remark
@@ -114,6 +115,7 @@ def view_row(explanation: Explanation, row: int, max_features: int) -> RowView:
             _view_output(explanation, row, k, max_features) for k in shown_outputs(explanation, row)
         ),
         calls=int(explanation.calls[row]),
+        shared_calls=_shared(explanation, row),
         warnings=_warnings(explanation, row),
         rule=facts.get("rule", ""),
         certificate=certificate_lines(facts) if facts else (),
@@ -244,7 +246,7 @@ def _warnings(explanation: Explanation, row: int) -> tuple[str, ...]:
     warnings = tuple(one_line(warning) for warning in explanation.row_warnings[row])
     if explanation.row_converged[row]:
         return warnings
-    calls = count(int(explanation.calls[row]), "model call")
+    calls = count(int(explanation.calls[row]) + _shared(explanation, row), "model call")
     return (f"The tolerance was not reached within {calls}: the errors are larger than allowed.", *warnings)
 
 
@@ -275,7 +277,11 @@ def _optimality(facts: Mapping[str, Any]) -> str:
     return f"within {facts['gap']:.1%}" if facts["lower_bound"] > 0 else "not certified"
 
 
-def method_line(explanation: Explanation, calls: int) -> str:
+def _shared(explanation: Explanation, row: int) -> int:
+    return 0 if explanation.shared_calls is None else int(explanation.shared_calls[row])
+
+
+def method_line(explanation: Explanation, calls: int, shared_calls: int) -> str:
     """Return how the numbers were computed: exactly, or from how many model calls and why."""
     spent = count(calls, "model call")
     if explanation.method == "exact":
@@ -284,7 +290,10 @@ def method_line(explanation: Explanation, calls: int) -> str:
             return f"exact: {how} ({spent} to certify it)"
         return f"exact: {how}, no sampling ({spent})"
     why = f", because {one_line(explanation.reason)}" if explanation.reason else ""
-    return f"sampled with {spent}{why}"
+    if not shared_calls:
+        return f"sampled with {spent}{why}"
+    alone = f", and {spent}" if calls else ""
+    return f"sampled from a pool of {count(shared_calls, 'model call')} that rows share{alone}{why}"
 
 
 def meaning(explanation: Explanation) -> str:

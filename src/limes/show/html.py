@@ -84,7 +84,11 @@ def _content(explanation: Explanation) -> dict[str, Any]:
     return {
         "title": _title(explanation),
         "hidden": (),
-        "method": method_line(explanation, explanation.model_calls),
+        "method": method_line(
+            explanation,
+            explanation.model_calls,
+            0 if explanation.shared_calls is None else int(explanation.shared_calls.max(initial=0)),
+        ),
         "sampled": explanation.method == "sampled",
         "meaning": meaning(explanation),
         "rows": rows,

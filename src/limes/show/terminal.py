@@ -204,7 +204,7 @@ def _header(explanation: Explanation, view: RowView, columns: list[_Column]) -> 
         yield Text.assemble((shorten(output.title, 40), "bold"), f": {headline(output)}")
     if view.rule:
         yield Text(view.rule, style="bold")
-    yield Text(method_line(explanation, view.calls), style="dim")
+    yield Text(method_line(explanation, view.calls, view.shared_calls), style="dim")
 
 
 def _single(output: OutputView, *, sampled: bool, bars: bool) -> Table:

@@ -17,6 +17,7 @@ from limes.expectations.controls import CONTROLS
 from limes.expectations.controls.control import Control
 from limes.expectations.controls.margin import margin_control
 from limes.expectations.moments import ExactMoments, Moments
+from limes.expectations.pooled import PooledExpectation
 from limes.explainers.options import SamplingOptions
 from limes.explainers.tables.table import Table
 from limes.explainers.verification import (
@@ -176,10 +177,13 @@ class BoundModel:
         margin_control = _margin_control(reading, options.control, check)
         controls = CONTROLS if margin_control is None else {**CONTROLS, "margin": margin_control}
         sampling = options.with_controls(controls)
+        expectation = expectation_of(BlackBox(ask, reason), ask, method=options.method, sampling=sampling)
+        if family.by_cell and sampling.max_shared:
+            expectation = PooledExpectation(family, ask, sampling)
         return cls(
             ask,
             partial(_one_by_one, ask),
-            expectation_of(BlackBox(ask, reason), ask, method=options.method, sampling=sampling),
+            expectation,
             names,
             reading.output.method or "call",
             check.is_log_odds(reading.output),

@@ -23,6 +23,7 @@ from limes.designs.product import ProductDesign, ProductFamily
 from limes.exceptions import InputError
 from limes.expectations.cells import CellEffects, exact_cells
 from limes.expectations.one_hot import OneHotFit, PairEstimate, pair_estimate
+from limes.expectations.pooled import PooledExpectation
 from limes.expectations.sampled import SampledExpectation
 from limes.expectations.spread import ExactVariance, exact_variance
 from limes.expectations.weighted_rows import (
@@ -356,6 +357,33 @@ class SampledFits(TableFits):
         x, h, _ = self._expectation.redraw(row.design, row.row, len(answers))
         weights = np.full(len(x), 1.0 / len(x))
         return WeightedRows(np.ascontiguousarray(h.T), answers, weights, cells=self._family.cells(x).T)
+
+
+class PooledFits(SampledFits):
+    """Fits of rows that share a pool of answers, or have draws of their own where the pool does not serve."""
+
+    def __init__(
+        self,
+        expectation: PooledExpectation,
+        family: ProductFamily,
+        texts: Sequence[Objects],
+        rows: Floats,
+        cells: Ints,
+        fitted: Fitted,
+    ) -> None:
+        super().__init__(expectation.single, family, texts, rows, cells, fitted)
+        self._pooled = expectation
+
+    def _rows_of(self, row: _Row) -> WeightedRows:
+        size = int(self._fitted.moments.shared[row.position])
+        if size == 0:
+            return super()._rows_of(row)
+        pool = self._pooled.pool.rows(size)
+        same = pool.cells == row.cells
+        weights = self._pooled.ratio ** np.count_nonzero(~same, axis=1)
+        answers = pool.answers.reshape(size, -1) / self._unit
+        h = np.ascontiguousarray(same.T, dtype=np.float64)
+        return WeightedRows(h, answers, weights / weights.sum(), cells=pool.cells.T.astype(np.int64))
 
 
 def _estimated(fit: OneHotFit, unit: Floats, mean: Floats) -> _Additive:

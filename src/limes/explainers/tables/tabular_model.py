@@ -14,10 +14,11 @@ from limes._arrays import Floats, Ints, Objects, column_stds
 from limes.designs.marginals import Marginal
 from limes.designs.product import ProductFamily
 from limes.designs.weights import named_weights
+from limes.expectations.pooled import PooledExpectation
 from limes.expectations.sampled import SampledExpectation
 from limes.explainers.options import SamplingOptions
 from limes.explainers.tables.bound_model import BoundModel, ReadModel
-from limes.explainers.tables.fits import FormSpread, ReadFits, SampledFits, TableFits
+from limes.explainers.tables.fits import FormSpread, PooledFits, ReadFits, SampledFits, TableFits
 from limes.explainers.tables.laws import cell_texts, fit_laws
 from limes.explainers.tables.table import Table
 from limes.explainers.warnings import RowWarnings
@@ -142,6 +143,8 @@ class TabularModel:
     def fits(self, rows: Floats, cells: Ints, fitted: Fitted) -> TableFits | None:
         """Return what computes R² and effects of explained rows; None where that costs too much memory."""
         expectation = self.bound.expectation
+        if isinstance(expectation, PooledExpectation):
+            return PooledFits(expectation, self.family, self.texts, rows, cells, fitted)
         if isinstance(expectation, SampledExpectation):
             return (
                 SampledFits(expectation, self.family, self.texts, rows, cells, fitted) if self.warns else None

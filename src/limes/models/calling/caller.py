@@ -166,7 +166,7 @@ class Calls:
         missing = list({key: i for i, key in enumerate(keys) if key not in self._cache}.items())
         for start in range(0, len(missing), self._batch_size):
             batch = missing[start : start + self._batch_size]
-            predictions = self._with_retries(x[[i for _, i in batch]])
+            predictions = with_retries(self._predict, x[[i for _, i in batch]], self._retry)
             self._cache.update(zip((key for key, _ in batch), predictions, strict=True))
             self.on_progress(len(batch))
         return np.stack([self._cache[key] for key in keys])
@@ -176,19 +176,27 @@ class Calls:
         keys = _keys(x)
         return np.stack([self._cache[key] for key in keys]) if self._cache.keys() >= set(keys) else None
 
-    def _with_retries(self, batch: Floats) -> Floats:
-        for attempt in count(1):
-            try:
-                return self._predict(batch)
-            except ModelError as error:
-                # an error that the model itself raised may be temporary; a wrong shape is not
-                pause = None
-                if self._retry is not None and error.__cause__ is not None:
-                    pause = self._retry(error.__cause__, attempt)
-                if pause is None:
-                    raise
-                time.sleep(pause)
-        raise AssertionError  # count never ends
+
+def with_retries(predict: Callable[[Floats], Floats], batch: Floats, retry: Retry | None) -> Floats:
+    """Predictions at a batch (n, d), asked for again as long as ``retry`` tells to wait.
+
+    Raises
+    ------
+    ModelError
+        The last one.
+    """
+    for attempt in count(1):
+        try:
+            return predict(batch)
+        except ModelError as error:
+            # an error that the model itself raised may be temporary; a wrong shape is not
+            pause = None
+            if retry is not None and error.__cause__ is not None:
+                pause = retry(error.__cause__, attempt)
+            if pause is None:
+                raise
+            time.sleep(pause)
+    raise AssertionError  # count never ends
 
 
 def _ignore(rows: int) -> object:  # noqa: ARG001 - the default progress callback

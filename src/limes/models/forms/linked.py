@@ -88,4 +88,6 @@ class Linked(FormBase):
         """Values (n, ...) at rows (n, d)."""
         margins = self.margin.predict(np.asarray(x, dtype=np.float64))
         assert self.coef is not None  # noqa: S101 - set by __post_init__
-        return np.asarray(self.intercept + times(self.curve.function(margins.reshape(len(margins), -1)), self.coef))
+        return np.asarray(
+            self.intercept + times(self.curve.function(margins.reshape(len(margins), -1)), self.coef)
+        )

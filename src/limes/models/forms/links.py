@@ -189,7 +189,7 @@ class Exponential(Link):
         return ExponentialSum(one, one, np.zeros(1), 1, 0.0, 0.0, 1.0, 0.0)
 
 
-def _no_kernel(z: Complexes) -> Any:  # noqa: ARG001
+def _no_kernel(z: Complexes) -> Any:
     raise NotImplementedError
 
 
