@@ -1,6 +1,8 @@
 """Types of the compiled loops; ``kernels/`` holds their sources, and states what each computes."""
 
-from numpy import uint64
+from typing import Any
+
+from numpy import uint8, uint64
 from numpy.typing import NDArray
 
 from limes._arrays import Bools, Floats, Ints, Places
@@ -149,3 +151,24 @@ def sweep_in(
     gains: Floats,
     /,
 ) -> None: ...
+
+# pool.cpp
+def mark_bytes(
+    cells: NDArray[Any],
+    instance: NDArray[Any],
+    usual: NDArray[uint8],
+    bits: NDArray[uint64],
+    kept: Ints,
+    /,
+) -> None: ...
+def mark_words(
+    cells: NDArray[Any],
+    instance: NDArray[Any],
+    usual: NDArray[uint8],
+    bits: NDArray[uint64],
+    kept: Ints,
+    /,
+) -> None: ...
+def bit_sums(bits: NDArray[uint64], values: Floats, total: Floats, /) -> None: ...
+def bit_products(bits: NDArray[uint64], coef: Floats, product: Floats, /) -> None: ...
+def bit_gram(bits: NDArray[uint64], weights: Floats, upper: Floats, /) -> None: ...

@@ -25,11 +25,11 @@ from typing import Literal
 
 import numpy as np
 
+from limes import _kernels
 from limes._arrays import Floats, Ints
 from limes.designs.counts import Counts, log_binomial
 from limes.designs.exchangeable import ExchangeableDesign
 from limes.exceptions import InputError
-from limes.expectations.indicators import _kernels
 from limes.expectations.moments import Moments
 from limes.models.forms.base import Sum
 from limes.models.forms.presence import PresenceProducts

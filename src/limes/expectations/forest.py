@@ -26,6 +26,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from limes import _kernels
 from limes._arrays import Bools, Floats, Ints, Places
 from limes._lru import LRUCache
 from limes._threads import WORKERS, in_threads
@@ -33,7 +34,6 @@ from limes.designs.coordinates import CellMeans, Coordinate
 from limes.designs.product import ProductDesign, ProductFamily
 from limes.exceptions import InputError
 from limes.expectations.exact import ExactExpectation
-from limes.expectations.indicators import _kernels
 from limes.expectations.moments import Moments
 from limes.functions import Function, Interval, Members
 from limes.models.forms.trees import Forest

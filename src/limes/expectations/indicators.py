@@ -1,80 +1,29 @@
 r"""Sums over the rows of a pool of z_ij = 1[row i lies in the explained row's cell of column j].
 
-Three sums are all that weighted least squares on z takes: zᵀv, z c and zᵀ diag(w) z. ``PlainIndicators``
-states them; ``BitIndicators`` computes them in compiled loops (``kernels/pool.cpp``), in one thread and in
-one order, so that results are the same to the last bit however many cores and rows there are.
+Three sums are all that weighted least squares on z takes: zᵀv, z c and zᵀ diag(w) z. Compiled loops
+(``kernels/pool.cpp``) add them up in one thread and in one order, so that results are the same to the last bit
+however many cores and rows there are.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
-from typing import Any, Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from limes import _kernels
 from limes._arrays import Bools, Floats, Ints
-
-_kernels: Any
-try:
-    _kernels = import_module("limes._kernels")
-except ModuleNotFoundError:  # not built: the plain sums do the same, slower
-    _kernels = None
 
 _BITS = 64
 # Cells of rows: bytes, unless a column has more cells than a byte can tell apart
 CellCodes: TypeAlias = NDArray[np.uint8] | NDArray[np.uint32]
 
 
-class Indicators(Protocol):
-    """Indicators z of n rows and d columns."""
-
-    @property
-    def kept(self) -> Ints:
-        """Σ_j z_ij, (n,)."""
-        ...
-
-    def sums(self, values: Floats, parts: int = 1) -> Floats:
-        """Σ_i z_ij v_iq of values (n, q), for each of so many equal parts of the rows: (parts, d, q)."""
-        ...
-
-    def products(self, coef: Floats) -> Floats:
-        """Σ_j z_ij c_jq of coefficients (d, q), for each row: (n, q)."""
-        ...
-
-    def gram(self, weights: Floats, parts: int = 1) -> Floats:
-        """Σ_i w_i z_ij z_ik of weights (n,), for each of so many equal parts of the rows: (parts, d, d)."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
-class PlainIndicators:
-    """The sums as products of the matrix z, (n, d)."""
-
-    z: Floats
-
-    @property
-    def kept(self) -> Ints:
-        return np.asarray(self.z.sum(axis=1), dtype=np.int64)
-
-    def sums(self, values: Floats, parts: int = 1) -> Floats:
-        return self._parts(self.z, parts).transpose(0, 2, 1) @ self._parts(values, parts)
-
-    def products(self, coef: Floats) -> Floats:
-        return self.z @ coef
-
-    def gram(self, weights: Floats, parts: int = 1) -> Floats:
-        return self.sums(weights[:, None] * self.z, parts)
-
-    @staticmethod
-    def _parts(rows: Floats, parts: int) -> Floats:
-        return rows.reshape(parts, len(rows) // parts, rows.shape[1])
-
-
-@dataclass(frozen=True, eq=False)
-class BitIndicators:
-    """The sums over bits that are set where z differs from its usual value: few of them.
+class Indicators:
+    """Indicators z of n rows and d columns, as bits that are set where z differs from its usual value.
 
     Attributes
     ----------
@@ -91,6 +40,7 @@ class BitIndicators:
     kept: Ints
 
     def sums(self, values: Floats, parts: int = 1) -> Floats:
+        """Σ_i z_ij v_iq of values (n, q), for each of so many equal parts of the rows: (parts, d, q)."""
         values = np.ascontiguousarray(values)
         total = np.zeros((parts, self.usual.size, values.shape[1]))
         _kernels.bit_sums(self.bits, values, total)
@@ -98,6 +48,7 @@ class BitIndicators:
         return np.where(self.usual[:, None], whole - total, total)
 
     def products(self, coef: Floats) -> Floats:
+        """Σ_j z_ij c_jq of coefficients (d, q), for each row: (n, q)."""
         usual = self.usual[:, None]
         product = np.empty((len(self.bits), coef.shape[1]))
         product[:] = np.where(usual, coef, 0.0).sum(axis=0)
@@ -105,6 +56,7 @@ class BitIndicators:
         return product
 
     def gram(self, weights: Floats, parts: int = 1) -> Floats:
+        """Σ_i w_i z_ij z_ik of weights (n,), for each of so many equal parts of the rows: (parts, d, d)."""
         d = self.usual.size
         upper = np.zeros((parts, d, d))
         _kernels.bit_gram(self.bits, np.ascontiguousarray(weights), upper)
@@ -123,11 +75,9 @@ class BitIndicators:
 def indicators(cells: CellCodes, instance: Ints, inclusion: Floats) -> Indicators:
     """Compare cells (n, d) with those of the explained row (d,); ``inclusion`` is the mean of z."""
     own_cells = instance.astype(cells.dtype)
-    if _kernels is None:
-        return PlainIndicators((cells == own_cells).astype(np.float64))
     usual = inclusion > 0.5
     bits = np.empty((len(cells), -(-instance.size // _BITS)), dtype=np.uint64)
     kept = np.empty(len(cells), dtype=np.int64)
     mark = _kernels.mark_bytes if cells.dtype == np.uint8 else _kernels.mark_words
     mark(cells, own_cells, usual.astype(np.uint8), bits, kept)
-    return BitIndicators(bits, usual, kept)
+    return Indicators(bits, usual, kept)

@@ -31,12 +31,12 @@ from typing import Literal
 
 import numpy as np
 
+from limes import _kernels
 from limes._arrays import Floats, Ints
 from limes._threads import in_threads
 from limes.designs.counts import Counts, log_binomial
 from limes.designs.exchangeable import ExchangeableDesign
 from limes.expectations.exchangeable import check_size
-from limes.expectations.indicators import _kernels
 from limes.expectations.moments import Moments
 from limes.models.forms.normalized_linear import NormalizedLinear, SharedWords
 

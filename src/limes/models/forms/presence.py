@@ -15,9 +15,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike
 
+from limes import _kernels
 from limes._arrays import Bools, Floats, Ints
 from limes.exceptions import InputError
-from limes.expectations.indicators import _kernels
 from limes.models.forms.additive import Boxes
 from limes.models.forms.base import FormBase, coefficients, select_outputs
 from limes.models.forms.trees import Forest

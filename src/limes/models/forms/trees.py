@@ -9,10 +9,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from limes import _kernels
 from limes._arrays import Bools, Floats, Ints
 from limes._threads import in_threads
 from limes.exceptions import InputError
-from limes.expectations.indicators import _kernels
 from limes.functions import LARGEST, Function, Interval, Members
 from limes.models.forms.base import FormBase, SumOfProducts
 

@@ -17,8 +17,8 @@ from itertools import count
 
 import numpy as np
 
+from limes import _kernels
 from limes._arrays import Floats, Ints
-from limes.expectations.indicators import _kernels
 from limes.surrogates.sparse import SampleProblem, summing_to
 
 _STEPS = 60

@@ -20,10 +20,10 @@ from typing import TypeAlias
 
 import numpy as np
 
+from limes import _kernels
 from limes._arrays import Ints
 from limes._checks import is_count
 from limes.exceptions import InputError
-from limes.expectations.indicators import _kernels
 from limes.surrogates.branch_and_bound.nodes import Frontier, Node, SearchProblem, perspective_bound
 from limes.surrogates.projection import project
 from limes.surrogates.sparse import SampleProblem, SparseSolution, check_sparsity, solution, summing_to
