@@ -20,9 +20,21 @@ import pyarrow.parquet as pq
 
 from limes.exceptions import InputError
 from limes.scale.cells import Unreadable, typed
-from limes.scale.frames import Explainer, check_columns, check_keys, explain_frame, schema_of
+from limes.scale.frames import Explainer, check_columns, check_keys, error_text, explain_frame, schema_of
 from limes.scale.parts import Folder, PartRecord, Tally, checksum, unwritable, write_whole
 from limes.scale.sources import Part
+
+
+def pickled(work: Work | Explainer) -> bytes:
+    """Pickle for other processes; raise InputError if the model, or a part of it, cannot be pickled."""
+    try:
+        content: bytes = cloudpickle.dumps(work)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise InputError(
+            f"the model cannot be sent to other processes ({error}): use one worker, engine='local', or "
+            "limes.scale.explain_frame"
+        ) from error
+    return content
 
 
 @dataclass(frozen=True)
@@ -54,9 +66,9 @@ class Work:
         InputError
             The table lacks one, or a key has the name of a column of the result.
         """
+        check_keys(keys, {"row": None, **schema_of(explainer, layout)})
         needed = [*dict.fromkeys([*keys, *explainer.feature_names])]
         check_columns("the table", schema.names, needed)
-        check_keys(keys, {"row": None, **schema_of(explainer, layout)})
         return cls(explainer, folder, pa.schema([schema.field(name) for name in needed]), layout, tuple(keys))
 
     @property
@@ -77,13 +89,7 @@ class Work:
         InputError
             If the model, or a part of it, cannot be pickled.
         """
-        try:
-            content: bytes = cloudpickle.dumps(self)
-        except (pickle.PicklingError, AttributeError, TypeError) as error:
-            raise InputError(
-                f"the model cannot be sent to other processes ({error}): use one worker, engine='local'"
-            ) from error
-        return content
+        return pickled(self)
 
     @staticmethod
     def from_bytes(content: bytes) -> Work:
@@ -145,7 +151,7 @@ class Work:
         """A line a row that has a reason."""
         positions = pa.array([*reasons], pa.int64())
         columns = self._identify(rows, positions, first)
-        columns["error"] = pa.array([*reasons.values()], self.result.field("error").type)
+        columns["error"] = pa.array(map(error_text, reasons.values()), self.result.field("error").type)
         return pa.table({f.name: columns.get(f.name, pa.nulls(len(positions), f.type)) for f in self.result})
 
     def _identify(self, rows: pa.Table, positions: pa.Array, first: int) -> dict[str, pa.Array]:
