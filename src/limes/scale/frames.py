@@ -169,7 +169,7 @@ def check_columns(where: Any, columns: Sequence[str], needed: Sequence[str]) -> 
 
 
 def check_keys(keys: Sequence[str], result: Mapping[str, Any]) -> None:
-    """Raise InputError if keys are no list of distinct names, or one is the name of a column of the result."""
+    """Raise InputError if keys are no list of distinct names, or one names a column of the result."""
     if isinstance(keys, str):
         raise InputError(f"keys={keys!r}: pass a list of columns, [{keys!r}]")
     if len(set(keys)) < len(keys):
