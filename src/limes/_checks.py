@@ -77,7 +77,7 @@ def unknown_option(owner: str, name: str, options: Sequence[str]) -> UnknownOpti
 
 def did_you_mean(wanted: Any, names: Iterable[str]) -> str:
     """Return the nearest name, whatever its case, as the end of a sentence; "" if none is near."""
-    folded = {name.casefold(): name for name in names}
+    folded = {str(name).casefold(): name for name in names}
     match = difflib.get_close_matches(str(wanted).casefold(), folded, n=1)
     return f" (did you mean {folded[match[0]]!r}?)" if match else ""
 

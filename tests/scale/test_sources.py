@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -96,3 +98,36 @@ def test_what_is_wrong_with_files_is_said(tmp_path):
         InputError, match=r"b.parquet has no column 'bmi' \(did you mean 'bmj'\?\); it has 'age'"
     ):
         [*Source.of(tmp_path).parts(10, ["age", "bmi"])]
+
+
+OTHERS = [
+    pa.array([pd.Timestamp("2020")] * 3),
+    pa.array([Decimal("1.5")] * 3),
+    pa.array(["1", "2", "3"]),
+    pa.array([True, False, True]),
+    pa.array([[1], [2], [3]]),
+]
+
+
+@pytest.mark.parametrize("cells", OTHERS, ids=lambda cells: str(cells.type))
+def test_files_that_differ_in_kind_are_refused_by_name(tmp_path, cells):
+    for i in range(4):
+        other = cells if i == 2 else pa.array([1, 2, 3])
+        pq.write_table(pa.table({"b": [0.5] * 3, "a": other}), tmp_path / f"{i}.parquet")
+    with pytest.raises(InputError, match=r"2\.parquet: column 'a' holds .*, and in 0.parquet int64"):
+        next(Source.of(tmp_path).parts(1, ["a"]))
+    assert len([*Source.of(tmp_path).parts(1, ["b"])]) == 12  # only columns that are read count
+
+
+def test_files_may_differ_in_the_width_of_numbers(tmp_path):
+    kinds = [pa.int64(), pa.int8(), pa.float32(), pa.uint16(), pa.float64(), pa.null()]
+    for i, kind in enumerate(kinds):
+        cells = pa.nulls(3) if pa.types.is_null(kind) else pa.array([1, 2, 3]).cast(kind)
+        pq.write_table(pa.table({"a": cells}), tmp_path / f"{i}.parquet")
+    assert len(rows_of(Source.of(tmp_path), ["a"], 4)[0]) == 18
+
+
+def test_a_background_skips_a_file_whose_rows_are_all_unreadable(tmp_path):
+    (tmp_path / "0.csv").write_text("a\n1\n2\n")
+    (tmp_path / "1.csv").write_text("a\nx\ny\n")
+    assert decimated(Source.of(tmp_path), ["a"], 10)["a"].to_pylist() == [1, 2]

@@ -9,8 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from limes.scale.parts import NOTHING, PartRecord
-from limes.scale.work import Tally
+from limes.scale.parts import NOTHING, PartRecord, Tally
 
 
 def table(values, errors=None):

@@ -67,6 +67,36 @@ def typed(rows: pa.Table, schema: pa.Schema, loose: Collection[str]) -> tuple[pa
     return pa.table(columns), reasons
 
 
+def check_types(
+    where: Path, schema: pa.Schema, first: Path, types: pa.Schema, columns: Sequence[str]
+) -> None:
+    """Raise InputError where a file's columns are of other kinds than those of the first file.
+
+    Numbers may be wider or narrower, and a column may be empty; but a date is no number, nor is a text one.
+    """
+    for name in columns:
+        kind, expected = schema.field(name).type, types.field(name).type
+        if pa.types.is_null(kind) or _kind(kind) == _kind(expected):
+            continue
+        raise InputError(
+            f"{where}: column {name!r} holds {kind}, and in {first.name} {expected}. Cast it to one type in "
+            "all files"
+        )
+
+
+def _kind(kind: Any) -> str:
+    """Name types alike that are cast to each other without a change of meaning."""
+    if pa.types.is_dictionary(kind):
+        return _kind(kind.value_type)
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return "number"
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return "text"
+    if pa.types.is_timestamp(kind):
+        return f"timestamp {kind.tz}"
+    return "decimal" if pa.types.is_decimal(kind) else str(kind)
+
+
 def _cast(column: _Column, kind: Any, *, loose: bool) -> tuple[_Column, dict[int, Any]]:
     if column.type == kind:
         return column, {}
@@ -162,7 +192,7 @@ def csv_chunks(path: Path, columns: Sequence[str]) -> Iterator[Chunk]:
         with pa_csv.open_csv(path, **options) as reader:
             check_columns(path, reader.schema.names, columns)
             yield from _with_malformed(reader, columns, malformed)
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, pa.ArrowException, UnicodeError) as error:
         raise InputError(
             f"{path} could not be read: {error}. Correct the line, or store the table as Parquet"
         ) from error

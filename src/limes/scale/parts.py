@@ -6,8 +6,13 @@ part that is computed again has the same numbers.
 
     OUT/_run.json        what determines these explanations: input, model, options
     OUT/_parts.jsonl     a line a part: its number, its tally, and the file's SHA-256
+    OUT/_finished.json   how many parts and rows there are, once they are all there
     OUT/_lock            held by the run at work; the operating system frees the lock of a dead process
     OUT/part-00000.parquet ...
+
+A folder belongs to one run. Its name is the hash of ``_run.json``, and each part has it in its metadata: a
+part of the same run that the journal does not list is deleted, any other is refused. Readers of the folder,
+who read every part as one table, never meet the numbers of another model.
 
 The tallies of parts add up to the summary of a table. Distinct explanations are counted by their hashes,
 uniform on [0, 1): if the K-th smallest of the distinct hashes is u, there are about (K - 1) / u of them, with
@@ -22,12 +27,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from base64 import b85decode, b85encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from hashlib import file_digest
+from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -35,6 +41,7 @@ from uuid import uuid4
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from limes._arrays import Floats
 from limes._checks import SHOWN, listed, require
@@ -151,7 +158,9 @@ def _packed(hashes: Hashes) -> str:
     return b85encode(hashes.astype("<u8").tobytes()).decode()
 
 
-_RUN, _JOURNAL, _LOCK = "_run.json", "_parts.jsonl", "_lock"
+_RUN, _JOURNAL, _END, _LOCK = "_run.json", "_parts.jsonl", "_finished.json", "_lock"
+# The name of its run, in the metadata of a part
+_RUN_KEY = b"limes.run"
 # Prefix of files that are not whole yet; readers of Parquet folders skip names with a leading point
 _BESIDE = ".unfinished-"
 
@@ -185,6 +194,11 @@ class PartRecord:
         return cls(fields["part"], fields["sha256"], Tally(**fields["tally"]))
 
 
+def run_name(run: Mapping[str, Any]) -> str:
+    """Name a run by what determines its explanations."""
+    return sha256(json.dumps(run, sort_keys=True).encode()).hexdigest()[:32]
+
+
 @dataclass(frozen=True)
 class Folder:
     """An output folder."""
@@ -192,8 +206,10 @@ class Folder:
     path: Path
 
     @contextmanager
-    def opened(self, run: Mapping[str, Any]) -> Iterator[None]:
+    def opened(self, run: Mapping[str, Any]) -> Iterator[dict[int, PartRecord]]:
         """Start or resume a run in the folder, and lock out any other run until it ends.
+
+        Yields the parts that are whole; files that were to be parts of this run, and are not, are deleted.
 
         Raises
         ------
@@ -214,8 +230,11 @@ class Folder:
         except OSError as error:
             raise unwritable(self.path, error) from error
         with lock:
-            self._open(run)
-            yield
+            try:
+                finished = self._open(run)
+            except OSError as error:
+                raise unwritable(self.path, error) from error
+            yield finished
 
     def _refuse_other_files(self) -> None:
         names = sorted(file.name for file in self.path.iterdir())
@@ -223,16 +242,37 @@ class Folder:
         if others and _RUN not in names:
             raise InputError(f"{self.path} is not empty ({listed(others)}): pass a new folder")
 
-    def _open(self, run: Mapping[str, Any]) -> None:
+    def _open(self, run: Mapping[str, Any]) -> dict[int, PartRecord]:
+        for unfinished in self.path.glob(f"{_BESIDE}*"):  # of a run that was killed
+            unfinished.unlink(missing_ok=True)
+        if not self.files() and not self.journal():  # no part is whole yet
+            write_whole(self.path / _RUN, json.dumps(run, indent=1).encode())
+        self._refuse_other_run(run)
+        finished = self.finished()
+        self._delete_unlisted({self.part(number) for number in finished}, run_name(run))
+        return finished
+
+    def run(self) -> dict[str, Any]:
+        """What determines the explanations in the folder.
+
+        Raises
+        ------
+        InputError
+            The file that states it is missing or damaged.
+        """
         try:
-            for unfinished in self.path.glob(f"{_BESIDE}*"):  # of a run that was killed
-                unfinished.unlink(missing_ok=True)
-            if not (self.path / _RUN).exists() or not self._journal():  # no part is whole yet
-                write_whole(self.path / _RUN, json.dumps(run, indent=1).encode())
-        except OSError as error:
-            raise unwritable(self.path, error) from error
-        previous = json.loads((self.path / _RUN).read_text(encoding="utf-8"))
-        differences = [*_differences(previous, json.loads(json.dumps(run)))]
+            run = json.loads((self.path / _RUN).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise InputError(
+                f"{self.path / _RUN} cannot be read ({error}), so the run of these parts is unknown: pass "
+                "another folder, or delete this one"
+            ) from error
+        if not isinstance(run, dict):
+            raise InputError(f"{self.path / _RUN} describes no run: pass another folder, or delete this one")
+        return run
+
+    def _refuse_other_run(self, run: Mapping[str, Any]) -> None:
+        differences = [*_differences(self.run(), json.loads(json.dumps(run)))]
         if differences:
             more = len(differences) - SHOWN
             shown = "; ".join(differences[:SHOWN]) + (f"; and {more} differences more" if more > 0 else "")
@@ -241,13 +281,61 @@ class Folder:
                 "this one"
             )
 
+    def _delete_unlisted(self, listed_files: Collection[Path], name: str) -> None:
+        """Delete parts that are not whole, or that no line of the journal states; refuse foreign files."""
+        unlisted = [path for path in self.files() if path not in listed_files]
+        foreign = [path.name for path in unlisted if not _is_part(path) or run_of(path) not in (None, name)]
+        if foreign:
+            raise InputError(
+                f"{self.path} holds {listed(foreign)}, which this run did not write; readers would take it "
+                "for a part: move it, or pass another folder"
+            )
+        for path in unlisted:
+            path.unlink()
+
     def part(self, number: int) -> Path:
         """File of a part."""
         return self.path / f"part-{number:05d}.parquet"
 
+    def files(self) -> list[Path]:
+        """Files that readers of the folder take for parts."""
+        return sorted(path for path in self.path.glob("*.parquet") if path.name[0] not in "._")
+
     def finished(self) -> dict[int, PartRecord]:
         """Parts that are whole: in the journal, and with the checksum that it states."""
-        return {n: record for n, record in self._journal().items() if checksum(self.part(n)) == record.sha256}
+        return {n: record for n, record in self.journal().items() if checksum(self.part(n)) == record.sha256}
+
+    def check_run(self, name: str) -> None:
+        """Raise InputError if the folder now belongs to another run: a late task must not write into it."""
+        if run_name(self.run()) != name:
+            raise InputError(f"{self.path} now belongs to another run; nothing was written")
+
+    def finish(self, records: Mapping[int, PartRecord], name: str) -> None:
+        """Check that the folder holds these parts of the run and nothing else, and note that it is finished.
+
+        Raises
+        ------
+        InputError
+            A file appeared that is no part of the run, or a part was deleted or exchanged.
+        """
+        expected = {self.part(number) for number in records}
+        wrong = sorted(expected.symmetric_difference(self.files()))
+        wrong += [path for path in sorted(expected) if path not in wrong and run_of(path) != name]
+        if wrong:
+            raise InputError(
+                f"{self.path}: {listed([path.name for path in wrong])} appeared, disappeared or was "
+                "exchanged during the run, perhaps by a task of an earlier one: run the same command again"
+            )
+        end = {"parts": len(records), "rows": sum(record.rows for record in records.values())}
+        try:
+            write_whole(self.path / _END, json.dumps(end).encode())
+        except OSError as error:
+            raise unwritable(self.path, error) from error
+
+    def end(self) -> dict[str, int] | None:
+        """Numbers of parts and rows of a run that is finished; None where it is not."""
+        path = self.path / _END
+        return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
 
     def append(self, record: PartRecord) -> None:
         """Add a part to the journal, whose file is in place.
@@ -271,7 +359,7 @@ class Folder:
         except OSError as error:
             raise unwritable(self.path, error) from error
 
-    def _journal(self) -> dict[int, PartRecord]:
+    def journal(self) -> dict[int, PartRecord]:
         """Return the last line of each part; truncated lines are ignored."""
         path, records = self.path / _JOURNAL, {}
         for line in path.read_text(encoding="utf-8", errors="replace").split("\n") if path.exists() else ():
@@ -294,6 +382,24 @@ def write_whole(path: Path, content: bytes) -> None:
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)
+
+
+def with_run(lines: pa.Table, name: str) -> pa.Table:
+    """Put the name of a run into the metadata of its lines."""
+    return lines.replace_schema_metadata({**(lines.schema.metadata or {}), _RUN_KEY: name.encode()})
+
+
+def run_of(path: Path) -> str | None:
+    """Name of the run that wrote a part; None where the file is not whole, or states none."""
+    try:
+        metadata = pq.read_schema(path).metadata or {}
+    except (OSError, pa.ArrowException):
+        return None
+    return metadata[_RUN_KEY].decode() if _RUN_KEY in metadata else None
+
+
+def _is_part(path: Path) -> bool:
+    return re.fullmatch(r"part-\d{5,}\.parquet", path.name) is not None
 
 
 def checksum(path: Path) -> str | None:

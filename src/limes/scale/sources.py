@@ -22,7 +22,15 @@ import pyarrow.parquet as pq
 
 from limes._checks import listed
 from limes.exceptions import InputError
-from limes.scale.cells import Chunk, Unreadable, csv_chunks, csv_schema, likely_lines, typed
+from limes.scale.cells import (
+    Chunk,
+    Unreadable,
+    check_types,
+    csv_chunks,
+    csv_schema,
+    likely_lines,
+    typed,
+)
 from limes.scale.frames import check_columns
 
 
@@ -95,6 +103,11 @@ class Part:
     first: int
     pieces: tuple[Slice | Chunk, ...]
 
+    @property
+    def num_rows(self) -> int:
+        """Rows in it."""
+        return sum(piece.num_rows for piece in self.pieces)
+
     def read(self, columns: Sequence[str]) -> list[Chunk]:
         """Read its rows in order."""
         return [piece.read(columns) if isinstance(piece, Slice) else piece for piece in self.pieces]
@@ -144,8 +157,9 @@ class Source:
         """
         try:
             return csv_schema(self.files[0]) if self.is_csv else pq.read_schema(self.files[0])
-        except (OSError, pa.ArrowException) as error:
-            raise InputError(f"{self.files[0]} could not be read: {error}") from error
+        except (OSError, pa.ArrowException, UnicodeError) as error:
+            kind = " Tables of text are CSV in UTF-8" if self.is_csv else ""
+            raise InputError(f"{self.files[0]} could not be read: {error}.{kind}") from error
 
     @cached_property
     def stamps(self) -> dict[Path, Stamp]:
@@ -191,18 +205,26 @@ class Source:
     @cached_property
     def _groups(self) -> dict[Path, list[int]]:
         """Rows of each row group of Parquet files, by their footers."""
-        sizes = {}
+        return {path: sizes for path, (_, sizes) in self._footers.items()}
+
+    @cached_property
+    def _footers(self) -> dict[Path, tuple[pa.Schema, list[int]]]:
+        """Columns, and rows of each row group, of Parquet files."""
+        footers = {}
         for path in self.files:
             try:
                 footer = pq.read_metadata(path)
             except (OSError, pa.ArrowException) as error:
                 raise InputError(f"{path} is no Parquet file, or its end is lost: {error}") from error
-            sizes[path] = [footer.row_group(i).num_rows for i in range(footer.num_row_groups)]
-        return sizes
+            sizes = [footer.row_group(i).num_rows for i in range(footer.num_row_groups)]
+            footers[path] = footer.schema.to_arrow_schema(), sizes
+        return footers
 
     def _slices(self, columns: Sequence[str]) -> Iterator[Slice]:
+        for path, (schema, _) in self._footers.items():  # all, before the first row is explained
+            check_columns(path, schema.names, columns)
+            check_types(path, schema, self.files[0], self.schema, columns)
         for path, sizes in self._groups.items():
-            check_columns(path, pq.read_schema(path).names, columns)
             for group, size in enumerate(sizes):
                 yield Slice(path, self.stamps[path], group, 0, size)
 
@@ -228,7 +250,7 @@ def decimated(source: Source, columns: Sequence[str], rows: int) -> pa.Table:
             if isinstance(chunk, Unreadable):
                 continue
             cells, reasons = typed(_every(chunk, step, (-position) % step), schema, ())
-            good = [i for i in range(cells.num_rows) if i not in reasons]
+            good = pa.array([i for i in range(cells.num_rows) if i not in reasons], pa.int64())
             sample = pa.concat_tables([sample, cells.take(good) if reasons else cells])
             position += chunk.num_rows
             while sample.num_rows > 2 * rows:

@@ -20,9 +20,23 @@ import pyarrow.parquet as pq
 
 from limes.exceptions import InputError
 from limes.scale.cells import Unreadable, typed
-from limes.scale.frames import Explainer, check_columns, check_keys, explain_frame, schema_of
-from limes.scale.parts import Folder, PartRecord, Tally, checksum, unwritable, write_whole
+from limes.scale.frames import Explainer, check_columns, check_keys, error_text, explain_frame, schema_of
+from limes.scale.parts import Folder, PartRecord, Tally, checksum, unwritable, with_run, write_whole
 from limes.scale.sources import Part
+
+NONE: Mapping[int, str] = {}
+
+
+def pickled(work: Work | Explainer) -> bytes:
+    """Pickle for other processes; raise InputError if the model, or a part of it, cannot be pickled."""
+    try:
+        content: bytes = cloudpickle.dumps(work)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise InputError(
+            f"the model cannot be sent to other processes ({error}): use one worker, engine='local', or "
+            "limes.scale.explain_frame"
+        ) from error
+    return content
 
 
 @dataclass(frozen=True)
@@ -31,6 +45,8 @@ class Work:
 
     Attributes
     ----------
+    run
+        Name of the run, which each part states.
     schema
         Of the columns that are read.
     keys
@@ -39,13 +55,21 @@ class Work:
 
     explainer: Explainer
     folder: Folder
+    run: str
     schema: pa.Schema
     layout: str
     keys: tuple[str, ...]
 
     @classmethod
     def plan(
-        cls, explainer: Explainer, folder: Folder, schema: pa.Schema, *, layout: str, keys: Sequence[str]
+        cls,
+        explainer: Explainer,
+        folder: Folder,
+        schema: pa.Schema,
+        *,
+        run: str,
+        layout: str,
+        keys: Sequence[str],
     ) -> Work:
         """Choose the columns that are read.
 
@@ -54,10 +78,11 @@ class Work:
         InputError
             The table lacks one, or a key has the name of a column of the result.
         """
+        check_keys(keys, {"row": None, **schema_of(explainer, layout)})
         needed = [*dict.fromkeys([*keys, *explainer.feature_names])]
         check_columns("the table", schema.names, needed)
-        check_keys(keys, {"row": None, **schema_of(explainer, layout)})
-        return cls(explainer, folder, pa.schema([schema.field(name) for name in needed]), layout, tuple(keys))
+        read = pa.schema([schema.field(name) for name in needed])
+        return cls(explainer, folder, run, read, layout, tuple(keys))
 
     @property
     def columns(self) -> list[str]:
@@ -77,13 +102,7 @@ class Work:
         InputError
             If the model, or a part of it, cannot be pickled.
         """
-        try:
-            content: bytes = cloudpickle.dumps(self)
-        except (pickle.PicklingError, AttributeError, TypeError) as error:
-            raise InputError(
-                f"the model cannot be sent to other processes ({error}): use one worker, engine='local'"
-            ) from error
-        return content
+        return pickled(self)
 
     @staticmethod
     def from_bytes(content: bytes) -> Work:
@@ -103,8 +122,8 @@ class Work:
             ) from error
         return work
 
-    def __call__(self, part: Part) -> PartRecord:
-        """Explain a part, and put its file in place.
+    def __call__(self, part: Part, hanging: Mapping[int, str] = NONE) -> PartRecord:
+        """Explain a part, and put its file in place; rows that are ``hanging`` have the error stated there.
 
         Raises
         ------
@@ -112,9 +131,16 @@ class Work:
             The file could not be written, or the input has changed.
         """
         rows, reasons = self._read(part)
+        reasons = {**reasons, **hanging}
         lines = self._explain(rows, reasons, part.first)
         tally = Tally.count(lines, self.explainer.feature_names, rows.num_rows)
         return PartRecord(part.number, self._write(lines, self.folder.part(part.number)), tally)
+
+    def attempt(self, part: Part, rows: range) -> None:
+        """Explain some rows of a part, to see how long it takes."""
+        table, reasons = self._read(part)
+        good = pa.array([row for row in rows if row not in reasons], pa.int64())
+        explain_frame(table.take(good), self.explainer, self.layout)
 
     def _read(self, part: Part) -> tuple[pa.Table, dict[int, str]]:
         """Read the rows of a part; those that cannot be read are null, and have a reason."""
@@ -145,7 +171,7 @@ class Work:
         """A line a row that has a reason."""
         positions = pa.array([*reasons], pa.int64())
         columns = self._identify(rows, positions, first)
-        columns["error"] = pa.array([*reasons.values()], self.result.field("error").type)
+        columns["error"] = pa.array(map(error_text, reasons.values()), self.result.field("error").type)
         return pa.table({f.name: columns.get(f.name, pa.nulls(len(positions), f.type)) for f in self.result})
 
     def _identify(self, rows: pa.Table, positions: pa.Array, first: int) -> dict[str, pa.Array]:
@@ -154,7 +180,8 @@ class Work:
 
     def _write(self, lines: pa.Table, path: Path) -> str:
         buffer = pa.BufferOutputStream()
-        pq.write_table(lines, buffer)
+        pq.write_table(with_run(lines, self.run), buffer)
+        self.folder.check_run(self.run)
         try:
             write_whole(path, buffer.getvalue().to_pybytes())
         except OSError as error:
