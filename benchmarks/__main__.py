@@ -13,6 +13,7 @@ PARTS = {
     "tables": (),
     "speed": ("rounds", "cases"),
     "accuracy": ("seeds", "cases"),
+    "black_boxes": ("seeds", "cases"),
     "coverage": ("seeds", "cases"),
     "stability": ("seeds", "cases"),
     "quality": ("seeds", "cases"),

@@ -36,7 +36,7 @@ class Indicators(Protocol):
         ...
 
     def sums(self, values: Floats, parts: int = 1) -> Floats:
-        """Σ_i z_ij v_iq of values (n, q), for each of so many equal parts of the rows: (parts, d, q)."""
+        """Σ_i z_ij v_iq of values (n, q), over each of ``parts`` equal parts of the rows: (parts, d, q)."""
         ...
 
     def products(self, coef: Floats) -> Floats:
@@ -44,7 +44,7 @@ class Indicators(Protocol):
         ...
 
     def gram(self, weights: Floats, parts: int = 1) -> Floats:
-        """Σ_i w_i z_ij z_ik of weights (n,), for each of so many equal parts of the rows: (parts, d, d)."""
+        """Σ_i w_i z_ij z_ik of weights (n,), over each of ``parts`` equal parts of the rows: (parts, d, d)."""
         ...
 
 
