@@ -1,4 +1,4 @@
-"""Five models of which nothing is read, on five tables: the probability of class 1 as a function of a frame."""
+"""Five models of which nothing is read, on five tables: probabilities of class 1, functions of frames."""
 
 from __future__ import annotations
 

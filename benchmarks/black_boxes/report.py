@@ -25,18 +25,11 @@ def text(result: dict) -> str:
     cases = [case for case in result["cases"] if "absent" not in case]
     absent = [f"{case['case']} ({case['absent']})" for case in result["cases"] if "absent" in case]
     about = (
-        f"Machine: {result['machine']}. limes: {result['rows']:,} rows; `lime`: {result['lime_rows']} rows of
-        " f"{result['lime_calls']:,} calls, its calls and seconds times {result['rows'] /
-        result['lime_rows']:g}."
+        f"Machine: {result['machine']}. limes: {result['rows']:,} rows; `lime`: {result['lime_rows']} rows "
+        f"of {result['lime_calls']:,} calls, counted {result['rows'] / result['lime_rows']:g} times."
     )
-    return "\n\n".join(
-        [
-            about,
-            "\n".join(_summary(cases)),
-            "\n".join(_table(cases)),
-            *([f"Absent: {'; '.join(absent)}."] if absent else []),
-        ]
-    )
+    blocks = [about, "\n".join(_summary(cases)), "\n".join(_table(cases))]
+    return "\n\n".join([*blocks, *([f"Absent: {'; '.join(absent)}."] if absent else [])])
 
 
 def _ratios(cases: list[dict], what: str) -> np.ndarray:
@@ -51,20 +44,24 @@ def _summary(cases: list[dict]) -> Iterator[str]:
         for what, goal in zip(("calls", "seconds", "mse"), goals, strict=True):
             if here:
                 found = _ratios(here, what)
-                verdict = "reached" if found.min() >= goal else "**missed**"
-                name = {"mse": "squared error"}.get(what, what)
-                yield (
-                    f"| {bandwidth}√d | {name} | {np.median(found):.3g} | {found.min():.3g} |
-                    {found.max():.3g} " f"| {goal:g} | {verdict} |"
-                )
+                cells = [
+                    f"{bandwidth}√d",
+                    {"mse": "squared error"}.get(what, what),
+                    *(f"{number:.3g}" for number in (np.median(found), found.min(), found.max(), goal)),
+                    "reached" if found.min() >= goal else "**missed**",
+                ]
+                yield f"| {' | '.join(cells)} |"
+
+
+_HEAD = (
+    *("case", "d", "bandwidth", "calls", "seconds", "squared error", "coverage", "rows from the pool"),
+    *("`lime`: calls", "seconds", "squared error", "error of the truth"),
+)
 
 
 def _table(cases: list[dict]) -> Iterator[str]:
-    yield (
-        "| case | d | bandwidth | calls | seconds | squared error | coverage | rows from the pool | `lime`:
-        calls " "| seconds | squared error | error of the truth |"
-    )
-    yield "|---" * 12 + "|"
+    yield f"| {' | '.join(_HEAD)} |"
+    yield "|---" * len(_HEAD) + "|"
     for case in cases:
         ours, lime = case["limes"], case["lime"]
         yield (
