@@ -44,7 +44,7 @@ class Indicators(Protocol):
         ...
 
     def gram(self, weights: Floats, parts: int = 1) -> Floats:
-        """Σ_i w_i z_ij z_ik of weights (n,), over each of ``parts`` equal parts of the rows: (parts, d, d)."""
+        """Σ_i w_i z_ij z_ik of weights (n,), over each of ``parts`` equal parts of rows: (parts, d, d)."""
         ...
 
 
