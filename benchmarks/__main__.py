@@ -14,6 +14,7 @@ PARTS = {
     "speed": ("rounds", "cases"),
     "kernels": ("rounds", "cases"),
     "accuracy": ("seeds", "cases"),
+    "black_boxes": ("seeds", "cases"),
     "coverage": ("seeds", "cases"),
     "stability": ("seeds", "cases"),
     "quality": ("seeds", "cases"),

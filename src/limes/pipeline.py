@@ -46,8 +46,7 @@ from limes.surrogates.linear import Surrogate, check_finite, least_squares, ridg
 
 METHODS = ("auto", "exact", "sampled")
 Method = Literal["exact", "sampled"]
-# Patterns of cells that a forest explains between two steps of the progress bar
-_PATTERNS = 4096
+_PATTERNS = 4096  # that a forest explains between two steps of the progress bar
 
 
 class Expectation(Protocol):

@@ -1,8 +1,8 @@
 r"""Sums over the rows of a pool of z_ij = 1[row i lies in the explained row's cell of column j].
 
 Three sums are all that weighted least squares on z takes: zᵀv, z c and zᵀ diag(w) z. Compiled loops
-(``kernels/pool.cpp``) add them up in one thread and in one order, so that results are the same to the last bit
-however many cores and rows there are.
+(``kernels/pool.cpp``) add them up in one thread and in one order, so that results are the same to the last
+bit however many cores and rows there are.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Indicators:
     kept: Ints
 
     def sums(self, values: Floats, parts: int = 1) -> Floats:
-        """Σ_i z_ij v_iq of values (n, q), for each of so many equal parts of the rows: (parts, d, q)."""
+        """Σ_i z_ij v_iq of values (n, q), over each of ``parts`` equal parts of the rows: (parts, d, q)."""
         values = np.ascontiguousarray(values)
         total = np.zeros((parts, self.usual.size, values.shape[1]))
         _kernels.bit_sums(self.bits, values, total)
@@ -56,7 +56,7 @@ class Indicators:
         return product
 
     def gram(self, weights: Floats, parts: int = 1) -> Floats:
-        """Σ_i w_i z_ij z_ik of weights (n,), for each of so many equal parts of the rows: (parts, d, d)."""
+        """Σ_i w_i z_ij z_ik of weights (n,), over each of ``parts`` equal parts of rows: (parts, d, d)."""
         d = self.usual.size
         upper = np.zeros((parts, d, d))
         _kernels.bit_gram(self.bits, np.ascontiguousarray(weights), upper)

@@ -40,6 +40,9 @@ from limes.expectations.weighted import WeightedFit, WeightedRows
 DEFAULT_TOLERANCE = Tolerance(0.02, relative=True)
 # Least share of a pool's rows that must count for an explained row
 _LEAST_SHARE = 1 / 32
+# Errors of even points fall about as 1 / n: after a pool of n rows, whose error is c times what is wanted, the
+# next has this many times n c rows
+_RATE = 0.75
 # Parts of a pool, whole sequences each: a control is fitted to the other parts
 _FOLDS = 2
 # Controls that "auto" tries: what they cost is worth it for a single row
@@ -165,15 +168,17 @@ class PooledExpectation:
         error: BaseException | None = None
         try:
             for size in self._sizes:
-                last = size == self._sizes[-1]
-                pending = [i for i in positions if i not in looks or looks[i].wants(size, last=last)]
+                wanted = np.inf if size == self._sizes[-1] else size
+                pending = [i for i in positions if i not in looks or looks[i].wants(wanted)]
                 if pending:
                     self._look(size, pending, designs, predictions, looks, progress, workers)
         except CUT_SHORT as cause:
             error = cause
         for i, look in looks.items():
-            finished = error is None or look.is_enough or look.size == self._sizes[-1]
-            results[i] = look.moments if finished else replace(look.moments, converged=np.array(False))
+            results[i] = look.moments
+            if look.moments is None:  # cut short: as far as it got
+                fit = self._fit(self._sample(look.size), designs[i], predictions[i])
+                results[i] = replace(fit.moments(self._sampling.tolerance), converged=np.array(False))
         return error
 
     def _look(
@@ -194,7 +199,9 @@ class PooledExpectation:
         with progress(len(pending)) as on_progress:
 
             def explain(i: int) -> None:
-                looks[i] = _Look(size, *self._moments(sample, designs[i], predictions[i]))
+                fit = self._fit(sample, designs[i], predictions[i])
+                is_last = fit.excess <= 1.0 or size == self._sizes[-1]
+                looks[i] = _Look(size, fit.excess, fit.moments(self._sampling.tolerance) if is_last else None)
                 on_progress(1)
 
             in_threads(explain, pending)
@@ -210,63 +217,75 @@ class PooledExpectation:
                 )
             return self._samples[size]
 
-    def _moments(
-        self, sample: _ControlledPool, design: ProductDesign, prediction: Floats | None
-    ) -> tuple[Moments, float]:
-        """Moments of one row from a pool of one size, and their largest error in units of what is wanted."""
+    def _fit(self, sample: _ControlledPool, design: ProductDesign, prediction: Floats | None) -> _RowFit:
+        """Fit one row to the pool of one size."""
         controls = [control.moments(design) for control in sample.controls]
         rows = WeightedRows.of(
             design, self._weights.ratio, sample.cells, sample.answers, sample.residuals, controls, SEQUENCES
         )
-        outputs = None if prediction is None else prediction.reshape(-1)
-        fit = WeightedFit.fit(rows, outputs)
+        fit = WeightedFit.fit(rows, None if prediction is None else prediction.reshape(-1))
         coef = np.mean([its.coef for its in controls], axis=0)
         coef[rows.used] = fit.coef[1:]
         coef[design.variance == 0] = 0.0
         errors = np.where(rows.unidentified, np.inf, 0.0)[:, None] * np.ones(coef.shape[1])
         errors[rows.used] = fit.coef_errors
-        tolerance = self._sampling.tolerance
-        excess = (tolerance or DEFAULT_TOLERANCE).excess(coef, errors)
-        quality = fit.quality(coef)
-        shape = sample.shape
-        moments = Moments(
+        excess = (self._sampling.tolerance or DEFAULT_TOLERANCE).excess(coef, errors)
+        # answers that are all alike have no errors to be measured: a larger pool may tell more
+        return _RowFit(sample, fit, coef, errors, excess if fit.answers_differ else max(excess, 2.0))
+
+
+@dataclass(frozen=True, eq=False)
+class _RowFit:
+    """A fit of one row with coefficients and errors of all columns, (d, k).
+
+    ``excess`` is the largest error in units of what is wanted.
+    """
+
+    sample: _ControlledPool
+    fit: WeightedFit
+    coef: Floats
+    errors: Floats
+    excess: float
+
+    def moments(self, tolerance: Tolerance | None) -> Moments:
+        """Moments of the row; without a tolerance of the user's they count as converged."""
+        fit, shape, design = self.fit, self.sample.shape, self.fit.rows.design
+        quality = fit.quality(self.coef)
+        columns = (design.size, *shape)
+        return Moments(
             mean=fit.coef[0].reshape(shape),
-            gamma=design.gamma(coef).reshape(design.size, *shape),
-            coef_errors=errors.reshape(design.size, *shape),
+            gamma=design.gamma(self.coef).reshape(columns),
+            coef_errors=self.errors.reshape(columns),
             variance=quality.variance.reshape(shape),
-            converged=np.array((tolerance is None or excess <= 1.0) and fit.answers_differ),
+            converged=np.array((tolerance is None or self.excess <= 1.0) and fit.answers_differ),
             sampled=SampleStatistics(
                 surrogate_errors=quality.surrogate_errors.reshape(shape),
                 fidelity_errors=quality.fidelity_errors.reshape(shape),
-                share_errors=quality.share_errors.reshape(design.size, *shape),
-                excess=np.array(0.0 if tolerance is None else excess),
-                control=np.array(sample.control, dtype="U16"),
+                share_errors=quality.share_errors.reshape(columns),
+                excess=np.array(0.0 if tolerance is None else tolerance.excess(self.coef, self.errors)),
+                control=np.array(self.sample.control, dtype="U16"),
                 unlike=fit.rare.n_unlike.reshape(shape),
                 carriers=fit.carriers.reshape(shape),
                 answers=boxed(np.empty(0)),  # the pool has them
             ),
-            shared=np.array(len(sample.answers)),
+            shared=np.array(len(self.sample.answers)),
         )
-        # answers that are all alike have no errors to be measured: a pool of twice the size may tell more
-        return moments, excess if fit.answers_differ else max(excess, 2.0)
 
 
 @dataclass(frozen=True, eq=False)
 class _Look:
-    """Moments of one row from a pool of one size, and their largest error in units of what is wanted."""
+    """What came of one row and the pool of one size; no moments where a larger pool is wanted.
+
+    ``excess`` is the largest error in units of what is wanted.
+    """
 
     size: int
-    moments: Moments
     excess: float
+    moments: Moments | None
 
-    @property
-    def is_enough(self) -> bool:
-        """Whether the moments are as accurate as wanted."""
-        return self.excess <= 1.0
-
-    def wants(self, size: int, *, last: bool) -> bool:
+    def wants(self, size: float) -> bool:
         """Whether to look at a larger pool: sizes that can hardly be enough are passed over."""
-        return not self.is_enough and (last or size >= 0.5 * self.size * self.excess)
+        return self.moments is None and size >= _RATE * self.size * self.excess
 
 
 @dataclass(frozen=True, eq=False)

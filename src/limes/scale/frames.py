@@ -48,6 +48,10 @@ class Explainer(Protocol):
         """The same, with results that do not depend on the number of rows, to the last bit."""
         ...
 
+    def fill_pool(self, *, progress: bool) -> None:
+        """Ask the model for all answers that rows share."""
+        ...
+
     def __call__(self, X: Any, *, progress: bool) -> Explanation:
         """Explain rows."""
         ...

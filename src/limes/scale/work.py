@@ -8,6 +8,7 @@ require("pyarrow", "limes.scale for files", package="'limes[scale]'")
 
 import pickle
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from limes.exceptions import InputError
+from limes.exceptions import InputError, ModelError
 from limes.scale.cells import Unreadable, typed
 from limes.scale.frames import Explainer, check_columns, check_keys, error_text, explain_frame, schema_of
 from limes.scale.parts import Folder, PartRecord, Tally, checksum, unwritable, with_run, write_whole
@@ -95,13 +96,16 @@ class Work:
         return self._explain(self.schema.empty_table(), {}, 0).schema
 
     def to_bytes(self) -> bytes:
-        """Pickle the work for other processes, with the model and its prepared tables.
+        """Pickle the work for other processes, with the model, its prepared tables and its pool of answers.
 
         Raises
         ------
         InputError
             If the model, or a part of it, cannot be pickled.
         """
+        # a model that fails is reported row by row, by those who explain the rows
+        with suppress(ModelError):
+            self.explainer.fill_pool(progress=False)
         return pickled(self)
 
     @staticmethod
