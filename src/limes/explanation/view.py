@@ -6,15 +6,17 @@ Terminal, HTML and plots all draw a `RowView`; none of them indexes arrays.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from limes.explanation.fit import fidelity_at
 from limes.explanation.selection import by_size
 from limes.explanation.wording import cell, count, error, number, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from limes._arrays import Floats
     from limes.explanation import Explanation
@@ -36,16 +38,32 @@ class Line:
 
 @dataclass(frozen=True, kw_only=True)
 class OutputView:
-    """One output of one row; its lines by falling size of the coefficient."""
+    """One output of one row; its lines by falling size of the coefficient.
+
+    ``fit`` returns R² and its standard error, which may take a while, and only where somebody reads it.
+    """
 
     name: str
     prediction: float
     surrogate: float
     intercept: float
-    fidelity: float
-    fidelity_error: float
+    fit: Callable[[], tuple[float, float]]
     lines: tuple[Line, ...]
     omitted: int  # features without a line
+
+    @cached_property
+    def _fit(self) -> tuple[float, float]:
+        return self.fit()
+
+    @property
+    def fidelity(self) -> float:
+        """R² under the weights."""
+        return self._fit[0]
+
+    @property
+    def fidelity_error(self) -> float:
+        """Standard error of R²; 0 where exact."""
+        return self._fit[1]
 
     @property
     def difference(self) -> float:
@@ -96,8 +114,7 @@ def _view_output(explanation: Explanation, row: int, output: int, limit: int) ->
         prediction=of_row(explanation.predictions),
         surrogate=of_row(explanation.surrogate_predictions),
         intercept=of_row(explanation.intercepts),
-        fidelity=of_row(explanation.fidelity),
-        fidelity_error=of_row(explanation.fidelity_errors),
+        fit=lambda: fidelity_at(explanation, row, output),
         lines=tuple(_view_line(explanation, row, int(j), output) for j in order),
         omitted=len(values) - len(order),
     )

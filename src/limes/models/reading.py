@@ -233,10 +233,10 @@ READERS: Mapping[str, Entry] = {
         "LogisticRegression LogisticRegressionCV RidgeClassifier RidgeClassifierCV "
         "SGDClassifier PassiveAggressiveClassifier Perceptron LinearSVC LinearDiscriminantAnalysis",
     ),
-    **_entries("sklearn", "sklearn_likelihoods:quadratic", "QuadraticDiscriminantAnalysis"),
-    **_entries("sklearn", "sklearn_likelihoods:counts", "MultinomialNB ComplementNB"),
-    **_entries("sklearn", "sklearn_likelihoods:binary", "BernoulliNB"),
-    **_entries("sklearn", "sklearn_likelihoods:normal", "GaussianNB"),
+    **_entries("sklearn", "sklearn_linear:quadratic", "QuadraticDiscriminantAnalysis"),
+    **_entries("sklearn", "sklearn_linear:counts", "MultinomialNB ComplementNB"),
+    **_entries("sklearn", "sklearn_linear:binary", "BernoulliNB"),
+    **_entries("sklearn", "sklearn_linear:normal", "GaussianNB"),
     **_entries(
         "sklearn",
         "sklearn_trees:tree",
