@@ -48,6 +48,8 @@ _BETWEEN_RISK = 0.01
 LEAST_LEFT = 0.01
 # Effective clusters below which no variance reduction is assumed
 _FEW = 16.0
+# Standard deviations below this share of the largest answer are rounding
+_ROUNDING = 1e-14
 
 
 @dataclass(frozen=True, eq=False)
@@ -298,7 +300,10 @@ class ResidualFit:
         unidentified = (self.support.unidentified & (design.departure != 0)).any()
         squares = (f - self.coef[0] - (h - design.inclusion) @ coef) ** 2
         variance = (coef * design.gamma(coef)).sum(axis=0) + squares.mean(axis=0)
-        shares = [self._shares(design, coef[:, k], squares[:, k], k) for k in range(f.shape[1])]
+        variance = np.where(variance > (_ROUNDING * np.abs(f).max(axis=0)) ** 2, variance, 0.0)
+        shares = [
+            self._shares(design, coef[:, k], squares[:, k], float(variance[k]), k) for k in range(f.shape[1])
+        ]
         return Quality(
             variance=variance,
             surrogate_errors=np.where(
@@ -308,13 +313,14 @@ class ResidualFit:
             share_errors=np.stack([single for _, single in shares], axis=1),
         )
 
-    def _shares(self, design: Features, coef: Floats, squares: Floats, k: int) -> tuple[float, Floats]:
+    def _shares(
+        self, design: Features, coef: Floats, squares: Floats, variance: float, k: int
+    ) -> tuple[float, Floats]:
         """Errors of R² = Σ s_j and of the shares s_j = β_j (Σβ)_j / Var f, by the delta method.
 
         ``squares`` (n,) are those of the surrogate's residuals.
         """
         gamma = design.gamma(coef)
-        variance = (coef * gamma).sum() + squares.mean()
         if variance == 0:
             return 0.0, np.full(coef.size, np.nan)
         share = coef * gamma / variance

@@ -110,6 +110,11 @@ class Fit:
         """R² and its standard errors, (n,) or (n, k) each."""
         return self.stacked([self.source.fidelity(row) for row in self.rows.tolist()])
 
+    def of_row(self, place: int) -> tuple[Floats, Floats]:
+        """R² of one row and its standard errors, (k,) each."""
+        value, error = self.source.fidelity(int(self.rows[place]))
+        return value[self.outputs], error[self.outputs]
+
     def additive(self) -> tuple[Floats, Floats]:
         """R² of all effects together and its standard errors, (n,) or (n, k) each."""
         effects = [self.source.effects(row) for row in self.rows.tolist()]
@@ -188,6 +193,16 @@ class _LeftToFit:
 
     def __set__(self, explanation: Any, value: Any) -> None:
         vars(explanation)[self._name] = value
+
+
+def fidelity_at(explanation: Any, row: int, output: int) -> tuple[float, float]:
+    """Return R² of one row and output of an explanation and its standard error; no other row is computed."""
+    state = vars(explanation)
+    if state["fidelity"] is None:
+        numbers = explanation.fit.of_row(row)
+    else:
+        numbers = tuple(np.reshape(state[name][row], -1) for name in ("fidelity", "fidelity_errors"))
+    return float(numbers[0][output]), float(numbers[1][output])
 
 
 def left_to_fit() -> Any:

@@ -6,15 +6,17 @@ Terminal, HTML and plots all draw a `RowView`; none of them indexes arrays.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from limes.explanation.fit import fidelity_at
 from limes.explanation.selection import by_size
 from limes.explanation.wording import cell, count, error, number, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from limes._arrays import Floats
     from limes.explanation import Explanation
@@ -60,7 +62,8 @@ class Line:
 class OutputView:
     """One output of one row; its lines by falling size of the coefficient.
 
-    ``title`` is its name for readers, such as "P(target = 1)"; ``remark`` says so where the fit is not good.
+    ``title`` is its name for readers, such as "P(target = 1)". ``fit`` returns R² and its standard error, which
+    may take a while, and is called only where somebody reads it.
     """
 
     position: int
@@ -69,11 +72,29 @@ class OutputView:
     prediction: float
     surrogate: float
     intercept: float
-    fidelity: float
-    fidelity_error: float
+    fit: Callable[[], tuple[float, float]]
     lines: tuple[Line, ...]
     omitted: int  # features without a line
-    remark: str  # how little the surrogate captures, "" where it captures half or more
+    is_rule: bool  # a rule has no diagnosis
+
+    @cached_property
+    def _fit(self) -> tuple[float, float]:
+        return self.fit()
+
+    @property
+    def fidelity(self) -> float:
+        """R² under the weights."""
+        return self._fit[0]
+
+    @property
+    def fidelity_error(self) -> float:
+        """Standard error of R²; 0 where exact."""
+        return self._fit[1]
+
+    @property
+    def remark(self) -> str:
+        """How little the surrogate captures; "" where it captures half or more."""
+        return fit_remark(self.fidelity, self.fidelity_error, can_diagnose=not self.is_rule)
 
     @property
     def difference(self) -> float:
@@ -131,7 +152,6 @@ def _view_output(explanation: Explanation, row: int, output: int, limit: int) ->
     def of_row(array: Floats) -> float:
         return float(with_outputs(array, explanation)[row, output])
 
-    uncertain = of_row(explanation.fidelity_errors)
     return OutputView(
         position=output,
         name=one_line(explanation.output_names[output]),
@@ -139,11 +159,10 @@ def _view_output(explanation: Explanation, row: int, output: int, limit: int) ->
         prediction=of_row(explanation.predictions),
         surrogate=of_row(explanation.surrogate_predictions),
         intercept=of_row(explanation.intercepts),
-        fidelity=of_row(explanation.fidelity),
-        fidelity_error=uncertain,
+        fit=lambda: fidelity_at(explanation, row, output),
         lines=tuple(_view_line(explanation, row, int(j), output) for j in order),
         omitted=0 if explanation.certificates else len(values) - len(order),
-        remark=fit_remark(of_row(explanation.fidelity), uncertain, can_diagnose=not explanation.certificates),
+        is_rule=bool(explanation.certificates),
     )
 
 
