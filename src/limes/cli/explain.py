@@ -27,12 +27,16 @@ if TYPE_CHECKING:
     from limes.explanation import Explanation
 
 Html = Annotated[Path | None, typer.Option(help="Write a self-contained HTML page here.")]
-Json = Annotated[Path | None, typer.Option(help="Write the explanation as JSON here.")]
+Json = Annotated[Path | None, typer.Option(help="Write the result as JSON here.")]
 
 
 def explain(
     model: Annotated[
-        Path, typer.Argument(help="A fitted model: .skops, .onnx, or .joblib / .pkl with --trust-pickle.")
+        Path,
+        typer.Argument(
+            help="A fitted model: .skops, .onnx, XGBoost's .json or .ubj, LightGBM's .txt, CatBoost's .cbm, "
+            "or .joblib / .pkl with --trust-pickle."
+        ),
     ],
     data: Annotated[
         Path | None, typer.Argument(help="A table, .csv or .parquet: the background, and the row.")
@@ -60,6 +64,9 @@ def explain(
     ] = None,
     drop: Annotated[
         list[str] | None, typer.Option(help="A column that is not a feature (the target); may be repeated.")
+    ] = None,
+    background: Annotated[
+        Path | None, typer.Option(help="A table from which bins are learnt; default: the table itself.")
     ] = None,
     bins: Bins = "quartile",
     bandwidth: Annotated[
@@ -102,7 +109,9 @@ def explain(
         explanation = _explain_text(fitted, target, options)
     else:
         options |= {"bins": parse_bins(bins), "weights": weights}
-        explanation = _explain_rows(fitted, select_features(target, fitted, drop or []), [row], options)
+        features = select_features(target, fitted, drop or [])
+        learnt = None if background is None else select_features(read_table(background), fitted, drop or [])
+        explanation = _explain_rows(fitted, features, [row], options, learnt)
     _show(explanation, html, json)
 
 
@@ -118,7 +127,9 @@ def _read(data: Path | None, text: str | None, text_file: Path | None, image: Pa
     return text if text_file is None else read_text(text_file)
 
 
-def _explain_rows(fitted: Any, table: Any, rows: list[int], options: Mapping[str, Any]) -> Explanation:
+def _explain_rows(
+    fitted: Any, table: Any, rows: list[int], options: Mapping[str, Any], background: Any = None
+) -> Explanation:
     import narwhals as nw
 
     from limes.explainers.tabular import TabularExplainer
@@ -127,7 +138,8 @@ def _explain_rows(fitted: Any, table: Any, rows: list[int], options: Mapping[str
     if outside:
         raise InputError(f"--row {outside[0]}: the table has {len(table)} rows, counted from 0")
     frame: Any = nw.from_native(table, eager_only=True)
-    return TabularExplainer(fitted, table, **options)(frame[rows].to_native())
+    explainer = TabularExplainer(fitted, table if background is None else background, **options)
+    return explainer(frame[rows].to_native(), ids=rows)
 
 
 def _explain_text(fitted: Any, text: str, options: Mapping[str, Any]) -> Explanation:

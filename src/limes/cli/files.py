@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from limes._checks import require
 from limes.exceptions import InputError
 
 Trust = Annotated[list[str] | None, typer.Option(help="A type that a .skops file may hold; may be repeated.")]
@@ -36,13 +40,21 @@ def _load_skops(path: Path, trust: list[str], trust_pickle: bool) -> Any:  # noq
     import skops.io
 
     try:
-        unknown = [t for t in skops.io.get_untrusted_types(file=path) if t not in trust]
+        trusted = [*trust, *_TREES]
+        unknown = [t for t in skops.io.get_untrusted_types(file=path) if t not in trusted]
     except Exception as error:
         raise InputError(f"{path} is not a skops file: {error}") from error
     if unknown:
         options = " ".join(f"--trust {t}" for t in unknown)
         raise InputError(f"{path} holds types that skops does not know: if you trust them, add {options}")
-    return skops.io.load(path, trusted=trust)
+    return skops.io.load(path, trusted=trusted)
+
+
+# What scikit-learn's own trees are made of: arrays of numbers
+_TREES = (
+    "sklearn.tree._tree.Tree",
+    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+)
 
 
 def _load_pickle(path: Path, trust: list[str], trust_pickle: bool) -> Any:  # noqa: ARG001
@@ -65,9 +77,48 @@ def _load_onnx(path: Path, trust: list[str], trust_pickle: bool) -> Any:  # noqa
     return session_of(path)
 
 
+def _load_xgboost(path: Path, trust: list[str], trust_pickle: bool) -> Any:  # noqa: ARG001
+    """Load a booster; with an objective for classes, as a classifier, whose probabilities have names."""
+    xgboost = require("xgboost", f"reading {path}")
+    with _readable(path, "model of XGBoost"):
+        booster = xgboost.Booster(model_file=str(path))
+        objective = json.loads(booster.save_config())["learner"]["objective"]["name"]
+        if not objective.startswith(("binary:", "multi:")):
+            return booster
+        model = xgboost.XGBClassifier()
+        model.load_model(str(path))
+        return model
+
+
+def _load_lightgbm(path: Path, trust: list[str], trust_pickle: bool) -> Any:  # noqa: ARG001
+    lightgbm = require("lightgbm", f"reading {path}")
+    with _readable(path, "model of LightGBM"):
+        return lightgbm.Booster(model_file=str(path))
+
+
+def _load_catboost(path: Path, trust: list[str], trust_pickle: bool) -> Any:  # noqa: ARG001
+    """Load a model of CatBoost; one with classes as a classifier."""
+    catboost = require("catboost", f"reading {path}")
+    with _readable(path, "model of CatBoost"):
+        model = catboost.CatBoost().load_model(str(path))
+        return catboost.CatBoostClassifier().load_model(str(path)) if len(model.classes_) else model
+
+
+@contextmanager
+def _readable(path: Path, kind: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        raise InputError(f"{path} is not a {kind}: {str(error).splitlines()[0]}") from error
+
+
 _LOADERS: Mapping[str, Callable[[Path, list[str], bool], Any]] = {
     ".skops": _load_skops,
     ".onnx": _load_onnx,
+    ".json": _load_xgboost,
+    ".ubj": _load_xgboost,
+    ".txt": _load_lightgbm,
+    ".cbm": _load_catboost,
     ".joblib": _load_pickle,
     ".pkl": _load_pickle,
     ".pickle": _load_pickle,
@@ -117,11 +168,27 @@ def select_features(table: Any, model: Any, drop: list[str]) -> Any:
     missing = [name for name in drop if name not in table.columns]
     if missing:
         raise InputError(f"--drop {missing[0]}: no such column; there are {table.columns}")
-    names = list(getattr(model, "feature_names_in_", [c for c in table.columns if c not in drop]))
+    names = [*features_of(model)] or [c for c in table.columns if c not in drop]
     absent = [name for name in names if name not in table.columns]
     if absent:
         raise InputError(f"the model was fitted on columns that are not in the table: {absent}")
     return table.select(names).to_native()
+
+
+def features_of(model: Any) -> Sequence[str]:
+    """Return the columns that a model names, () if it names none."""
+    if hasattr(model, "feature_names_in_"):
+        return [*model.feature_names_in_]
+    names: Any = getattr(model, "feature_names_", getattr(model, "feature_name", None))  # CatBoost, LightGBM
+    names = names() if callable(names) else names
+    if names is None:
+        names = getattr(model, "feature_names", None)  # a Booster of XGBoost
+    numbered = names is not None and all(_NUMBERED.fullmatch(str(name)) for name in names)
+    return () if names is None or numbered else [*map(str, names)]
+
+
+# Names that boosting libraries give to columns without names
+_NUMBERED = re.compile(r"(Column_|f)?\d+")
 
 
 def parse_bins(text: str) -> str | int | None:

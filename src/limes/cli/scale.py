@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from limes.cli.files import Bins, Trust, TrustPickle, load_model, parse_bins, read_table, select_features
+from limes.cli.files import (
+    Bins,
+    Trust,
+    TrustPickle,
+    features_of,
+    load_model,
+    parse_bins,
+    read_table,
+    select_features,
+)
 from limes.explanation.wording import one_line
 
 if TYPE_CHECKING:
@@ -34,6 +43,9 @@ def explain_table(
     columns: Annotated[
         str | None,
         typer.Option(help="The features: a,b,c. Default: those the model names, else all but keys."),
+    ] = None,
+    drop: Annotated[
+        list[str] | None, typer.Option(help="A column that is not a feature; may be repeated.")
     ] = None,
     key: Annotated[
         list[str] | None,
@@ -77,7 +89,7 @@ def explain_table(
 
     source = Source.of(table)
     fitted = load_model(model, trust=trust or [], trust_pickle=trust_pickle)
-    names = _features(columns, fitted, source, key or [])
+    names = _features(columns, fitted, source, [*(key or []), *(drop or [])])
     rows = _background(background, source, names)
     options: dict[str, Any] = {"output": output, "bins": parse_bins(bins), "bandwidth": bandwidth}
     options |= {"weights": weights, "method": method, "max_calls": max_calls, "rng": seed}
@@ -127,14 +139,16 @@ def verify(
         raise typer.Exit(_WRONG)
 
 
-def _features(columns: str | None, model: Any, source: Source, keys: list[str]) -> list[str]:
+def _features(columns: str | None, model: Any, source: Source, others: list[str]) -> list[str]:
+    """Return the features: those that are named, those of the model, or all columns but the others."""
     from limes.scale.frames import check_columns
 
+    check_columns("the table", source.schema.names, others)
     if columns is not None:
         names = [name.strip() for name in columns.split(",")]
     else:
-        others = [name for name in source.schema.names if name not in keys]
-        names = [str(name) for name in getattr(model, "feature_names_in_", others)]
+        rest = [name for name in source.schema.names if name not in others]
+        names = [*features_of(model)] or rest
     check_columns("the table", source.schema.names, names)
     return names
 

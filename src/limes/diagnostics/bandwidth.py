@@ -125,7 +125,7 @@ class Path:
             name="sign changes",
             value=float(len(self.flips())),
             error=0.0,
-            remark=f"coefficients whose sign differs somewhere between ν = {low:.2g} and {high:.2g}",
+            remark=f"coefficients that change sign between ν = {low:.2g} and {high:.2g}",
         )
 
     def findings(self) -> Iterator[Finding]:

@@ -13,6 +13,8 @@ from functools import cached_property
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+import numpy as np
+
 from limes._arrays import Floats
 from limes._threads import one_blas_thread
 from limes.diagnostics.alignment import alignments
@@ -25,6 +27,7 @@ from limes.diagnostics.finding import Diagnostic, Finding, Measure, RowOutput, b
 from limes.diagnostics.fit import Fit, fits
 from limes.diagnostics.sample_size import sample_sizes
 from limes.diagnostics.shrinkage import Shrinkage, shrinkages
+from limes.diagnostics.thresholds import ADDITIVE
 from limes.exceptions import InputError
 from limes.explanation import Explanation
 from limes.explanation.drawing import Page, drawer, write_text
@@ -154,8 +157,30 @@ class RowDiagnosis:
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
-        """Warnings first."""
-        return by_severity(finding for result in self.diagnostics.values() for finding in result.findings())
+        """Warnings first; a low R² is no flaw of the model where whole effects of its columns are large."""
+        findings = (finding for result in self.diagnostics.values() for finding in result.findings())
+        return by_severity(f for f in findings if f.kind != "fidelity" or not self.additive >= ADDITIVE)
+
+    @property
+    def fidelity(self) -> float:
+        """R² of the surrogate under the weights."""
+        return self._result("fit", Fit).fidelity
+
+    @property
+    def additive(self) -> float:
+        """Share of the variance that whole effects of single columns capture; NaN unless all have cells."""
+        result = self.diagnostics.get("cancellation")
+        if not isinstance(result, Cancellation) or len(result.profiles) < len(self.explanation.names):
+            return float("nan")
+        return result.additive
+
+    @property
+    def verdict(self) -> str:
+        """How much the surrogate captures, and that nothing else was found, if so."""
+        captured = _captured([self.fidelity], [self.additive], "this row")
+        if self.findings:
+            return f"{captured[0].upper()}{captured[1:]}." if captured else ""
+        return f"No known failure passed its threshold{f'; {captured}' if captured else ''}."
 
     @cached_property
     def measures(self) -> tuple[Measure, ...]:
@@ -199,6 +224,8 @@ class RowDiagnosis:
         return {
             "row": self.number,
             "output": self.explanation.output,
+            "fidelity": self.fidelity,
+            "additive_fidelity": self.additive,
             "findings": [asdict(finding) for finding in self.findings],
             "measures": [asdict(measure) for measure in self.measures],
             "path": {
@@ -223,6 +250,19 @@ class RowDiagnosis:
                 for profile in self.profiles
             ],
         }
+
+
+def _captured(fidelities: Sequence[float], additives: Sequence[float], where: str) -> str:
+    """Return what surrogates and whole effects capture, "" where the model does not vary."""
+    fits, effects = (np.array([x for x in numbers if np.isfinite(x)]) for numbers in (fidelities, additives))
+    if not fits.size:
+        return ""
+    text = (
+        f"the surrogate captures {max(float(np.median(fits)), 0.0):.0%} of what the model does around {where}"
+    )
+    return (
+        f"{text}, whole effects of single columns {float(np.median(effects)):.0%}" if effects.size else text
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -259,6 +299,20 @@ class Diagnosis(Page):
     def findings(self) -> tuple[Finding, ...]:
         """The findings of all rows, row by row."""
         return tuple(finding for row in self.rows for finding in row.findings)
+
+    @property
+    def verdict(self) -> str:
+        """How much the surrogates capture, and how many rows have no finding."""
+        if len(self) == 1:
+            return self.rows[0].verdict
+        silent = sum(not row.findings for row in self.rows)
+        captured = _captured(
+            [row.fidelity for row in self.rows], [row.additive for row in self.rows], "these rows (medians)"
+        )
+        return (
+            f"In {silent:,} of {len(self):,} rows no known failure passed its threshold"
+            f"{f'; {captured}' if captured else ''}."
+        )
 
     def counts(self) -> Mapping[tuple[str, str], int]:
         """Return the number of rows with each (kind, severity)."""

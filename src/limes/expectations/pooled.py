@@ -40,8 +40,8 @@ from limes.expectations.weighted import WeightedFit, WeightedRows
 DEFAULT_TOLERANCE = Tolerance(0.02, relative=True)
 # Least share of a pool's rows that must count for an explained row
 _LEAST_SHARE = 1 / 32
-# Errors of even points fall about as 1 / n: after a pool of n rows, whose error is c times what is wanted, the
-# next has this many times n c rows
+# Errors of even points fall about as 1 / n: after a pool of n rows, whose error is c times what is wanted,
+# the next has this many times n c rows
 _RATE = 0.75
 # Parts of a pool, whole sequences each: a control is fitted to the other parts
 _FOLDS = 2

@@ -62,8 +62,8 @@ class Line:
 class OutputView:
     """One output of one row; its lines by falling size of the coefficient.
 
-    ``title`` is its name for readers, such as "P(target = 1)". ``fit`` returns R² and its standard error, which
-    may take a while, and is called only where somebody reads it.
+    ``title`` is its name for readers, such as "P(target = 1)". ``fit`` returns R² and its standard error,
+    which may take a while, and is called only where somebody reads it.
     """
 
     position: int

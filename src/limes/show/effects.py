@@ -11,6 +11,7 @@ import numpy as np
 
 from limes.explanation.wording import CONFIDENCE, difference, shorten
 from limes.show.axes import LOWERS, QUIET, RAISES, axes_or_new, ink, plain_frame
+from limes.show.diagnosis.html import without_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,7 +55,7 @@ def draw_effect(curve: Curve, ax: Axes | None = None, *, title: str | None = Non
     axes.axhline(0.0, color=ink(), alpha=0.6, linewidth=0.8, zorder=1)
     plain_frame(axes, 9)
     axes.grid(axis="x", visible=False)
-    labels = [shorten(_without(curve.cells[b], curve.feature), 18) for b in chosen]
+    labels = [shorten(without_name(curve.cells[b], curve.feature), 18) for b in chosen]
     axes.set_xticks(positions, labels=labels, fontsize=8.5, parse_math=False)
     if sum(map(len, labels)) > 44:
         axes.tick_params(axis="x", rotation=35)
@@ -114,12 +115,3 @@ def _most_frequent(curve: Curve) -> list[int]:
     order = np.argsort(-np.asarray(curve.masses), kind="stable").tolist()
     first = [curve.current, *(b for b in order if b != curve.current)]
     return sorted(first[:_MOST_CELLS])
-
-
-def _without(text: str, feature: str) -> str:
-    """Return a condition without the name of its feature, which is the title: "<= 63", "63 – 71", "= red"."""
-    low, separator, high = text.partition(f" < {feature} <= ")
-    if separator:
-        return f"{low} – {high}"
-    rest = text.removeprefix(feature).strip()
-    return rest.removeprefix("= ") or text
