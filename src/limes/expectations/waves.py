@@ -64,7 +64,9 @@ class Waves:
 
     def _fastest(self, x: Floats) -> Floats:
         """The exponentials that turn and grow fastest, as real functions, (m, n)."""
-        extremes = {int(pick(part)) for part in (self.nodes.real, self.nodes.imag) for pick in (np.argmin, np.argmax)}
+        extremes = {
+            int(pick(part)) for part in (self.nodes.real, self.nodes.imag) for pick in (np.argmin, np.argmax)
+        }
         chosen = sorted(extremes)
         waves = np.exp(np.multiply.outer(self.nodes[chosen], self._value(x)) - self.offsets[chosen, None])
         # below a float64 nothing has digits: there is nothing to resolve

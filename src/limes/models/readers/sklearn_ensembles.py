@@ -20,8 +20,8 @@ from limes.models.forms.additive import Linear
 from limes.models.forms.base import Form, outputs_of
 from limes.models.forms.trees import Forest
 from limes.models.identity import qualified_name
-from limes.models.readers.sklearn_trees import constant
 from limes.models.readers.links import logistic_of, with_probabilities
+from limes.models.readers.sklearn_trees import constant
 from limes.models.reading import CannotRead, Schema, read_form, refuse_all_but_margin, refuse_replaced_methods
 
 
