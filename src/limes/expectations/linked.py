@@ -55,6 +55,8 @@ class LinkedExpectation:
     """
 
     method: Literal["exact"] = "exact"
+    # of every E f, relative to itself; designs where the bound of the quadrature is larger are refused
+    error_bound: float = _TOLERANCE
 
     def __init__(self, form: Linked) -> None:
         self._form = form
@@ -269,8 +271,8 @@ class _Rule:
             length = np.abs(mean[:, self._first])
             length = np.where(length > 0, length, 1.0)
             scale = length[:, self._group]
-            self._means.append(mean / scale)
-            self._contrasts.append(np.conj(contrast / scale).view(np.float64))
+            self._means.append(np.ascontiguousarray(mean / scale))
+            self._contrasts.append(np.ascontiguousarray(np.conj(contrast / scale)).view(np.float64))
             self._logs.append(np.log(length) + offsets[self._first])
 
     def moments(self, places: Ints) -> tuple[Floats, Floats]:

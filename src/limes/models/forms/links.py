@@ -13,8 +13,8 @@ at height T to e^{-πT} (of the logistic link). Node counts therefore follow fro
     |f(s) - sum| <= ε size(θ) e^{θs}  on [lower, upper].
 
 The expectation of e^{zS} is a product if S is a sum of independent terms, and ε size(θ) E e^{θS} bounds the
-error of E f(S). θ = 0 is the Fourier integral. Where f(S) is tiny, E e^{θS} is tiny for another θ: the contour
-that makes it least keeps the relative accuracy of small probabilities.
+error of E f(S). θ = 0 is the Fourier integral. Where f(S) is tiny, E e^{θS} is tiny for another θ: the
+contour that makes it least keeps the relative accuracy of small probabilities.
 
 References
 ----------
