@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -59,13 +59,13 @@ class Density(Protocol):
 
 
 class Function(Protocol):
-    """m functions of one coordinate."""
+    """m functions of one coordinate; those of ``limes.expectations.waves`` have complex values."""
 
-    def __call__(self, x: Floats) -> Floats:
+    def __call__(self, x: Floats) -> Any:
         """Evaluate at x (n,) -> (m, n)."""
         ...
 
-    def integrate(self, density: Density) -> Floats:
+    def integrate(self, density: Density) -> Any:
         """Integrate against P measures -> (m, P)."""
         ...
 
@@ -320,7 +320,7 @@ class Filled:
         return np.where(is_missing, self.missing[:, None], values)
 
     def integrate(self, density: Density) -> Floats:
-        return self.function.integrate(density) * self.factor[:, None]
+        return np.asarray(self.function.integrate(density) * self.factor[:, None])
 
 
 @dataclass(frozen=True, eq=False)

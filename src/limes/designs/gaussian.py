@@ -135,7 +135,7 @@ class GaussianPieces:
 
     def expect(self, function: Function) -> Floats:
         """∫ function d(piece), (m, P)."""
-        return function.integrate(self)
+        return np.asarray(function.integrate(self))
 
     def interval(self, lower: Floats, upper: Floats) -> Floats:
         """Mass of (lower, upper], (m, P)."""
@@ -293,7 +293,7 @@ class CentredPieces:
 
     def expect(self, function: Function) -> Floats:
         """∫ (x - origin) / unit · function d(piece), (m, P)."""
-        return function.integrate(self)
+        return np.asarray(function.integrate(self))
 
     def interval(self, lower: Floats, upper: Floats) -> Floats:
         """∫ (x - origin) / unit · 1[lower < x <= upper], (m, P)."""

@@ -35,7 +35,7 @@ class Atoms:
 
     def expect(self, function: Function) -> Floats:
         """∫ function d(atom), (m, P)."""
-        return function(self.value) * self.weight
+        return np.asarray(function(self.value) * self.weight)
 
     def centred(self, origin: Floats, unit: float = 1.0) -> Atoms:
         """The signed measures (x - origin) / unit · d(atom)."""

@@ -55,6 +55,8 @@ class LinkedExpectation:
     """
 
     method: Literal["exact"] = "exact"
+    # of every E f, relative to itself; designs where the bound of the quadrature is larger are refused
+    error_bound: float = _TOLERANCE
 
     def __init__(self, form: Linked) -> None:
         self._form = form
@@ -178,14 +180,12 @@ class _Margin:
             rule = self._rule(tilt)
             rows = np.flatnonzero((for_mean == tilt) | (for_contrast == tilt))
             total, differences = rule.moments(cells[rows][:, used])
+            value = np.abs(rule.sum.base + rule.sum.rest + total)
             mean, differs = for_mean[rows] == tilt, for_contrast[rows] == tilt
             base[rows[mean]], rest[rows[mean]] = rule.sum.base, rule.sum.rest + total[mean]
             contrast[rows[differs]] = differences[differs]
-            self._check(
-                np.abs(rule.sum.base + rule.sum.rest + total[mean]),
-                rule.error * np.exp(level[rows[mean], tilt]),
-            )
-            size = np.abs(differences[differs]).max(axis=1, initial=0.0) + np.abs(total[differs])
+            self._check(value[mean], rule.error * np.exp(level[rows[mean], tilt]))
+            size = value[differs] + np.abs(differences[differs]).max(axis=1, initial=0.0)
             self._check(size, rule.error * np.exp(largest[rows[differs], tilt]))
         wide = np.zeros(cells.shape)
         wide[:, used] = contrast
@@ -195,8 +195,9 @@ class _Margin:
         if tilt not in self._rules:
             lower = self._constant + sum(column.lower for column in self._columns)
             upper = self._constant + sum(column.upper for column in self._columns)
-            exponentials = self._link.sum(lower, upper, self._link.tilts[tilt])
-            self._rules[tilt] = _Rule(self._columns, exponentials, self._constant)
+            theta = self._link.tilts[tilt]
+            exponentials, size = self._link.sum(lower, upper, theta), self._link.size(theta)
+            self._rules[tilt] = _Rule(self._columns, exponentials, self._constant, size)
         return self._rules[tilt]
 
     def _levels(self, cells: Ints) -> tuple[Floats, Floats]:
@@ -230,8 +231,8 @@ class _Margin:
         if not (bound <= allowed).all():
             worst = int(np.argmax(bound / allowed))
             raise ModelError(
-                f"an expectation of about {value[worst]:.3g} is known to {bound[worst]:.1g} only, as the margin "
-                "spreads far on both sides: use method='sampled'"
+                f"an expectation of about {value[worst]:.3g} is known to {bound[worst]:.1g} only, as the "
+                "margin spreads far on both sides: use method='sampled'"
             )
 
 
@@ -248,10 +249,12 @@ class _Rule:
     poles, so that products neither over- nor underflow; ``_logs`` holds the logarithms of these sizes.
     """
 
-    def __init__(self, columns: Sequence[_Column], exponentials: ExponentialSum, constant: float) -> None:
+    def __init__(
+        self, columns: Sequence[_Column], exponentials: ExponentialSum, constant: float, size: float
+    ) -> None:
         self.sum = exponentials
         self.error = exponentials.error + np.finfo(np.float64).eps * (len(columns) + _ROUNDINGS) * (
-            1.0 + float(np.abs(exponentials.weights[: exponentials.contour]).sum())
+            1.0 + float(np.abs(exponentials.weights[: exponentials.contour]).sum()) / size
         )
         nodes = exponentials.nodes
         # the first node of each group of one size
@@ -265,12 +268,12 @@ class _Rule:
         self._logs: list[Floats] = []
         for column in columns:
             mean, contrast, offsets = column.functionals(nodes, exponentials.contour)
-            size = np.abs(mean[:, self._first])
-            size = np.where(size > 0, size, 1.0)
-            scale = size[:, self._group]
-            self._means.append(mean / scale)
-            self._contrasts.append(np.conj(contrast / scale).view(np.float64))
-            self._logs.append(np.log(size) + offsets[self._first])
+            length = np.abs(mean[:, self._first])
+            length = np.where(length > 0, length, 1.0)
+            scale = length[:, self._group]
+            self._means.append(np.ascontiguousarray(mean / scale))
+            self._contrasts.append(np.ascontiguousarray(np.conj(contrast / scale)).view(np.float64))
+            self._logs.append(np.log(length) + offsets[self._first])
 
     def moments(self, places: Ints) -> tuple[Floats, Floats]:
         """Re Σ W ∏ mean (n,) and its contrasts (n, columns), given the variant of each column."""

@@ -201,6 +201,11 @@ class CombinedExpectation:
     intercept: Floats
     method: Literal["exact"] = "exact"
 
+    @property
+    def error_bound(self) -> float:
+        """The largest relative error that any part states; 0 where all are closed forms."""
+        return max(getattr(part, "error_bound", 0.0) for part in self.parts)
+
     def moments(self, design: Any, row: Floats | None = None) -> Moments:
         """E_w f and Cov_w(h, f), exactly."""
         return self._sum([part.moments(design, row) for part in self.parts])

@@ -196,6 +196,7 @@ def _provenance(
 ) -> dict[str, Any]:
     bins = options.bins
     sampled = bound.expectation.method == "sampled"
+    error_bound = getattr(bound.expectation, "error_bound", 0.0)
     return {
         **({"meaning": SLOPE_MEANING} if bins is None else {}),
         **_slopes(table, family),
@@ -210,6 +211,7 @@ def _provenance(
         "weights": options.weights_name,
         "bandwidth": float(family.weights.bandwidth),
         "ridge": float(options.ridge),
+        **({"error bound": f"{error_bound:g} of each mean, by quadrature"} if error_bound else {}),
         "seed": options.sampling.sampling.seed if sampled else None,
     }
 

@@ -58,7 +58,7 @@ class Linked(FormBase):
         if self.link not in LINKS:
             raise InputError(f"link must be one of {sorted(LINKS)}, got {self.link!r}")
         count = outputs_of(self.margin)
-        default: ArrayLike = np.eye(*count, *count) if count else np.ones(1)
+        default: ArrayLike = np.eye(count[0]) if count else np.ones(1)
         coef, intercept = coefficients(default if self.coef is None else self.coef, self.intercept)
         if len(coef) != (count or (1,))[0]:
             raise InputError(f"{(count or (1,))[0]} margins need as many rows of coef, got {len(coef)}")

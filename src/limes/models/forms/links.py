@@ -5,16 +5,16 @@ of P = 2π/h and more, its midpoint sum
 
     f(s) = (h/π) Σ_{n≥0} Re F(z_n) e^{z_n s} + Σ_p n_p r_p e^{ps},    z_n = θ + i (n + ½) h.
 
-Moving the contour across a pole p of F adds its residue term r_p e^{ps}. The sum counts each pole to a part,
-n_p = 1 / (1 + e^{±P(p - θ)}), which is ½ where the contour runs through it: nothing is singular there. What is
-left are the next poles, q: they add up to less than e^{-|q - θ|(P - |s|)} of e^{θs}, and truncation at height
-T to e^{-πT} (of the logistic link). Node counts therefore follow from the range of s alone:
+Moving the contour across a pole p of F adds its residue term r_p e^{ps}. The sum counts each pole to a
+part, n_p = 1 / (1 + e^{±P(p - θ)}), which is ½ where the contour runs through it: nothing is singular there.
+What is left are the next poles, q: they add up to less than e^{-|q - θ|(P - |s|)} of e^{θs}, and truncation
+at height T to e^{-πT} (of the logistic link). Node counts therefore follow from the range of s alone:
 
-    |f(s) - sum| <= ε e^{θs}  on [lower, upper].
+    |f(s) - sum| <= ε size(θ) e^{θs}  on [lower, upper].
 
-The expectation of e^{zS} is a product if S is a sum of independent terms, and ε E e^{θS} bounds the error of
-E f(S). θ = 0 is the Fourier integral. Where f(S) is tiny, E e^{θS} is tiny for another θ: the contour that
-makes it least keeps the relative accuracy of small probabilities.
+The expectation of e^{zS} is a product if S is a sum of independent terms, and ε size(θ) E e^{θS} bounds the
+error of E f(S). θ = 0 is the Fourier integral. Where f(S) is tiny, E e^{θS} is tiny for another θ: the
+contour that makes it least keeps the relative accuracy of small probabilities.
 
 References
 ----------
@@ -50,10 +50,11 @@ _MOST_NODES = 4096
 
 @dataclass(frozen=True, eq=False)
 class ExponentialSum:
-    """base + rest + Re Σ_n weights[n] e^{nodes[n] s + log_weights[n]}, a link up to ``error`` · e^{tilt · s}.
+    """base + rest + Re Σ_n weights[n] e^{nodes[n] s + log_weights[n]}: a link, about.
 
-    ``base`` is 0 or 1, kept apart so that 1 less a probability keeps its digits. The first ``contour`` nodes
-    lie on Re z = tilt, the others are the real poles.
+    They differ by at most ``error`` · size(tilt) · e^{tilt · s}. ``base`` is 0 or 1, kept apart so
+    that 1 less a probability keeps its digits. The first ``contour`` nodes lie on Re z = tilt, the others are
+    the real poles.
     """
 
     nodes: Complexes
@@ -85,7 +86,7 @@ class Link:
     period
         (lower, upper, tilt) -> the least P.
     size
-        Largest |F(z) sin(πz)/π|, about: what errors are multiplied by, for each tilt.
+        What errors on a contour are multiplied by: about the largest |F(z) sin(πz)/π| there.
     """
 
     function: Callable[[Floats], Floats]
@@ -117,7 +118,8 @@ class Link:
 @lru_cache(maxsize=256)
 def _sum(link: Link, period: float, tilt: float) -> ExponentialSum:
     step = 2.0 * np.pi / period
-    contour = tilt + 1j * step * (np.arange(int(np.ceil(link.height / step))) + 0.5)
+    heights = step * (np.arange(int(np.ceil(link.height / step))) + 0.5)
+    contour = np.asarray(tilt + 1j * heights, dtype=np.complex128)
     poles = np.array(list(link.residues), dtype=np.float64)
     residues = np.array(list(link.residues.values()))
     away = np.where(poles > 0, poles - tilt, tilt - poles)
@@ -132,7 +134,7 @@ def _sum(link: Link, period: float, tilt: float) -> ExponentialSum:
         base=float(below),
         rest=float((-1.0 if below else 1.0) * np.exp(-np.logaddexp(0.0, period * abs(tilt)))),
         tilt=tilt,
-        error=_ERROR * link.size(tilt),
+        error=_ERROR,
     )
 
 

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+import numpy as np
+
 from limes.exceptions import InputError
 from limes.models.forms.base import Form
 from limes.models.forms.linked import Linked
@@ -20,7 +22,7 @@ def logistic_of(margin: Form) -> Linked:
     InputError
         If the margin is not a sum of functions of one column each.
     """
-    return Linked(margin, "logistic", [[-1.0, 1.0]], [1.0, 0.0])
+    return Linked(margin, "logistic", np.array([[-1.0, 1.0]]), np.array([1.0, 0.0]))
 
 
 def _always(model: Any) -> bool:  # noqa: ARG001
