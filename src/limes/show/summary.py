@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from limes.exceptions import InputError
-from limes.explanation.wording import number, shorten, signed_column
+from limes.explanation.wording import number, one_line, shorten, signed_column
 from limes.show.axes import COLOURS, RAISES, axes_or_new, plain_frame
 from limes.show.terminal import ascii_text, captured
 
@@ -60,7 +60,7 @@ def _printed(summary: Summary) -> Group:
             f"{summary.positive[j]:.0%}",
             Text(bar, style="dodger_blue1"),
         )
-    head = Text.assemble((summary.output, "bold"), f": {summary.rows:,} rows")
+    head = Text.assemble((one_line(summary.output), "bold"), f": {summary.rows:,} rows")
     return Group(head, table, *_remarks(summary, len(order)))
 
 
@@ -79,7 +79,7 @@ def _remarks(summary: Summary, shown: int) -> Iterator[Text]:
     )
     for cohort in summary.cohorts:
         top = np.argsort(-cohort.mean_abs, kind="stable")[:3]
-        largest = ", ".join(f"{summary.names[j]} {number(cohort.mean_abs[j], 3)}" for j in top)
+        largest = ", ".join(f"{one_line(summary.names[j])} {number(cohort.mean_abs[j], 3)}" for j in top)
         yield Text.assemble((f"{shorten(cohort.name, 40)}", "bold"), f" ({cohort.rows:,} rows): {largest}")
 
 
