@@ -306,7 +306,7 @@ class Pipeline:
 
         def compute(new: Ints) -> Moments:
             with progress(len(new)) as on_progress:
-                if isinstance(expectation, ForestExpectation) and expectation.serves(self._family):
+                if _is_batched(expectation, self._family):
                     variance = features.variance[new]
                     return _in_blocks(expectation, self._family, patterns[new], variance, on_progress)
                 first = _first_of_each(place, len(patterns))[new]
@@ -422,8 +422,19 @@ def _reproducible(expectation: Any) -> Any:
     return expectation.reproducible() if isinstance(expectation, ForestExpectation) else expectation
 
 
+def _is_batched(expectation: Any, family: ProductFamily) -> bool:
+    """Whether moments of many patterns are computed together, each as it would be alone.
+
+    Sums of forests and other forms are not: a forest adds up few rows in another order than many.
+    """
+    if isinstance(expectation, CombinedExpectation):
+        parts = expectation.parts
+        return all(not isinstance(part, ForestExpectation) and _is_batched(part, family) for part in parts)
+    return isinstance(expectation, ForestExpectation | ExactExpectation) and expectation.serves(family)
+
+
 def _in_blocks(
-    expectation: ForestExpectation,
+    expectation: Any,
     family: ProductFamily,
     patterns: Ints,
     variance: Floats,

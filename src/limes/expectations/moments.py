@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import reduce
 from typing import Any, Literal, Protocol, Self
 
 import numpy as np
@@ -183,7 +184,15 @@ class CombinedExpectation:
 
     def moments(self, design: Any, row: Floats | None = None) -> Moments:
         """E_w f and Cov_w(h, f), exactly."""
-        parts = [part.moments(design, row) for part in self.parts]
+        return self._sum([part.moments(design, row) for part in self.parts])
+
+    def many(self, family: Any, cells: Ints, variance: Floats) -> Moments:
+        """Moments under the designs at n rows, given their cells, where every part has them at once."""
+        parts: Sequence[Any] = self.parts
+        return self._sum([part.many(family, cells, variance) for part in parts], designs=(len(cells),))
+
+    def _sum(self, parts: Sequence[Moments], designs: tuple[int, ...] = ()) -> Moments:
         mean = self.intercept + sum(w * m.mean for w, m in zip(self.weights, parts, strict=True))
-        gamma = np.sum([w * m.gamma for w, m in zip(self.weights, parts, strict=True)], axis=0)
-        return Moments.exact(np.asarray(mean), np.asarray(gamma))
+        # one part after the other, whatever the shape: `np.sum` adds a single column in another order
+        gamma = reduce(np.add, [w * m.gamma for w, m in zip(self.weights, parts, strict=True)])
+        return Moments.exact(np.asarray(mean), np.asarray(gamma), designs=designs)
