@@ -422,27 +422,21 @@ def _reproducible(expectation: Any) -> Any:
     return expectation.reproducible() if isinstance(expectation, ForestExpectation) else expectation
 
 
-def _is_batched(expectation: Any, family: ProductFamily) -> bool:
-    """Whether moments of many patterns are computed together, each as it would be alone.
-
-    Sums of forests and other forms are not: a forest adds up few rows in another order than many.
-    """
+def _is_batched(
+    expectation: Any, family: ProductFamily, kinds: Any = ForestExpectation | ExactExpectation
+) -> bool:
+    """Whether many patterns are computed together, to the bits of each alone: in sums, forests are not."""
     if isinstance(expectation, CombinedExpectation):
-        parts = expectation.parts
-        return all(not isinstance(part, ForestExpectation) and _is_batched(part, family) for part in parts)
-    return isinstance(expectation, ForestExpectation | ExactExpectation) and expectation.serves(family)
+        return all(_is_batched(part, family, ExactExpectation) for part in expectation.parts)
+    return isinstance(expectation, kinds) and bool(expectation.serves(family))
 
 
 def _in_blocks(
-    expectation: Any,
-    family: ProductFamily,
-    patterns: Ints,
-    variance: Floats,
-    on_progress: Callable[[int], object],
+    expectation: Any, family: ProductFamily, patterns: Ints, variance: Floats, on_progress: Any
 ) -> Moments:
     def block(start: int) -> Moments:
         rows = slice(start, start + _PATTERNS)
-        moments = expectation.many(family, patterns[rows], variance[rows])
+        moments: Moments = expectation.many(family, patterns[rows], variance[rows])
         on_progress(len(patterns[rows]))
         return moments
 

@@ -95,7 +95,7 @@ class ExactExpectation:
         """Functions of a column, at most."""
         reduced = self._reduced
         if isinstance(reduced, Sum):
-            return max((len(loading) for loading in reduced.loadings if loading is not None), default=0)
+            return max(map(len, reduced.loadings), default=0)
         return len(reduced.coef)
 
     def _at_cell(self, family: ProductFamily, j: int, function: Function, cell: int) -> tuple[Floats, Floats]:

@@ -168,7 +168,7 @@ def to_data_url(pixels: Any, *, lossless: bool = True) -> str:
     return f"data:image/{kind};base64,{base64.b64encode(buffer.getvalue()).decode('ascii')}"
 
 
-def from_data_url(url: str) -> Any:
+def from_data_url(url: Any) -> Any:
     """Return the image (H, W, C) of a data URL.
 
     The text may come from a file of anyone: it is a PNG or JPEG in base64 and nothing else, as HTML shows it
@@ -204,7 +204,7 @@ def labels_to_data_url(labels: Ints) -> str:
     return to_data_url(np.stack([labels >> shift & 255 for shift in (0, 8, 16)], axis=-1).astype(np.uint8))
 
 
-def labels_from_data_url(url: str) -> Ints:
+def labels_from_data_url(url: Any) -> Ints:
     """Return the labels (H, W) of a data URL."""
     parts = from_data_url(url).astype(np.int64)
     if parts.ndim == 2:

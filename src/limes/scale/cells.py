@@ -174,7 +174,7 @@ def _csv_field(field: pa.Field, cells: Any) -> pa.Field:
 def likely_lines(path: Path, size: int) -> int:
     """Estimate the rows in ``size`` bytes of CSV by the first lines of a file."""
     with path.open("rb") as file, pa.input_stream(file, _compression(path)) as text:
-        head = text.read(_HEAD)
+        head: bytes = text.read(_HEAD)
         consumed = file.tell()
     return round(size / max(1, min(consumed, size)) * max(0, head.count(b"\n") - 1))
 
