@@ -329,7 +329,7 @@ class Pipeline:
 
         def compute(new: Ints) -> Moments:
             with progress(len(new)) as on_progress:
-                if isinstance(expectation, InBlocks) and expectation.serves(self._family):
+                if _is_batched(expectation, self._family):
                     variance = features.variance[new]
                     return _in_blocks(expectation, self._family, patterns[new], variance, on_progress)
                 first = _first_of_each(place, len(patterns))[new]
@@ -442,8 +442,16 @@ def _reproducible(expectation: Any) -> Any:
     return expectation.reproducible() if isinstance(expectation, ForestExpectation) else expectation
 
 
+def _is_batched(expectation: Any, family: ProductFamily) -> bool:
+    """Whether many patterns are computed together, to the bits of each alone: in sums, forests are not."""
+    if isinstance(expectation, CombinedExpectation):
+        parts = expectation.parts
+        return all(_is_batched(part, family) and not isinstance(part, ForestExpectation) for part in parts)
+    return isinstance(expectation, InBlocks) and expectation.serves(family)
+
+
 def _in_blocks(
-    expectation: InBlocks,
+    expectation: Any,
     family: ProductFamily,
     patterns: Ints,
     variance: Floats,
@@ -451,7 +459,7 @@ def _in_blocks(
 ) -> Moments:
     def block(start: int) -> Moments:
         rows = slice(start, start + _PATTERNS)
-        moments = expectation.many(family, patterns[rows], variance[rows])
+        moments: Moments = expectation.many(family, patterns[rows], variance[rows])
         on_progress(len(patterns[rows]))
         return moments
 

@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 import limes
 from limes import Explanation
 from limes.cli import app
-from limes.exceptions import LimesError
+from limes.exceptions import InputError, LimesError
 
 TREE = "sklearn.tree._tree.Tree"
 
@@ -124,7 +124,6 @@ def test_a_text_and_a_file_of_it_are_explained(files):
         (["linear.skops", "--text", "good food"], "vectorizer"),
         (["nowhere.skops", "wine.csv"], "no such file"),
         (["forest.skops", "nowhere.csv"], "no such file"),
-        (["forest.skops", "wine.csv"], f"--trust {TREE}"),
         (["broken.skops", "wine.csv"], "not a skops file"),
         (["forest.skops", "broken.csv", "--trust", TREE], "could not be read"),
         (["wine.csv", "wine.csv"], "a model file ends in"),
@@ -137,8 +136,6 @@ def test_a_text_and_a_file_of_it_are_explained(files):
     ],
 )
 def test_errors_are_advice(files, arguments, advice):
-    if advice == f"--trust {TREE}" and not skops.io.get_untrusted_types(file=files / "forest.skops"):
-        pytest.skip("skops 0.11 trusts trees")
     done = run(files, "explain", *arguments)
     assert done.exit_code == 1
     assert isinstance(done.exception, LimesError)  # `main` prints these without a traceback
@@ -170,3 +167,28 @@ def test_a_table_without_the_model_columns_is_refused(files):
 
 def test_the_version_is_printed(tmp_path):
     assert run(tmp_path, "--version").output == f"limes {limes.__version__}\n"
+
+
+def test_foreign_types_get_no_option_to_copy(tmp_path):
+    import os
+
+    from sklearn.preprocessing import FunctionTransformer
+
+    skops.io.dump(FunctionTransformer(os.system), tmp_path / "evil.skops")
+    (tmp_path / "t.csv").write_text("a\n1\n")
+    done = CliRunner().invoke(app, ["explain", str(tmp_path / "evil.skops"), str(tmp_path / "t.csv")])
+    assert isinstance(done.exception, InputError)
+    assert "posix.system" in str(done.exception) or "nt.system" in str(done.exception)
+    assert "--trust posix" not in str(done.exception)
+
+
+@pytest.mark.parametrize("name", ["none/out.html", "folder", "model.skops"])
+def test_outputs_that_cannot_be_written_are_refused_before_the_work(tmp_path, name):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "model.skops").write_bytes(b"x")
+    (tmp_path / "t.csv").write_text("a\n1\n")
+    arguments = [str(tmp_path / "model.skops"), str(tmp_path / "t.csv"), "--html", str(tmp_path / name)]
+    done = CliRunner().invoke(app, ["explain", *arguments])
+    assert isinstance(done.exception, InputError)
+    assert "cannot be written" in str(done.exception) or "is read by this command" in str(done.exception)
+    assert (tmp_path / "model.skops").read_bytes() == b"x"

@@ -7,13 +7,14 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
 from limes.exceptions import InputError
 from limes.scale import cells
 from limes.scale.cells import Unreadable
-from limes.scale.sources import Source, decimated
+from limes.scale.sources import Source, decimated, local_path
 
 
 def rows_of(source, columns, size):
@@ -131,3 +132,36 @@ def test_a_background_skips_a_file_whose_rows_are_all_unreadable(tmp_path):
     (tmp_path / "0.csv").write_text("a\n1\n2\n")
     (tmp_path / "1.csv").write_text("a\nx\ny\n")
     assert decimated(Source.of(tmp_path), ["a"], 10)["a"].to_pylist() == [1, 2]
+
+
+@pytest.mark.parametrize("end", ["csv.gz", "csv.bz2", "csv.zst", "CSV", "PARQUET"])
+def test_compressed_files_and_names_in_capitals_are_read(tmp_path, end):
+    table = pa.table({"a": range(5000), "b": [0.5] * 5000})
+    if end == "PARQUET":
+        pq.write_table(table, tmp_path / f"in.{end}")
+    else:
+        with pa.output_stream(tmp_path / f"in.{end}") as file:  # compresses by the name
+            pa_csv.write_csv(table, file)
+    source = Source.of(tmp_path / f"in.{end}")
+    assert [int(cell) for cell in rows_of(source, ["a"], 700)[0]] == [*range(5000)]
+    assert source.likely_rows == pytest.approx(5000, rel=0.01)
+    assert Source.of(tmp_path).files == source.files
+
+
+@pytest.mark.parametrize(
+    "where", ["s3://bucket/t.parquet", "gs://b/t.csv", "abfs://c@a/t", "S3://b/t", "hdfs:/t"]
+)
+def test_stores_are_refused_and_not_taken_for_folders(tmp_path, monkeypatch, where):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=r"is in a store .*mount the store, or copy the table"):
+        Source.of(where)
+    with pytest.raises(InputError, match="is in a store"):
+        local_path(where)
+    assert not [*tmp_path.iterdir()]
+
+
+def test_urls_of_files_are_paths(tmp_path):
+    (tmp_path / "a b.csv").write_text("a\n1\n")
+    assert Source.of((tmp_path / "a b.csv").as_uri()).files == (tmp_path / "a b.csv",)
+    assert local_path("C:/table.csv") == "C:/table.csv"
+    assert local_path(tmp_path) == tmp_path

@@ -14,6 +14,7 @@ from limes.cli.files import (
     Trust,
     TrustPickle,
     check_exists,
+    check_outputs,
     load_model,
     parse_bins,
     read_table,
@@ -97,6 +98,7 @@ def explain(
             "--labels, --skip-labels, --top, --mean, --scale, --link, --segments, --fill are for images: "
             "leave them out"
         )
+    check_outputs((html, json), (model, data, text_file, image, labels))
     target: Any = _read(data, text, text_file, image)
     fitted = load_model(model, trust=trust or [], trust_pickle=trust_pickle)
     options: dict[str, Any] = {"output": output, "method": method, "rng": seed}
@@ -193,6 +195,7 @@ def diagnose(
 
     if (data is None) == (text is None):
         raise InputError("pass one thing to diagnose: a table, or --text")
+    check_outputs((html, json), (model, data))
     fitted = load_model(model, trust=trust or [], trust_pickle=trust_pickle)
     options: dict[str, Any] = {"output": output, "method": method, "rng": seed}
     options |= {} if bandwidth is None else {"bandwidth": bandwidth}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from limes._checks import require
+from limes._checks import listed, require
 from limes.exceptions import InputError
 
 Trust = Annotated[list[str] | None, typer.Option(help="A type that a .skops file may hold; may be repeated.")]
@@ -20,6 +20,15 @@ TrustPickle = Annotated[
     bool, typer.Option("--trust-pickle", help="Load a pickle. It can run any code: only your own files.")
 ]
 Bins = Annotated[str, typer.Option(help="quartile, decile, a number of bins, or none for slopes.")]
+
+
+# Arrays of nodes, which every tree of scikit-learn has and skops does not list
+_TRUSTED = (
+    "sklearn.tree._tree.Tree",
+    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+)
+# Of their types a message may write the options that trust them
+_LIBRARIES = ("sklearn", "xgboost", "lightgbm", "catboost", "interpret")
 
 
 def load_model(path: Path, *, trust: list[str], trust_pickle: bool) -> Any:
@@ -39,22 +48,25 @@ def load_model(path: Path, *, trust: list[str], trust_pickle: bool) -> Any:
 def _load_skops(path: Path, trust: list[str], trust_pickle: bool) -> Any:  # noqa: ARG001
     import skops.io
 
+    trusted = [*_TRUSTED, *trust]
     try:
-        trusted = [*trust, *_TREES]
         unknown = [t for t in skops.io.get_untrusted_types(file=path) if t not in trusted]
     except Exception as error:
         raise InputError(f"{path} is not a skops file: {error}") from error
+    foreign = [t for t in unknown if t.split(".", 1)[0] not in _LIBRARIES]
+    if foreign:  # no option to copy: os.system is a type of this kind
+        raise InputError(
+            f"{path} holds {listed(foreign)}, of no library of models that limes reads. Loading it may run "
+            "any code: read what these types are, and pass --trust with the name of each only if the file is "
+            "your own"
+        )
     if unknown:
         options = " ".join(f"--trust {t}" for t in unknown)
         raise InputError(f"{path} holds types that skops does not know: if you trust them, add {options}")
-    return skops.io.load(path, trusted=trusted)
-
-
-# What scikit-learn's own trees are made of: arrays of numbers
-_TREES = (
-    "sklearn.tree._tree.Tree",
-    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
-)
+    try:
+        return skops.io.load(path, trusted=trusted)
+    except Exception as error:
+        raise InputError(f"{path} could not be loaded: {type(error).__name__}: {error}") from error
 
 
 def _load_pickle(path: Path, trust: list[str], trust_pickle: bool) -> Any:  # noqa: ARG001
@@ -196,6 +208,18 @@ def parse_bins(text: str) -> str | int | None:
     if text == "none":
         return None
     return int(text) if text.isdecimal() else text
+
+
+def check_outputs(outputs: Iterable[Path | None], inputs: Iterable[Path | None]) -> None:
+    """Raise InputError if a file that is to be written cannot be, or is one that is read."""
+    sources = [path.resolve() for path in inputs if path is not None]
+    for path in outputs:
+        if path is None:
+            continue
+        if path.is_dir() or not path.parent.is_dir():
+            raise InputError(f"{path} cannot be written: pass the name of a file in a folder that exists")
+        if path.resolve() in sources:
+            raise InputError(f"{path} is read by this command: pass another name to write to")
 
 
 def check_exists(path: Path) -> None:

@@ -35,7 +35,7 @@ _STOPPED, _SOME_ERRORS, _WRONG = 130, 3, 1
 def explain_table(
     model: Annotated[Path, typer.Argument(help="A fitted model, as for explain.")],
     table: Annotated[str, typer.Argument(metavar="IN", help="A .parquet or .csv file, folder or pattern.")],
-    out: Annotated[Path, typer.Argument(help="A folder: new, or of the same command, which resumes.")],
+    out: Annotated[str, typer.Argument(help="A folder: new, or of the same command, which resumes.")],
     *,
     background: Annotated[
         Path | None, typer.Option(help="Table from which bins are learnt; default: evenly spaced rows of IN.")
@@ -84,10 +84,10 @@ def explain_table(
 
     require("pyarrow", "limes explain-table", package="'limes[scale]'")
     from limes.scale.engines import Cluster
-    from limes.scale.sources import Source
+    from limes.scale.sources import Source, local_path
     from limes.scale.tables import explain_files
 
-    source = Source.of(table)
+    source, out = Source.of(table), str(local_path(out))
     fitted = load_model(model, trust=trust or [], trust_pickle=trust_pickle)
     names = _features(columns, fitted, source, [*(key or []), *(drop or [])])
     rows = _background(background, source, names)
@@ -117,7 +117,7 @@ def explain_table(
 
 
 def verify(
-    out: Annotated[Path, typer.Argument(help="A folder of explain-table.")],
+    out: Annotated[str, typer.Argument(help="A folder of explain-table.")],
     *,
     table: Annotated[str | None, typer.Option("--input", help="The table that was explained.")] = None,
 ) -> None:
@@ -184,7 +184,7 @@ def _hash(path: Path) -> str:
     return sha256(path.read_bytes()).hexdigest()[:16]
 
 
-def _print(summary: Summary, explainer: TabularExplainer, out: Path) -> None:
+def _print(summary: Summary, explainer: TabularExplainer, out: str) -> None:
     import rich
     from rich.table import Table
     from rich.text import Text

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
+from functools import reduce
 from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -210,23 +211,16 @@ class CombinedExpectation:
         """E_w f and Cov_w(h, f), exactly."""
         return self._sum([part.moments(design, row) for part in self.parts])
 
-    def serves(self, family: Any) -> bool:
-        """Whether all parts take many designs at once."""
-        return all(isinstance(part, InBlocks) and part.serves(family) for part in self.parts)
-
     def many(self, family: Any, cells: Ints, variance: Floats) -> Moments:
-        """Moments under the designs at n rows, given their cells and Var_w h, both (n, d)."""
+        """Moments under the designs at n rows, given their cells, where every part has them at once."""
         parts: Sequence[Any] = self.parts
-        return replace(
-            self._sum([part.many(family, cells, variance) for part in parts]),
-            calls=np.zeros(len(cells), dtype=np.int64),
-            converged=np.ones(len(cells), dtype=np.bool_),
-        )
+        return self._sum([part.many(family, cells, variance) for part in parts], designs=(len(cells),))
 
-    def _sum(self, parts: Sequence[Moments]) -> Moments:
+    def _sum(self, parts: Sequence[Moments], designs: tuple[int, ...] = ()) -> Moments:
         mean = self.intercept + sum(w * m.mean for w, m in zip(self.weights, parts, strict=True))
-        gamma = np.sum([w * m.gamma for w, m in zip(self.weights, parts, strict=True)], axis=0)
-        return Moments.exact(np.asarray(mean), np.asarray(gamma))
+        # one part after the other, whatever the shape: `np.sum` adds a single column in another order
+        gamma = reduce(np.add, [w * m.gamma for w, m in zip(self.weights, parts, strict=True)])
+        return Moments.exact(np.asarray(mean), np.asarray(gamma), designs=designs)
 
 
 def boxed(array: Floats) -> Objects:

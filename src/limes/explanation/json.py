@@ -13,6 +13,7 @@ import base64
 import io
 import json
 import math
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -39,6 +40,7 @@ _PER_ROW = (
 _HEAD = ("format", "version", "shape")
 # Fields that files of earlier versions of limes do not have
 _LATER = {"shared_calls"}
+_DEEPEST = 50
 
 
 def dumps(fields: Mapping[str, Any]) -> str:
@@ -64,6 +66,7 @@ def loads(text_or_path: str | Path, names: tuple[str, ...]) -> dict[str, Any]:
     if not isinstance(shape, list) or not all(type(size) is int for size in shape):
         raise InputError(f"{where} is damaged: its shape is {shape!r}; write it again")
     try:
+        _check_depth(content)
         return {name: _shaped(name, content[name], shape) for name in names if name in content}
     except (KeyError, TypeError, ValueError) as problem:
         raise InputError(f"{where} is damaged ({problem}); write it again") from problem
@@ -81,6 +84,17 @@ def jsonable(value: Any) -> Any:
     if hasattr(value, "items"):
         return {key: jsonable(v) for key, v in value.items()}
     return value
+
+
+def _check_depth(value: Any) -> None:
+    """Raise ValueError where lists and objects are nested deeper than anything that `dumps` writes."""
+    level = [value]
+    for _ in range(_DEEPEST):
+        parts = [part.values() if isinstance(part, dict) else part for part in level]
+        level = [item for part in parts for item in part if isinstance(item, dict | list)]
+        if not level:
+            return
+    raise ValueError(f"it is nested deeper than {_DEEPEST} levels")
 
 
 def _shaped(name: str, value: Any, shape: list[int]) -> Any:
@@ -138,6 +152,10 @@ def _check_fields(present: set[str], required: set[str], where: str) -> None:
         )
 
 
+# Most pixels that are decoded: 32 bytes a pixel are 1 GB
+MAX_PIXELS = 1 << 25
+_FORMATS = ("PNG", "JPEG")
+_DATA_URL = re.compile(r"data:image/(png|jpeg);base64,([A-Za-z0-9+/]+={0,2})")
 # Larger photographs are written as JPEG, which is small and lossy
 _LARGEST_PNG = 512 * 512
 
@@ -152,19 +170,32 @@ def to_data_url(pixels: Any, *, lossless: bool = True) -> str:
     return f"data:image/{kind};base64,{base64.b64encode(buffer.getvalue()).decode('ascii')}"
 
 
-def from_data_url(url: str) -> Any:
+def from_data_url(url: Any) -> Any:
     """Return the image (H, W, C) of a data URL.
+
+    The text may come from a file of anyone: it is a PNG or JPEG in base64 and nothing else, as HTML shows it
+    in a style, and its size is checked before a pixel is decoded.
 
     Raises
     ------
     InputError
-        If it cannot be decoded.
+        If it is no such text, has too many pixels, or cannot be decoded.
     """
     from PIL import Image
 
+    if not isinstance(url, str) or not (match := _DATA_URL.fullmatch(url)):
+        raise InputError("the image of this explanation is damaged: it is no PNG or JPEG in base64")
     try:
-        return np.asarray(Image.open(io.BytesIO(base64.b64decode(url.split(",", 1)[1], validate=True))))
-    except (IndexError, ValueError, OSError) as error:
+        with Image.open(io.BytesIO(base64.b64decode(match[2], validate=True)), formats=_FORMATS) as image:
+            if image.width * image.height > MAX_PIXELS:
+                raise InputError(
+                    f"the image of this explanation has {image.width} x {image.height} pixels, and limes "
+                    f"decodes {MAX_PIXELS:,}: explain a smaller image"
+                )
+            return np.asarray(image)
+    except (ValueError, OSError, SyntaxError, Image.DecompressionBombError) as error:
+        if isinstance(error, InputError):
+            raise
         raise InputError(f"the image of this explanation is damaged: {error}") from None
 
 
@@ -175,7 +206,7 @@ def labels_to_data_url(labels: Ints) -> str:
     return to_data_url(np.stack([labels >> shift & 255 for shift in (0, 8, 16)], axis=-1).astype(np.uint8))
 
 
-def labels_from_data_url(url: str) -> Ints:
+def labels_from_data_url(url: Any) -> Ints:
     """Return the labels (H, W) of a data URL."""
     parts = from_data_url(url).astype(np.int64)
     if parts.ndim == 2:

@@ -173,9 +173,14 @@ def _csv_field(field: pa.Field, cells: Any) -> pa.Field:
 
 def likely_lines(path: Path, size: int) -> int:
     """Estimate the rows in ``size`` bytes of CSV by the first lines of a file."""
-    with path.open("rb") as file:
-        head = file.read(_HEAD)
-    return round(size / max(1, len(head)) * max(0, head.count(b"\n") - 1))
+    with path.open("rb") as file, pa.input_stream(file, _compression(path)) as text:
+        head: bytes = text.read(_HEAD)
+        consumed = file.tell()
+    return round(size / max(1, min(consumed, size)) * max(0, head.count(b"\n") - 1))
+
+
+def _compression(path: Path) -> str | None:
+    return {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}.get(path.suffix.lower())
 
 
 def csv_chunks(path: Path, columns: Sequence[str]) -> Iterator[Chunk]:

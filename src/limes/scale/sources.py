@@ -10,12 +10,15 @@ from limes._checks import require
 
 require("pyarrow", "limes.scale for files", package="'limes[scale]'")
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from glob import glob, has_magic
 from hashlib import file_digest
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -128,26 +131,25 @@ class Source:
         InputError
             There are no files, or of both kinds.
         """
+        where = local_path(where)
         path = Path(where)
         if path.is_dir():
-            files = sorted(
-                file for kind in _KINDS for file in path.rglob(f"*{kind}") if file.name[0] not in "._"
-            )
+            files = sorted(file for file in path.rglob("*") if _kind(file) and file.name[0] not in "._")
         else:
             files = [Path(file) for file in sorted(glob(str(where), recursive=True))]
             files = files if has_magic(str(where)) or path.is_file() else []
-        kinds = {file.suffix for file in files}
-        if len(kinds) != 1 or not kinds <= set(_KINDS):
+        kinds = {_kind(file) for file in files}
+        if len(kinds) != 1 or None in kinds:
             raise InputError(
-                f"{where}: pass a .parquet or .csv file, or a folder or pattern of files of one kind; "
-                f"found {listed([file.name for file in files]) if files else 'no such file'}"
+                f"{where}: pass a .parquet or .csv file (or .csv.gz), or a folder or pattern of files of one "
+                f"kind; found {listed([file.name for file in files]) if files else 'no such file'}"
             )
         return cls(tuple(file.absolute() for file in files))  # workers may have another working directory
 
     @property
     def is_csv(self) -> bool:
         """Whether the files are CSV."""
-        return self.files[0].suffix == ".csv"
+        return _kind(self.files[0]) == ".csv"
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -234,7 +236,35 @@ class Source:
             stamp.check(path)
 
 
-_KINDS = (".parquet", ".csv")
+# Ends of names, in small letters, and what is in such a file; pyarrow decompresses by the name
+_KINDS = {".parquet": ".parquet", ".csv": ".csv", ".csv.gz": ".csv", ".csv.bz2": ".csv", ".csv.zst": ".csv"}
+
+
+def _kind(file: Path) -> str | None:
+    name = file.name.lower()
+    return next((kind for end, kind in _KINDS.items() if name.endswith(end)), None)
+
+
+def local_path(where: str | Path) -> str | Path:
+    """Return a path as it is, and that of a URL of this machine; refuse any other URL.
+
+    ``Path("s3://bucket/out")`` is the local folder ``s3:/bucket/out``.
+
+    Raises
+    ------
+    InputError
+        The scheme is not that of a local file.
+    """
+    text = str(where)
+    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]+):/", text)  # of two letters or more: C:/ is a drive
+    if scheme is None:
+        return where
+    if scheme[1].lower() == "file":
+        return url2pathname(urlsplit(text).path)
+    raise InputError(
+        f"{text} is in a store ({scheme[1]}://), and explain-table reads and writes files: mount the store, "
+        "or copy the table to this machine and the folder back"
+    )
 
 
 def decimated(source: Source, columns: Sequence[str], rows: int) -> pa.Table:

@@ -24,7 +24,7 @@ from limes.scale.engines import THIS_PROCESS, Cluster, engine_of
 from limes.scale.frames import Explainer
 from limes.scale.heartbeat import Heartbeat
 from limes.scale.parts import NOTHING, Folder, PartRecord, run_name
-from limes.scale.sources import Source
+from limes.scale.sources import Source, local_path
 from limes.scale.work import Work
 
 # Hashes of keys held in memory, eight bytes each; repeated hashes that are looked up
@@ -102,7 +102,7 @@ def explain_files(
             raise InputError(
                 f"timeout is for the engine 'local', which can end a process; got engine={engine!r}"
             )
-    step, folder = check_count("rows_per_part", rows_per_part), Folder(Path(out).absolute())
+    step, folder = check_count("rows_per_part", rows_per_part), Folder(Path(local_path(out)).absolute())
     shape = {"layout": layout, "keys": list(keys), "rows_per_part": step}
     run = {**run, "input": source.fingerprint, "output": shape}
     work = Work.plan(explainer, folder, source.schema, run=run_name(run), layout=layout, keys=keys)

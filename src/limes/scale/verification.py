@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from limes.exceptions import InputError
 from limes.scale.parts import Folder, PartRecord, checksum, run_name, run_of
-from limes.scale.sources import Source
+from limes.scale.sources import Source, local_path
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def verify(out: str | Path, source: Source | None = None) -> FolderCheck:
     InputError
         There is no such folder, or the file that states its run is missing or damaged.
     """
-    folder = Folder(Path(out).absolute())
+    folder = Folder(Path(local_path(out)).absolute())
     if not folder.path.is_dir():
         raise InputError(f"{out}: no such folder")
     run, journal = folder.run(), folder.journal()

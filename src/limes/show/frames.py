@@ -57,14 +57,19 @@ def _columns(explanation: Explanation) -> dict[str, list[Any]]:
     return {
         "row": rows,
         "id": [names[i] for i in rows],
-        "feature": [explanation.feature_names[j] for j in features],
-        "condition": [explanation.conditions[i][j] for i, j in cells],
-        "data": [texts[i][j] for i, j in cells],
-        "output": [explanation.output_names[j] for j in outputs],
+        "feature": [_encodable(explanation.feature_names[j]) for j in features],
+        "condition": [_encodable(explanation.conditions[i][j]) for i, j in cells],
+        "data": [_encodable(texts[i][j]) for i, j in cells],
+        "output": [_encodable(explanation.output_names[j]) for j in outputs],
         "value": values.ravel().tolist(),
         "standard_error": errors.ravel().tolist(),
         **{name: numbers.ravel().tolist() for name, numbers in per_row.items()},
     }
+
+
+def _encodable(text: str | None) -> str | None:
+    """Replace lone surrogates, which no column of texts can hold, by question marks."""
+    return text and text.encode("utf-8", "replace").decode("utf-8")
 
 
 def to_shap(explanation: Explanation) -> Any:

@@ -62,12 +62,17 @@ class ImageView:
         facts = explanation.provenance
         if not all(name in facts for name in ("image", "labels", "superpixels")):
             return None
-        labels = labels_from_data_url(facts["labels"])
+        labels, image = labels_from_data_url(facts["labels"]), from_data_url(facts["image"])
+        if labels.shape != image.shape[:2]:
+            raise InputError(
+                f"the image of this explanation is damaged: it has {image.shape[:2]} pixels, its superpixels "
+                f"have {labels.shape}"
+            )
         values = np.full(int(labels.max()) + 1, np.nan)
         coef = with_outputs(explanation.values, explanation)[row, :, output]
         for condition, value in zip(explanation.conditions[row], coef.tolist(), strict=True):
             values[facts["superpixels"][condition]] = value
-        return cls(from_data_url(facts["image"])[..., :3], labels, values)
+        return cls(image[..., :3], labels, values)
 
     def top(self, k: int, sign: str) -> Ints:
         """Positions of the k largest coefficients of a sign, "+", "-" or "both", largest first.
@@ -116,9 +121,10 @@ class ImageView:
     def glass(self) -> Any:
         """The colours of the superpixels alone, (H, W, 4), transparent where they are weak."""
         colour, strength = self.tint()
-        share = np.where(self.edges, 0.35, (_STRONGEST * strength)[self.labels])
-        shade = np.where(self.edges[..., None], _LINE, colour[self.labels])
-        return _pixels(np.concatenate([shade, 255 * share[..., None]], axis=-1))
+        # looked up as bytes: a large image takes four bytes a pixel, not a hundred
+        glass = _pixels(np.column_stack([colour, 255 * (_STRONGEST * strength)]))[self.labels]
+        glass[self.edges] = _pixels(np.append(_LINE, 255 * 0.35))
+        return glass
 
     def cutout(self, k: int = 5, sign: str = "+") -> Any:
         """The top superpixels alone, on plain paper."""

@@ -60,7 +60,7 @@ def _printed(summary: Summary) -> Group:
             f"{summary.positive[j]:.0%}",
             Text(bar, style="grey62"),
         )
-    head = Text.assemble((summary.output, "bold"), f": {summary.rows:,} rows")
+    head = Text.assemble((one_line(summary.output), "bold"), f": {summary.rows:,} rows")
     return Group(head, table, *_remarks(summary, len(order)))
 
 
@@ -79,7 +79,7 @@ def _remarks(summary: Summary, shown: int) -> Iterator[Text]:
     )
     for cohort in summary.cohorts:
         top = np.argsort(-cohort.mean_abs, kind="stable")[:3]
-        largest = ", ".join(f"{summary.names[j]} {number(cohort.mean_abs[j], 3)}" for j in top)
+        largest = ", ".join(f"{one_line(summary.names[j])} {number(cohort.mean_abs[j], 3)}" for j in top)
         yield Text.assemble((f"{shorten(cohort.name, 40)}", "bold"), f" ({cohort.rows:,} rows): {largest}")
 
 
