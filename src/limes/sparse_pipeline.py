@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from limes._arrays import Bools, Floats
+from limes._arrays import Bools, Floats, Ints
 from limes._streams import fingerprint, streams
 from limes.designs.literals import LiteralNeighbourhood
 from limes.expectations.precision import (
@@ -37,6 +37,8 @@ from limes.surrogates.sparse import (
 
 # How often Γ is estimated, the last time with the explanation so far as its control
 _ROUNDS = 2
+# A spread of answers below this share of their size is rounding
+_ROUNDING = 1e-12
 # The accuracy that the paper's sample size is computed for
 _ACCURACY = 0.1
 
@@ -47,8 +49,9 @@ Ask = Callable[[Floats], Floats]
 class SparseConfig:
     """How rows are explained; see ``SparseExplainer``.
 
-    ``sizes`` are the numbers of literals to try, one or all up to a largest; with ``error`` the first whose
-    bound ``certify`` is no larger is taken. ``scale=None`` computes one from the answers and ``seen``.
+    ``sizes`` are the numbers of literals to try, one or all up to a largest; with ``error``, in units of the
+    answers, the first whose bound ``certify`` is no larger is taken. ``scale=None`` computes one from the
+    answers and ``seen``.
     """
 
     solver: str
@@ -57,6 +60,7 @@ class SparseConfig:
     fresh: int
     confidence: float
     seed: int
+    intercept: bool = True
     scale: AnswerScale | None = None
     seen: Floats | None = None
     error: float | None = None
@@ -71,7 +75,7 @@ class EvaluatedRule:
     solution: SparseSolution
     fidelity: float
     fresh_fidelity: float
-    explained: float
+    r2: float
     precision: Precision
     bounds: dict[str, float]
     theory: dict[str, float]
@@ -80,6 +84,13 @@ class EvaluatedRule:
     target: float
     calls: int
     reach: float
+
+    @property
+    def intercept(self) -> float:
+        """The constant in units of the answers; 0 where it is no more than roundings."""
+        constant = self.scale.middle + self.scale.half * self.solution.intercept
+        size = abs(self.target) + self.scale.half * float(np.abs(self.solution.w).sum())
+        return constant if abs(constant) > _ROUNDING * size else 0.0
 
     @property
     def leaves_scale(self) -> bool:
@@ -93,7 +104,10 @@ class EvaluatedRule:
 
     def meets(self, config: SparseConfig) -> bool:
         """Return whether the certified error is as small as requested, if it was."""
-        return config.error is None or self.bounds[config.certify] <= config.error
+        if config.error is None:
+            return True
+        unit = self.scale.half ** (2 if config.certify == "fidelity" else 1)
+        return unit * self.bounds[config.certify] <= config.error
 
 
 class RowCalls(Calls):
@@ -187,10 +201,10 @@ class _Draws:
         """Signs s = z∘x, (m, d)."""
         return np.asarray(1.0 - 2.0 * self.flips, dtype=np.float64)
 
-    def errors(self, u: Floats) -> Floats:
-        """w·z - f(z), (m,)."""
+    def errors(self, u: Floats, constant: float) -> Floats:
+        """Return b + w·z - f(z), (m,)."""
         support = np.flatnonzero(u)
-        return (1.0 - 2.0 * self.flips[:, support]) @ u[support] - self.values
+        return (1.0 - 2.0 * self.flips[:, support]) @ u[support] + (constant - self.values)
 
     def covariance(self, residual: Floats) -> Floats:
         """Mean of s_j (residual - its mean), (d,)."""
@@ -211,23 +225,33 @@ class _RowProblem:
         """Pass the solver the problem that it takes."""
         solver = SOLVERS[self.config.solver]
         if solver.needs is SampleProblem:
-            sample = SampleProblem(self.near.instance, self.target, self.seen.signs, self.seen.values)
+            sample = SampleProblem(
+                self.near.instance, self.target, self.seen.signs, self.seen.values, self.config.intercept
+            )
             return solver.solve(sample, k, **dict(self.config.search))
         if exact is not None:
             return solver.solve(exact, k)
-        u = np.zeros(self.near.law.size)
-        for _ in range(_ROUNDS):
-            solution = solver.solve(self.population(u), k)
-            u = solution.w * self.near.instance
+        solution = solver.solve(self.population(np.zeros(self.near.law.size), 0.0), k)
+        for _ in range(_ROUNDS - 1):
+            solution = solver.solve(self.population(*self.control(solution.support)), k)
         return solution
 
-    def population(self, control: Floats) -> PopulationProblem:
-        """Estimate Γ: exact for the control's linear part, from the sample for its residuals."""
+    def control(self, support: Ints) -> tuple[Floats, float]:
+        """Return the least squares of the sample on a support, u and b: its residuals vary least."""
+        u, values = np.zeros(self.near.law.size), self.seen.values
+        signs = 1.0 - 2.0 * self.seen.flips[:, support]
+        centre, mean = signs.mean(axis=0), float(values.mean())
+        u[support] = np.linalg.lstsq(signs - centre, values - mean, rcond=None)[0]
+        return u, mean - float(centre @ u[support])
+
+    def population(self, u: Floats, constant: float) -> PopulationProblem:
+        """Estimate Γ and E f: exact for the control b + u·s, from the sample for its residuals."""
         law, values = self.near.law, self.seen.values
-        residuals = -self.seen.errors(control)
-        gamma = law.variance * control + self.seen.covariance(residuals)
+        residuals = -self.seen.errors(u, constant)
+        gamma = law.variance * u + self.seen.covariance(residuals)
+        mean = constant + law.correlation * float(u.sum()) + float(residuals.mean())
         return PopulationProblem(
-            self.near.instance, self.target, law, gamma, float(values.mean()), float(values.var())
+            self.near.instance, self.target, law, gamma, mean, float(values.var()), self.config.intercept
         )
 
 
@@ -243,7 +267,13 @@ def _exact_population(
     gamma = 2.0 * moments.gamma[near.varying] / scale.half
     mean = (float(moments.mean) - scale.middle) / scale.half
     return PopulationProblem(
-        near.instance, problem.target, near.law, gamma, mean, float(problem.seen.values.var())
+        near.instance,
+        problem.target,
+        near.law,
+        gamma,
+        mean,
+        float(problem.seen.values.var()),
+        problem.config.intercept,
     )
 
 
@@ -258,7 +288,8 @@ def _evaluate(
     exact: bool,
 ) -> EvaluatedRule:
     near, target, u = problem.near, problem.target, solution.w * problem.near.instance
-    squares, law = problem.fresh.errors(u) ** 2, near.law
+    constant, law = solution.intercept, near.law
+    squares = problem.fresh.errors(u, constant) ** 2
     sizes = [1.0]
 
     def ask_scaled(x: Floats) -> Floats:
@@ -267,19 +298,18 @@ def _evaluate(
         return answers
 
     error = precision(near, ask_scaled, u, target, draws=problem.config.fresh, rng=rng)
-    variance = float(problem.fresh.values.var())
     return EvaluatedRule(
         solution=solution,
-        fidelity=float((problem.seen.errors(u) ** 2).mean()),
+        fidelity=float((problem.seen.errors(u, constant) ** 2).mean()),
         fresh_fidelity=float(squares.mean()),
-        explained=1.0 - float(squares.mean()) / variance if variance > 0 else np.nan,
+        r2=_r2(float(squares.mean()), problem.fresh.values),
         precision=error,
-        bounds=_bounds(squares, error, u, target, risk),
+        bounds=_bounds(squares, error, abs(constant) + float(np.abs(u).sum()), target, risk),
         theory={
             "accuracy": theorem_accuracy(problem.config.samples, law.size, solution.support.size, risk),
             "samples_for_0.1": theorem_samples(_ACCURACY, law.size, solution.support.size, risk),
         },
-        standard_errors=np.zeros(law.size) if exact else _standard_errors(problem.seen, u, law.variance),
+        standard_errors=np.zeros(law.size) if exact else _standard_errors(problem, u, constant),
         scale=scale,
         target=target * scale.half + scale.middle,
         calls=ask.rows,
@@ -287,10 +317,18 @@ def _evaluate(
     )
 
 
-def _bounds(squares: Floats, error: Precision, u: Floats, target: float, risk: float) -> dict[str, float]:
-    """Bound fidelity and precision, each at half of the risk."""
+def _r2(error: float, answers: Floats) -> float:
+    """Return 1 - F/Var f; 1 where neither differs from 0 by more than roundings."""
+    variance, rounding = float(answers.var()), (_ROUNDING * float(np.abs(answers).max())) ** 2
+    if variance > rounding:
+        return 1.0 - error / variance
+    return 1.0 if error <= rounding else -np.inf
+
+
+def _bounds(squares: Floats, error: Precision, reach: float, target: float, risk: float) -> dict[str, float]:
+    """Bound fidelity and precision, each at half of the risk; ``reach`` is the rule's largest prediction."""
     largest = 1.0 + abs(target)
-    fidelity = bernstein_bound(squares, largest=(np.abs(u).sum() + 1.0) ** 2, risk=risk / 2)
+    fidelity = bernstein_bound(squares, largest=(reach + 1.0) ** 2, risk=risk / 2)
     direct = error.value
     if error.draws.size:
         farthest = max(largest, float(error.draws.max()))
@@ -299,12 +337,20 @@ def _bounds(squares: Floats, error: Precision, u: Floats, target: float, risk: f
     return {"fidelity": fidelity, "precision": direct, "precision_from_fidelity": through}
 
 
-def _standard_errors(seen: _Draws, u: Floats, variance: float) -> Floats:
-    """Return coefficients' errors for a fixed support: residual times (s - mean of s on it)/a, averaged."""
+def _standard_errors(problem: _RowProblem, u: Floats, constant: float) -> Floats:
+    """Return coefficients' errors for a fixed support, of the mean of their influences H⁻¹ t (f - b - u·s).
+
+    Without a constant t = s on the hyperplane; with one it is s - 1, and E t tᵀ = a I + c² 11ᵀ.
+    """
+    seen, law = problem.seen, problem.near.law
     support, errors = np.flatnonzero(u), np.zeros(u.size)
     if not support.size:
         return errors
-    signs = 1.0 - 2.0 * seen.flips[:, support]
-    influence = seen.errors(u)[:, None] * (signs - signs.mean(axis=1, keepdims=True)) / variance
-    errors[support] = influence.std(axis=0) / np.sqrt(len(influence))
+    signs, residuals = 1.0 - 2.0 * seen.flips[:, support], seen.errors(u, constant)
+    if problem.config.intercept:
+        gram = law.variance * np.eye(support.size) + (2.0 * law.flip) ** 2
+        directions = np.linalg.solve(gram, signs.T - 1.0).T
+    else:
+        directions = (signs - signs.mean(axis=1, keepdims=True)) / law.variance
+    errors[support] = (residuals[:, None] * directions).std(axis=0) / np.sqrt(len(residuals))
     return errors

@@ -1,4 +1,4 @@
-"""Explain rows by few literals that add up to the prediction, with a certificate."""
+"""Explain rows by a base and few literals that add up to the prediction, with a certificate."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ from limes.surrogates.sparse import AnswerScale, PopulationProblem, check_sparsi
 
 _MEANING = (
     "weight of a literal, which counts +1 where it holds and -1 where it does not; "
-    "together they add up to the prediction"
+    "with the intercept they add up to the prediction"
 )
 # k="smallest" tries no more: longer rules are not read, and their precision is not enumerated
 _MOST_LITERALS = 20
 
 
 class SparseExplainer(Described):
-    r"""Explain a prediction by k literals whose weights add up to it, and certify how well.
+    r"""Explain a prediction by a constant and k literals that add up to it, and certify how well.
 
     Around x every literal flips with probability q = e^{-σ}/(1 + e^{-σ}). The explanation w has at most k
-    nonzero weights, w·x = f(x), and least fidelity error E (w·z - f(z))². Its errors are estimated on fresh
-    rows, with upper bounds that hold with the stated confidence.
+    nonzero weights and a constant b, b + w·x = f(x), and least fidelity error E (b + w·z - f(z))². Its errors
+    are estimated on fresh rows, with upper bounds that hold with the stated confidence.
 
     Parameters
     ----------
@@ -60,6 +60,9 @@ class SparseExplainer(Described):
         Number of literals, or "smallest": the fewest whose bound is at most ``error`` (20 at most).
     spread
         σ ≥ 0; 0 makes all rows equally likely.
+    intercept
+        Whether the constant b is fitted. False is the paper's form: b is 0 (or the middle of the scale, where
+        answers leave [-1, 1]), literals carry the model's base, and |w| ≤ 1 in units of the scale.
     samples
         Rows around each instance that w is fitted on.
     solver
@@ -82,7 +85,7 @@ class SparseExplainer(Described):
         "auto": answers in [-1, 1] stay as they are, others are scaled from their range. (low,
         high): from this range. None: they must lie in [-1, 1].
     error, certify
-        For k="smallest": the bound, and of what, "precision" or "fidelity", in units of the scale.
+        For k="smallest": the bound, and of what, "precision" or "fidelity", in units of the answers.
     method
         For "projection": "exact", "sampled" or "auto".
     gap, time_limit, threads
@@ -121,6 +124,7 @@ class SparseExplainer(Described):
         model: Any,
         *,
         k: int | str = 7,
+        intercept: bool = True,
         spread: float = 1.0,
         samples: int = 1000,
         solver: str = "projection",
@@ -168,6 +172,7 @@ class SparseExplainer(Described):
             error=error,
             certify=certify,
             search=tuple((name, search[name]) for name in SOLVERS[solver].options),
+            intercept=_check_intercept(intercept),
         )
         self._model = self._bind()
         self._provenance = {
@@ -178,6 +183,7 @@ class SparseExplainer(Described):
             "neighbourhood": self._rows.label,
             "spread": self._spread,
             "k": k,
+            "intercept": intercept,
             "solver": solver,
             "seed": self._config.seed,
         }
@@ -303,7 +309,7 @@ class SparseExplainer(Described):
         for i, (around, rule) in enumerate(zip(near, rules, strict=True)):
             values[i, around.varying] = rule.scale.half * rule.solution.w
             errors[i, around.varying] = rule.scale.half * rule.standard_errors
-        intercepts = np.array([rule.scale.middle for rule in rules])
+        intercepts = np.array([rule.intercept for rule in rules])
         output = self._ask.name
         at_rows = np.stack([self._rows.signs(row) for row in rows])
         texts = [
@@ -316,7 +322,7 @@ class SparseExplainer(Described):
             intercepts=intercepts,
             predictions=np.array([rule.target for rule in rules]),
             surrogate_predictions=intercepts + (values * at_rows).sum(axis=1),
-            fidelity=np.array([rule.explained for rule in rules]),
+            fidelity=np.array([rule.r2 for rule in rules]),
             feature_names=feature_names,
             output_names=(output,),
             conditions=tuple(self._rows.conditions(row) for row in rows),
@@ -361,17 +367,19 @@ class _BoundRule:
 
 
 def _certificate(rule: EvaluatedRule, config: SparseConfig, text: str) -> Certificate:
+    unit = rule.scale.half
     return Certificate(
         solver=config.solver,
-        fidelity=rule.fidelity,
-        fresh_fidelity=rule.fresh_fidelity,
-        precision=rule.precision.value,
-        precision_error=rule.precision.error,
+        fidelity=unit**2 * rule.fidelity,
+        fresh_fidelity=unit**2 * rule.fresh_fidelity,
+        r2=rule.r2,
+        precision=unit * rule.precision.value,
+        precision_error=unit * rule.precision.error,
         coincidence=rule.precision.coincidence,
         confidence=config.confidence,
-        bounds=rule.bounds,
-        objective=rule.solution.objective,
-        lower_bound=rule.solution.lower_bound,
+        bounds={name: unit ** (2 if name == "fidelity" else 1) * at for name, at in rule.bounds.items()},
+        objective=unit**2 * rule.solution.objective,
+        lower_bound=unit**2 * rule.solution.lower_bound,
         gap=rule.solution.gap,
         proved=rule.solution.proved,
         nodes=rule.solution.nodes,
@@ -418,6 +426,12 @@ def _check_k(k: int | str, error: float | None) -> tuple[int | None, float | Non
     if isinstance(k, str):
         raise InputError(f"k must be a whole number >= 1 or 'smallest', got {k!r}")
     return check_count("k", k), None
+
+
+def _check_intercept(intercept: object) -> bool:
+    if not isinstance(intercept, bool):
+        raise InputError(f"intercept must be True or False, got {intercept!r}")
+    return intercept
 
 
 def _check_gap(gap: float | None, tolerance: float | None) -> float:

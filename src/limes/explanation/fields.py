@@ -299,18 +299,20 @@ def is_missing(value: Any) -> bool:
 
 @dataclass(frozen=True, repr=False)
 class Certificate(Printable):
-    r"""Errors of one sparse explanation w of f at x, with upper bounds.
+    r"""Errors of one sparse explanation w, with its constant b, of f at x, with upper bounds.
 
-    All errors are those of the scaled model, which answers in [-1, 1].
+    All errors are in units of the model's answers.
 
     Attributes
     ----------
     solver
         That computed w.
     fidelity
-        Mean of (w·z - f(z))² over the rows that w was fitted on: biased downwards.
+        Mean of (b + w·z - f(z))² over the rows that w was fitted on: biased downwards.
     fresh_fidelity
         The same over fresh rows: unbiased.
+    r2
+        1 - fresh_fidelity / Var f, Var f over fresh rows: 0 for a rule no better than the mean.
     precision
         P(w) = E[|f(z) - f(x)| given w·z = w·x], on fresh rows or exactly.
     precision_error
@@ -358,6 +360,7 @@ class Certificate(Printable):
     theory: dict[str, float]
     scale: tuple[float, float]
     rule: str
+    r2: float = math.nan
 
     _terminal: ClassVar[str] = "certificate"
 

@@ -6,7 +6,8 @@ term λ Σ u_j²/t_j is a lower bound of the ridge of a k-sparse u. At any u, η
 
     c - u'(H - λI)u + 2ηy - (sum of the k largest (b - (H - λI)u + η)_j²)/λ.
 
-Good for few literals and many rows (d < m/10), useless when λ is small (d ≥ m/2).
+Good for few literals and many rows (d < m/10), useless when λ is small (d ≥ m/2). With a constant b = y - Σu
+there is no constraint, and η = 0.
 """
 
 from __future__ import annotations
@@ -35,20 +36,36 @@ def perspective_bound(problem: SampleProblem, k: int) -> float:
     d = problem.size
     if d < 2 or d >= _CROWDED * problem.values.size:
         return 0.0
-    lift, y = _PERSPECTIVE_LIFT / d, problem.target
-    gram = problem.gram + lift
-    moments, square = problem.moments + lift * y, problem.square + lift * y**2
+    y = problem.target
+    if problem.intercept:
+        gram, moments, square = _without_constant(problem)
+    else:
+        lift = _PERSPECTIVE_LIFT / d
+        gram = problem.gram + lift
+        moments, square = problem.moments + lift * y, problem.square + lift * y**2
     ridge = 0.999 * float(np.linalg.eigvalsh(gram)[0])
     if ridge <= _SMALLEST * float(np.diag(gram).mean()):
         return 0.0
     rest = gram - ridge * np.eye(d)
     chosen, best = np.full(d, k / d), 0.0
     for _ in range(_STEPS):
-        u, eta = _stationary(rest + np.diag(ridge / chosen), moments, y)
+        matrix = rest + np.diag(ridge / chosen)
+        u, eta = (
+            (np.linalg.solve(matrix, moments), 0.0) if problem.intercept else _stationary(matrix, moments, y)
+        )
         scores = np.sort((moments - rest @ u + eta) ** 2)[::-1]
         bound = square - u @ rest @ u + 2.0 * eta * y - scores[:k].sum() / ridge
         best, chosen = max(best, float(bound)), _best_shares(np.abs(u), k)
     return best
+
+
+def _without_constant(problem: SampleProblem) -> tuple[Floats, Floats, float]:
+    """Return gram, moments and square of the literals alone: the constant is what they leave of y."""
+    y, cross, corner = problem.target, problem.gram[:-1, -1], float(problem.gram[-1, -1])
+    mean = float(problem.moments[-1])
+    gram = problem.gram[:-1, :-1] - (cross[:, None] + cross[None, :]) + corner
+    moments = problem.moments[:-1] - mean - y * (cross - corner)
+    return gram, moments, problem.square - 2.0 * y * mean + corner * y**2
 
 
 def _stationary(matrix: Floats, moments: Floats, target: float) -> tuple[Floats, float]:
@@ -79,13 +96,17 @@ _MEMORY = 1 << 30
 
 @dataclass(frozen=True, eq=False)
 class SearchProblem:
-    """F(u) = u'Hu - 2b·u + c over Σu = y, and the tolerance at which to stop."""
+    """F(u) = u'Hu - 2b·u + c over Σu = y, and the tolerance at which to stop.
+
+    ``always`` is the position of the constant, a column of every support; () without one.
+    """
 
     gram: Floats
     moments: Floats
     square: float
     target: float
     tolerance: float
+    always: tuple[int, ...] = ()
 
     @classmethod
     def from_sample(cls, problem: SampleProblem, tolerance: float) -> SearchProblem:
@@ -97,6 +118,7 @@ class SearchProblem:
             square=problem.square + lift * problem.target**2,
             target=problem.target,
             tolerance=tolerance,
+            always=(problem.size,) if problem.intercept else (),
         )
 
     def cutoff(self, best: float) -> float:
@@ -104,10 +126,32 @@ class SearchProblem:
         return best * (1.0 - self.tolerance) - _ROUNDING * self.square
 
     def value(self, support: Ints) -> tuple[float, float]:
-        """Return the objective on a support, and its multiplier η."""
-        part = self.gram[np.ix_(support, support)]
-        u, eta = summing_to(self.target, part, self.moments[support])
-        return float(u @ part @ u - 2.0 * (self.moments[support] @ u)) + self.square, eta
+        """Return the objective on a support and the constant, and its multiplier η."""
+        columns = self.columns(support)
+        part, moments = self.gram[np.ix_(columns, columns)], self.moments[columns]
+        u, eta = summing_to(self.target, part, moments)
+        return float(u @ part @ u - 2.0 * (moments @ u)) + self.square, eta
+
+    def columns(self, support: Ints) -> Ints:
+        """Return the support and the constant."""
+        return np.append(support, np.array(self.always, dtype=support.dtype))
+
+    def root(self, k: int, eta: float) -> Node:
+        """Return the node of all supports of k literals; the constant is swept in."""
+        d = self.moments.size - len(self.always)
+        order = np.concatenate([np.array(self.always, dtype=np.int64), np.arange(d)])
+        node = Node(
+            (),
+            k + len(self.always),
+            order,
+            np.ascontiguousarray(self.gram[np.ix_(order, order)]),
+            np.ascontiguousarray(self.moments[order]),
+            np.ones(order.size),
+            np.zeros(3),
+            eta,
+            -np.inf,
+        )
+        return node.child(0, -np.inf) if self.always else node
 
 
 @dataclass(frozen=True, eq=False)
