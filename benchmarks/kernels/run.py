@@ -45,7 +45,7 @@ def _case(folder: Path, name: str, versions: dict[str, Path], rounds: int) -> di
     say(f"{name}: fitting")
     kind, data = _data(name)
     joblib.dump(data, folder / "case.joblib")
-    times: dict[str, list[dict[str, float]]] = defaultdict(list)
+    times: dict[str, list[dict[str, list[float]]]] = defaultdict(list)
     workers = {version: _start(folder, path) for version, path in versions.items()}
     for turn in range(rounds):
         for version in list(workers)[:: 1 if turn % 2 else -1]:
@@ -55,12 +55,7 @@ def _case(folder: Path, name: str, versions: dict[str, Path], rounds: int) -> di
         worker.stdin.close()
         worker.wait()
     figures = {
-        what: {
-            **{version: float(np.median([t[what] for t in times[version]])) for version in versions},
-            "ratio": float(
-                np.median([o[what] / n[what] for n, o in zip(times["now"], times["numba"], strict=True)])
-            ),
-        }
+        what: {version: np.median([t[what] for t in times[version]], axis=0).tolist() for version in versions}
         for what in times["now"][0]
     }
     return {"case": name, "figures": figures, **_sizes(data)}
@@ -97,7 +92,7 @@ def _start(folder: Path, packages: Path) -> subprocess.Popen[str]:
     )
 
 
-def _ask(worker: subprocess.Popen[str], kind: str) -> dict[str, float]:
+def _ask(worker: subprocess.Popen[str], kind: str) -> dict[str, list[float]]:
     worker.stdin.write(json.dumps([kind, "case"]) + "\n")
     worker.stdin.flush()
     answer = worker.stdout.readline()
