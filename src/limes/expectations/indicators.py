@@ -35,8 +35,11 @@ class Indicators(Protocol):
         """Σ_j z_ij, (n,)."""
         ...
 
-    def sums(self, values: Floats, parts: int = 1) -> Floats:
-        """Σ_i z_ij v_iq of values (n, q), over each of ``parts`` equal parts of the rows: (parts, d, q)."""
+    def sums(self, values: Floats, parts: int = 1) -> tuple[Floats, Floats]:
+        """Σ_i z_ij v_iq of values (n, q) and Σ_i v_iq, over each of ``parts`` equal parts of the rows.
+
+        (parts, d, q) and (parts, 1, q).
+        """
         ...
 
     def products(self, coef: Floats) -> Floats:
@@ -58,14 +61,15 @@ class PlainIndicators:
     def kept(self) -> Ints:
         return np.asarray(self.z.sum(axis=1), dtype=np.int64)
 
-    def sums(self, values: Floats, parts: int = 1) -> Floats:
-        return self._parts(self.z, parts).transpose(0, 2, 1) @ self._parts(values, parts)
+    def sums(self, values: Floats, parts: int = 1) -> tuple[Floats, Floats]:
+        split = self._parts(values, parts)
+        return self._parts(self.z, parts).transpose(0, 2, 1) @ split, split.sum(axis=1, keepdims=True)
 
     def products(self, coef: Floats) -> Floats:
         return self.z @ coef
 
     def gram(self, weights: Floats, parts: int = 1) -> Floats:
-        return self.sums(weights[:, None] * self.z, parts)
+        return self.sums(weights[:, None] * self.z, parts)[0]
 
     @staticmethod
     def _parts(rows: Floats, parts: int) -> Floats:
@@ -90,12 +94,11 @@ class BitIndicators:
     usual: Bools
     kept: Ints
 
-    def sums(self, values: Floats, parts: int = 1) -> Floats:
-        values = np.ascontiguousarray(values)
-        total = np.zeros((parts, self.usual.size, values.shape[1]))
-        _kernels.bit_sums(self.bits, values, total)
-        whole = values.reshape(parts, -1, values.shape[1]).sum(axis=1)[:, None]
-        return np.where(self.usual[:, None], whole - total, total)
+    def sums(self, values: Floats, parts: int = 1) -> tuple[Floats, Floats]:
+        sums = np.zeros((parts, self.usual.size + 1, values.shape[1]))
+        _kernels.bit_sums(self.bits, np.ascontiguousarray(values), sums)
+        inside, total = sums[:, :-1], sums[:, -1:]
+        return np.where(self.usual[:, None], total - inside, inside), total
 
     def products(self, coef: Floats) -> Floats:
         usual = self.usual[:, None]

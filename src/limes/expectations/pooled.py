@@ -24,7 +24,6 @@ from typing import Any, Literal
 import numpy as np
 
 from limes._arrays import Bools, Floats
-from limes._threads import in_threads
 from limes.designs.product import ProductDesign, ProductFamily
 from limes.designs.weights import BinWeights
 from limes.expectations.controls import Control, FittedControl
@@ -40,8 +39,8 @@ from limes.expectations.weighted import WeightedFit, WeightedRows
 DEFAULT_TOLERANCE = Tolerance(0.02, relative=True)
 # Least share of a pool's rows that must count for an explained row
 _LEAST_SHARE = 1 / 32
-# Errors of even points fall about as 1 / n: after a pool of n rows, whose error is c times what is wanted, the
-# next has this many times n c rows
+# Errors of even points fall about as 1 / n: after a pool of n rows, whose error is c times what is wanted,
+# the next has this many times n c rows
 _RATE = 0.75
 # Parts of a pool, whole sequences each: a control is fitted to the other parts
 _FOLDS = 2
@@ -192,14 +191,11 @@ class PooledExpectation:
                 self.pool.grow(size, on_progress=on_progress, workers=workers)
         sample = self._sample(size)
         with progress(len(pending)) as on_progress:
-
-            def explain(i: int) -> None:
+            for i in pending:
                 fit = self._fit(sample, designs[i], predictions[i])
                 is_last = fit.excess <= 1.0 or size == self._sizes[-1]
                 looks[i] = _Look(size, fit.excess, fit.moments(self._sampling.tolerance) if is_last else None)
                 on_progress(1)
-
-            in_threads(explain, pending)
 
     def _sample(self, size: int) -> _ControlledPool:
         """Return the pool of a size with its control, fitted once."""
