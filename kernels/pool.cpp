@@ -64,16 +64,19 @@ void mark(Array<const Cell, 2> cells, Array<const Cell, 1> instance, Array<const
   }
 }
 
-// Sums of values (n, q) over the rows of each bit, for equal parts of the rows: total (parts, d, q).
+// Sums of values (n, q) over the rows of each bit, and over all rows, for equal parts of the rows: total
+// (parts, d + 1, q), the sums over all rows last.
 void bit_sums(Words bits, Matrix values, TensorOut total) {
   const std::size_t n = bits.shape(0), words = bits.shape(1), q = values.shape(1);
-  const std::size_t parts = total.shape(0), d = total.shape(1);
-  require(values.shape(0) == n && total.shape(2) == q && d <= words * kBits && parts > 0 && n % parts == 0,
+  const std::size_t parts = total.shape(0), d = total.shape(1) - 1;
+  require(values.shape(0) == n && total.shape(1) > 0 && total.shape(2) == q && d <= words * kBits && parts > 0 &&
+              n % parts == 0,
           "values must be (rows, columns), and parts equal");
   const std::size_t each = n / parts;
   for (std::size_t i = 0; i < n; ++i) {
     const double* value = values.data() + i * q;
-    double* part = total.data() + (i / each) * d * q;
+    double* part = total.data() + (i / each) * (d + 1) * q;
+    for (std::size_t c = 0; c < q; ++c) part[d * q + c] += value[c];
     each_bit(bits.data() + i * words, words, [&](std::size_t j) {
       require(j < d, "a bit is out of range");
       for (std::size_t c = 0; c < q; ++c) part[j * q + c] += value[c];

@@ -536,13 +536,13 @@ def test_sums_over_a_pool_are_those_of_its_matrix(d, kind):
     y = (z ^ usual.astype(bool)).astype(float)
     assert kept.tolist() == z.sum(axis=1).tolist()
     values, coef, weights = rng.normal(size=(24, 4)), rng.normal(size=(d, 4)), rng.random(24)
-    sums, product, gram = np.zeros((3, d, 4)), np.ones((24, 4)), np.zeros((2, d, d))
+    sums, product, gram = np.zeros((3, d + 1, 4)), np.ones((24, 4)), np.zeros((2, d, d))
     kernels.bit_sums(bits, values, sums)
     kernels.bit_products(bits, coef, product)
     kernels.bit_gram(bits, weights, gram)
     for part in range(3):
         rows = slice(8 * part, 8 * part + 8)
-        close(sums[part], y[rows].T @ values[rows])
+        close(sums[part], np.vstack([y[rows].T @ values[rows], values[rows].sum(axis=0)]))
     close(product, 1.0 + y @ coef)
     for part in range(2):
         rows = slice(12 * part, 12 * part + 12)
@@ -551,7 +551,7 @@ def test_sums_over_a_pool_are_those_of_its_matrix(d, kind):
 
 def test_pools_refuse_what_does_not_belong_together():
     bits, values = np.full((6, 1), 2**40, np.uint64), np.ones((6, 2))
-    for wrong in (np.zeros((4, 41, 2)), np.zeros((1, 41, 3)), np.zeros((1, 65, 2)), np.zeros((1, 40, 2))):
+    for wrong in (np.zeros((4, 42, 2)), np.zeros((1, 42, 3)), np.zeros((1, 66, 2)), np.zeros((1, 41, 2))):
         with pytest.raises(ValueError):
             kernels.bit_sums(bits, values, wrong)
     with pytest.raises(ValueError):

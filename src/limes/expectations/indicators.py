@@ -39,13 +39,15 @@ class Indicators:
     usual: Bools
     kept: Ints
 
-    def sums(self, values: Floats, parts: int = 1) -> Floats:
-        """Σ_i z_ij v_iq of values (n, q), over each of ``parts`` equal parts of the rows: (parts, d, q)."""
-        values = np.ascontiguousarray(values)
-        total = np.zeros((parts, self.usual.size, values.shape[1]))
-        _kernels.bit_sums(self.bits, values, total)
-        whole = values.reshape(parts, -1, values.shape[1]).sum(axis=1)[:, None]
-        return np.where(self.usual[:, None], whole - total, total)
+    def sums(self, values: Floats, parts: int = 1) -> tuple[Floats, Floats]:
+        """Σ_i z_ij v_iq of values (n, q) and Σ_i v_iq, over each of ``parts`` equal parts of the rows.
+
+        (parts, d, q) and (parts, 1, q).
+        """
+        sums = np.zeros((parts, self.usual.size + 1, values.shape[1]))
+        _kernels.bit_sums(self.bits, np.ascontiguousarray(values), sums)
+        inside, total = sums[:, :-1], sums[:, -1:]
+        return np.where(self.usual[:, None], total - inside, inside), total
 
     def products(self, coef: Floats) -> Floats:
         """Σ_j z_ij c_jq of coefficients (d, q), for each row: (n, q)."""

@@ -24,7 +24,6 @@ from typing import Any, Literal
 import numpy as np
 
 from limes._arrays import Bools, Floats
-from limes._threads import in_threads
 from limes.designs.product import ProductDesign, ProductFamily
 from limes.designs.weights import BinWeights
 from limes.expectations.controls import Control, FittedControl
@@ -197,14 +196,11 @@ class PooledExpectation:
                 self.pool.grow(size, on_progress=on_progress, workers=workers)
         sample = self._sample(size)
         with progress(len(pending)) as on_progress:
-
-            def explain(i: int) -> None:
+            for i in pending:
                 fit = self._fit(sample, designs[i], predictions[i])
                 is_last = fit.excess <= 1.0 or size == self._sizes[-1]
                 looks[i] = _Look(size, fit.excess, fit.moments(self._sampling.tolerance) if is_last else None)
                 on_progress(1)
-
-            in_threads(explain, pending)
 
     def _sample(self, size: int) -> _ControlledPool:
         """Return the pool of a size with its control, fitted once."""

@@ -80,10 +80,14 @@ class RareAnswers:
 def _rare_variances(influence: Floats, differs: Bools, reach: Floats) -> Floats:
     """Variances (m, k) of events of size ``reach`` (k,) that rows, of which few differ, do not exclude."""
     total = np.zeros((len(influence), reach.size))
+    values = differs.astype(np.float64)
     for side in (influence > 0, influence < 0):
+        n_differs = np.asarray(side @ values)
+        if (n_differs >= _ENOUGH).all():
+            continue
         count = np.maximum(side.sum(axis=1), 1)
         typical = np.where(side, influence, 0.0) ** 2 @ np.ones(influence.shape[1]) / count
-        total += rare_variances(typical, np.asarray(side @ differs.astype(np.float64)), reach)
+        total += rare_variances(typical, n_differs, reach)
     return total
 
 

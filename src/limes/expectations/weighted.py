@@ -225,7 +225,7 @@ class WeightedFit:
         rare = RareAnswers.from_rows(rows.answers, errors, prediction)
         explained, squares = fitted - coef[0], (rows.answers - fitted) ** 2
         moved, other = shares * errors, (shares * (rows.answers - uncontrolled)) ** 2
-        mean_squares = (shares * squares).sum(axis=0) / shares.sum()
+        mean_squares = shares[:, 0] @ squares / shares.sum()
         grown = 2.0 * moved * explained + shares * (squares - mean_squares)
         columns = {
             "moved": moved,
@@ -318,9 +318,8 @@ class WeightedFit:
         departure = design.departure
         simulated = np.concatenate([[1.0], departure[rows.used]]) ** 2 @ self.simulated**2
         blind = (rows.unidentified & (departure != 0)).any()
-        weights = rows.weights[:, None]
         squares = (rows.answers - self.coef[0] - self.explained) ** 2
-        variance = (coef * design.gamma(coef)).sum(axis=0) + (weights * squares).sum(axis=0) / weights.sum()
+        variance = (coef * design.gamma(coef)).sum(axis=0) + rows.weights @ squares / rows.weights.sum()
         errors = [self._share_errors(coef, variance, k) for k in range(coef.shape[1])]
         return Quality(
             variance=variance,
@@ -382,9 +381,8 @@ def _sides(z: Indicators, columns: Mapping[str, Floats], parts: int) -> dict[str
     """Sums of named columns (n, q) over equal parts of the rows."""
     values = np.hstack(list(columns.values()))
     ends = np.cumsum([column.shape[1] for column in columns.values()])[:-1]
-    total = values.reshape(parts, -1, values.shape[1]).sum(axis=1, keepdims=True)
-    pairs = zip(np.split(z.sums(values, parts), ends, axis=2), np.split(total, ends, axis=2), strict=True)
-    return {name: _Sides(inside, whole) for name, (inside, whole) in zip(columns, pairs, strict=True)}
+    pairs = zip(*(np.split(sums, ends, axis=2) for sums in z.sums(values, parts)), strict=True)
+    return {name: _Sides(*pair) for name, pair in zip(columns, pairs, strict=True)}
 
 
 def _number(total: Floats, squares: Floats, *, empty: float = 0.0) -> Floats:
