@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,9 +22,6 @@ from limes._arrays import Floats
 from limes._streams import fingerprint, streams
 from limes.exceptions import InputError
 from limes.surrogates.linear import LIME_SAMPLES
-
-if TYPE_CHECKING:
-    from limes.explainers.tabular import TabularExplainer
 
 # Designs by name: the option ``bins`` of `limes.TabularExplainer`
 _BINS: Mapping[str, Any] = {"two bins": 2, "quartiles": "quartile", "deciles": "decile", "slopes": None}
@@ -76,8 +73,8 @@ class DesignSuggestion:
         head = f"{'design':<22}{'R²':>8}{'own R²':>9}{'noise':>9}{'locality':>10}"
         columns = (self.fidelity, self.own_fidelity, self.noise, self.locality)
         lines = [
-            f"{name:<22}{r2:>8.3f}{own:>9.3f}{noise:>9.3f}{'-' if np.isnan(where) else f'{where:.2f}':>10}"
-            for name, r2, own, noise, where in zip(self.names, *map(np.ndarray.tolist, columns), strict=True)
+            f"{name:<22}{r2:>8.3f}{law:>9.3f}{noise:>9.3f}{'-' if np.isnan(where) else f'{where:.2f}':>10}"
+            for name, r2, law, noise, where in zip(self.names, *columns, strict=True)
         ]
         return "\n".join([f"{self.name}: {self.reason}", "", head, *lines])
 
@@ -90,7 +87,7 @@ class _Judged:
     options: Mapping[str, Any]
     fidelity: Floats
     error: Floats
-    own: Floats
+    own_fidelity: Floats
     noise: Floats
     locality: Floats
 
@@ -100,7 +97,7 @@ class _Judged:
         return float(np.median(self.fidelity))
 
 
-def suggest_design(explainer: TabularExplainer, X: Any) -> DesignSuggestion:
+def suggest_design(explainer: Any, X: Any) -> DesignSuggestion:
     """Suggest bins or slopes, and a bandwidth, for a tabular explainer, which is not changed.
 
     Compared are two bins (cut at the median), quartiles, deciles and slopes at the explainer's bandwidth, and
@@ -163,7 +160,7 @@ def suggest_design(explainer: TabularExplainer, X: Any) -> DesignSuggestion:
         candidates=tuple(judged.options for judged in every),
         fidelity=np.array([judged.score for judged in every]),
         fidelity_errors=np.array([np.median(judged.error) for judged in every]),
-        own_fidelity=np.array([np.median(judged.own) for judged in every]),
+        own_fidelity=np.array([np.median(judged.own_fidelity) for judged in every]),
         noise=np.array([np.median(judged.noise) for judged in every]),
         locality=np.array([np.median(judged.locality) for judged in every]),
     )
@@ -177,7 +174,7 @@ class _CommonDraws:
     f: list[Floats]
 
     @classmethod
-    def of(cls, explainer: TabularExplainer, X: Any) -> _CommonDraws:
+    def of(cls, explainer: Any, X: Any) -> _CommonDraws:
         rows, designs, predict = explainer.laws(X)
         x = [
             design.sampler(streams(1, fingerprint(row), 1)).draw(_DRAWS)[0]
@@ -186,19 +183,21 @@ class _CommonDraws:
         return cls(x, [predict(drawn).reshape(_DRAWS, -1) for drawn in x])
 
 
-def _judge(name: str, explainer: TabularExplainer, common: _CommonDraws, X: Any) -> _Judged:
+def _judge(name: str, explainer: Any, common: _CommonDraws, X: Any) -> _Judged:
     explanation = explainer(X, progress=False)
     n, d = explanation.values.shape[:2]
     values, intercepts = explanation.values.reshape(n, d, -1), explanation.intercepts.reshape(n, -1)
     fidelity, error = np.zeros(n), np.zeros(n)
     for i, (x, f) in enumerate(zip(common.x, common.f, strict=True)):
-        left = f - intercepts[i] - explainer.features_at(X, i, x) @ values[i]
-        fidelity[i], error[i] = _r_squared(f, left)
+        rest_of_f = f - intercepts[i] - explainer.features_at(X, i, x) @ values[i]
+        fidelity[i], error[i] = _r_squared(f, rest_of_f)
     features = explainer.features(X)
     explained = (values**2 * features.variance[:, :, None]).sum(axis=1)
-    own = explanation.fidelity.reshape(n, -1)
+    own_fidelity = explanation.fidelity.reshape(n, -1)
     # what is left of the model has the variance explained · (1 - R²) / R²
-    rest = explained * np.divide(1.0 - own, own, out=np.zeros_like(own), where=own > 0)
+    rest = explained * np.divide(
+        1.0 - own_fidelity, own_fidelity, out=np.zeros_like(own_fidelity), where=own_fidelity > 0
+    )
     effective = LIME_SAMPLES * explainer.effective_share(X)
     safe = np.where(features.variance > 0, features.variance, np.inf)
     errors = np.sqrt((rest[:, None] / (effective[:, None, None] * safe[:, :, None])).sum(axis=(1, 2)))
@@ -209,16 +208,16 @@ def _judge(name: str, explainer: TabularExplainer, common: _CommonDraws, X: Any)
         explainer.design_options,
         fidelity,
         error,
-        own.mean(axis=1),
+        own_fidelity.mean(axis=1),
         np.divide(errors, size, out=np.zeros(n), where=size > 0),
         np.full(n, np.nan) if bins is None else features.inclusion.mean(axis=1),
     )
 
 
-def _r_squared(f: Floats, left: Floats) -> tuple[float, float]:
-    """R² of what is left of f (m, k), of all outputs together, and its standard error."""
+def _r_squared(f: Floats, rest_of_f: Floats) -> tuple[float, float]:
+    """R² of all outputs together, by what is not captured of f (m, k), and its standard error."""
     away = (f - f.mean(axis=0)) ** 2
-    total, rest = away.sum(axis=1), (left**2).sum(axis=1)
+    total, rest = away.sum(axis=1), (rest_of_f**2).sum(axis=1)
     variance = total.mean()
     if not variance > 0:
         return 1.0, 0.0
