@@ -1,1 +1,1 @@
-"""How much of a model LIME's coefficients capture, and how much effects and a few pairs add, on real tables."""
+"""How much of a model LIME, effects and a few pairs capture, on real tables."""

@@ -1,4 +1,4 @@
-"""R² of LIME, of additive effects, and with three pairs, for five families of models on real tables; and times."""
+"""R² of LIME, of effects, and with three pairs, for five families of models on real tables; and times."""
 
 from __future__ import annotations
 
