@@ -19,6 +19,7 @@ PARTS = {
     "stability": ("seeds", "cases"),
     "quality": ("seeds", "cases"),
     "sparse": (),
+    "fit": ("cases",),
     "diagnostics": (),
     "text": ("rounds", "seeds"),
     "images": ("seeds", "cases"),

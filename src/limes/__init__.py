@@ -28,6 +28,7 @@ _HOME = {
     "models": "limes.models",
     "scale": "limes.scale",
     "suggest_bandwidth": "limes.diagnostics.bandwidth",
+    "suggest_design": "limes.explainers.tables.suggestion",
     "summary": "limes.diagnostics.summary",
     "theory": "limes.theory",
 }
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from limes.explainers.image import ImageExplainer
     from limes.explainers.sparse import SparseExplainer
     from limes.explainers.tables.literals import Literals
+    from limes.explainers.tables.suggestion import suggest_design
     from limes.explainers.tabular import TabularExplainer
     from limes.explainers.text import TextExplainer
     from limes.explanation import Explanation

@@ -130,6 +130,10 @@ def _fit(context: DiagnosticContext, i: int, row: RowOutput) -> Fit:
     elif not np.isfinite(fidelity):
         fidelity = float(np.clip(shares.sum(), -1.0, 1.0))
         error = fidelity * float(variance.error / variance.value)
+    else:
+        # the explanation's R² is exact, or rests on more rows than this sample: shares add up to it
+        total = float(shares.sum())
+        shares = shares * (fidelity / total) if total > 0 else shares
     return Fit(
         row=row,
         fidelity=fidelity,

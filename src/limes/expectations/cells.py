@@ -50,7 +50,7 @@ class CellEffects(Protocol):
 
 
 def exact_cells(form: Form, expectation: object, family: ProductFamily) -> CellEffects | None:
-    """Choose the exact effects of a form; None where there are none that are feasible."""
+    """Choose the exact effects of a form; None where no exact ones are feasible."""
     terms = _feasible_terms(form, family)
     if isinstance(expectation, ForestExpectation) and expectation.serves(family):
         return ForestCells(expectation, family, terms)

@@ -145,9 +145,9 @@ def pair_estimate(
     error = np.sqrt(np.stack([np.bincount(cell, a**2, p * q) for a in away.T], axis=1))
     values = centred(mean.reshape(p, q, -1), *masses)
     both = np.multiply.outer(*masses)[:, :, None]
-    known = np.where(enough[:, None], error, 0.0).reshape(p, q, -1)
-    variance = (both * (values**2 - known**2)).sum(axis=(0, 1))
-    spread = np.sqrt(((2.0 * both * values * known) ** 2 + 2.0 * (both * known**2) ** 2).sum(axis=(0, 1)))
+    finite = np.where(enough[:, None], error, 0.0).reshape(p, q, -1)
+    variance = (both * (values**2 - finite**2)).sum(axis=(0, 1))
+    spread = np.sqrt(((2.0 * both * values * finite) ** 2 + 2.0 * (both * finite**2) ** 2).sum(axis=(0, 1)))
     errors = np.where(enough[:, None], error, np.inf).reshape(p, q, -1)
     return PairEstimate(values, errors, np.maximum(variance, 0.0), spread)
 

@@ -43,7 +43,7 @@ class ExactVariance(Protocol):
 
 
 def exact_variance(form: Form, unit: Floats) -> ExactVariance | None:
-    """Choose the closed form of Var_w (f / unit), for units (k,); None where there is none that is cheap."""
+    """Choose the closed form of Var_w (f / unit), for units (k,); None where it is not cheap."""
     if isinstance(form, Forest):
         return TreeVariance(form, unit) if len(form.roots) == 1 else None
     if not isinstance(form, Reducible):

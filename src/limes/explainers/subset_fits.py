@@ -70,7 +70,7 @@ class SubsetFits:
         return self._effects
 
     def pairs(self, row: int, output: int, top: int) -> NoReturn:  # noqa: ARG002 - as for tables
-        """Raise: pairs of dependent features have no effects of their own."""
+        """Raise: pairs of dependent features have no separate effects."""
         raise InputError(
             "interactions are those of a table's columns; words and superpixels have effects alone"
         )

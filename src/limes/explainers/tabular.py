@@ -6,8 +6,9 @@ one, or makes a new one where the model was fitted again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple, Never
 
@@ -28,6 +29,7 @@ from limes.expectations.controls import CONTROLS
 from limes.expectations.pooled import PooledExpectation
 from limes.explainers.options import SamplingOptions
 from limes.explainers.progress import explanation_fields, interrupted, output_positions, progress_of
+from limes.explainers.tables.suggestion import DesignSuggestion, suggest_design
 from limes.explainers.tables.table import EncodedRows, Table, ids_of
 from limes.explainers.tables.tabular_model import TabularModel, TabularOptions
 from limes.explainers.verification import few_rows
@@ -65,10 +67,11 @@ class TabularExplainer(Described):
         None: ``predict`` of regressors, ``predict_proba`` of classifiers. "margin", "probability", a class
         label, or a list of labels.
     bins
-        "quartile", "decile", "entropy" (needs ``target``), a number of bins, a list of edge arrays with
+        "quartile", "decile", "entropy" (needs ``target``), "auto" (what :func:`limes.suggest_design` chooses
+        for rows of the background), a number of bins, a list of edge arrays with
         both ends (as ``numpy.histogram`` takes them) or of :class:`limes.designs.BinStatistics`, which are
         not learnt from the background, or None: no bins, β_j is the slope in x_j itself, per unit of the
-        column, under normal(mean, std) with smooth weights.
+        column, under normal(mean, std) with smooth weights; columns with missing values keep quartiles.
     target
         (n,) classes or numbers that "entropy" bins separate.
     law
@@ -176,7 +179,22 @@ class TabularExplainer(Described):
         self._explained = model
         self._background = Table.fit(background, categorical=categorical)
         self._is_reproducible = False
+        automatic = isinstance(bins, str) and bins == "auto"
+        if automatic:
+            self._options = replace(self._options, bins="quartile")
         self._model = TabularModel.fit(model, self._background, self._options)
+        self._suggestion = self._adopted_suggestion() if automatic else None
+
+    def _adopted_suggestion(self) -> DesignSuggestion:
+        """Take the design that fits best at some rows of the background."""
+        suggestion = suggest_design(self, self._background.decode(few_rows(self._background.matrix)[::8]))
+        vars(self).update(vars(self.with_design(**suggestion.options)))
+        return suggestion
+
+    @property
+    def suggestion(self) -> DesignSuggestion | None:
+        """With ``bins="auto"``: the design that was chosen, and what it was compared with."""
+        return self._suggestion
 
     def _facts(self) -> Mapping[str, Any]:
         bound = self._model.bound
@@ -327,6 +345,52 @@ class TabularExplainer(Described):
         other = copy(self)
         vars(other).update(_is_reproducible=True, _errors="raise", _model=self._model.reproducible())
         return other
+
+    def with_design(self, *, bins: Any, bandwidth: float | None = None) -> TabularExplainer:
+        """Return an explainer of the same model and background with other bins, and another bandwidth.
+
+        ``bandwidth`` is the present one unless given.
+        """
+        present = self._options.bandwidth if bandwidth is None else bandwidth
+        options = replace(self._options, bins=bins, bandwidth=present)
+        other = copy(self)
+        model = TabularModel.fit(self._explained, self._background, options)
+        vars(other).update(_options=options, _model=model, _is_reproducible=False)
+        return other
+
+    @property
+    def design_options(self) -> dict[str, Any]:
+        """The options ``bins`` and ``bandwidth``, with the number that the default stands for."""
+        return {"bins": self._options.bins, "bandwidth": float(self._model.family.weights.bandwidth)}
+
+    def laws(self, X: Any) -> tuple[Floats, list[ProductDesign], Callable[[Floats], Floats]]:
+        """Return rows (n, d), encoded, their designs, and the model's answers as a function of such rows.
+
+        These are the form's where the model was read.
+        """
+        model, encoded = self._current(X)
+        rows = encoded.matrix
+        form = model.bound.form
+        predict = model.bound.predict if form is None else form.predict
+        return rows, [model.family.at(row) for row in rows], predict
+
+    def features_at(self, X: Any, i: int, x: Floats) -> Floats:
+        """Return the surrogate's features of encoded rows x (m, d) around row i of X, (m, d)."""
+        model, encoded = self._current(X)
+        rows = encoded.matrix
+        family = model.family
+        features = (family.cells(x) == family.cells(rows[[i]])).astype(np.float64)
+        return features if family.slopes is None else np.where(family.slopes, x, features)
+
+    def effective_share(self, X: Any) -> Floats:
+        """Return the effective share of a weighted sample of the background's law, E[π]² / E[π²], (n,)."""
+        model, encoded = self._current(X)
+        rows = encoded.matrix
+        narrower = model.family.weights.bandwidth / np.sqrt(2.0)
+        weights = replace(model.family.weights, bandwidth=narrower)  # type: ignore[type-var]
+        squared = replace(model.family, weights=weights)
+        logs = [2.0 * model.family.at(row).log_weight - squared.at(row).log_weight for row in rows]
+        return np.exp(np.array(logs))
 
     def design(self, row: Any) -> ProductDesign:
         """Return the weighted law w of perturbed rows at one row, with E_w h, Var_w h and its draws.

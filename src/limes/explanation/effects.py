@@ -5,7 +5,7 @@ Under the row's own law w, columns independent,
     f ≈ E_w f + Σ_j effect_j(cell of x_j) + Σ_jk pair_jk(cells of x_j and x_k) + ...
     effect_j(b) = E_w[f | x_j in cell b] - E_w f,
 
-each sum the best function of its kind, and each term's share of Var_w f its own: shares add up to R². LIME's
+each sum the best function of its kind. Each term explains a share of Var_w f, and shares add up to R². LIME's
 coefficient compares the row's cell with the average of the others, one number of this curve.
 """
 
@@ -39,8 +39,8 @@ class Effect:
         with an infinite error.
     masses
         P_w(cell), with sum 1.
-    own
-        Position of the row's own cell.
+    current
+        Position of the row's cell.
     share
         Part of Var_w f that the curve explains; LIME's coefficient explains a part of that.
     """
@@ -52,12 +52,12 @@ class Effect:
     values: Floats
     standard_errors: Floats
     masses: Floats
-    own: int
+    current: int
     share: float
 
     def __repr__(self) -> str:
         text = ", ".join(
-            f"{cell} {value:+.3g}{' (row)' if b == self.own else ''}"
+            f"{cell} {value:+.3g}{' (row)' if b == self.current else ''}"
             for b, (cell, value) in enumerate(zip(self.cells, self.values.tolist(), strict=True))
         )
         return f"<Effect of {self.feature} on {self.output}: {text}; {self.share:.0%} of the variance>"
@@ -77,8 +77,8 @@ class Interaction:
         E_w[f | both cells] - E_w[f | one] - E_w[f | other] + E_w f; errors are 0 where exact.
     masses
         P_w of both cells.
-    own
-        Positions of the row's own cells.
+    current
+        Positions of the row's cells.
     share, share_error
         Part of Var_w f that the pair explains beyond the effects, and its standard error.
     """
@@ -90,7 +90,7 @@ class Interaction:
     values: Floats
     standard_errors: Floats
     masses: Floats
-    own: tuple[int, int]
+    current: tuple[int, int]
     share: float
     share_error: float
 
@@ -141,13 +141,13 @@ class Effects(Sequence[Effect]):
     def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
         """Return a long data frame: one line a row, output, feature and cell.
 
-        Its columns are row, output, feature, cell, value, standard_error, mass and own, whether it is the
+        Its columns are row, output, feature, cell, value, standard_error, mass and current, whether it is the
         cell of the row.
         """
         require(backend, f"to_frame(backend={backend!r})")
         import narwhals as nw
 
-        names = ("row", "output", "feature", "cell", "value", "standard_error", "mass", "own")
+        names = ("row", "output", "feature", "cell", "value", "standard_error", "mass", "current")
         lines: dict[str, list[Any]] = {name: [] for name in names}
         for effect in self.entries:
             count = len(effect.cells)
@@ -158,5 +158,5 @@ class Effects(Sequence[Effect]):
             lines["value"] += effect.values.tolist()
             lines["standard_error"] += effect.standard_errors.tolist()
             lines["mass"] += effect.masses.tolist()
-            lines["own"] += (np.arange(count) == effect.own).tolist()
+            lines["current"] += (np.arange(count) == effect.current).tolist()
         return nw.from_dict(lines, backend=backend).to_native()

@@ -30,7 +30,7 @@ class RowEffects(NamedTuple):
         E_w[f | cell] - E_w f, and standard errors.
     masses : (p_j,)
         P_w(cell).
-    own : d positions
+    current : d positions
         Of the row's cells.
     shares : (d, k)
         Part of Var_w f that each column's effect explains.
@@ -41,7 +41,7 @@ class RowEffects(NamedTuple):
     values: list[Floats]
     errors: list[Floats]
     masses: list[Floats]
-    own: list[int]
+    current: list[int]
     shares: Floats
     additive: Floats
     additive_errors: Floats
@@ -137,7 +137,7 @@ class Fit:
                         values=numbers.values[j][:, k],
                         standard_errors=numbers.errors[j][:, k],
                         masses=numbers.masses[j],
-                        own=numbers.own[j],
+                        current=numbers.current[j],
                         share=float(numbers.shares[j, k]),
                     )
 
@@ -160,7 +160,7 @@ class Fit:
                             values=pair.values,
                             standard_errors=pair.errors,
                             masses=np.multiply.outer(p, q),
-                            own=(effects.own[i], effects.own[j]),
+                            current=(effects.current[i], effects.current[j]),
                             share=pair.share,
                             share_error=pair.share_error,
                         )

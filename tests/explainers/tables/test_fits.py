@@ -76,11 +76,13 @@ def test_fidelity_effects_and_interactions_are_those_of_enumeration(name, option
     explainer = limes.TabularExplainer(model, LEVELS, categorical=[0, 1, 2, 3], method="exact", **options)
     explanation = explainer(LEVELS[:1], progress=False)
     cells, w, f = states(explainer, LEVELS[0], model.predict_proba if name == "classes" else model.predict)
-    own = [levels.tolist().index(x) for levels, x in zip(map(np.unique, LEVELS.T), LEVELS[0], strict=True)]
+    current = [
+        levels.tolist().index(x) for levels, x in zip(map(np.unique, LEVELS.T), LEVELS[0], strict=True)
+    ]
     mean = w @ f
     variance = w @ (f - mean) ** 2
     coef = explanation.values[0].reshape(4, -1)
-    g = (cells == own).astype(float) @ coef
+    g = (cells == current).astype(float) @ coef
     # of coefficients that are not least squares too: what is left beside any constant
     left = f - g - w @ (f - g)
     additive = np.tile(mean, (len(f), 1))
@@ -95,7 +97,7 @@ def test_fidelity_effects_and_interactions_are_those_of_enumeration(name, option
         ]
         assert oracle.error(effect.values, expected, np.abs(f).max()) < EXACT
         assert effect.masses.sum() == pytest.approx(1.0)
-        assert effect.own == own[j]
+        assert effect.current == current[j]
         assert not effect.standard_errors.any()
         additive[:, k] += effect.values[cells[:, j]]
     for found, errors, rest in (
@@ -337,13 +339,13 @@ def test_effects_by_name_and_as_a_frame():
     assert len(effects) == 2 * 2 * 5
     frame = effects.to_frame()
     assert len(frame) == sum(len(effect.cells) for effect in effects)
-    assert frame.groupby(["row", "output", "feature"]).own.sum().eq(1).all()
+    assert frame.groupby(["row", "output", "feature"]).current.sum().eq(1).all()
     one = explanation[1, :, explanation.output_names[0]].effects["x1"]
     assert (one.feature, one.row, one.output) == ("x1", 0, explanation.output_names[0])
-    assert one.cells[one.own] == explanation.conditions[1][1]
+    assert one.cells[one.current] == explanation.conditions[1][1]
     # the coefficient is the row's cell against the others: one number of the curve
-    outside = np.where(np.arange(len(one.cells)) == one.own, 0.0, one.masses)
-    assert one.values[one.own] - outside @ one.values / outside.sum() == pytest.approx(
+    outside = np.where(np.arange(len(one.cells)) == one.current, 0.0, one.masses)
+    assert one.values[one.current] - outside @ one.values / outside.sum() == pytest.approx(
         explanation.values[1, 1, 0]
     )
     with pytest.raises(InputError, match="pick a row and an output"):

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _SIZED = 256
 # Rows of a call whose R² is cached, and whose effects are
 _MOST_FIDELITIES, _MOST_EFFECTS = 100_000, 1000
-# Up to so many pairs of columns are all computed exactly; of more, those that rows of w rank highest
+# Number of pairs of columns up to which all are computed exactly; of more, those that rows of w rank highest
 _ALL_PAIRS, _CANDIDATES = 15, 4
 
 
@@ -116,7 +116,7 @@ class TableFits(ABC):
     def _pairs_of(
         self, row: _Row, additive: _Additive, output: int, top: int
     ) -> list[tuple[tuple[int, int], PairEstimate]]:
-        """Return columns that may add most, at least ``top`` pairs of them if there are so many."""
+        """Return columns that may add most, at least ``top`` pairs of them where there are as many."""
 
     def fidelity(self, row: int) -> tuple[Floats, Floats]:
         """R² of one row and its standard errors, 0 where exact, (k,) each."""

@@ -176,7 +176,8 @@ def _has_bins(bins: Any, j: int) -> bool:
 def _family(
     table: Table, marginals: tuple[Marginal, ...], units: Floats, options: TabularOptions
 ) -> ProductFamily:
-    slopes = table.numeric & (options.bins is None)
+    complete = ~np.isnan(table.matrix).any(axis=0)
+    slopes = table.numeric & complete & (options.bins is None)
     bandwidth = 0.75 * np.sqrt(len(marginals)) if options.bandwidth is None else options.bandwidth
     return ProductFamily(
         marginals,
