@@ -1,7 +1,7 @@
 """How often a diagnosis speaks where nothing is wrong, and where one thing is.
 
-Models without a flaw: linear models on independent columns at random rows of the background (``plain``), and those
-that LIME is made for (``well_behaved`` of ``tests/flaws.py``). Models with a flaw are made one kind at a time.
+Models without a flaw: linear models on independent columns at random rows of the background (``plain``); those
+that LIME is made for are ``well_behaved`` in ``tests/flaws.py``. Models with a flaw have one kind at a time.
 """
 
 from __future__ import annotations
