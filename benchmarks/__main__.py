@@ -11,6 +11,7 @@ from importlib import import_module
 # Parts, each a package with ``run.measure`` and ``report``; and the options by which a run is made short
 PARTS = {
     "tables": (),
+    "links": ("rounds",),
     "speed": ("rounds", "cases"),
     "kernels": ("rounds", "cases"),
     "accuracy": ("seeds", "cases"),

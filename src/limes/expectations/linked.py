@@ -270,9 +270,9 @@ class _Rule:
             mean, contrast, offsets = column.functionals(nodes, exponentials.contour)
             length = np.abs(mean[:, self._first])
             length = np.where(length > 0, length, 1.0)
-            scale = length[:, self._group]
-            self._means.append(np.ascontiguousarray(mean / scale))
-            self._contrasts.append(np.ascontiguousarray(np.conj(contrast / scale)).view(np.float64))
+            scale = np.take(length, self._group, axis=1)
+            self._means.append(mean / scale)
+            self._contrasts.append(np.conj(contrast / scale).view(np.float64))
             self._logs.append(np.log(length) + offsets[self._first])
 
     def moments(self, places: Ints) -> tuple[Floats, Floats]:
@@ -289,7 +289,7 @@ class _Rule:
         logs = self._start + np.zeros((len(places), 1))
         for j, sizes in enumerate(self._logs):
             logs = logs + sizes[places[:, j]]
-        before = [self._weights * np.exp(logs)[:, self._group]]
+        before = [self._weights * np.take(np.exp(logs), self._group, axis=1)]
         means = [mean[places[:, j]] for j, mean in enumerate(self._means)]
         for mean in means:
             before.append(before[-1] * mean)
