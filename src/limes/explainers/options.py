@@ -1,4 +1,4 @@
-"""The options of sampling that tabular, text and image explainers share, documented and checked once."""
+"""The options of sampling that explainers share, and those of sparse rules, documented and checked once."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from limes.expectations.controls import Control
 from limes.expectations.sampling import Sampling, Tolerance
 from limes.models.calling.caller import Retry
 from limes.pipeline import METHODS
+from limes.surrogates.sparse import AnswerRange
 
 # Most answers behind an explanation where the user sets no limit: a row's own, and those that rows share
 MAX_CALLS, MAX_SHARED = 4096, 16_384
@@ -121,3 +122,32 @@ def _tolerance(tolerance: Any) -> Tolerance | None:
             f"tolerance={tolerance!r} is neither a number nor a share of the largest coefficient such as '5%'"
         )
     return Tolerance(share / 100, relative=True)
+
+
+def check_gap(gap: float | None, tolerance: float | None) -> float:
+    """Return the gap, by either of its names."""
+    if gap is not None and tolerance is not None:
+        raise InputError("gap= and tolerance= are two names of one option: pass gap=")
+    return next((value for value in (gap, tolerance) if value is not None), 0.0)
+
+
+def check_confidence(confidence: Any) -> float:
+    """Return it if it lies between 0 and 1."""
+    if not check_size("confidence", confidence) < 1.0:
+        raise InputError(f"confidence must be below 1, got {confidence!r}")
+    return float(confidence)
+
+
+def check_scale(scale: Any) -> AnswerRange | None:
+    """Return the option as a range, None for "auto"."""
+    if isinstance(scale, str) and scale == "auto":
+        return None
+    if scale is None:
+        return AnswerRange(-1.0, 1.0, "scale=")
+    try:
+        low, high = (float(end) for end in scale)
+    except (TypeError, ValueError) as problem:
+        raise InputError(f"scale must be 'auto', None or (low, high), got {scale!r}") from problem
+    if not (np.isfinite([low, high]).all() and low < high):
+        raise InputError(f"scale=(low, high) needs finite numbers, low < high; got {scale!r}")
+    return AnswerRange(low, high, "scale=")

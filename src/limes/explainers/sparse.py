@@ -16,8 +16,8 @@ from limes._streams import fingerprint
 from limes._threads import one_blas_thread
 from limes.designs.literals import LiteralNeighbourhood
 from limes.exceptions import InputError, ModelError, NotReadableError, ReadMismatchError
-from limes.expectations.moments import ExactMoments
-from limes.explainers.options import SamplingOptions
+from limes.expectations.ranges import answer_range
+from limes.explainers.options import SamplingOptions, check_confidence, check_gap, check_scale
 from limes.explainers.progress import UNFINISHED, compute_each, interrupted, progress_of
 from limes.explainers.tables.literals import Literals, rows_of
 from limes.explainers.tables.table import ids_of
@@ -25,17 +25,17 @@ from limes.explainers.verification import Watch, check_agreement
 from limes.explainers.warnings import rule_warnings
 from limes.explanation import Explanation
 from limes.explanation.drawing import Described
-from limes.explanation.fields import Certificate
 from limes.explanation.wording import rule_text
 from limes.models.calling.bound_methods import behind_method
 from limes.models.calling.caller import ModelCaller, Retry
 from limes.models.calling.outputs import Output, resolve
-from limes.models.forms.base import BlackBox
+from limes.models.forms.base import BlackBox, Form
 from limes.models.reading import read_output, tolerance_of
 from limes.pipeline import exact_expectation
-from limes.sparse_pipeline import EvaluatedRule, RowCalls, SparseConfig, explain_row
+from limes.sparse_pipeline import EvaluatedRule, ModelReading, certificate, explain_row
+from limes.sparse_rows import RowCalls, SparseConfig
 from limes.surrogates.solvers import SOLVERS
-from limes.surrogates.sparse import AnswerScale, PopulationProblem, check_sparsity
+from limes.surrogates.sparse import AnswerRange, PopulationProblem, check_sparsity
 
 _MEANING = (
     "weight of a literal, which counts +1 where it holds and -1 where it does not; "
@@ -82,8 +82,10 @@ class SparseExplainer(Described):
     fresh
         Fresh rows for the certificate; as many as ``samples`` by default.
     scale
-        "auto": answers in [-1, 1] stay as they are, others are scaled from their range. (low,
-        high): from this range. None: they must lie in [-1, 1].
+        The range of the model's answers, which bounds need. (low, high); None: [-1, 1]; an answer outside
+        either is an error. "auto": [0, 1] of probabilities, the range of sums, and the leaves of trees;
+        of any other model that of the answers seen ([-1, 1] if they lie inside), and the certificate says
+        that it is an assumption.
     error, certify
         For k="smallest": the bound, and of what, "precision" or "fidelity", in units of the answers.
     method
@@ -157,7 +159,7 @@ class SparseExplainer(Described):
         self._explained, self._output = model, resolve(model, output)
         self._ask = OneOutput(ModelCaller(model, self._output, self._rows.decode), self._output)
         search: dict[str, Any] = {
-            "tolerance": _check_gap(gap, tolerance),
+            "tolerance": check_gap(gap, tolerance),
             "time_limit": time_limit,
             "threads": threads,
         }
@@ -166,15 +168,15 @@ class SparseExplainer(Described):
             sizes=(),
             samples=check_count("samples", samples),
             fresh=check_count("fresh", samples if fresh is None else fresh),
-            confidence=_check_confidence(confidence),
+            confidence=check_confidence(confidence),
             seed=self._options.sampling.seed,
-            scale=_check_scale(scale),
             error=error,
             certify=certify,
             search=tuple((name, search[name]) for name in SOLVERS[solver].options),
             intercept=_check_intercept(intercept),
         )
-        self._model = self._bind()
+        self._range: AnswerRange | None = check_scale(scale)
+        self._bound = self._bind() if method == "exact" else None
         self._provenance = {
             "meaning": _MEANING,
             "limes": __version__,
@@ -195,6 +197,13 @@ class SparseExplainer(Described):
     def method(self) -> Literal["exact", "sampled"]:
         """How E[s f] is computed: "exact" or "sampled"."""
         return self._model.method
+
+    @property
+    def _model(self) -> _BoundRule:
+        """The model as it is read, at first use."""
+        if self._bound is None:
+            self._bound = self._bind()
+        return self._bound
 
     @one_blas_thread()
     def __call__(self, X: Any, *, progress: bool = True, workers: int = 1) -> Explanation:
@@ -222,9 +231,9 @@ class SparseExplainer(Described):
         rows = self._rows.encode(X)
         model = self._model
         if not model.watch.unchanged(rows):
-            self._model = model = self._bind()
+            self._bound = model = self._bind()
         near = [self._rows.near(row, self._spread) for row in rows]
-        config = self._with_sizes(model.config, near[0].law.size)
+        config = self._with_sizes(near[0].law.size)
         results, error = compute_each(
             range(len(rows)),
             lambda i: self._explain_row(model, config, near[i], rows[i]),
@@ -250,33 +259,59 @@ class SparseExplainer(Described):
         if calls is None:
             calls = RowCalls(self._ask, batch_size=sampling.batch_size, retry=sampling.retry)
         try:
-            return explain_row(near, calls, row, config, model.expectation)
+            return explain_row(near, calls, row, config, model.reading)
         except (ModelError, KeyboardInterrupt):
             model.unfinished.put(key, calls)
             raise
 
     def _bind(self) -> _BoundRule:
-        """Read the model as it is now."""
-        expectation, reason, watch = self._read(self._config.solver)
-        seen = self._rows.scale_answers(self._ask) if self._config.scale is None else None
-        return _BoundRule(expectation, reason, watch, replace(self._config, seen=seen), LRUCache(UNFINISHED))
+        """Read the model as it is now: for its expectation, and for the range of its answers."""
+        why_sampled, form, allowed = self._why_sampled(), None, 0.0
+        bounded = self._range is not None or self._output.method == "predict_proba"
+        watch, reason = Watch(self._explained), why_sampled
+        if not (why_sampled and bounded):
+            form, unread, allowed = self._read()
+            reason = why_sampled or unread
+        if form is not None:
+            watch = Watch(self._explained, ask=self._ask, predict=form.predict, allowed=allowed)
+        exact, passed = form is not None and not why_sampled, self._range
 
-    def _read(self, solver: str) -> tuple[ExactMoments | None, str, Watch]:
-        """Return the exact expectation if Γ is of use and can be read, else the reason for sampling."""
-        unread, exact = Watch(self._explained), self._options.method == "exact"
+        def span(near: LiteralNeighbourhood) -> AnswerRange | None:
+            if passed is not None:
+                return passed
+            if self._output.method == "predict_proba":
+                return AnswerRange(0.0, 1.0, "the range of probabilities")
+            ends = None if form is None else answer_range(form, near.column_values)
+            source = "the range that its form has"
+            return None if ends is None else AnswerRange(ends[0] - allowed, ends[1] + allowed, source)
+
+        reading = ModelReading(
+            expectation=exact_expectation(form) if form is not None and exact else None,
+            predict=form.predict if form is not None and exact else None,
+            answer_range=span,
+            background=np.zeros(0) if bounded or form is not None else self._rows.scale_answers(self._ask),
+        )
+        return _BoundRule(reading, reason, watch, LRUCache(UNFINISHED))
+
+    def _why_sampled(self) -> str:
+        """Return why Γ is sampled whatever the model is; "" if it is computed where that is possible."""
+        solver, method = self._config.solver, self._options.method
         if SOLVERS[solver].needs is not PopulationProblem:
-            if exact:
+            if method == "exact":
                 raise InputError(
                     f"method='exact' goes with solver='projection'; {solver!r} works on a sample"
                 )
-            return None, f"solver={solver!r} works on a sample", unread
-        if self._options.method == "sampled":
-            return None, "asked for by method='sampled'", unread
+            return f"solver={solver!r} works on a sample"
+        return "asked for by method='sampled'" if method == "sampled" else ""
+
+    def _read(self) -> tuple[Form | None, str, float]:
+        """Return the model's form and by how much it may differ; None and why, if it cannot be read."""
+        exact = self._options.method == "exact"
         form = read_output(self._explained, self._output, self._rows.decode, schema=self._rows.schema)
         if isinstance(form, BlackBox):
             if exact:
                 raise NotReadableError(f"method='exact' needs a model that can be read: {form.reason}")
-            return None, form.reason, unread
+            return None, form.reason, 0.0
         if self._output.columns is None and self._ask.column is not None:
             form = form.select(self._ask.column)
         rows = self._rows.checked_rows(form.size)
@@ -287,11 +322,11 @@ class SparseExplainer(Described):
         except ReadMismatchError as error:
             if exact:
                 raise
-            return None, str(error), unread
-        watch = Watch(self._explained, ask=self._ask, predict=form.predict, allowed=allowed)
-        return exact_expectation(form), "", watch
+            return None, str(error), 0.0
+        return form, "", allowed
 
-    def _with_sizes(self, config: SparseConfig, size: int) -> SparseConfig:
+    def _with_sizes(self, size: int) -> SparseConfig:
+        config = self._config
         if self._k is None:
             return replace(config, sizes=tuple(range(1, min(size, _MOST_LITERALS) + 1)))
         check_sparsity(self._k, size)
@@ -304,11 +339,11 @@ class SparseExplainer(Described):
         near: Sequence[LiteralNeighbourhood],
         rules: Sequence[EvaluatedRule],
     ) -> Explanation:
-        config, feature_names = model.config, self._rows.names(rows.shape[1])
+        config, feature_names = self._config, self._rows.names(rows.shape[1])
         values, errors = np.zeros((2, len(rows), len(feature_names)))
         for i, (around, rule) in enumerate(zip(near, rules, strict=True)):
-            values[i, around.varying] = rule.scale.half * rule.solution.w
-            errors[i, around.varying] = rule.scale.half * rule.standard_errors
+            values[i, around.varying] = rule.weights
+            errors[i, around.varying] = rule.standard_errors
         intercepts = np.array([rule.intercept for rule in rules])
         output = self._ask.name
         at_rows = np.stack([self._rows.signs(row) for row in rows])
@@ -334,7 +369,8 @@ class SparseExplainer(Described):
             row_warnings=tuple(rule_warnings(rule, config) for rule in rules),
             provenance=self._provenance,
             certificates=tuple(
-                asdict(_certificate(rule, config, text)) for rule, text in zip(rules, texts, strict=True)
+                asdict(certificate(rule, config, text, self._rows.conditions(row)))
+                for rule, text, row in zip(rules, texts, rows, strict=True)
             ),
         )
 
@@ -345,50 +381,22 @@ class _BoundRule:
 
     Attributes
     ----------
-    expectation, reason
-        The exact expectation; None and why, where rows are sampled.
+    reading, reason
+        What is known of it; why it is sampled, where it is.
     watch
         Notices that the model was fitted again.
-    config
-        How rows are explained, with the answers that its scale covers.
     unfinished
         Answers around rows whose explanation was cut short.
     """
 
-    expectation: ExactMoments | None
+    reading: ModelReading
     reason: str
     watch: Watch
-    config: SparseConfig
     unfinished: LRUCache[int, RowCalls]
 
     @property
     def method(self) -> Literal["exact", "sampled"]:
-        return "sampled" if self.expectation is None else "exact"
-
-
-def _certificate(rule: EvaluatedRule, config: SparseConfig, text: str) -> Certificate:
-    unit = rule.scale.half
-    return Certificate(
-        solver=config.solver,
-        fidelity=unit**2 * rule.fidelity,
-        fresh_fidelity=unit**2 * rule.fresh_fidelity,
-        r2=rule.r2,
-        precision=unit * rule.precision.value,
-        precision_error=unit * rule.precision.error,
-        coincidence=rule.precision.coincidence,
-        confidence=config.confidence,
-        bounds={name: unit ** (2 if name == "fidelity" else 1) * at for name, at in rule.bounds.items()},
-        objective=unit**2 * rule.solution.objective,
-        lower_bound=unit**2 * rule.solution.lower_bound,
-        gap=rule.solution.gap,
-        proved=rule.solution.proved,
-        nodes=rule.solution.nodes,
-        samples=config.samples,
-        fresh_samples=config.fresh,
-        theory=rule.theory,
-        scale=(rule.scale.low, rule.scale.high),
-        rule=text,
-    )
+        return "sampled" if self.reading.expectation is None else "exact"
 
 
 class OneOutput:
@@ -432,32 +440,3 @@ def _check_intercept(intercept: object) -> bool:
     if not isinstance(intercept, bool):
         raise InputError(f"intercept must be True or False, got {intercept!r}")
     return intercept
-
-
-def _check_gap(gap: float | None, tolerance: float | None) -> float:
-    """Return the gap, by either of its names."""
-    if gap is not None and tolerance is not None:
-        raise InputError("gap= and tolerance= are two names of one option: pass gap=")
-    return next((value for value in (gap, tolerance) if value is not None), 0.0)
-
-
-def _check_confidence(confidence: Any) -> float:
-    """Return it if it lies between 0 and 1."""
-    if not check_size("confidence", confidence) < 1.0:
-        raise InputError(f"confidence must be below 1, got {confidence!r}")
-    return float(confidence)
-
-
-def _check_scale(scale: Any) -> AnswerScale | None:
-    """Return the option as a scale, None for "auto"."""
-    if isinstance(scale, str) and scale == "auto":
-        return None
-    if scale is None:
-        return AnswerScale(-1.0, 1.0)
-    try:
-        low, high = (float(end) for end in scale)
-    except (TypeError, ValueError) as problem:
-        raise InputError(f"scale must be 'auto', None or (low, high), got {scale!r}") from problem
-    if not (np.isfinite([low, high]).all() and low < high):
-        raise InputError(f"scale=(low, high) needs finite numbers, low < high; got {scale!r}")
-    return AnswerScale(low, high)

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from limes.expectations.sampling import Sampling
     from limes.explainers.tables.table import Table
     from limes.models.documents import Document
-    from limes.sparse_pipeline import EvaluatedRule, SparseConfig
+    from limes.sparse_pipeline import EvaluatedRule
+    from limes.sparse_rows import SparseConfig
 
 # -- sampling: ties, accuracy not reached, odd probabilities -------------------------------------------------
 
@@ -350,26 +351,45 @@ def _unsplit(word: str) -> bool:
 
 def rule_warnings(rule: EvaluatedRule, config: SparseConfig) -> tuple[str, ...]:
     """Return warnings about a sparse explanation and its certificate."""
-    warnings = []
-    if rule.leaves_scale:
+    warnings, span = [], rule.problem.span
+    if rule.excess > 0.0:
         warnings.append(
-            f"the model answers outside [{rule.scale.low:g}, {rule.scale.high:g}], the range seen around "
-            f"this row, up to {rule.reach:.3g} times as far from its middle: bounds hold for a known range; "
-            "pass scale=(low, high)"
+            f"the model answers outside [{span.low:g}, {span.high:g}], the range seen around this row, by up "
+            f"to {rule.excess:.3g} of its width: bounds hold for a known range; pass scale=(low, high)"
         )
     if rule.vacuous:
         warnings.append(
             f"{config.fresh} fresh rows are too few for a certificate: the bound of the precision error is "
             "no smaller than its largest possible value; raise fresh"
         )
-    if not rule.solution.proved and config.solver == "branch_and_bound":
+    if not rule.solution.proved and rule.meets_box:
+        warnings.append(
+            "not proved optimal: a weight ends at 1 or -1 of the scale, and the best rule within these "
+            "bounds is not searched for; use intercept=True, which has none"
+        )
+    elif not rule.solution.proved and config.solver == "branch_and_bound":
         warnings.append(
             f"not proved optimal within the time limit: gap {rule.solution.gap:.1%}; raise time_limit, or "
             "samples, so that literals are less correlated"
+        )
+    if config.error is not None and rule.meets(config) and not span.source:
+        warnings.append(
+            f"the {config.certify} error of at most {config.error:g} rests on the range of the answers seen, "
+            f"[{span.low:g}, {span.high:g}]: pass scale=(low, high)"
         )
     if not rule.meets(config):
         warnings.append(
             f"no explanation of up to {rule.solution.support.size} literals has a certified {config.certify} "
             f"error of {config.error:g}: this is the longest that was tried; raise error, or fresh"
+        )
+    if rule.r2 < 0.0:
+        warnings.append(
+            f"R² is {rule.r2:.3g}: the mean answer alone errs less than this rule, which does not describe "
+            "the model around the row; raise k" + ("" if config.intercept else ", or use intercept=True")
+        )
+    if 0.0 <= rule.r2 < _POOR:
+        warnings.append(
+            f"R² is {rule.r2:.3g}: the rule tells less than a tenth of how the model varies around the row; "
+            "raise k"
         )
     return tuple(warnings)

@@ -320,19 +320,27 @@ class Certificate(Printable):
     coincidence
         Pr[w·z = w·x].
     confidence
-        With this probability all ``bounds`` hold together, as long as the model answers within ``scale``.
+        With this probability all ``bounds`` hold together, under ``assumption``.
     bounds
         Upper bounds: "fidelity" and "precision" by empirical Bernstein inequalities on fresh rows, and
         "precision_from_fidelity" = √(fidelity bound / coincidence).
-    objective, lower_bound, gap, proved, nodes
+    objective, lower_bound, gap, nodes
         Of the problem that the solver solved; see :class:`limes.surrogates.sparse.SparseSolution`.
+    proved, optimum
+        Whether no rule of this size has a smaller error: under the law itself ("population", where E[s f] is
+        exact), or in the sample that was drawn ("sample"). Of an estimated E[s f] ("estimate") it is not.
+    stability, near_ties
+        Of an estimate: how often resampled rows choose the same literals, and how often other ones, by
+        condition, where that is at least 10 %. NaN and empty otherwise.
     samples, fresh_samples
-        Rows behind ``fidelity`` and ``fresh_fidelity``.
+        Rows behind ``fidelity`` and ``fresh_fidelity``; where E[s f] is exact, 0 and the fresh ones for both.
     theory
-        The accuracy of √fidelity that the 2025 paper's Theorem 2 guarantees for this many samples, and how
-        many it asks for to be within 0.1.
+        Without a constant, the accuracy of √fidelity that the 2025 paper's Theorem 2 guarantees for this many
+        samples, and how many it asks for to be within 0.1, both for answers in [-1, 1].
     scale
-        (low, high): answers that are scaled to -1 and 1.
+        (low, high): the range of the answers.
+    assumption
+        What all bounds rest on where the range is not known; "" where it is.
     rule
         The explanation in words.
 
@@ -361,6 +369,10 @@ class Certificate(Printable):
     scale: tuple[float, float]
     rule: str
     r2: float = math.nan
+    assumption: str = ""
+    optimum: str = ""
+    stability: float = math.nan
+    near_ties: dict[str, float] = dataclasses.field(default_factory=dict)
 
     _terminal: ClassVar[str] = "certificate"
 

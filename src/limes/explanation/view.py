@@ -5,6 +5,7 @@ Terminal, HTML and plots all draw a `RowView`; none of them indexes arrays.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -138,7 +139,7 @@ def view_row(explanation: Explanation, row: int, max_features: int) -> RowView:
         calls=int(explanation.calls[row]),
         shared_calls=_shared(explanation, row),
         warnings=_warnings(explanation, row),
-        rule=facts.get("rule", ""),
+        rule=_headlined_rule(facts) if facts else "",
         certificate=certificate_lines(facts) if facts else (),
     )
 
@@ -275,25 +276,50 @@ def certificate_lines(facts: Mapping[str, Any]) -> tuple[tuple[str, str, str], .
     fresh, samples = count(facts["fresh_samples"], "fresh row"), count(facts["samples"], "row")
     precision_error = f"± {number(facts['precision_error'], 2)}" if facts["precision_error"] else "exact"
     low, high = facts["scale"]
+    sampled = f"{samples} that the weights have seen"
+    in_sample = ("squared error, in sample", number(facts["fidelity"]), sampled)
     return (
         ("squared error", number(facts["fresh_fidelity"]), f"on average over {fresh}"),
         ("", f"≤ {number(bounds['fidelity'])}", sure),
-        ("squared error, in sample", number(facts["fidelity"]), f"{samples} that the weights were fitted to"),
+        *([in_sample] if facts["samples"] else []),
         (
             "precision error",
             number(facts["precision"]),
             f"mean |f(z) − f(x)| where w·z = w·x; {precision_error}",
         ),
         ("", f"≤ {number(bounds['precision'])}", sure),
-        ("optimal", _optimality(facts), facts["solver"]),
-        ("scale", f"[{number(low)}, {number(high)}]", "predictions that count as −1 and 1 in all errors"),
+        ("optimal", *_optimality(facts)),
+        ("answers", f"in [{number(low)}, {number(high)}]", _assumption(facts)),
     )
 
 
-def _optimality(facts: Mapping[str, Any]) -> str:
+_OPTIMAL_OF = {"population": "of all rules of this size", "sample": "for the rows of the sample"}
+
+
+def _optimality(facts: Mapping[str, Any]) -> tuple[str, str]:
+    """Return whether the rule is the best of its size, and of what, or how firm the choice is."""
     if facts["proved"]:
-        return "proved"
-    return f"within {facts['gap']:.1%}" if facts["lower_bound"] > 0 else "not certified"
+        return "proved", f"{_OPTIMAL_OF.get(facts.get('optimum', ''), '')} ({facts['solver']})"
+    if facts.get("optimum") == "estimate":
+        ties = ", ".join(f"{one_line(name)} ({share:.0%})" for name, share in facts["near_ties"].items())
+        chosen = f"resampled rows choose the same literals in {facts['stability']:.0%}"
+        return "estimated", chosen + (f"; others: {ties}" if ties else "")
+    return f"within {facts['gap']:.1%}" if facts["lower_bound"] > 0 else "not certified", facts["solver"]
+
+
+def _assumption(facts: Mapping[str, Any]) -> str:
+    if facts.get("assumption"):
+        return "assumed: all bounds hold if no answer lies beyond; pass scale=(low, high)"
+    return "known: all bounds hold"
+
+
+def _headlined_rule(facts: Mapping[str, Any]) -> str:
+    """Return the rule, behind a verdict where it is worse than the mean."""
+    r2 = facts.get("r2", math.nan)
+    if r2 < 0.0:
+        verdict = "worse than the mean answer, no description of the model here"
+        return f"R² {number(r2, 3)}: {verdict}. {facts['rule']}"
+    return str(facts["rule"])
 
 
 def _shared(explanation: Explanation, row: int) -> int:

@@ -75,16 +75,19 @@ class Solver:
         answers.
     options
         Names of the options of ``solve``.
+    boxed
+        Whether |u| ≤ 1 constrains it even where a constant is fitted: answers must then be scaled.
     """
 
     solve: Callable[..., SparseSolution]
     needs: type[PopulationProblem] | type[SampleProblem]
     options: tuple[str, ...] = ()
+    boxed: bool = False
 
 
 SOLVERS: Mapping[str, Solver] = {
     "projection": Solver(projection, PopulationProblem),
     "hard_thresholding": Solver(hard_thresholding, SampleProblem),
     "branch_and_bound": Solver(branch_and_bound, SampleProblem, ("tolerance", "time_limit", "threads")),
-    "convex": Solver(convex, SampleProblem),
+    "convex": Solver(convex, SampleProblem, boxed=True),
 }

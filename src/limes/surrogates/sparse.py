@@ -13,7 +13,8 @@ It comes in two kinds; ``solvers.py`` lists which solver takes which:
 - ``SampleProblem``: m rows, the mean instead of the expectation (the 2025 paper's problem P3), so that the
   rows' Gram matrix is needed.
 
-Errors are bounded for answers in [-1, 1]; an ``AnswerScale`` maps the model's answers to it.
+Errors are bounded for answers in a range; the paper's form is of answers that an ``AnswerScale`` maps to
+[-1, 1].
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ from limes.exceptions import InputError
 _ROUNDINGS = 1e-9
 # Coefficients below this share of the largest, or of y, are roundings: their literals are not named
 _NEGLIGIBLE = 1e-12
-# A model's answer may exceed the end of its scale by this much
-SCALE_ROUNDING = 1e-9
+# A model's answer may exceed the ends of its range by this share of its width
+_RANGE_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -346,45 +347,70 @@ def _step_in_box(u: Floats, move: Floats) -> tuple[float, int]:
 
 
 @dataclass(frozen=True)
-class AnswerScale:
-    """Map answers from [low, high] to [-1, 1]; only a scale that is ``fixed`` by the user is enforced."""
+class AnswerRange:
+    """The range of a model's answers, which bounds of its errors need.
+
+    Attributes
+    ----------
+    low, high
+        Its ends.
+    source
+        How it is known; "" where it is only that of answers seen, an assumption.
+    """
 
     low: float
     high: float
-    fixed: bool = True
+    source: str = ""
 
     @classmethod
-    def from_answers(cls, *answers: Floats) -> AnswerScale:
-        """Return no change for answers in [-1, 1], else their range."""
-        low = min(float(part.min()) for part in answers)
-        high = max(float(part.max()) for part in answers)
+    def of_answers(cls, *answers: Floats) -> AnswerRange:
+        """Assume [-1, 1], as the paper does, of answers inside it, else their range."""
+        together = np.concatenate(answers)
+        low, high = float(together.min()), float(together.max())
         if low >= -1.0 and high <= 1.0:
-            return cls(-1.0, 1.0, fixed=False)
-        return cls(low, high, fixed=False) if low < high else cls(low - 1.0, low + 1.0, fixed=False)
+            return cls(-1.0, 1.0)
+        return cls(low, high) if low < high else cls(low - 1.0, low + 1.0)
 
-    @property
-    def middle(self) -> float:
-        """The answer that becomes 0."""
-        return 0.5 * (self.low + self.high)
+    def excess(self, answers: Floats) -> float:
+        """Return how far answers leave the range, as a share of its width; 0 but for more than roundings."""
+        beyond = max(float(answers.max()) - self.high, self.low - float(answers.min()))
+        share = beyond / max(self.high - self.low, np.finfo(np.float64).tiny)
+        return share if share > _RANGE_ROUNDING else 0.0
 
-    @property
-    def half(self) -> float:
-        """The difference that becomes 1."""
-        return 0.5 * (self.high - self.low)
-
-    def to_unit(self, answers: Floats) -> Floats:
-        """Scale answers to [-1, 1].
+    def check(self, answers: Floats) -> None:
+        """Raise if an answer lies outside a range that is no assumption.
 
         Raises
         ------
         InputError
-            If one lies outside a fixed scale.
+            Says which answer.
         """
-        scaled = (answers - self.middle) / self.half
-        if self.fixed and np.abs(scaled).max() > 1.0 + SCALE_ROUNDING:
-            worst = float(answers[np.argmax(np.abs(scaled))])
+        if self.source and self.excess(answers) > 0.0:
+            middle = 0.5 * (self.low + self.high)
+            worst = float(answers[np.argmax(np.abs(answers - middle))])
             raise InputError(
-                f"the model answers {worst:g}, outside scale=({self.low:g}, {self.high:g}): widen it, or use "
-                "scale='auto'"
+                f"the model answers {worst:g}, outside {self.source} ({self.low:g}, {self.high:g}): pass a "
+                "wider scale=(low, high)"
             )
-        return np.asarray(np.clip(scaled, -1.0, 1.0) if self.fixed else scaled)
+
+    @property
+    def scale(self) -> AnswerScale:
+        """The map to [-1, 1]; none for answers that lie there."""
+        inside = self.low >= -1.0 and self.high <= 1.0
+        return (
+            AnswerScale()
+            if inside
+            else AnswerScale(0.5 * (self.low + self.high), 0.5 * (self.high - self.low))
+        )
+
+
+@dataclass(frozen=True)
+class AnswerScale:
+    """Map answers to (answer - middle)/half."""
+
+    middle: float = 0.0
+    half: float = 1.0
+
+    def to_unit(self, answers: Floats) -> Floats:
+        """Scale answers."""
+        return np.asarray((answers - self.middle) / self.half)

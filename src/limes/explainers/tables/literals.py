@@ -321,9 +321,9 @@ class SignRows:
         """Return rows of literals on which form and model are compared."""
         return np.random.default_rng(0).choice([-1.0, 1.0], (_CHECKED_ROWS, size))
 
-    def scale_answers(self, ask: Callable[[Floats], Floats]) -> Floats | None:  # noqa: ARG002 - there is no background
-        """Return answers that the scale has to cover, besides those around the row."""
-        return None
+    def scale_answers(self, ask: Callable[[Floats], Floats]) -> Floats:  # noqa: ARG002 - there is no background
+        """Return answers that an assumed range has to cover, besides those around the row."""
+        return np.zeros(0)
 
 
 class TableRows:
@@ -367,7 +367,7 @@ class TableRows:
         return np.concatenate([self._some_rows(), shuffled(self._literals.table.matrix, _CHECKED_ROWS)])
 
     def scale_answers(self, ask: Callable[[Floats], Floats]) -> Floats:
-        """Return answers that the scale has to cover, besides those around the row."""
+        """Return answers that an assumed range has to cover, besides those around the row."""
         return ask(self._some_rows())
 
     def _some_rows(self) -> Floats:
