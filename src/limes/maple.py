@@ -25,7 +25,8 @@ from limes._checks import check_count, check_seed, check_size, refuse_unknown
 from limes._threads import one_blas_thread
 from limes.exceptions import InputError
 from limes.explainers.sparse import OneOutput
-from limes.explainers.tables.table import Table, ids_of
+from limes.explainers.tables.row_names import ids_of
+from limes.explainers.tables.table import Table
 from limes.explainers.verification import Watch
 from limes.explanation import Explanation
 from limes.explanation.drawing import Described

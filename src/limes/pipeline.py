@@ -5,7 +5,7 @@ The design knows Σ and the weighted law w, the expectation gives Γ, the surrog
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, Protocol
 
@@ -16,14 +16,10 @@ from limes._threads import one_blas_thread
 from limes.designs.exchangeable import ExchangeableDesign
 from limes.designs.features import Features, FeatureTable, stacked_features, weighted_sum
 from limes.designs.product import ProductDesign, ProductFamily
-from limes.exceptions import InputError, NotReadableError
-from limes.expectations.exact import ExactExpectation
-from limes.expectations.exchangeable import PresenceExpectation, SumExpectation, SwitchExpectation
+from limes.exceptions import NotReadableError
 from limes.expectations.forest import ForestExpectation
-from limes.expectations.linked import LinkedExpectation
 from limes.expectations.moments import (
     CombinedExpectation,
-    ExactMoments,
     InBlocks,
     MomentCache,
     Moments,
@@ -31,17 +27,11 @@ from limes.expectations.moments import (
     concatenate_moments,
     stack_moments,
 )
+from limes.expectations.of_forms import exact_expectation
 from limes.expectations.pooled import PooledExpectation
 from limes.expectations.sampled import SampledExpectation
 from limes.expectations.sampling import Progress, Sampling
-from limes.expectations.tfidf import NormalizedExpectation
-from limes.models.forms.additive import Boxes
-from limes.models.forms.base import BlackBox, Combination, Form, Reducible, Sum
-from limes.models.forms.linked import Linked
-from limes.models.forms.normalized_linear import NormalizedLinear
-from limes.models.forms.presence import PresenceProducts, presence_products
-from limes.models.forms.switches import SwitchProducts
-from limes.models.forms.trees import Forest
+from limes.models.forms.base import BlackBox, Form
 from limes.surrogates.linear import Surrogate, check_finite, least_squares, ridge
 
 METHODS = ("auto", "exact", "sampled")
@@ -109,73 +99,6 @@ def limit(design: ProductDesign | ExchangeableDesign, form: Form) -> Surrogate:
     surrogate = least_squares(inner, expectation.moments(inner)).per(design.units)
     check_finite(surrogate, axis=0)
     return surrogate
-
-
-def exact_expectation(form: Form, kind: type = ProductDesign) -> ExactMoments:
-    """Choose the exact expectation of a form under one kind of design, ProductDesign or ExchangeableDesign.
-
-    Raises
-    ------
-    InputError
-        If there is no exact expectation of such a form under this kind of design, or no such kind.
-    """
-    if kind not in _EXACT:
-        kinds = " or ".join(sorted(k.__name__ for k in _EXACT))
-        raise InputError(f"expected a design, {kinds}; got {kind.__name__}")
-    if isinstance(form, Combination):
-        parts = [exact_expectation(part, kind) for part in form.parts]
-        return CombinedExpectation(parts, form.weights, form.intercept)
-    if not isinstance(form, Form):
-        raise InputError(f"expected a form of limes.models.forms, got {type(form).__name__}")
-    choose, accepted = _EXACT[kind]
-    expectation = choose(form)
-    if expectation is None:
-        raise InputError(
-            f"{type(form).__name__} has no exact expectation under {kind.__name__}, which takes {accepted}"
-        )
-    return expectation
-
-
-def _over_columns(form: Form) -> ExactMoments | None:
-    match form:
-        case Forest():
-            return ForestExpectation(form)
-        case Linked():
-            return LinkedExpectation(form)
-        case Reducible():
-            return ExactExpectation(form)
-    return None
-
-
-def _over_words(form: Form) -> ExactMoments | None:
-    match form:
-        case PresenceProducts():
-            return PresenceExpectation(form)
-        case NormalizedLinear():
-            return NormalizedExpectation(form)
-        case SwitchProducts():
-            return SwitchExpectation(form)
-        case Forest() | Boxes():
-            return PresenceExpectation(presence_products(form))
-        case Reducible():
-            reduced = form.reduce()
-            if isinstance(reduced, Sum):
-                return SumExpectation(reduced)
-            return SwitchExpectation(SwitchProducts.from_products(reduced))
-    return None
-
-
-# A new kind of design is a line here, a new form a case above
-_EXACT: Mapping[type, tuple[Callable[[Form], ExactMoments | None], str]] = {
-    ProductDesign: (
-        _over_columns,
-        "forms over columns, as Linear, Boxes, Forest; forms over words need an ExchangeableDesign",
-    ),
-    ExchangeableDesign: (
-        _over_words,
-        "sums and sums of products, PresenceProducts, NormalizedLinear, Forest, and sums of them",
-    ),
-}
 
 
 def expectation_of(

@@ -8,9 +8,10 @@ import pytest
 from limes.designs.columns import binned
 from limes.designs.product import ProductFamily
 from limes.designs.weights import named_weights
+from limes.expectations.of_forms import exact_expectation
 from limes.models import forms
 from limes.models.forms.base import Combination
-from limes.pipeline import _is_batched, exact_expectation
+from limes.pipeline import _is_batched
 
 RNG = np.random.default_rng(0)
 D = 4

@@ -30,6 +30,7 @@ from limes.expectations.controls.kernel import switch_kernels
 from limes.expectations.controls.margin import margin_control
 from limes.expectations.controls.process import gaussian_process
 from limes.expectations.moments import ExactMoments, Moments
+from limes.expectations.of_forms import exact_expectation
 from limes.expectations.sampled import SampledExpectation
 from limes.explainers.options import SamplingOptions
 from limes.explainers.progress import (
@@ -46,7 +47,7 @@ from limes.explanation import Explanation
 from limes.explanation.drawing import Described
 from limes.explanation.fit import Fit
 from limes.models.forms.base import BlackBox, Form
-from limes.pipeline import Expectation, Fitted, exact_expectation, fitted_at
+from limes.pipeline import Expectation, Fitted, fitted_at
 
 CONTROLS = ("none", "kernel", "process", "margin")
 

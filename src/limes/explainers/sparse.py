@@ -16,11 +16,12 @@ from limes._streams import fingerprint
 from limes._threads import one_blas_thread
 from limes.designs.literals import LiteralNeighbourhood
 from limes.exceptions import InputError, ModelError, NotReadableError, ReadMismatchError
+from limes.expectations.of_forms import exact_expectation
 from limes.expectations.ranges import answer_range
 from limes.explainers.options import SamplingOptions, check_confidence, check_gap, check_scale
 from limes.explainers.progress import UNFINISHED, compute_each, interrupted, progress_of
 from limes.explainers.tables.literals import Literals, rows_of
-from limes.explainers.tables.table import ids_of
+from limes.explainers.tables.row_names import ids_of
 from limes.explainers.verification import Watch, check_agreement
 from limes.explainers.warnings import rule_warnings
 from limes.explanation import Explanation
@@ -31,7 +32,6 @@ from limes.models.calling.caller import ModelCaller, Retry
 from limes.models.calling.outputs import Output, resolve
 from limes.models.forms.base import BlackBox, Form
 from limes.models.reading import read_output, tolerance_of
-from limes.pipeline import exact_expectation
 from limes.sparse_pipeline import EvaluatedRule, ModelReading, certificate, explain_row
 from limes.sparse_rows import RowCalls, SparseConfig
 from limes.surrogates.solvers import SOLVERS

@@ -6,7 +6,7 @@ one, or makes a new one where the model was fitted again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Never
 import numpy as np
 from numpy.typing import ArrayLike
 
-from limes._arrays import Floats, Ints, Objects, distinct_rows
+from limes._arrays import Floats, Ints
 from limes._checks import check_choice, check_count, check_size, refuse_unknown
 from limes._threads import one_blas_thread
 from limes.designs.columns import LAWS
@@ -29,8 +29,9 @@ from limes.expectations.controls import CONTROLS
 from limes.expectations.pooled import PooledExpectation
 from limes.explainers.options import SamplingOptions
 from limes.explainers.progress import explanation_fields, interrupted, output_positions, progress_of
+from limes.explainers.tables.row_names import RowNames, row_names
 from limes.explainers.tables.suggestion import DesignSuggestion, suggest_design
-from limes.explainers.tables.table import EncodedRows, Table, ids_of
+from limes.explainers.tables.table import EncodedRows, Table
 from limes.explainers.tables.tabular_model import TabularModel, TabularOptions
 from limes.explainers.verification import few_rows
 from limes.explainers.warnings import sampling_warnings
@@ -266,7 +267,7 @@ class TabularExplainer(Described):
     def _fit(self, X: Any, *, ids: Any = None, progress: bool = True, workers: int = 1) -> FittedRows:
         """Fit the rows' surrogates, of which `_to_explanation` makes the explanation."""
         model, encoded = self._current(X)
-        rows, names = encoded.matrix, _row_names(X, ids, encoded)
+        rows, names = encoded.matrix, row_names(X, ids, encoded)
         starts = range(0, len(rows), _BATCH)
         predictions = np.concatenate([model.bound.predict(rows[i : i + _BATCH]) for i in starts])
         cells = model.family.cells(rows)
@@ -304,7 +305,7 @@ class TabularExplainer(Described):
             predictions=predictions,
             feature_names=names,
             output_names=outputs,
-            conditions=_conditions(model.texts, cells),
+            conditions=model.conditions(cells),
             data=model.table.originals(rows),
             method=model.pipeline.method,
             reason=model.bound.reason,
@@ -363,34 +364,10 @@ class TabularExplainer(Described):
         """The options ``bins`` and ``bandwidth``, with the number that the default stands for."""
         return {"bins": self._options.bins, "bandwidth": float(self._model.family.weights.bandwidth)}
 
-    def laws(self, X: Any) -> tuple[Floats, list[ProductDesign], Callable[[Floats], Floats]]:
-        """Return rows (n, d), encoded, their designs, and the model's answers as a function of such rows.
-
-        These are the form's where the model was read.
-        """
+    def model_at(self, X: Any) -> tuple[TabularModel, Floats]:
+        """Return the present model, and rows encoded, (n, d)."""
         model, encoded = self._current(X)
-        rows = encoded.matrix
-        form = model.bound.form
-        predict = model.bound.predict if form is None else form.predict
-        return rows, [model.family.at(row) for row in rows], predict
-
-    def features_at(self, X: Any, i: int, x: Floats) -> Floats:
-        """Return the surrogate's features of encoded rows x (m, d) around row i of X, (m, d)."""
-        model, encoded = self._current(X)
-        rows = encoded.matrix
-        family = model.family
-        features = (family.cells(x) == family.cells(rows[[i]])).astype(np.float64)
-        return features if family.slopes is None else np.where(family.slopes, x, features)
-
-    def effective_share(self, X: Any) -> Floats:
-        """Return the effective share of a weighted sample of the background's law, E[π]² / E[π²], (n,)."""
-        model, encoded = self._current(X)
-        rows = encoded.matrix
-        narrower = model.family.weights.bandwidth / np.sqrt(2.0)
-        weights = replace(model.family.weights, bandwidth=narrower)  # type: ignore[type-var]
-        squared = replace(model.family, weights=weights)
-        logs = [2.0 * model.family.at(row).log_weight - squared.at(row).log_weight for row in rows]
-        return np.exp(np.array(logs))
+        return model, encoded.matrix
 
     def design(self, row: Any) -> ProductDesign:
         """Return the weighted law w of perturbed rows at one row, with E_w h, Var_w h and its draws.
@@ -464,32 +441,3 @@ class FittedRows(NamedTuple):
     predictions: Floats
     fitted: Fitted
     names: RowNames
-
-
-class RowNames(NamedTuple):
-    """Names of explained rows, and of those that have an error, with its text."""
-
-    ids: tuple[Any, ...]
-    errors: tuple[tuple[Any, str], ...]
-
-    def at(self, positions: Ints) -> RowNames:
-        """Return the names of some of the explained rows."""
-        return RowNames(tuple(self.ids[i] for i in positions.tolist()), self.errors)
-
-
-def _row_names(X: Any, ids: Any, encoded: EncodedRows) -> RowNames:
-    n = len(encoded.positions) + len(encoded.errors)
-    names = ids_of(X, n) if ids is None else tuple(ids.tolist() if hasattr(ids, "tolist") else ids)
-    if len(names) != n:
-        raise InputError(f"ids has {len(names)} entries; pass one for each of the {n} rows")
-    kept = encoded.positions.tolist()
-    chosen = names if len(kept) == n else tuple(names[i] for i in kept)
-    return RowNames(chosen, tuple((names[i], text) for i, text in sorted(encoded.errors.items())))
-
-
-def _conditions(texts: Sequence[Objects], cells: Ints) -> tuple[tuple[str, ...], ...]:
-    """Return the texts of rows' cells (n, d); rows with the same cells share a tuple."""
-    patterns, place = distinct_rows(cells)
-    columns = [column[cell] for column, cell in zip(texts, patterns.T, strict=True)]
-    conditions = list(zip(*columns, strict=True))
-    return tuple(map(conditions.__getitem__, place.tolist()))

@@ -32,6 +32,11 @@ def test_the_winner_is_the_design_that_holds_the_model(y, expected):
     assert suggestion.reason in repr(suggestion)
 
 
+def features_at(explainer, row, x):
+    model, rows = explainer.model_at(row)
+    return model.features_at(rows[0], x)
+
+
 def test_the_winner_wins_on_fresh_draws():
     model = RandomForestRegressor(10, random_state=0).fit(X, boosted(X))
     explainer = limes.TabularExplainer(model, X)
@@ -43,7 +48,7 @@ def test_the_winner_wins_on_fresh_draws():
         for name, options in zip(suggestion.names, suggestion.candidates, strict=True):
             other = explainer.with_design(**options)
             explanation = other(X[[i]], progress=False)
-            g = explanation.intercepts[0] + other.features_at(X[[i]], 0, x) @ explanation.values[0]
+            g = explanation.intercepts[0] + features_at(other, X[[i]], x) @ explanation.values[0]
             scores[name] = 1 - np.mean((f - g) ** 2) / f.var()
             at = suggestion.names.index(name)
             assert abs(suggestion.fidelity[at] - scores[name]) < 6 * suggestion.fidelity_errors[at] + 0.01

@@ -17,6 +17,7 @@ from limes.expectations.controls import CONTROLS
 from limes.expectations.controls.control import Control
 from limes.expectations.controls.margin import margin_control
 from limes.expectations.moments import ExactMoments, Moments
+from limes.expectations.of_forms import exact_expectation
 from limes.expectations.pooled import PooledExpectation
 from limes.explainers.options import SamplingOptions
 from limes.explainers.tables.table import Table
@@ -37,7 +38,7 @@ from limes.models.calling.outputs import Output, prediction_method, resolve
 from limes.models.forms.base import BlackBox, Form
 from limes.models.forms.trees import Forest
 from limes.models.reading import EXACT_TOLERANCE, SINGLE_TOLERANCE, read_output, tolerance_of
-from limes.pipeline import Expectation, exact_expectation, expectation_of
+from limes.pipeline import Expectation, expectation_of
 
 _ASKED_FOR = "asked for by method='sampled'"
 

@@ -360,7 +360,7 @@ class SampledFits(TableFits):
 
 
 class PooledFits(SampledFits):
-    """Fits of rows that share a pool of answers, or have draws of their own where the pool does not serve."""
+    """Fits of rows that share a pool of answers, or have separate draws where the pool does not serve."""
 
     def __init__(
         self,

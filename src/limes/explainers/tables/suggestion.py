@@ -175,7 +175,8 @@ class _CommonDraws:
 
     @classmethod
     def of(cls, explainer: Any, X: Any) -> _CommonDraws:
-        rows, designs, predict = explainer.laws(X)
+        model, rows = explainer.model_at(X)
+        designs, predict = model.laws(rows)
         x = [
             design.sampler(streams(1, fingerprint(row), 1)).draw(_DRAWS)[0]
             for row, design in zip(rows, designs, strict=True)
@@ -184,12 +185,12 @@ class _CommonDraws:
 
 
 def _judge(name: str, explainer: Any, common: _CommonDraws, X: Any) -> _Judged:
-    explanation = explainer(X, progress=False)
+    explanation, (model, rows) = explainer(X, progress=False), explainer.model_at(X)
     n, d = explanation.values.shape[:2]
     values, intercepts = explanation.values.reshape(n, d, -1), explanation.intercepts.reshape(n, -1)
     fidelity, error = np.zeros(n), np.zeros(n)
     for i, (x, f) in enumerate(zip(common.x, common.f, strict=True)):
-        rest_of_f = f - intercepts[i] - explainer.features_at(X, i, x) @ values[i]
+        rest_of_f = f - intercepts[i] - model.features_at(rows[i], x) @ values[i]
         fidelity[i], error[i] = _r_squared(f, rest_of_f)
     features = explainer.features(X)
     explained = (values**2 * features.variance[:, :, None]).sum(axis=1)
@@ -198,7 +199,7 @@ def _judge(name: str, explainer: Any, common: _CommonDraws, X: Any) -> _Judged:
     rest = explained * np.divide(
         1.0 - own_fidelity, own_fidelity, out=np.zeros_like(own_fidelity), where=own_fidelity > 0
     )
-    effective = LIME_SAMPLES * explainer.effective_share(X)
+    effective = LIME_SAMPLES * model.effective_share(rows)
     safe = np.where(features.variance > 0, features.variance, np.inf)
     errors = np.sqrt((rest[:, None] / (effective[:, None, None] * safe[:, :, None])).sum(axis=(1, 2)))
     size = np.sqrt((values**2).sum(axis=(1, 2)))

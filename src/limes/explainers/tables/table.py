@@ -103,16 +103,6 @@ def match_columns(columns: dict[str, Objects], names: tuple[str, ...]) -> list[O
     return [columns[name] for name in names]
 
 
-def ids_of(X: Any, rows: int) -> tuple[Any, ...]:
-    """Return the names of rows: the index of a pandas frame, the name of a row of one, else positions."""
-    index: Any = getattr(X, "index", None)
-    if isinstance(X, Mapping) or not hasattr(index, "tolist"):
-        return tuple(range(rows))
-    if np.ndim(X) == 1:
-        return (0 if X.name is None else X.name,)
-    return tuple(index.tolist())
-
-
 def names_of(raw: RawTable) -> list[str]:
     """Return names as text; x0, x1, ... if missing."""
     names = [f"x{j}" for j in range(len(raw.arrays))] if raw.keys is None else [*map(str, raw.keys)]

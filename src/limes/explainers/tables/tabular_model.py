@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from limes import __version__
-from limes._arrays import Floats, Ints, Objects, column_stds
+from limes._arrays import Floats, Ints, Objects, column_stds, distinct_rows
 from limes.designs.marginals import Marginal
-from limes.designs.product import ProductFamily
+from limes.designs.product import ProductDesign, ProductFamily
 from limes.designs.weights import named_weights
 from limes.expectations.pooled import PooledExpectation
 from limes.expectations.sampled import SampledExpectation
@@ -139,6 +139,32 @@ class TabularModel:
         """Return the same, with results that depend on no other row, to the last bit; without warnings."""
         bound = replace(self.bound, predict=self.bound.predict_reproducibly)
         return replace(self, bound=bound, pipeline=self.pipeline.reproducible(), warns=False)
+
+    def conditions(self, cells: Ints) -> tuple[tuple[str, ...], ...]:
+        """Return the texts of rows' cells (n, d); rows with the same cells share a tuple."""
+        patterns, place = distinct_rows(cells)
+        columns = [column[cell] for column, cell in zip(self.texts, patterns.T, strict=True)]
+        conditions = list(zip(*columns, strict=True))
+        return tuple(map(conditions.__getitem__, place.tolist()))
+
+    def laws(self, rows: Floats) -> tuple[list[ProductDesign], Callable[[Floats], Floats]]:
+        """Return the designs of rows (n, d), and the model's answers; the form's where the model was read."""
+        form = self.bound.form
+        predict = self.bound.predict if form is None else form.predict
+        return [self.family.at(row) for row in rows], predict
+
+    def features_at(self, row: Floats, x: Floats) -> Floats:
+        """Return the surrogate's features of rows x (m, d) around a row (d,), (m, d)."""
+        features = (self.family.cells(x) == self.family.cells(row[None])).astype(np.float64)
+        return features if self.family.slopes is None else np.where(self.family.slopes, x, features)
+
+    def effective_share(self, rows: Floats) -> Floats:
+        """Return the effective share of a weighted sample of the background's law, E[π]² / E[π²], (n,)."""
+        narrower = self.family.weights.bandwidth / np.sqrt(2.0)
+        weights = replace(self.family.weights, bandwidth=narrower)  # type: ignore[type-var]
+        squared = replace(self.family, weights=weights)
+        logs = [2.0 * self.family.at(row).log_weight - squared.at(row).log_weight for row in rows]
+        return np.exp(np.array(logs))
 
     def fits(self, rows: Floats, cells: Ints, fitted: Fitted) -> TableFits | None:
         """Return what computes R² and effects of explained rows; None where that costs too much memory."""
