@@ -12,6 +12,8 @@ import shutil
 import stat
 import subprocess
 import sys
+from base64 import urlsafe_b64encode
+from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any
@@ -23,6 +25,7 @@ from scikit_build_core.build import (
     get_requires_for_build_sdist,
     prepare_metadata_for_build_wheel,
 )
+from scikit_build_core.build import prepare_metadata_for_build_wheel as prepare_metadata_for_build_editable
 
 __all__ = [
     "build_editable",
@@ -50,24 +53,33 @@ def build_wheel(wheel_directory: str, config_settings: Any = None, metadata_dire
 
 
 def build_editable(wheel_directory: str, config_settings: Any = None, metadata_directory: Any = None) -> str:
-    """Put the kernels beside the sources, and the path of these into the environment."""
-    with TemporaryDirectory() as folder, ZipFile(Path(folder, build_wheel(folder, config_settings))) as wheel:
-        for name in wheel.namelist():
-            if name.endswith((".so", ".pyd")):
-                kernels = Path("src", name)
-                kernels.unlink(missing_ok=True)  # a process that has loaded it keeps the old one
-                kernels.write_bytes(wheel.read(name))
-    return base.build_editable(wheel_directory, _path_only(config_settings), metadata_directory)
+    """Put the kernels beside the sources; the wheel has the path of these and the metadata.
+
+    scikit-build-core's editable installations find the package before PYTHONPATH is searched.
+    """
+    with TemporaryDirectory() as folder:
+        name = build_wheel(folder, config_settings)
+        with ZipFile(Path(folder, name)) as wheel:
+            contents = {path: wheel.read(path) for path in wheel.namelist()}
+    files = {"limes.pth": f"{Path('src').resolve()}\n".encode()}
+    for path, content in contents.items():
+        if path.endswith((".so", ".pyd")):
+            kernels = Path("src", path)
+            kernels.unlink(missing_ok=True)  # a process that has loaded them keeps the old ones
+            kernels.write_bytes(content)
+        elif ".dist-info/" in path and not path.endswith("/RECORD"):
+            files[path] = content
+    record = next(path for path in contents if path.endswith("/RECORD"))
+    lines = [f"{path},sha256={_digest(content)},{len(content)}" for path, content in files.items()]
+    files[record] = "\n".join([*lines, f"{record},,", ""]).encode()
+    with ZipFile(Path(wheel_directory, name), "w") as wheel:
+        for path, content in files.items():
+            wheel.writestr(path, content)
+    return name
 
 
-def prepare_metadata_for_build_editable(metadata_directory: str, config_settings: Any = None) -> str:
-    return base.prepare_metadata_for_build_editable(metadata_directory, _path_only(config_settings))
-
-
-def _path_only(config_settings: Any) -> dict[str, str]:
-    """Settings of a wheel that holds the path of the sources, and nothing compiled."""
-    only = {"wheel.cmake": "false", "wheel.py-api": "py3", "editable.mode": "inplace"}
-    return {**(config_settings or {}), **only}
+def _digest(content: bytes) -> str:
+    return urlsafe_b64encode(sha256(content).digest()).rstrip(b"=").decode()
 
 
 def _compiler() -> list[str]:

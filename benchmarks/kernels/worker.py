@@ -7,6 +7,7 @@ three times in a process that has loaded no limes, from its import on.
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 import warnings
@@ -99,8 +100,17 @@ def search(name: str) -> Iterator[Times]:
 TASKS = {"table": table, "text": text, "search": search}
 
 
+def check_version() -> None:
+    """Raise SystemExit if another limes than that of PYTHONPATH was imported."""
+    import limes
+
+    if not Path(limes.__file__).is_relative_to(os.environ["PYTHONPATH"]):
+        raise SystemExit(f"limes comes from {limes.__file__}, not from {os.environ['PYTHONPATH']}")
+
+
 def serve() -> None:
     """Advance the task of each line by one round."""
+    check_version()
     running: dict[str, Iterator[Times]] = {}
     for line in sys.stdin:
         kind, name = json.loads(line)
@@ -119,6 +129,7 @@ def first(name: str) -> None:
     image, segments = rng.random((48, 48)), np.add.outer(np.arange(48) // 8 * 6, np.arange(48) // 8)
     signs = np.sign(rng.normal(size=(1, 14)))
     imported = seconds(lambda: __import__("limes"))
+    check_version()
     import limes
 
     answers = {
