@@ -1,6 +1,6 @@
 """How often a diagnosis speaks where nothing is wrong, and where one thing is.
 
-Models without a flaw: linear models on independent columns at random rows of the background (``plain``); those
+Models without a flaw: linear models on independent columns at random rows (``plain``); those
 that LIME is made for are ``well_behaved`` in ``tests/flaws.py``. Models with a flaw have one kind at a time.
 """
 
