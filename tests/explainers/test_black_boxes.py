@@ -315,7 +315,7 @@ def test_the_control_is_chosen_and_told():
     only = limes.TabularExplainer(model, X, max_calls=256, control="margin")(X.iloc[:1])
     assert only.controls == ("margin",)
     with pytest.raises(InputError, match="margin that can be read"):
-        limes.TabularExplainer(model.predict_proba, X, control="margin")
+        limes.TabularExplainer(lambda table: model.predict_proba(table), X, control="margin")
 
 
 # -- models of other libraries -------------------------------------------------------------------------------

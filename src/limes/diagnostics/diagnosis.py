@@ -286,7 +286,7 @@ class Diagnosis(Page):
     >>> explanation = limes.TabularExplainer(LinearRegression().fit(X, y), X)(X.iloc[:2])
     >>> diagnosis = limes.diagnose(explanation)
     >>> sorted({finding.kind for finding in diagnosis.findings})
-    ['cancellation', 'dependence']
+    ['dependence']
     """
 
     rows: tuple[RowDiagnosis, ...]
@@ -367,7 +367,7 @@ class DiagnosisPlots:
 
         Bands reach 1.96 standard errors to each side where the path is sampled.
         """
-        axes: Axes = drawer("diagnosis.plots").draw_path(self.diagnosis.rows[row].path, ax, max_features)
+        axes: Axes = drawer("diagnosis.terminal").draw_path(self.diagnosis.rows[row].path, ax, max_features)
         return axes
 
     def profile(self, feature: str | None = None, row: int = 0, *, ax: Axes | None = None) -> Axes:
@@ -384,5 +384,5 @@ class DiagnosisPlots:
             raise InputError(
                 f"there is no profile of {feature!r}; there are {[profile.name for profile in profiles]}"
             )
-        axes: Axes = drawer("diagnosis.plots").draw_profile(profile, ax)
+        axes: Axes = drawer("diagnosis.terminal").draw_profile(profile, ax)
         return axes

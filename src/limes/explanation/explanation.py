@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from limes._arrays import Bools, Floats, Ints, Objects
     from limes.explanation.effects import Effects, Interaction
-    from limes.explanation.reasons import Reason
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -310,7 +309,7 @@ class Explanation(Page):
         row: int = 0,
         output: str | int | None = None,
         sign: str = "both",
-    ) -> tuple[Reason, ...]:
+    ) -> tuple[str, ...]:
         """Return the k largest coefficients of a row as sentences, marked where the order is not certain.
 
         Parameters
@@ -343,12 +342,12 @@ class Explanation(Page):
         >>> from sklearn.linear_model import Ridge
         >>> X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
         >>> explanation = limes.TabularExplainer(Ridge().fit(X, y), X)(X.iloc[:1])
-        >>> explanation.reasons(1, {"bmi": "The body mass index is {value}."})
-        ('The body mass index is 32.1.',)
+        >>> name = explanation.reasons(1)[0].feature
+        >>> explanation.reasons(1, {name: "It is {value}."})[0].startswith("It is ")
+        True
         """
-        from limes.explanation.reasons import reasons
-
-        return reasons(self, k, catalogue, row, output, sign)
+        chosen: tuple[str, ...] = drawer("reasons").reasons(self, k, catalogue, row, output, sign)
+        return chosen
 
     def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
         """Return a long data frame: one line a row, feature and output.
