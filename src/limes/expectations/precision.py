@@ -2,7 +2,8 @@
 
 With u = w∘x, w·z = w·x if and only if the flipped literals T of the support have Σ_T u_j = 0. There are at
 most 2^|S| such sets; given one, all other literals flip freely. For generic weights only the empty set
-qualifies, so that P depends on the support alone. The bounds hold at a stated confidence.
+qualifies, so that P depends on the support alone: of more than 20 literals it alone is considered. The bounds
+hold at a stated confidence.
 """
 
 from __future__ import annotations
@@ -89,13 +90,10 @@ class Precision:
 def zero_sum_sets(u: Floats) -> Bools:
     """Return sets of positions whose coefficients add up to 0, one per row, (sets, n); the empty one first.
 
-    Raises
-    ------
-    InputError
-        If there are more than 20 coefficients.
+    Of more than 20 coefficients only the empty set is returned.
     """
     if u.size > _LARGEST_SUPPORT:
-        raise InputError(f"precision is computed for at most {_LARGEST_SUPPORT} literals, this has {u.size}")
+        return np.zeros((1, u.size), dtype=np.bool_)
     sets = _subsets(u.size)
     return np.asarray(sets[np.abs(sets @ u) <= _ZERO * np.abs(u).sum()])
 

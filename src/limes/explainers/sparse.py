@@ -19,7 +19,7 @@ from limes.exceptions import InputError, ModelError, NotReadableError, ReadMisma
 from limes.expectations.ranges import answer_range
 from limes.explainers.options import SamplingOptions, check_confidence, check_gap, check_scale
 from limes.explainers.progress import UNFINISHED, compute_each, interrupted, progress_of
-from limes.explainers.tables.literals import Literals, rows_of
+from limes.explainers.tables.literals import Literals, SignRows, TableRows, rows_of
 from limes.explainers.verification import Watch, check_agreement
 from limes.explainers.warnings import rule_warnings
 from limes.explanation import Explanation
@@ -152,6 +152,7 @@ class SparseExplainer:
         self._spread = check_size("spread", spread, zero=True)
         self._rows = rows_of(literals, neighbourhood)
         self._k, error = _check_k(k, error)
+        _check_columns(model, self._rows)
         self._explained, self._output = model, resolve(model, output)
         self._ask = OneOutput(ModelCaller(model, self._output, self._rows.decode), self._output)
         search: dict[str, Any] = {
@@ -412,6 +413,16 @@ class OneOutput:
                 "output="
             )
         return answer
+
+
+def _check_columns(model: Any, rows: SignRows | TableRows) -> None:
+    """Raise if a model was fitted on a table with another number of columns than its rows will have."""
+    fitted = getattr(model, "n_features_in_", None)
+    if fitted is not None and rows.width is not None and fitted != rows.width:
+        raise InputError(
+            f"the model was fitted on {fitted} columns, and rows of this neighbourhood have {rows.width}: "
+            "neighbourhood='columns' is for models of the literals' table, 'flips' for those of -1 and +1"
+        )
 
 
 def _check_k(k: int | str, error: float | None) -> tuple[int | None, float | None]:
