@@ -152,7 +152,7 @@ def test_bounds_hold_on_rare_and_large_answers_or_say_that_they_cannot(model):
     assert "pass scale=(low, high)" in " ".join(str(assumed).split())
 
 
-def test_a_promise_on_an_assumed_range_is_told():
+def test_a_promise_on_an_assumed_range_is_warned_about():
     model = lambda rows: 0.5 * rows[:, 0] + 0.01 * rows[:, 1]  # noqa: E731
     options = {"k": "smallest", "error": 0.2}
     assumed = limes.SparseExplainer(model, **options)(np.ones((1, 6)))

@@ -90,10 +90,13 @@ class Precision:
 def zero_sum_sets(u: Floats) -> Bools:
     """Return sets of positions whose coefficients add up to 0, one per row, (sets, n); the empty one first.
 
-    Of more than 20 coefficients only the empty set is returned.
+    Raises
+    ------
+    InputError
+        If there are more than 20 coefficients: 2^20 sets are listed.
     """
     if u.size > _LARGEST_SUPPORT:
-        return np.zeros((1, u.size), dtype=np.bool_)
+        raise InputError(f"sets of at most {_LARGEST_SUPPORT} literals are listed, these are {u.size}")
     sets = _subsets(u.size)
     return np.asarray(sets[np.abs(sets @ u) <= _ZERO * np.abs(u).sum()])
 
@@ -128,7 +131,8 @@ def precision(
         Enumerate if no more literals lie outside the support.
     """
     support, rest = np.flatnonzero(u), np.flatnonzero(u == 0.0)
-    sets, q = zero_sum_sets(u[support]), near.law.flip
+    q, none = near.law.flip, np.zeros((1, support.size), dtype=np.bool_)
+    sets = zero_sum_sets(u[support]) if support.size <= _LARGEST_SUPPORT else none
     probability = q ** sets.sum(axis=1) * (1.0 - q) ** (support.size - sets.sum(axis=1))
     coincidence = float(probability.sum())
     layout = _Layout(near, support, rest, rng)
