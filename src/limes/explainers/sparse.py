@@ -114,8 +114,8 @@ class SparseExplainer:
     >>> explanation = explainer([[1, 1, -1, 1]])
     >>> explanation.rule()
     '0.5 [x0 = 1] - 0.25 [x3 = 1]  ->  output = 0.25'
-    >>> explanation.certificate.proved
-    True
+    >>> round(explanation.certificate.r2, 6), explanation.certificate.stability
+    (1.0, 1.0)
     """
 
     def __init__(
