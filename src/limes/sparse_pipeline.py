@@ -217,7 +217,7 @@ def explain_row(
     seen = fresh
     if reading.expectation is None:
         seen = Draws.draw(near, answer, config.samples, np.random.default_rng(first))
-    target = float(ask(row[None, :])[0])
+    target = float(answer(row[None, :])[0])
     answers = (np.array([target]), seen.values, fresh.values)
     span = reading.answer_range(near) or AnswerRange.of_answers(*answers, reading.background)
     for part in answers:

@@ -151,7 +151,8 @@ class RowProblem:
         errors = -self.seen.errors(*self.control(solution.support))
         errors -= errors.mean()
         draws = rng.standard_normal((_RESAMPLES, errors.size))
-        draws -= draws.mean(axis=1, keepdims=True)
+        # the next sample errs as much as this one did: together twice the variance
+        draws = np.sqrt(2.0) * (draws - draws.mean(axis=1, keepdims=True))
         added = draws @ (errors[:, None] * (self.seen.signs - self.near.law.correlation)) / errors.size
         chosen = np.zeros((_RESAMPLES, self.near.law.size), dtype=np.bool_)
         for i, (gamma, mean) in enumerate(zip(added, draws @ errors / errors.size, strict=True)):
@@ -197,19 +198,24 @@ class Stability:
 
 
 def standard_errors(problem: RowProblem, u: Floats, constant: float) -> Floats:
-    """Return coefficients' errors for a fixed support, of the mean of their influences H⁻¹ t (f - b - u·s).
+    """Return coefficients' errors for a fixed support, of the mean of the rows' influences H⁻¹ t r.
 
-    Without a constant t = s on the hyperplane; with one it is s - 1, and E t tᵀ = a I + c² 11ᵀ.
+    With a constant t = s - 1 and E t tᵀ = a I + c² 11ᵀ; without one t = s on the hyperplane. r is what the
+    rule leaves of f in a sample's problem, and what the control does where Γ is estimated with one.
     """
     seen, law = problem.seen, problem.near.law
     support, errors = np.flatnonzero(u), np.zeros(u.size)
-    if not support.size:
+    spare = len(seen.values) - support.size - 1
+    if not support.size or spare < 1:
+        errors[support] = np.inf
         return errors
-    signs, residuals = 1.0 - 2.0 * seen.flips[:, support], seen.errors(u, constant)
+    sampled = SOLVERS[problem.config.solver].needs is SampleProblem
+    residuals = seen.errors(u, constant) if sampled else seen.errors(*problem.control(support))
+    signs = 1.0 - 2.0 * seen.flips[:, support]
     if problem.config.intercept:
         gram = law.variance * np.eye(support.size) + (2.0 * law.flip) ** 2
         directions = np.linalg.solve(gram, signs.T - 1.0).T
     else:
         directions = (signs - signs.mean(axis=1, keepdims=True)) / law.variance
-    errors[support] = (residuals[:, None] * directions).std(axis=0) / np.sqrt(len(residuals))
+    errors[support] = (residuals[:, None] * directions).std(axis=0) / np.sqrt(spare)
     return errors

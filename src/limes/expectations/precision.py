@@ -2,7 +2,8 @@
 
 With u = w∘x, w·z = w·x if and only if the flipped literals T of the support have Σ_T u_j = 0. There are at
 most 2^|S| such sets; given one, all other literals flip freely. For generic weights only the empty set
-qualifies, so that P depends on the support alone. The bounds hold at a stated confidence.
+qualifies, so that P depends on the support alone: of more than 20 literals it alone is considered. The bounds
+hold at a stated confidence.
 """
 
 from __future__ import annotations
@@ -92,10 +93,10 @@ def zero_sum_sets(u: Floats) -> Bools:
     Raises
     ------
     InputError
-        If there are more than 20 coefficients.
+        If there are more than 20 coefficients: 2^20 sets are listed.
     """
     if u.size > _LARGEST_SUPPORT:
-        raise InputError(f"precision is computed for at most {_LARGEST_SUPPORT} literals, this has {u.size}")
+        raise InputError(f"sets of at most {_LARGEST_SUPPORT} literals are listed, these are {u.size}")
     sets = _subsets(u.size)
     return np.asarray(sets[np.abs(sets @ u) <= _ZERO * np.abs(u).sum()])
 
@@ -130,7 +131,8 @@ def precision(
         Enumerate if no more literals lie outside the support.
     """
     support, rest = np.flatnonzero(u), np.flatnonzero(u == 0.0)
-    sets, q = zero_sum_sets(u[support]), near.law.flip
+    q, none = near.law.flip, np.zeros((1, support.size), dtype=np.bool_)
+    sets = zero_sum_sets(u[support]) if support.size <= _LARGEST_SUPPORT else none
     probability = q ** sets.sum(axis=1) * (1.0 - q) ** (support.size - sets.sum(axis=1))
     coincidence = float(probability.sum())
     layout = _Layout(near, support, rest, rng)

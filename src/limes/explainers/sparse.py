@@ -20,7 +20,7 @@ from limes.expectations.of_forms import exact_expectation
 from limes.expectations.ranges import answer_range
 from limes.explainers.options import SamplingOptions, check_confidence, check_gap, check_scale
 from limes.explainers.progress import UNFINISHED, compute_each, interrupted, progress_of
-from limes.explainers.tables.literals import Literals, rows_of
+from limes.explainers.tables.literals import Literals, SignRows, TableRows, rows_of
 from limes.explainers.tables.row_names import ids_of
 from limes.explainers.verification import Watch, check_agreement
 from limes.explainers.warnings import rule_warnings
@@ -117,8 +117,8 @@ class SparseExplainer(Described):
     >>> explanation = explainer([[1, 1, -1, 1]])
     >>> explanation.rule()
     '0.5 [x0 = 1] - 0.25 [x3 = 1]  ->  output = 0.25'
-    >>> explanation.certificate.proved
-    True
+    >>> round(explanation.certificate.r2, 6), explanation.certificate.stability
+    (1.0, 1.0)
     """
 
     def __init__(
@@ -156,6 +156,7 @@ class SparseExplainer(Described):
         self._rows = rows_of(literals, neighbourhood)
         self._k, error = _check_k(k, error)
         model, output = behind_method(model, output)
+        _check_columns(model, self._rows)
         self._explained, self._output = model, resolve(model, output)
         self._ask = OneOutput(ModelCaller(model, self._output, self._rows.decode), self._output)
         search: dict[str, Any] = {
@@ -421,6 +422,16 @@ class OneOutput:
                 "output="
             )
         return answer
+
+
+def _check_columns(model: Any, rows: SignRows | TableRows) -> None:
+    """Raise if a model was fitted on a table with another number of columns than its rows will have."""
+    fitted = getattr(model, "n_features_in_", None)
+    if fitted is not None and rows.width is not None and fitted != rows.width:
+        raise InputError(
+            f"the model was fitted on {fitted} columns, and rows of this neighbourhood have {rows.width}: "
+            "neighbourhood='columns' is for models of the literals' table, 'flips' for those of -1 and +1"
+        )
 
 
 def _check_k(k: int | str, error: float | None) -> tuple[int | None, float | None]:

@@ -314,11 +314,12 @@ class Certificate(Printable):
     r2
         1 - fresh_fidelity / Var f, Var f over fresh rows: 0 for a rule no better than the mean.
     precision
-        P(w) = E[|f(z) - f(x)| given w·z = w·x], on fresh rows or exactly.
+        P(w) = E[|f(z) - f(x)| given w·z = w·x], on fresh rows or exactly; of more than 20 literals, given
+        that all of them hold.
     precision_error
         Its standard error; 0 where exact.
     coincidence
-        Pr[w·z = w·x].
+        Pr[w·z = w·x], or of more than 20 literals that all hold.
     confidence
         With this probability all ``bounds`` hold together, under ``assumption``.
     bounds
