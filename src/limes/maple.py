@@ -24,14 +24,13 @@ from limes._arrays import Floats, Ints
 from limes._checks import check_count, check_seed, check_size, refuse_unknown
 from limes._threads import one_blas_thread
 from limes.exceptions import InputError
-from limes.explainers.sparse import OneOutput
 from limes.explainers.tables.row_names import ids_of
 from limes.explainers.tables.table import Table
 from limes.explainers.verification import Watch
 from limes.explanation import Explanation
 from limes.explanation.drawing import Described
 from limes.models.calling.bound_methods import behind_method
-from limes.models.calling.caller import ModelCaller
+from limes.models.calling.caller import ModelCaller, OneOutput
 from limes.models.calling.outputs import resolve
 
 # Share of the background on which the number of features is chosen, and the largest number of such rows

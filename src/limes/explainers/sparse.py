@@ -28,8 +28,8 @@ from limes.explanation import Explanation
 from limes.explanation.drawing import Described
 from limes.explanation.wording import rule_text
 from limes.models.calling.bound_methods import behind_method
-from limes.models.calling.caller import ModelCaller, Retry
-from limes.models.calling.outputs import Output, resolve
+from limes.models.calling.caller import ModelCaller, OneOutput, Retry
+from limes.models.calling.outputs import resolve
 from limes.models.forms.base import BlackBox, Form
 from limes.models.reading import read_output, tolerance_of
 from limes.sparse_pipeline import EvaluatedRule, ModelReading, certificate, explain_row
@@ -398,30 +398,6 @@ class _BoundRule:
     @property
     def method(self) -> Literal["exact", "sampled"]:
         return "sampled" if self.reading.expectation is None else "exact"
-
-
-class OneOutput:
-    """The explained output of a model: (m, columns) -> (m,)."""
-
-    def __init__(self, caller: ModelCaller, output: Output) -> None:
-        self._caller = caller
-        labels = output.labels
-        # the second of two classes determines the first
-        self.column = 1 if output.columns is None and labels is not None and len(labels) == 2 else None
-        self.name = "output" if labels is None else labels[self.column or 0] if len(labels) <= 2 else ""
-
-    def __call__(self, x: Floats) -> Floats:
-        answer = self._caller(x)
-        if answer.ndim == 2 and self.column is not None:
-            return answer[:, self.column]
-        if answer.ndim == 2 and answer.shape[1] == 1:
-            return answer[:, 0]
-        if answer.ndim == 2:
-            raise InputError(
-                f"the model has {answer.shape[1]} outputs, and a sparse explanation is of one: choose it by "
-                "output="
-            )
-        return answer
 
 
 def _check_columns(model: Any, rows: SignRows | TableRows) -> None:

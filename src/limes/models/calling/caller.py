@@ -13,7 +13,7 @@ import numpy as np
 
 from limes._arrays import Floats
 from limes._threads import user_blas_threads
-from limes.exceptions import ModelError
+from limes.exceptions import InputError, ModelError
 from limes.models.calling.outputs import Output, prediction_method
 
 # (error, attempt = 1, 2, ...) -> seconds to wait before the batch is tried again, or None to give up
@@ -205,3 +205,27 @@ def _ignore(rows: int) -> object:  # noqa: ARG001 - the default progress callbac
 
 def _keys(x: Floats) -> list[bytes]:
     return [blake2b(row, digest_size=16).digest() for row in np.ascontiguousarray(x)]
+
+
+class OneOutput:
+    """The explained output of a model: (m, columns) -> (m,)."""
+
+    def __init__(self, caller: ModelCaller, output: Output) -> None:
+        self._caller = caller
+        labels = output.labels
+        # the second of two classes determines the first
+        self.column = 1 if output.columns is None and labels is not None and len(labels) == 2 else None
+        self.name = "output" if labels is None else labels[self.column or 0] if len(labels) <= 2 else ""
+
+    def __call__(self, x: Floats) -> Floats:
+        answer = self._caller(x)
+        if answer.ndim == 2 and self.column is not None:
+            return answer[:, self.column]
+        if answer.ndim == 2 and answer.shape[1] == 1:
+            return answer[:, 0]
+        if answer.ndim == 2:
+            raise InputError(
+                f"the model has {answer.shape[1]} outputs, and a sparse explanation is of one: choose it by "
+                "output="
+            )
+        return answer
