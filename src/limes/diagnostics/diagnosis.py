@@ -82,7 +82,8 @@ def diagnose(
     explainer
         The explainer of the explanation; needed only if the explanation came from a file.
     output
-        Name or position of the output; unless given, the one with the largest prediction of each row.
+        Name or position of the output; unless given, the positive one of two classes, else the one with the
+        largest prediction of each row.
     calls
         Model calls around each row, beside its explanation: 512 unless given, and 4096 where the model cannot
         be read.

@@ -15,6 +15,7 @@ import numpy as np
 from limes._arrays import Floats, Ints
 from limes.explanation import Explanation
 from limes.explanation.selection import name_positions
+from limes.explanation.view import main_output, output_title
 
 # Relative rounding error of predictions
 ROUNDING = 1e-12
@@ -35,6 +36,7 @@ class RowOutput:
     surrogate_error: float
     fidelity: float
     fidelity_error: float
+    title: str = ""  # what the output is, for readers
 
     @property
     def rounding(self) -> float:
@@ -63,16 +65,16 @@ def row_outputs(explanation: Explanation, output: Ints) -> tuple[RowOutput, ...]
             surrogate_error=entry(explanation.surrogate_errors, i),
             fidelity=entry(explanation.fidelity, i),
             fidelity_error=entry(explanation.fidelity_errors, i),
+            title=output_title(explanation, int(output[i])),
         )
         for i in range(n)
     )
 
 
 def output_positions(explanation: Explanation, output: str | int | None) -> Ints:
-    """Return the position of each row's output, (n,): of `output`, or of the largest prediction if None."""
-    predictions = explanation.predictions.reshape(len(explanation), -1)
+    """Return the position of each row's output, (n,): of `output`; if None that which is shown first."""
     if output is None:
-        return np.asarray(predictions.argmax(axis=1))
+        return np.array([main_output(explanation, i) for i in range(len(explanation))], dtype=np.int64)
     (position,) = name_positions(output, explanation.output_names, "output")
     return np.full(len(explanation), position)
 

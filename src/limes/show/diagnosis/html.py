@@ -70,7 +70,7 @@ def _row(row: RowDiagnosis) -> dict[str, Any]:
     severities = [finding.severity for finding in row.findings]
     return {
         "number": row.number,
-        "output": one_line(explanation.output),
+        "output": explanation.title or one_line(explanation.output),
         "prediction": number(explanation.prediction),
         "surrogate": number(explanation.surrogate),
         "counted": [(s, severities.count(s)) for s in ("warning", "note") if s in severities],

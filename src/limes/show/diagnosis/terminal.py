@@ -70,7 +70,7 @@ def _single(row: RowDiagnosis, method: str) -> Iterator[RenderableType]:
 
     e = row.explanation
     yield Text.assemble(
-        (f"row {row.number}, {one_line(e.output)}", "bold"),
+        (f"row {row.number}, {e.title or one_line(e.output)}", "bold"),
         f": prediction {number(e.prediction)}, surrogate {number(e.surrogate)} ({method})",
     )
     yield Text()
@@ -202,7 +202,7 @@ def draw_path(path: Path, ax: Axes | None = None, max_features: int = 6) -> Axes
         axes.axvline(path.bandwidth, color="#666666", linewidth=0.8, linestyle=(0, (4, 3)))
     axes.set_xlabel("bandwidth ν (dashed: the explanation's)", fontsize=9)
     axes.set_ylabel("coefficient", fontsize=9)
-    title = f"{shorten(path.row.output, 40)}: coefficients by bandwidth"
+    title = f"{shorten(path.row.title or path.row.output, 40)}: coefficients by bandwidth"
     axes.set_title(title, loc="left", fontsize=10.5, parse_math=False)
     plain_frame(axes, 8.5)
     return axes
