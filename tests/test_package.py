@@ -122,7 +122,17 @@ def test_the_page_of_public_names_lists_all_rooms_and_what_an_explanation_has():
 @pytest.mark.parametrize("where", ["src", "docs", "ARCHITECTURE.md", "CONTRIBUTING.md", "README.md"])
 def test_every_file_that_is_named_exists(where):
     exist = ["study.py"]  # a user's own, in an example
-    for folder in ("src", "build_backend", "tests", "tools", "benchmarks", "fuzz", "papers", "examples"):
+    for folder in (
+        "src",
+        "build_backend",
+        "tests",
+        "tools",
+        "benchmarks",
+        "fuzz",
+        "papers",
+        "examples",
+        "docs",
+    ):
         exist += [f"/{path.relative_to(ROOT)}" for path in (ROOT / folder).rglob("*.py")]
     texts = [path for path in (ROOT / where).rglob("*") if path.suffix in (".py", ".md")] or [ROOT / where]
     for path in texts:
@@ -130,7 +140,7 @@ def test_every_file_that_is_named_exists(where):
             assert any(file.endswith(f"/{name}") or file == name for file in exist), f"{path}: {name}"
 
 
-@pytest.mark.parametrize("name", ["cells", "dask", "engines", "sources", "spark", "tables", "tally", "work"])
+@pytest.mark.parametrize("name", ["cells", "dask", "engines", "sources", "spark", "tables", "parts", "work"])
 def test_without_pyarrow_an_error_says_what_to_install(name):
     code = f"""
 import sys

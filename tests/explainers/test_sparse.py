@@ -229,7 +229,7 @@ def test_it_goes_through_json_pictures_and_pages():
     page = explanation.to_html()
     assert "certificate" in page
     assert "precision error" in page
-    assert "fidelity error" in str(explanation[0])
+    assert "squared error" in str(explanation[0])
     with pytest.raises(InputError, match="choose one"):
         explanation.rule()
 

@@ -93,6 +93,9 @@ def test_the_work_goes_to_each_worker_once(source, explainer, tmp_path, cluster,
         def __getstate__(self):
             return {"any": 1}
 
+        def fill_pool(self, *, progress):
+            pass
+
     explain(source, Counted(), tmp_path / "out", cluster.scheduler_address, rows_per_part=10)
     assert len([*(tmp_path / "out").glob("*.parquet")]) == 45
     assert loads.read_text().count("once") == 2

@@ -25,6 +25,10 @@ Source: Beyer et al., "On synopses for distinct-value estimation under multiset 
 
 from __future__ import annotations
 
+from limes._checks import require
+
+require("pyarrow", "limes.scale for files", package="'limes[scale]'")
+
 import json
 import os
 import re
@@ -44,11 +48,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from limes._arrays import Floats
-from limes._checks import SHOWN, listed, require
+from limes._checks import SHOWN, listed
 from limes.exceptions import InputError
-
-require("pyarrow", "limes.scale for files", package="'limes[scale]'")
-
 
 # K: distinct explanations that are counted exactly; beyond, the standard error is 1 / √K, 3 %
 _COUNTED = 1024

@@ -38,7 +38,10 @@ DRAWS = 1 << 19
 SCALED = make_pipeline(StandardScaler(), LogisticRegression())
 EXACT = {
     "logistic": SCALED,
-    "cross-validated": make_pipeline(StandardScaler(), LogisticRegressionCV(cv=3, Cs=3, l1_ratios=(0,))),
+    "cross-validated": make_pipeline(
+        StandardScaler(),
+        LogisticRegressionCV(cv=3, Cs=3, l1_ratios=(0,), scoring="accuracy", use_legacy_attributes=False),
+    ),
     "log loss": make_pipeline(StandardScaler(), SGDClassifier(loss="log_loss", random_state=0)),
     "in bins": make_pipeline(KBinsDiscretizer(4), LogisticRegression()),
     "splines": make_pipeline(SplineTransformer(4), LogisticRegression()),

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from limes import __version__
-from limes._arrays import Floats, Ints, Objects, column_stds, distinct_rows
+from limes._arrays import Floats, Ints, Objects, column_stds, distinct_rows, mean_and_std
 from limes.designs.marginals import Marginal
 from limes.designs.product import ProductDesign, ProductFamily
 from limes.designs.weights import named_weights
@@ -247,11 +247,9 @@ def _slopes(table: Table, family: ProductFamily) -> dict[str, Any]:
     """Return mean and standard deviation of each column that has a slope, by its name."""
     if family.slopes is None:
         return {}
-    matrix = np.ma.masked_invalid(table.matrix)
-    mean, deviation = matrix.mean(axis=0).filled(0.0), matrix.std(axis=0).filled(0.0)
-    columns = np.flatnonzero(family.slopes).tolist()
-    return {
-        "slopes": {
-            table.names[j]: {"mean": float(mean[j]), "deviation": float(deviation[j])} for j in columns
-        }
-    }
+    slopes = {}
+    for j in np.flatnonzero(family.slopes).tolist():
+        column = table.matrix[:, j]
+        mean, deviation = mean_and_std(column[np.isfinite(column)])
+        slopes[table.names[j]] = {"mean": mean, "deviation": deviation}
+    return {"slopes": slopes}

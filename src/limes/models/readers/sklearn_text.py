@@ -14,6 +14,7 @@ import numpy as np
 from limes.models.documents import transform
 from limes.models.forms.additive import Boxes, Linear
 from limes.models.forms.base import Combination, Form
+from limes.models.forms.linked import Linked
 from limes.models.forms.normalized_linear import LARGEST_GROUP, NormalizedLinear, shared_words
 from limes.models.forms.presence import presence_of_columns
 from limes.models.forms.trees import Forest
@@ -66,6 +67,8 @@ def _over_words(form: Form, word_rows: WordRows, columns: Any) -> Form:
         return _linear(form, word_rows, columns)
     if isinstance(form, Forest | Boxes):
         return _presence(form, word_rows, columns)
+    if isinstance(form, Linked):
+        raise CannotRead("probabilities follow a margin, which can be read instead: output='margin'")
     raise CannotRead(f"a {type(form).__name__} is not read over the words of a text")
 
 
