@@ -3,8 +3,6 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
-# Numerical libraries start a thread a core; pytest-xdist already starts a process a core.
-export OMP_NUM_THREADS ?= 1
 
 .PHONY: kernels sanitize demo test-coverage test test-lowest test-spark lint bench fuzz papers test-browser clean
 
@@ -23,7 +21,7 @@ test-lowest:
 	PYTHONWARNINGS=default $(LOWEST)/bin/pytest -W ignore::DeprecationWarning -W ignore::FutureWarning \
 		tests/test_package.py::test_the_first_lines_of_the_readme_run tests/test_limit.py tests/test_pipeline.py \
 		tests/designs/test_product.py tests/designs/test_marginals.py tests/expectations/test_exact.py \
-		tests/explainers/test_laws.py tests/show/test_terminal.py tests/show/test_html.py tests/cli/test_explain.py \
+		tests/explainers/tables/test_laws.py tests/show/test_terminal.py tests/show/test_html.py tests/cli/test_explain.py \
 		tests/cli/test_scale.py tests/scale/test_frames.py tests/scale/test_parts.py tests/scale/test_sources.py
 
 test-browser: $(INSTALLED)
@@ -49,7 +47,7 @@ lint: $(INSTALLED)
 	$(BIN)/lint-imports
 	$(BIN)/python tools/house_rules.py src/limes
 
-# The compiled loops in C++, which are to replace numba's: built with warnings as errors, and tested by definition.
+# The compiled loops once more, with warnings as errors.
 CMAKE = $(BIN)/pip install --quiet nanobind cmake ninja && $(BIN)/cmake -G Ninja \
 	-DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja -DPython_EXECUTABLE=$(abspath $(BIN))/python -DLIMES_WERROR=ON \
 	-Dnanobind_DIR=$$($(BIN)/python -m nanobind --cmake_dir)
@@ -59,7 +57,7 @@ kernels: $(INSTALLED)
 	$(BIN)/cmake --build build/kernels
 	PYTHONPATH=build/kernels $(BIN)/pytest tests/kernels
 
-# The same with the sanitizers of addresses and of undefined behaviour (gcc).
+# With the sanitizers of addresses and of undefined behaviour (gcc).
 sanitize: $(INSTALLED)
 	$(CMAKE) -S . -B build/sanitize -DCMAKE_BUILD_TYPE=Debug -DLIMES_SANITIZE=ON
 	$(BIN)/cmake --build build/sanitize
@@ -78,9 +76,10 @@ papers: $(INSTALLED)
 	$(BIN)/python -m papers
 
 clean:
-	rm -rf $(VENV) $(LOWEST)
+	rm -rf $(VENV) $(LOWEST) build src/limes/_kernels*.so
 
-$(INSTALLED): pyproject.toml
+# Kernels are compiled again when one of their sources is newer.
+$(INSTALLED): pyproject.toml CMakeLists.txt $(wildcard kernels/* build_backend/*.py)
 	$(PYTHON) -c 'import sys; sys.exit("limes needs Python >= 3.11, this is " + sys.version) if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --editable '.[test,lint,bench]'

@@ -11,12 +11,16 @@ from importlib import import_module
 # Parts, each a package with ``run.measure`` and ``report``; and the options by which a run is made short
 PARTS = {
     "tables": (),
+    "links": ("rounds",),
     "speed": ("rounds", "cases"),
+    "kernels": ("rounds", "cases"),
     "accuracy": ("seeds", "cases"),
+    "black_boxes": ("seeds", "cases"),
     "coverage": ("seeds", "cases"),
     "stability": ("seeds", "cases"),
     "quality": ("seeds", "cases"),
     "sparse": (),
+    "fit": ("cases",),
     "diagnostics": (),
     "text": ("rounds", "seeds"),
     "images": ("seeds", "cases"),

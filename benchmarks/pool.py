@@ -1,4 +1,7 @@
-"""Fresh processes of one thread each, one a core: their times do not disturb each other."""
+"""Fresh processes of one thread each, one a core: their times do not disturb each other.
+
+limes needs no such setting; ``lime``'s regressions would start a thread a core in each process.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import multiprocessing
 import os
 from concurrent.futures import ProcessPoolExecutor
 
-_LIBRARIES = ("OMP", "OPENBLAS", "MKL", "NUMBA")
+_LIBRARIES = ("OMP", "OPENBLAS", "MKL")
 
 
 def processes() -> ProcessPoolExecutor:

@@ -124,7 +124,7 @@ void tabulate(Integers column, Integers same, Integers lower, Integers upper, Fl
     require(j < mixing.shape(0) && static_cast<std::size_t>(above(e)) < table.shape(0), "a column or split is out of range");
     require(same(e) < static_cast<std::int64_t>(e), "edges must come after those above them");
     const std::int64_t low = start(j) + lower(e), high = start(j) + upper(e), last = start(j + 1) - 1;
-    require(start(j) <= low && low <= high && high <= last &&
+    require(0 <= start(j) && start(j) <= low && low <= high && high <= last &&
                 last < static_cast<std::int64_t>(functionals.shape(0)),
             "a rank is out of range");
     const std::size_t side = is_left(e) ? 0 : 1;

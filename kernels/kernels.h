@@ -13,5 +13,6 @@ void add_presence(nanobind::module_& module);
 void add_words(nanobind::module_& module);
 void add_switches(nanobind::module_& module);
 void add_pairwise(nanobind::module_& module);
+void add_pool(nanobind::module_& module);
 
 }  // namespace limes

@@ -12,4 +12,5 @@ NB_MODULE(_kernels, module) {
   limes::add_words(module);
   limes::add_switches(module);
   limes::add_pairwise(module);
+  limes::add_pool(module);
 }

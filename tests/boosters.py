@@ -12,10 +12,11 @@ import oracle
 from limes.designs import ProductDesign, ProductFamily
 from limes.designs.columns import categorical
 from limes.designs.weights import BinWeights
+from limes.expectations.of_forms import exact_expectation
 from limes.models.calling.caller import ModelCaller
 from limes.models.calling.outputs import resolve
 from limes.models.reading import read_output
-from limes.pipeline import Pipeline, exact_expectation
+from limes.pipeline import Pipeline
 
 EXTREMES = np.array([0.0, -0.0, 1e-35, -1e-35, 1e-40, 1e30, -1e30])
 

@@ -27,7 +27,7 @@ def work(engine, workers, pause):
         time.sleep(pause)
         return X["a"] * X["b"]
 
-    explainer = limes.TabularExplainer(model, TABLE, max_calls=32, control="none", method="sampled")
+    explainer = limes.TabularExplainer(model, TABLE, max_calls=64, control="none", method="sampled")
     options = {"run": {}, "rows_per_part": 2, "engine": engine, "cluster": Cluster(workers)}
     return explain_files(Source.of(HERE / "in.parquet"), explainer, HERE / "out", **options)
 

@@ -61,7 +61,6 @@ def test_no_circle_of_modules():
     # for types alone, or inside a method
     allowed = {
         frozenset({"limes.designs.gaussian", "limes.designs.integrals"}),
-        frozenset({"limes.evaluate.comparison", "limes.evaluate.report"}),
         frozenset({f"limes.compat.lime.{name}" for name in ("call", "lime_sampling", "limit")}),
     }
     assert circles(GRAPH) == allowed

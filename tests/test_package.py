@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 
 import limes
-from limes._optional import MissingLibraryError
+from limes._checks import MissingLibraryError
 
 ROOT = Path(__file__).parents[1]
 HEAVY = (
-    *("numba", "matplotlib", "pandas", "sklearn", "jinja2", "rich", "typer", "skops", "joblib"),
+    *("matplotlib", "pandas", "sklearn", "jinja2", "rich", "typer", "skops", "joblib"),
     *("lime", "shap", "polars", "pyarrow"),
 )
 MODULES = sorted(
@@ -37,7 +37,8 @@ def loaded(name):
 
 
 def test_import_is_lazy():
-    code = f"import limes, sys; print([m for m in {HEAVY} if m in sys.modules])"
+    all_others = (*HEAVY, "numpy", "scipy", "narwhals", "threadpoolctl", "tqdm", "limes._kernels")
+    code = f"import limes, sys; print([m for m in {all_others} if m in sys.modules])"
     process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert process.stdout.strip() == "[]"
 
@@ -121,7 +122,17 @@ def test_the_page_of_public_names_lists_all_rooms_and_what_an_explanation_has():
 @pytest.mark.parametrize("where", ["src", "docs", "ARCHITECTURE.md", "CONTRIBUTING.md", "README.md"])
 def test_every_file_that_is_named_exists(where):
     exist = ["study.py"]  # a user's own, in an example
-    for folder in ("src", "tests", "tools", "benchmarks", "fuzz", "papers", "examples"):
+    for folder in (
+        "src",
+        "build_backend",
+        "tests",
+        "tools",
+        "benchmarks",
+        "fuzz",
+        "papers",
+        "examples",
+        "docs",
+    ):
         exist += [f"/{path.relative_to(ROOT)}" for path in (ROOT / folder).rglob("*.py")]
     texts = [path for path in (ROOT / where).rglob("*") if path.suffix in (".py", ".md")] or [ROOT / where]
     for path in texts:
@@ -129,7 +140,7 @@ def test_every_file_that_is_named_exists(where):
             assert any(file.endswith(f"/{name}") or file == name for file in exist), f"{path}: {name}"
 
 
-@pytest.mark.parametrize("name", ["cells", "dask", "engines", "sources", "spark", "tables", "tally", "work"])
+@pytest.mark.parametrize("name", ["cells", "dask", "engines", "sources", "spark", "tables", "parts", "work"])
 def test_without_pyarrow_an_error_says_what_to_install(name):
     code = f"""
 import sys

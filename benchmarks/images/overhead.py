@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from typing import Any
 
@@ -104,7 +103,6 @@ def _memories() -> dict:
 
 def _memory(who: str) -> dict[str, float]:
     """MB at the peak above a network that has just answered a batch of 64."""
-    os.environ["OMP_NUM_THREADS"] = "1"
     image, session = LITE.image(PHOTOGRAPH), LITE.session()
     labels = LITE.segments(image)
     batch = np.zeros((BATCH, 3, LITE.side, LITE.side), np.float32)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from fuzz.families import boosted, images, kernels, linear, pipelines, texts, trees
+from fuzz.families import boosted, images, kernels, linear, links, pipelines, texts, trees
 
 Generator: TypeAlias = Callable[[Any, int], Any]
 
@@ -36,6 +36,7 @@ FAMILIES: Mapping[str, tuple[tuple[Generator, float], ...]] = {
         (pipelines.additive, 1.0),
         (pipelines.margins, 1.0),
     ),
+    "links": ((links.plain, 3.0), (links.stumps, 1.0)),
     "texts": ((texts.text, 1.0),),
     "images": ((images.image, 1.0),),
 }

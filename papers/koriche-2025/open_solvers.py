@@ -22,7 +22,7 @@ from sets import DATA, SETS, prepared
 
 from limes.designs.literals import LiteralFlips
 from limes.surrogates.branch_and_bound import branch_and_bound
-from limes.surrogates.branch_and_bound.perspective import perspective_bound
+from limes.surrogates.branch_and_bound.nodes import perspective_bound
 from limes.surrogates.sparse import SampleProblem
 
 HERE = Path(__file__).parent

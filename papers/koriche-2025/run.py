@@ -23,7 +23,7 @@ from sets import DATA, SETS, prepared
 from limes.designs.literals import LiteralFlips
 from limes.expectations.precision import precision
 from limes.surrogates.branch_and_bound import branch_and_bound
-from limes.surrogates.branch_and_bound.perspective import perspective_bound
+from limes.surrogates.branch_and_bound.nodes import perspective_bound
 from limes.surrogates.projection import hard_thresholding, projection
 from limes.surrogates.solvers import convex
 from limes.surrogates.sparse import PopulationProblem, SampleProblem

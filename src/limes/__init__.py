@@ -27,7 +27,8 @@ _HOME = {
     "limit": "limes.pipeline",
     "models": "limes.models",
     "scale": "limes.scale",
-    "suggest_bandwidth": "limes.diagnostics.suggest",
+    "suggest_bandwidth": "limes.diagnostics.bandwidth",
+    "suggest_design": "limes.explainers.tables.suggestion",
     "summary": "limes.diagnostics.summary",
     "theory": "limes.theory",
 }
@@ -36,12 +37,13 @@ __all__ = ["__version__", *sorted(_HOME)]
 
 if TYPE_CHECKING:
     from limes import designs, evaluate, exceptions, models, scale, theory
+    from limes.diagnostics.bandwidth import suggest_bandwidth
     from limes.diagnostics.diagnosis import diagnose
-    from limes.diagnostics.suggest import suggest_bandwidth
     from limes.diagnostics.summary import summary
     from limes.explainers.image import ImageExplainer
     from limes.explainers.sparse import SparseExplainer
     from limes.explainers.tables.literals import Literals
+    from limes.explainers.tables.suggestion import suggest_design
     from limes.explainers.tabular import TabularExplainer
     from limes.explainers.text import TextExplainer
     from limes.explanation import Explanation

@@ -1,16 +1,17 @@
-"""Checks of options and values that every room shares, and the advice in their messages."""
+"""Checks of options and values that every room shares, advice for their messages, and optional libraries."""
 
 from __future__ import annotations
 
 import difflib
 import inspect
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from importlib import import_module
 from itertools import islice
 from typing import Any, TypeGuard
 
 import numpy as np
 
-from limes.exceptions import InputError, UnknownOptionError
+from limes.exceptions import InputError, LimesError, UnknownOptionError
 
 # Names or levels that a message lists
 SHOWN = 10
@@ -76,7 +77,7 @@ def unknown_option(owner: str, name: str, options: Sequence[str]) -> UnknownOpti
 
 def did_you_mean(wanted: Any, names: Iterable[str]) -> str:
     """Return the nearest name, whatever its case, as the end of a sentence; "" if none is near."""
-    folded = {name.casefold(): name for name in names}
+    folded = {str(name).casefold(): name for name in names}
     match = difflib.get_close_matches(str(wanted).casefold(), folded, n=1)
     return f" (did you mean {folded[match[0]]!r}?)" if match else ""
 
@@ -85,3 +86,18 @@ def listed(values: Collection[Any]) -> str:
     """Return the first of many values as text."""
     shown = [repr(value) for value in islice(values, SHOWN)]
     return ", ".join(shown) + (", ..." if len(values) > SHOWN else "") or "no value at all"
+
+
+class MissingLibraryError(LimesError, ImportError):
+    """An optional library is needed and not installed."""
+
+
+def require(module: str, purpose: str, *, package: str | None = None) -> Any:
+    """Import a module, or raise an error with its purpose and the package to install."""
+    try:
+        return import_module(module)
+    except ImportError as problem:
+        raise MissingLibraryError(
+            f"{purpose} needs {module}, which could not be imported ({problem}); "
+            f"install it: pip install {package or module}"
+        ) from problem

@@ -1,12 +1,19 @@
-"""Threads: a pool for compiled loops that release the interpreter's lock, and workers that call models."""
+"""Threads: a pool for compiled loops that release the interpreter's lock, workers that call models, and BLAS.
+
+BLAS starts a thread a core for products so small that the threads' turns take far longer than the product,
+and adds in an order that depends on their number. The matrices of this library are small: while it computes,
+BLAS has one thread. The user's model has what the user has set.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from functools import cache
-from threading import Event, current_thread
+from threading import Event, Lock, current_thread, local
+from typing import Any
 
 _NAME = "limes-pool"
 # Threads that may work at once
@@ -54,13 +61,13 @@ def in_workers(work: Callable[[int], None], items: Sequence[int], workers: int, 
     """Call work(item) for all items in ``workers`` threads, or in this one; raise the first error.
 
     For work that calls the user's model. An error sets ``stop``, which running work may look at, and no
-    further item begins.
+    further item begins. Several workers use the cores by themselves: BLAS has one thread, in the model too.
     """
     if workers == 1:
         for item in items:
             work(item)
         return
-    with ThreadPoolExecutor(workers) as pool:
+    with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
         futures = [pool.submit(work, item) for item in items]
         try:
             for future in futures:
@@ -69,6 +76,105 @@ def in_workers(work: Callable[[int], None], items: Sequence[int], workers: int, 
             stop.set()
             pool.shutdown(cancel_futures=True)
             raise
+
+
+class _BLAS:
+    """The number of threads of BLAS libraries that several Python threads share.
+
+    It is one while any Python thread computes, and the user's own again as soon as none does.
+    """
+
+    def __init__(self, find: Callable[[], Sequence[Any]]) -> None:
+        self._libraries = find
+        self._lock = Lock()
+        self._computing = 0
+        self._numbers: list[int] = []
+
+    def add(self, change: int) -> None:
+        """Count a Python thread that begins (1) or ends (-1) to compute."""
+        with self._lock:
+            before, self._computing = self._computing, self._computing + change
+            if before == 0:
+                self._numbers = [library.num_threads for library in self._libraries()]
+                self._set([1] * len(self._numbers))
+            elif self._computing == 0:
+                self._set(self._numbers)
+
+    def keep_this_thread(self) -> None:
+        """Forget the other Python threads of the process that this one was forked from."""
+        self._lock = Lock()
+        before, self._computing = self._computing, int(_this_thread.computes)
+        if before and not self._computing:
+            self._set(self._numbers)
+
+    def _set(self, numbers: Sequence[int]) -> None:
+        for library, number in zip(self._libraries(), numbers, strict=True):
+            # threadpoolctl lets one Python thread set the number of OpenBLAS; here all are spoken for
+            release = getattr(library, "clear_controlling_thread", None)
+            if release is None:
+                library.set_num_threads(number)
+            else:
+                release(force=True)
+                library.set_num_threads(number)
+                release(force=True)
+
+
+@cache
+def _libraries() -> tuple[list[Any], list[Any]]:
+    """BLAS libraries whose number of threads is the process's, and those where it is the Python thread's.
+
+    numpy and scipy bring one each.
+    """
+    import scipy.linalg  # noqa: F401 - loads its BLAS
+    from threadpoolctl import ThreadpoolController
+
+    libraries = ThreadpoolController().select(user_api="blas").lib_controllers
+    by_thread = [library for library in libraries if getattr(library, "threading_layer", "") == "openmp"]
+    return [library for library in libraries if library not in by_thread], by_thread
+
+
+class _ThisThread(local):
+    """Whether a Python thread computes, and its own numbers of BLAS threads."""
+
+    def __init__(self) -> None:
+        self.computes = False
+        self.blas = _BLAS(lambda: _libraries()[1])
+
+
+_process, _this_thread = _BLAS(lambda: _libraries()[0]), _ThisThread()
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Compute with BLAS on one thread. Also decorates functions; may be nested."""
+    with _computing(computes=True):
+        yield
+
+
+@contextmanager
+def user_blas_threads() -> Iterator[None]:
+    """Inside `one_blas_thread`, call the user's model with as many BLAS threads as the user has set.
+
+    Other Python threads that compute at the time keep the number at one.
+    """
+    with _computing(computes=False):
+        yield
+
+
+@contextmanager
+def _computing(*, computes: bool) -> Iterator[None]:
+    before = _this_thread.computes
+    change = int(computes) - int(before)
+    switched = (_process, _this_thread.blas) if change else ()
+    for blas in switched:
+        blas.add(change)
+    _this_thread.computes = computes
+    try:
+        yield
+    finally:
+        _this_thread.computes = before
+        for blas in switched:
+            blas.add(-change)
 
 
 @cache
@@ -80,3 +186,4 @@ def _pool() -> ThreadPoolExecutor:
 if hasattr(os, "register_at_fork"):
     # a forked process has none of its parent's threads
     os.register_at_fork(after_in_child=_pool.cache_clear)
+    os.register_at_fork(after_in_child=_process.keep_this_thread)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -51,15 +51,21 @@ class Density(Protocol):
         """∫ shape(x), smooth between the breaks, for a callable (n,) -> (n,) or (m, n): (1, P) or (m, P)."""
         ...
 
+    def points(
+        self, shape: Callable[[Floats], Floats], breaks: Floats, panels: int
+    ) -> tuple[Ints, Floats, Floats]:
+        """Measure, value and weight of points, (K,) each by measure: for functions as smooth as shape."""
+        ...
+
 
 class Function(Protocol):
-    """m functions of one coordinate."""
+    """m functions of one coordinate; those of ``limes.expectations.waves`` have complex values."""
 
-    def __call__(self, x: Floats) -> Floats:
+    def __call__(self, x: Floats) -> Any:
         """Evaluate at x (n,) -> (m, n)."""
         ...
 
-    def integrate(self, density: Density) -> Floats:
+    def integrate(self, density: Density) -> Any:
         """Integrate against P measures -> (m, P)."""
         ...
 
@@ -314,7 +320,7 @@ class Filled:
         return np.where(is_missing, self.missing[:, None], values)
 
     def integrate(self, density: Density) -> Floats:
-        return self.function.integrate(density) * self.factor[:, None]
+        return np.asarray(self.function.integrate(density) * self.factor[:, None])
 
 
 @dataclass(frozen=True, eq=False)
@@ -328,6 +334,43 @@ class Stacked:
 
     def integrate(self, density: Density) -> Floats:
         return np.concatenate([family.integrate(density) for family in self.families])
+
+
+class Texture(NamedTuple):
+    """Points where functions may jump or bend, ascending; whether they are constant between them.
+
+    ``panels`` are those on each side of a density's peak with which a quadrature begins.
+    """
+
+    breaks: Floats
+    constant: bool
+    panels: int = 4
+
+
+def texture(function: Function) -> Texture:
+    """The texture of a family of functions; lookups are constant, and have no breaks."""
+    match function:
+        case Interval():
+            ends = np.concatenate([function.lower, function.upper])
+            return Texture(np.unique(ends[np.isfinite(ends)]), constant=True)
+        case Step():
+            return Texture(function.cuts, constant=True)
+        case Members() | Lookup():
+            return Texture(np.zeros(0), constant=True)
+        case Bump() | Decay():
+            return Texture(np.unique(function.center), constant=False)
+        case Filled():
+            return texture(function.function)
+        case Stacked():
+            parts = [texture(family) for family in function.families]
+            breaks = np.unique(np.concatenate([part.breaks for part in parts]))
+            panels = max(part.panels for part in parts)
+            return Texture(breaks, all(part.constant for part in parts), panels)
+        case Shape() | SmoothFunctions():
+            return Texture(np.unique(np.asarray(function.breaks, dtype=np.float64)), constant=False)
+        case Identity() | Power() | Polynomial():
+            return Texture(np.zeros(0), constant=False, panels=1)
+    return Texture(np.zeros(0), constant=False)
 
 
 def as_function(candidate: Callable[[Floats], Floats] | Function, breaks: Sequence[float]) -> Function:

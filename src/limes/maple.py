@@ -12,6 +12,7 @@ cumulative sum.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Never
 
@@ -21,12 +22,15 @@ from scipy.linalg import solve_triangular
 from limes import __version__
 from limes._arrays import Floats, Ints
 from limes._checks import check_count, check_seed, check_size, refuse_unknown
+from limes._threads import one_blas_thread
 from limes.exceptions import InputError
-from limes.explainers.sparse import OneOutput
+from limes.explainers.tables.row_names import ids_of
 from limes.explainers.tables.table import Table
-from limes.explainers.watch import Watch
+from limes.explainers.verification import Watch
 from limes.explanation import Explanation
-from limes.models.calling.caller import ModelCaller
+from limes.explanation.drawing import Described
+from limes.models.calling.bound_methods import behind_method
+from limes.models.calling.caller import ModelCaller, OneOutput
 from limes.models.calling.outputs import resolve
 
 # Share of the background on which the number of features is chosen, and the largest number of such rows
@@ -34,10 +38,10 @@ _VALIDATION_SHARE, _MOST_VALIDATION_ROWS = 0.25, 200
 _FEWEST_ROWS = 8
 # Least ridge, for weights that add up to 1: it keeps the Gram matrix regular where ridge=0
 _SMALLEST_RIDGE = 1e-12
-_MEANING = "slope of the local ridge regression, per unit of the column"
+_MEANING = "slope of the local ridge regression, per unit of the column; bars are per standard deviation"
 
 
-class MapleExplainer:
+class MapleExplainer(Described):
     r"""Explain predictions by a ridge regression on the background rows that are neighbours in a forest.
 
     A forest is grown on the model's answers. The weight of background row i for x is
@@ -83,6 +87,7 @@ class MapleExplainer:
     array([[ 2., -1.,  0.]])
     """
 
+    @one_blas_thread()
     def __init__(
         self,
         model: Any,
@@ -98,6 +103,7 @@ class MapleExplainer:
         refuse_unknown(unknown, MapleExplainer)
         self._table = _numeric_table(background)
         self._ridge = max(check_size("ridge", ridge, zero=True), _SMALLEST_RIDGE)
+        model, output = behind_method(model, output)
         resolved = resolve(model, output)
         self._predict = OneOutput(ModelCaller(model, resolved, self._table.decode), resolved)
         self._trees, self._leaf, self._seed = check_count("trees", trees), leaf, check_seed(rng)
@@ -112,7 +118,14 @@ class MapleExplainer:
             "trees": trees,
             "ridge": float(ridge),
             "seed": self._seed,
+            "slopes": {
+                name: {"mean": float(column.mean()), "deviation": float(column.std())}
+                for name, column in zip(self._table.names, self._table.matrix.T, strict=True)
+            },
         }
+
+    def _facts(self) -> Mapping[str, Any]:
+        return self._provenance
 
     def _fit(self) -> None:
         """Fit the forest to the model's predictions, and choose the number of features."""
@@ -127,6 +140,7 @@ class MapleExplainer:
         self._order = _ranked(self._forest, matrix.shape[1])
         self.kept = self._best_prefix(matrix[validation], predictions[validation])
 
+    @one_blas_thread()
     def __call__(self, X: Any) -> Explanation:
         """Explain one row or many.
 
@@ -164,6 +178,7 @@ class MapleExplainer:
             row_converged=np.ones(n, dtype=np.bool_),
             row_warnings=((),) * n,
             provenance={**self._provenance, "features kept": self.kept},
+            ids=ids_of(X, n),
         )
 
     def weights(self, rows: Floats) -> Floats:

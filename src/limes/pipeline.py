@@ -5,48 +5,38 @@ The design knows Σ and the weighted law w, the expectation gives Γ, the surrog
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, Protocol
 
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints, distinct_rows
+from limes._threads import one_blas_thread
 from limes.designs.exchangeable import ExchangeableDesign
 from limes.designs.features import Features, FeatureTable, stacked_features, weighted_sum
 from limes.designs.product import ProductDesign, ProductFamily
-from limes.exceptions import InputError, NotReadableError
-from limes.expectations.exact import ExactExpectation
-from limes.expectations.exchangeable import PresenceExpectation, SumExpectation, SwitchExpectation
+from limes.exceptions import NotReadableError
 from limes.expectations.forest import ForestExpectation
 from limes.expectations.moments import (
     CombinedExpectation,
-    ExactMoments,
+    InBlocks,
     MomentCache,
     Moments,
     SampleStatistics,
     concatenate_moments,
     stack_moments,
 )
+from limes.expectations.of_forms import exact_expectation
+from limes.expectations.pooled import PooledExpectation
 from limes.expectations.sampled import SampledExpectation
-from limes.expectations.sampling import Sampling
-from limes.expectations.tfidf import NormalizedExpectation
-from limes.models.forms.base import BlackBox, Form, Reducible, Sum
-from limes.models.forms.boxes import Boxes
-from limes.models.forms.combination import Combination
-from limes.models.forms.normalized_linear import NormalizedLinear
-from limes.models.forms.presence import PresenceProducts, presence_products
-from limes.models.forms.switches import SwitchProducts
-from limes.models.forms.trees import Forest
+from limes.expectations.sampling import Progress, Sampling
+from limes.models.forms.base import BlackBox, Form
 from limes.surrogates.linear import Surrogate, check_finite, least_squares, ridge
 
 METHODS = ("auto", "exact", "sampled")
 Method = Literal["exact", "sampled"]
-# total -> a context whose value is called with the number of finished steps
-Progress = Callable[[int], AbstractContextManager[Callable[[int], object]]]
-# Patterns of cells that a forest explains between two steps of the progress bar
-_PATTERNS = 4096
+_PATTERNS = 4096  # that a forest explains between two steps of the progress bar
 
 
 class Expectation(Protocol):
@@ -62,6 +52,7 @@ class Expectation(Protocol):
         ...
 
 
+@one_blas_thread()
 def limit(design: ProductDesign | ExchangeableDesign, form: Form) -> Surrogate:
     """Compute what LIME converges to when its sample grows, exactly.
 
@@ -110,71 +101,6 @@ def limit(design: ProductDesign | ExchangeableDesign, form: Form) -> Surrogate:
     return surrogate
 
 
-def exact_expectation(form: Form, kind: type = ProductDesign) -> ExactMoments:
-    """Choose the exact expectation of a form under one kind of design, ProductDesign or ExchangeableDesign.
-
-    Raises
-    ------
-    InputError
-        If there is no exact expectation of such a form under this kind of design, or no such kind.
-    """
-    if kind not in _EXACT:
-        kinds = " or ".join(sorted(k.__name__ for k in _EXACT))
-        raise InputError(f"expected a design, {kinds}; got {kind.__name__}")
-    if isinstance(form, Combination):
-        parts = [exact_expectation(part, kind) for part in form.parts]
-        return CombinedExpectation(parts, form.weights, form.intercept)
-    if not isinstance(form, Form):
-        raise InputError(f"expected a form of limes.models.forms, got {type(form).__name__}")
-    choose, accepted = _EXACT[kind]
-    expectation = choose(form)
-    if expectation is None:
-        raise InputError(
-            f"{type(form).__name__} has no exact expectation under {kind.__name__}, which takes {accepted}"
-        )
-    return expectation
-
-
-def _over_columns(form: Form) -> ExactMoments | None:
-    match form:
-        case Forest():
-            return ForestExpectation(form)
-        case Reducible():
-            return ExactExpectation(form)
-    return None
-
-
-def _over_words(form: Form) -> ExactMoments | None:
-    match form:
-        case PresenceProducts():
-            return PresenceExpectation(form)
-        case NormalizedLinear():
-            return NormalizedExpectation(form)
-        case SwitchProducts():
-            return SwitchExpectation(form)
-        case Forest() | Boxes():
-            return PresenceExpectation(presence_products(form))
-        case Reducible():
-            reduced = form.reduce()
-            if isinstance(reduced, Sum):
-                return SumExpectation(reduced)
-            return SwitchExpectation(SwitchProducts.from_products(reduced))
-    return None
-
-
-# A new kind of design is a line here, a new form a case above
-_EXACT: Mapping[type, tuple[Callable[[Form], ExactMoments | None], str]] = {
-    ProductDesign: (
-        _over_columns,
-        "forms over columns, as Linear, Boxes, Forest; forms over words need an ExchangeableDesign",
-    ),
-    ExchangeableDesign: (
-        _over_words,
-        "sums and sums of products, PresenceProducts, NormalizedLinear, Forest, and sums of them",
-    ),
-}
-
-
 def expectation_of(
     form: Form | BlackBox, predict: Callable[[Floats], Floats], *, method: str, sampling: Sampling
 ) -> Expectation:
@@ -199,15 +125,34 @@ def expectation_of(
 class Fitted:
     """Surrogates of n rows, arrays (n, ...), and their values ``at_instance``, at the rows themselves.
 
-    ``features`` has the moments of their features: of all rows, or of one design alone.
+    ``features`` has the moments of their features: of all rows, or of one design alone. ``moments`` are those
+    of the model and of the features in units (``in_units``), which the surrogates were made of.
     """
 
     features: Features
     surrogate: Surrogate
     at_instance: Floats
-    calls: Ints
-    converged: Bools
-    sampled: SampleStatistics | None
+    moments: Moments
+
+    @property
+    def calls(self) -> Ints:
+        """Rows that the model was called with for each row alone, (n,)."""
+        return self.moments.calls
+
+    @property
+    def shared(self) -> Ints:
+        """Rows of a pool of answers that served each row, (n,)."""
+        return self.moments.shared
+
+    @property
+    def converged(self) -> Bools:
+        """Whether the tolerance was reached, (n,)."""
+        return self.moments.converged
+
+    @property
+    def sampled(self) -> SampleStatistics | None:
+        """None where exact."""
+        return self.moments.sampled
 
 
 class Interrupted(Exception):  # noqa: N818 - caught by explainers, never seen by users
@@ -292,7 +237,7 @@ class Pipeline:
         Interrupted
             If the model fails or the user interrupts while rows are sampled.
         """
-        if isinstance(self._expectation, SampledExpectation):
+        if isinstance(self._expectation, SampledExpectation | PooledExpectation):
             return self._sampled(self._expectation, rows, predictions, progress, workers)
         if self._family.by_cell:
             return self._by_cell(rows, cells, predictions, progress)
@@ -307,7 +252,7 @@ class Pipeline:
 
         def compute(new: Ints) -> Moments:
             with progress(len(new)) as on_progress:
-                if isinstance(expectation, ForestExpectation) and expectation.serves(self._family):
+                if _is_batched(expectation, self._family):
                     variance = features.variance[new]
                     return _in_blocks(expectation, self._family, patterns[new], variance, on_progress)
                 first = _first_of_each(place, len(patterns))[new]
@@ -330,18 +275,15 @@ class Pipeline:
 
     def _sampled(
         self,
-        expectation: SampledExpectation,
+        expectation: SampledExpectation | PooledExpectation,
         rows: Floats,
         predictions: Floats,
         progress: Progress,
         workers: int,
     ) -> Fitted:
         designs = [self._family.at(row) for row in rows]
-        with progress(len(rows) * expectation.max_calls) as on_progress:
-            inner = [design.in_units() for design in designs]
-            results, error = expectation.many(
-                inner, rows, predictions, on_progress=on_progress, workers=workers
-            )
+        inner = [design.in_units() for design in designs]
+        results, error = expectation.many(inner, rows, predictions, progress=progress, workers=workers)
         finished = {i: moments for i, moments in enumerate(results) if moments is not None}
         positions, fitted = np.array(list(finished), dtype=np.int64), None
         if finished:
@@ -375,7 +317,7 @@ class Pipeline:
         at_instance = surrogate.intercept + weighted_sum(inner.at_instance, surrogate.coef)
         surrogate = surrogate.per(units)
         check_finite(surrogate, axis=1, names=self._names)
-        return Fitted(features, surrogate, at_instance, moments.calls, moments.converged, moments.sampled)
+        return Fitted(features, surrogate, at_instance, moments)
 
 
 def fitted_at(
@@ -413,7 +355,7 @@ def fitted_at(
     at_instance = surrogate.intercept + weighted_sum(instance, surrogate.coef)
     row = stack_moments([moments])
     rows = Surrogate(**{f.name: getattr(surrogate, f.name)[None] for f in fields(surrogate)})
-    return Fitted(design, rows, np.asarray(at_instance)[None], row.calls, row.converged, row.sampled)
+    return Fitted(design, rows, np.asarray(at_instance)[None], row)
 
 
 def _reproducible(expectation: Any) -> Any:
@@ -423,8 +365,16 @@ def _reproducible(expectation: Any) -> Any:
     return expectation.reproducible() if isinstance(expectation, ForestExpectation) else expectation
 
 
+def _is_batched(expectation: Any, family: ProductFamily) -> bool:
+    """Whether many patterns are computed together, to the bits of each alone: in sums, forests are not."""
+    if isinstance(expectation, CombinedExpectation):
+        parts = expectation.parts
+        return all(_is_batched(part, family) and not isinstance(part, ForestExpectation) for part in parts)
+    return isinstance(expectation, InBlocks) and expectation.serves(family)
+
+
 def _in_blocks(
-    expectation: ForestExpectation,
+    expectation: Any,
     family: ProductFamily,
     patterns: Ints,
     variance: Floats,
@@ -432,7 +382,7 @@ def _in_blocks(
 ) -> Moments:
     def block(start: int) -> Moments:
         rows = slice(start, start + _PATTERNS)
-        moments = expectation.many(family, patterns[rows], variance[rows])
+        moments: Moments = expectation.many(family, patterns[rows], variance[rows])
         on_progress(len(patterns[rows]))
         return moments
 

@@ -15,6 +15,8 @@ import skops.io
 from sklearn.datasets import load_wine
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from typer.testing import CliRunner
@@ -22,9 +24,10 @@ from typer.testing import CliRunner
 import limes
 from limes import Explanation
 from limes.cli import app
-from limes.exceptions import LimesError
+from limes.exceptions import InputError, LimesError
 
 TREE = "sklearn.tree._tree.Tree"
+KERNEL = "sklearn.gaussian_process.kernels.RBF"
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +39,8 @@ def files(tmp_path_factory):
     skops.io.dump(forest, folder / "forest.skops")
     joblib.dump(forest, folder / "forest.joblib")
     skops.io.dump(LogisticRegression(max_iter=5000).fit(X / 10, y), folder / "linear.skops")
+    process = GaussianProcessRegressor(RBF(5.0), optimizer=None).fit(X.iloc[:20], y[:20])
+    skops.io.dump(process, folder / "process.skops")
     table = X.assign(target=y)
     table.to_csv(folder / "wine.csv", index=False)
     table.to_parquet(folder / "wine.parquet")
@@ -124,25 +129,84 @@ def test_a_text_and_a_file_of_it_are_explained(files):
         (["linear.skops", "--text", "good food"], "vectorizer"),
         (["nowhere.skops", "wine.csv"], "no such file"),
         (["forest.skops", "nowhere.csv"], "no such file"),
-        (["forest.skops", "wine.csv"], f"--trust {TREE}"),
+        (["process.skops", "wine.csv"], f"--trust {KERNEL}"),
         (["broken.skops", "wine.csv"], "not a skops file"),
         (["forest.skops", "broken.csv", "--trust", TREE], "could not be read"),
         (["wine.csv", "wine.csv"], "a model file ends in"),
         (["forest.skops", "forest.skops", "--trust", TREE], "a table ends in"),
         (["forest.skops", "wine.csv", "--trust", TREE, "--row", "1000"], "has 178 rows"),
         (["forest.skops", "wine.csv", "--trust", TREE, "--bins", "quartil"], "quartile"),
-        (["forest.skops", "wine.csv", "--trust", TREE, "--output", "3"], "no class"),
+        (["forest.skops", "wine.csv", "--trust", TREE, "--output", "3"], "not a class"),
         (["forest.skops", "wine.csv", "--trust", TREE, "--drop", "nothing"], "no such column"),
         (["linear.skops", "wine.csv", "--bandwidth", "-1"], "bandwidth"),
     ],
 )
 def test_errors_are_advice(files, arguments, advice):
-    if advice == f"--trust {TREE}" and not skops.io.get_untrusted_types(file=files / "forest.skops"):
-        pytest.skip("skops 0.11 trusts trees")
     done = run(files, "explain", *arguments)
     assert done.exit_code == 1
     assert isinstance(done.exception, LimesError)  # `main` prints these without a traceback
     assert advice in str(done.exception)
+
+
+def test_trees_of_scikit_learn_need_no_trust(files):
+    assert run(files, "explain", "forest.skops", "wine.csv").exit_code == 0
+
+
+def test_a_background_of_its_own(files):
+    pd.read_csv(files / "wine.csv").iloc[:60].to_csv(files / "first.csv", index=False)
+    done = run(files, "explain", "forest.skops", "wine.csv", "--background", "first.csv", "--json", "b.json")
+    assert done.exit_code == 0, done.output
+    assert Explanation.from_json(files / "b.json").provenance["background"] == "60 rows"
+
+
+@pytest.fixture
+def boosted(files):
+    """A table with two classes, and models of it in the libraries' files, by suffix."""
+    table = pd.read_csv(files / "wine.csv")
+    X, y = table.drop(columns="target"), (table["target"] > 0).astype(int)
+
+    def saved(suffix):
+        if suffix in (".json", ".ubj"):
+            xgboost = pytest.importorskip("xgboost")
+            xgboost.XGBClassifier(n_estimators=5).fit(X, y).save_model(files / f"b{suffix}")
+        elif suffix == ".txt":
+            lightgbm = pytest.importorskip("lightgbm")
+            lightgbm.LGBMClassifier(n_estimators=5, verbose=-1).fit(X, y).booster_.save_model(files / "b.txt")
+        else:
+            catboost = pytest.importorskip("catboost")
+            model = catboost.CatBoostClassifier(iterations=5, verbose=0, allow_writing_files=False)
+            model.fit(X, y).save_model(str(files / "b.cbm"))
+        return f"b{suffix}"
+
+    return saved
+
+
+@pytest.mark.parametrize("suffix", [".json", ".ubj", ".txt", ".cbm"])
+def test_native_files_of_boosters(files, boosted, suffix):
+    name = boosted(suffix)
+    done = run(files, "explain", name, "wine.csv", "--row", "7", "--output", "margin", "--json", "m.json")
+    assert done.exit_code == 0, (done.output, done.exception)
+    explanation = Explanation.from_json(files / "m.json")
+    assert explanation.method == "exact"
+    assert explanation.feature_names == (
+        "alcohol",
+        "malic_acid",
+        "ash",
+        "alcalinity_of_ash",
+    )  # not the target
+    assert explanation.ids == (7,)
+    if suffix != ".txt":
+        assert "log-odds of target = 1" in done.output
+
+
+@pytest.mark.parametrize(
+    ("suffix", "library"), [(".ubj", "XGBoost"), (".txt", "LightGBM"), (".cbm", "CatBoost")]
+)
+def test_a_file_that_is_no_booster(files, suffix, library):
+    pytest.importorskip(library.lower())
+    (files / f"no{suffix}").write_text("nothing")
+    done = run(files, "explain", f"no{suffix}", "wine.csv")
+    assert f"is not a model of {library}" in str(done.exception)
 
 
 def test_an_unknown_option_is_refused(files):
@@ -170,3 +234,28 @@ def test_a_table_without_the_model_columns_is_refused(files):
 
 def test_the_version_is_printed(tmp_path):
     assert run(tmp_path, "--version").output == f"limes {limes.__version__}\n"
+
+
+def test_foreign_types_get_no_option_to_copy(tmp_path):
+    import os
+
+    from sklearn.preprocessing import FunctionTransformer
+
+    skops.io.dump(FunctionTransformer(os.system), tmp_path / "evil.skops")
+    (tmp_path / "t.csv").write_text("a\n1\n")
+    done = CliRunner().invoke(app, ["explain", str(tmp_path / "evil.skops"), str(tmp_path / "t.csv")])
+    assert isinstance(done.exception, InputError)
+    assert "posix.system" in str(done.exception) or "nt.system" in str(done.exception)
+    assert "--trust posix" not in str(done.exception)
+
+
+@pytest.mark.parametrize("name", ["none/out.html", "folder", "model.skops"])
+def test_outputs_that_cannot_be_written_are_refused_before_the_work(tmp_path, name):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "model.skops").write_bytes(b"x")
+    (tmp_path / "t.csv").write_text("a\n1\n")
+    arguments = [str(tmp_path / "model.skops"), str(tmp_path / "t.csv"), "--html", str(tmp_path / name)]
+    done = CliRunner().invoke(app, ["explain", *arguments])
+    assert isinstance(done.exception, InputError)
+    assert "cannot be written" in str(done.exception) or "is read by this command" in str(done.exception)
+    assert (tmp_path / "model.skops").read_bytes() == b"x"

@@ -100,7 +100,91 @@ def test_too_many_errors_end_the_command(files):
     calm = X[X["alcohol"] < 1e9].drop(columns=["target", "id"])
     calm.to_parquet(files / "calm.parquet")
     some = run("--background", "calm.parquet", "--output", "1")
+    assert some.exit_code == 3
     assert "2 rows have no explanation; the first error: " in some.output
     assert "not finite" in some.output
     none = run("--background", "calm.parquet", "--output", "1", "--max-errors", "0.01")
     assert isinstance(none.exception, InputError)
+
+
+def test_a_folder_is_verified(files):
+    assert run("--key", "id", "--output", "1", "--rows-per-part", "60").exit_code == 0
+    good = CliRunner().invoke(app, ["verify", "out", "--input", "wine.parquet"])
+    assert (good.exit_code, good.output) == (0, "out: 3 parts, 178 rows, 0 with errors\n")
+    os.truncate(files / "out" / "part-00001.parquet", 100)
+    bad = CliRunner().invoke(app, ["verify", "out"])
+    assert bad.exit_code == 1
+    assert "part-00001.parquet was changed: its checksum differs" in bad.output
+
+
+def test_if_every_row_fails_the_command_fails(files):
+    X = pd.read_parquet(files / "wine.parquet")
+    X.drop(columns=["target", "id"]).to_parquet(files / "calm.parquet")
+    X.assign(alcohol=float("inf")).to_parquet(files / "wine.parquet")
+    failed = run("--background", "calm.parquet", "--output", "1")
+    assert isinstance(failed.exception, InputError)
+    assert "178 of 178 rows have no explanation" in str(failed.exception)
+
+
+NASTY = ["size [mm]", "b[/b]", "\x1b]0;title\x07c\u202e", "[link=https://evil]d[/link]"]
+
+
+def test_names_and_keys_are_data_in_the_summary(files):
+    X = pd.read_parquet(files / "wine.parquet")
+    names = dict(zip(X.columns[:4], NASTY, strict=True))
+    X = X.rename(columns=names).assign(k=[[i // 2] for i in range(178)], s=[{"a": i} for i in range(178)])
+    X.to_parquet(files / "wine.parquet")
+    model = RandomForestClassifier(4, random_state=0).fit(X[NASTY], X["target"])
+    joblib.dump(model, files / "model.joblib")
+    columns = ["--columns", ",".join(NASTY)]
+    done = run("--key", "k", "--output", "1", *columns)
+    assert done.exit_code == 0, done.output
+    for name in ["size [mm]", "b[/b]", "]0;title c", "[link=https://evil]d[/link]"]:
+        assert name in done.output
+    assert "k=(0,) in rows 0 and 1" in done.output
+    assert not {c for c in done.output if not c.isprintable()} - {"\n", "\r"}  # of the bar
+    (files / "out").rename(files / "first")
+    assert "not unique" not in run("--key", "s", "--output", "1", *columns).output
+
+
+def test_messages_carry_no_commands_to_the_terminal(files, monkeypatch, capsys):
+    import limes.cli
+
+    name = "\x1b]0;title\x07\u202e"
+    monkeypatch.setattr(
+        sys, "argv", ["limes", "diagnose", "model.joblib", "wine.parquet", "--drop", name, "--trust-pickle"]
+    )
+    with pytest.raises(SystemExit) as ended:
+        limes.cli.main()
+    assert ended.value.code == 1
+    text = capsys.readouterr().err
+    assert "no such column" in text
+    assert "\x1b]" not in text
+    assert "\u202e" not in text
+
+
+def test_csv_of_another_encoding_is_refused(files):
+    pd.read_parquet(files / "wine.parquet").to_csv(files / "wine.csv", encoding="utf-16", index=False)
+    done = CliRunner().invoke(app, ["explain-table", "model.joblib", "wine.csv", "out", "--trust-pickle"])
+    assert isinstance(done.exception, InputError)
+    assert "UTF-8" in str(done.exception)
+
+
+def test_rows_that_were_unreadable_do_not_share_their_keys(files):
+    X = pd.read_parquet(files / "wine.parquet")
+    X.drop(columns=["target", "id"]).to_parquet(files / "calm.parquet")
+    lines = X.to_csv(index=False).splitlines()
+    lines[5] = lines[9] = "1,2"
+    (files / "in.csv").write_text("\n".join(lines))
+    options = ["--trust-pickle", "--key", "id", "--background", "calm.parquet", "--output", "1"]
+    done = CliRunner().invoke(app, ["explain-table", "model.joblib", "in.csv", "out", *options])
+    assert done.exit_code == 3, done.output
+    assert "not unique" not in done.output
+
+
+def test_an_output_in_a_store_is_refused(files):
+    arguments = ["explain-table", "model.joblib", "wine.parquet", "s3://bucket/out", "--trust-pickle"]
+    done = CliRunner().invoke(app, [*arguments, "--output", "1"])
+    assert isinstance(done.exception, InputError)
+    assert "s3://bucket/out is in a store" in str(done.exception)
+    assert not (files / "s3:").exists()

@@ -288,8 +288,8 @@ def test_a_notebook_shows_it(monkeypatch):
 
 def test_options_of_pages():
     found = explained(options={"class_names": ["setosa", "versicolor", "virginica"]}, num_features=2)
-    assert "local difference" in found.as_html()
-    assert "local difference" not in found.as_html(predict_proba=False)
+    assert "not captured at the row" in found.as_html()
+    assert "not captured at the row" not in found.as_html(predict_proba=False)
     assert f"<td>{X[60, 0]:g}<td>" in found.as_html()
     assert f"<td>{X[60, 0]:g}<td>" not in found.as_html(show_table=False)
     few, all_of_them = (found.as_html(show_all=shown).count("<tr><td>") for shown in (False, True))
@@ -309,6 +309,6 @@ def test_pages_have_the_numbers_of_the_list():
 
 def test_a_regression_s_page_hides_its_prediction_on_demand():
     found = explained(lambda x: x[:, 0], options={"mode": "regression"})
-    assert "local difference" in found.as_html()
-    assert "local difference" not in found.as_html(show_predicted_value=False)
+    assert "not captured at the row" in found.as_html()
+    assert "not captured at the row" not in found.as_html(show_predicted_value=False)
     assert found.min_value <= found.predicted_value <= found.max_value

@@ -16,7 +16,7 @@ import limes
 from flaws import about, bump, diagnosed, kinds, linear, switching, uniform_table, well_behaved
 from limes.diagnostics.dependence import Dependence, Outside
 from limes.diagnostics.edges import Edge
-from limes.diagnostics.row_output import RowOutput
+from limes.diagnostics.finding import RowOutput
 from limes.diagnostics.sample import Estimate
 from oracle import EXACT
 
@@ -153,7 +153,7 @@ def test_on_a_grid_of_values_an_edge_is_a_step_away():
     assert explanation.warnings == ()
     reading = limes.diagnose(explanation).rows[0].diagnostics["edge"]
     assert reading.distance == pytest.approx(1 / X[:, 0].std(), rel=0.2)
-    assert reading.severity == "none"
+    assert reading.severity is None
 
 
 def row_output(values, errors):

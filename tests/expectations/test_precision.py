@@ -10,8 +10,13 @@ import pytest
 import oracle
 from limes.designs.literals import LiteralFlips
 from limes.exceptions import InputError
-from limes.expectations.concentration import bernstein_bound, theorem_accuracy, theorem_samples
-from limes.expectations.precision import precision, zero_sum_sets
+from limes.expectations.precision import (
+    bernstein_bound,
+    precision,
+    theorem_accuracy,
+    theorem_samples,
+    zero_sum_sets,
+)
 
 
 def enumerated(predict, instance, spread, w, target):

@@ -17,7 +17,7 @@ import words
 from limes import _threads
 from limes.designs import ExchangeableDesign
 from limes.exceptions import InputError
-from limes.expectations import tfidf, tfidf_kernels
+from limes.expectations import tfidf
 from limes.models import forms
 from limes.models.forms.normalized_linear import LARGEST_GROUP, SharedWords, shared_words
 from oracle import EXACT
@@ -246,8 +246,7 @@ def test_unknown_words_may_as_well_be_known_but_weightless():
 
 
 def test_blocks_change_nothing(monkeypatch):
-    """Of hypergeometric tables; those of the recursion are compiled in, and met by the groups above."""
-    assert tfidf_kernels.BLOCK < 200
+    """Of hypergeometric tables; ``tests/kernels`` has texts that are longer than a block of the recursion."""
     form = random_form(np.random.default_rng(4), 90, "l2")
     design = ExchangeableDesign.word_deletions(90)
     whole = limes.limit(design, form).coef

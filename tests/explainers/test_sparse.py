@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -28,22 +29,27 @@ def signs(n, d, seed=0):
     return np.random.default_rng(seed).choice([-1.0, 1.0], (n, d))
 
 
+@pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_weights_add_up_to_the_prediction(solver):
+def test_base_and_weights_add_up_to_the_prediction(solver, intercept):
     if solver == "convex":
         pytest.importorskip("cvxpy")
     model, rows = bent(15), signs(3, 15)
-    explanation = limes.SparseExplainer(model, k=4, solver=solver)(rows, progress=False)
-    assert (explanation.values * rows).sum(axis=1) == pytest.approx(model(rows), abs=1e-9)
+    explainer = limes.SparseExplainer(model, k=4, solver=solver, intercept=intercept)
+    explanation = explainer(rows, progress=False)
+    facts = (explanation.values * rows).sum(axis=1)
+    assert explanation.intercepts + facts == pytest.approx(model(rows), abs=1e-9)
+    assert (explanation.intercepts != 0).all() == intercept
     assert explanation.surrogate_predictions == pytest.approx(explanation.predictions, abs=1e-9)
     if solver != "convex":
         assert (np.count_nonzero(explanation.values, axis=1) <= 4).all()
 
 
-def test_a_readable_model_over_literals_is_explained_exactly():
+@pytest.mark.parametrize("intercept", [True, False])
+def test_a_readable_model_over_literals_is_explained_exactly(intercept):
     x = signs(200, 8)
     model = RandomForestRegressor(5, random_state=0).fit(x, bent(8)(x))
-    explanation = limes.SparseExplainer(model, k=3)(x[:1])
+    explanation = limes.SparseExplainer(model, k=3, intercept=intercept)(x[:1])
     assert explanation.method == "exact"
     assert (explanation.standard_errors == 0).all()
     # against all rows, by the definition
@@ -51,14 +57,21 @@ def test_a_readable_model_over_literals_is_explained_exactly():
     weight = np.exp(-1.0 * (rows != x[0]).sum(axis=1))
     values = model.predict(rows)
 
-    def loss(w):
-        return weight @ (rows @ w - values) ** 2 / weight.sum()
+    def loss(rule):
+        return weight @ (rule.intercepts[0] + rows @ rule.values[0] - values) ** 2 / weight.sum()
 
-    found = explanation.values[0]
-    for other in (
-        limes.SparseExplainer(model, k=3, solver="branch_and_bound", rng=s)(x[:1]) for s in range(5)
-    ):
-        assert loss(found) <= loss(other.values[0]) * (1 + oracle.EXACT)
+    for seed in range(5):
+        sampled = limes.SparseExplainer(model, k=3, solver="branch_and_bound", intercept=intercept, rng=seed)
+        assert loss(explanation) <= loss(sampled(x[:1])) * (1 + oracle.EXACT)
+    if not intercept:
+        return
+    target, least = float(explanation.predictions[0]), np.inf
+    for support in combinations(range(8), 3):
+        away = rows[:, support] - x[0, support]
+        root = np.sqrt(weight)[:, None]
+        u, *_ = np.linalg.lstsq(root * away, root[:, 0] * (values - target), rcond=None)
+        least = min(least, weight @ (away @ u - (values - target)) ** 2 / weight.sum())
+    assert loss(explanation) == pytest.approx(least, rel=oracle.EXACT)
 
 
 def test_bounds_hold_as_often_as_they_say():
@@ -72,7 +85,7 @@ def test_bounds_hold_as_often_as_they_say():
         explainer = limes.SparseExplainer(model, k=3, samples=200, confidence=0.8, rng=seed)
         explanation = explainer(x)
         w, told = explanation.values[0], explanation.certificate
-        fidelity = weight @ (rows @ w - values) ** 2
+        fidelity = weight @ (explanation.intercepts[0] + rows @ w - values) ** 2
         aligned = np.abs(rows @ w - x[0] @ w) < 1e-9
         error = weight[aligned] @ np.abs(values - target)[aligned] / weight[aligned].sum()
         held += fidelity <= told.bounds["fidelity"] and error <= told.bounds["precision"] * (1 + 1e-9)
@@ -150,13 +163,16 @@ def test_a_readable_model_of_a_table_is_explained_exactly(table):
     literals = limes.Literals.fit(x)
     explanation = limes.SparseExplainer(model, literals=literals, k=2)(x.iloc[[3]])
     assert explanation.method == "exact"
-    # a linear model: half of what a column's mean elsewhere differs by, less the common shift
+    # a linear model: half of what a column's mean elsewhere differs by; less a common shift without a base
     row = literals.table.encode(x.iloc[[3]])[0]
     near = literals.changes(row, 1.0)
     slopes = 0.5 * model.coef_ * (row - [other.mean() for other in near.others])
-    middle = explanation.intercepts[0]
-    expected = slopes - (slopes.sum() - (explanation.predictions[0] - middle)) / 2
-    assert explanation.values[0] == pytest.approx(expected, rel=1e-9)
+    assert explanation.values[0] == pytest.approx(slopes, rel=1e-9)
+    assert explanation.intercepts[0] == pytest.approx(explanation.predictions[0] - slopes.sum(), rel=1e-9)
+    paper = limes.SparseExplainer(model, literals=literals, k=2, intercept=False)(x.iloc[[3]])
+    middle = paper.intercepts[0]
+    expected = slopes - (slopes.sum() - (paper.predictions[0] - middle)) / 2
+    assert paper.values[0] == pytest.approx(expected, rel=1e-9)
 
 
 def test_literals_of_a_table_may_flip_on_their_own(table):
@@ -166,7 +182,8 @@ def test_literals_of_a_table_may_flip_on_their_own(table):
     explainer = limes.SparseExplainer(model, literals=literals, neighbourhood="flips", k=3, scale=(-5, 5))
     explanation = explainer(table.iloc[[0]])
     assert explanation.feature_names == literals.names
-    assert (explanation.values[0] * x[0]).sum() == pytest.approx(model.predict(x[:1])[0])
+    facts = (explanation.values[0] * x[0]).sum()
+    assert explanation.intercepts[0] + facts == pytest.approx(model.predict(x[:1])[0])
     assert explanation.certificate.scale == (-5.0, 5.0)
 
 
@@ -212,9 +229,36 @@ def test_it_goes_through_json_pictures_and_pages():
     page = explanation.to_html()
     assert "certificate" in page
     assert "precision error" in page
-    assert "fidelity error" in str(explanation[0])
+    assert "squared error" in str(explanation[0])
     with pytest.raises(InputError, match="choose one"):
         explanation.rule()
+
+
+@pytest.mark.parametrize("method", ["projection", "hard_thresholding", "branch_and_bound"])
+@pytest.mark.parametrize("base", [-40.0, 0.0, 0.3, 0.6])
+def test_a_base_changes_no_weight_and_names_no_other_literal(method, base):
+    """D3: .3 x0 - .1 x1 + b has two literals, whatever b is, and whatever k is."""
+    model = lambda rows: 0.3 * rows[:, 0] - 0.1 * rows[:, 1] + base  # noqa: E731
+    explanation = limes.SparseExplainer(model, k=3, solver=method)(np.ones((1, 8)))
+    assert explanation.values[0] == pytest.approx([0.3, -0.1, 0, 0, 0, 0, 0, 0], abs=1e-9)
+    assert explanation.intercepts[0] == pytest.approx(base, abs=1e-9)
+    assert explanation.certificate.r2 == pytest.approx(1.0)
+    assert explanation.fidelity[0] == explanation.certificate.r2
+
+
+def test_columns_that_the_model_ignores_get_no_weight_by_its_base():
+    """D3: .5 + .4 tanh(v0), read from answers in [0, 1] which were never centred."""
+    rng = np.random.default_rng(0)
+    background = rng.normal(size=(500, 5))
+    literals = limes.Literals.fit(background)
+    saturating = lambda v: 0.5 + 0.4 * np.tanh(v[:, 0])  # noqa: E731
+    explainer = limes.SparseExplainer(saturating, literals=literals, k=3)
+    explanation = explainer(background[:20], progress=False)
+    largest = np.abs(explanation.values).max(axis=1)
+    assert (np.abs(explanation.values[:, 0]) == largest).all()
+    assert (np.abs(explanation.values[:, 1:]) < 0.2 * largest[:, None]).all()
+    paper = limes.SparseExplainer(saturating, literals=literals, k=3, intercept=False)
+    assert (explanation.fidelity > paper(background[:20], progress=False).fidelity).all()
 
 
 def test_other_explanations_have_no_certificate():
@@ -237,6 +281,7 @@ def test_other_explanations_have_no_certificate():
         ({"k": 1, "spread": -1.0}, [[1, -1]], "spread"),
         ({"k": 1, "scale": None}, [[1, -1]], "outside scale"),
         ({"k": 1, "scale": (1, 0)}, [[1, -1]], "low < high"),
+        ({"k": 1, "intercept": 0}, [[1, -1]], "intercept must be True or False"),
         ({"k": 1, "confidence": 1.0}, [[1, -1]], "confidence"),
         ({"k": 1, "solver": "projektion"}, [[1, -1]], "did you mean 'projection'"),
         ({"k": 1, "neighbourhood": "columns"}, [[1, -1]], "needs literals"),
@@ -355,13 +400,20 @@ def test_diagnose_refuses_sparse_explanations():
 
 def test_a_constant_model_has_constant_explanations():
     explanation = limes.SparseExplainer(lambda x: np.full(len(x), 0.5), k=2)(signs(1, 4))
-    assert (explanation.values * explanation.data).sum() == pytest.approx(0.5)
+    assert (explanation.values == 0).all()
+    assert explanation.intercepts == pytest.approx([0.5])
+    assert explanation.rule() == "0.5  ->  output = 0.5"
+    assert explanation.certificate.r2 == 1.0
+    assert explanation.certificate.fresh_fidelity == pytest.approx(0.0, abs=1e-20)
+    paper = limes.SparseExplainer(lambda x: np.full(len(x), 0.5), k=2, intercept=False)(signs(1, 4))
+    assert (paper.values * paper.data).sum() == pytest.approx(0.5)
+    assert paper.certificate.r2 == -np.inf
     beyond = limes.SparseExplainer(lambda x: np.full(len(x), 70.0), k=2)(signs(1, 4))
     assert beyond.surrogate_predictions == pytest.approx([70.0])
 
 
 def test_the_explainer_classes_need_no_heavy_library():
-    heavy = ("numba", "matplotlib", "pandas", "sklearn", "jinja2", "rich", "cvxpy", "lime", "shap")
+    heavy = ("matplotlib", "pandas", "sklearn", "jinja2", "rich", "cvxpy", "lime", "shap")
     names = "limes.SparseExplainer; limes.Literals; limes.MapleExplainer"
     code = f"import limes, sys; {names}; print([m for m in {heavy} if m in sys.modules])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

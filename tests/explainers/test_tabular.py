@@ -297,10 +297,11 @@ def test_tolerance_stops_early_and_is_reported(diabetes):
     X, _, model = diabetes
     loose = limes.TabularExplainer(model, X, method="sampled", tolerance=50.0)(X.iloc[:1])
     assert loose.converged
-    assert loose.model_calls < 4096
+    assert loose.shared_calls < 16_384
     strict = limes.TabularExplainer(model, X, method="sampled", tolerance=1e-6)(X.iloc[:1])
     assert not strict.converged
-    assert strict.model_calls == 4096
+    assert strict.shared_calls == 16_384
+    assert strict.model_calls == 0
 
 
 # -- bad input ------------------------------------------------------------
@@ -378,8 +379,16 @@ def test_background_must_hold_rows_and_finite_values(diabetes):
     bad.iloc[3, 2] = np.inf
     with pytest.raises(InputError, match="bmi"):
         limes.TabularExplainer(model, bad)
-    with pytest.raises(InputError, match=r"'bmi'.*missing values.*slope"):
-        limes.TabularExplainer(lambda f: f["age"], X.assign(bmi=X["bmi"].where(X["bmi"] > 20)), bins=None)
+
+
+def test_a_column_with_missing_values_has_bins_among_slopes(diabetes):
+    X, _, _ = diabetes
+    gaps = X.assign(bmi=X["bmi"].where(X["bmi"] > 25))
+    explanation = limes.TabularExplainer(lambda f: f["age"], gaps, bins=None, max_calls=1024)(gaps.iloc[:20])
+    of_bmi = {conditions[2] for conditions in explanation.conditions}
+    assert "bmi is missing" in of_bmi
+    assert any(text.startswith("bmi > ") for text in of_bmi)
+    assert list(explanation.provenance["slopes"]) == [name for name in X.columns if name != "bmi"]
 
 
 def test_a_row_outside_the_range_is_explained_with_a_warning(diabetes):

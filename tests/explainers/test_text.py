@@ -767,7 +767,7 @@ def test_bad_texts(exact, text, advice):
         ({"bandwidth": 0}, "bandwidth"),
         ({"method": "exactly"}, "exact"),
         ({"ridge": -1}, "ridge"),
-        ({"output": "nothing"}, "no class"),
+        ({"output": "nothing"}, "is not a class"),
         ({"vectorizer": "tfidf"}, "transform"),
     ],
 )

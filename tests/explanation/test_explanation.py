@@ -288,7 +288,7 @@ sys.path.insert(0, "tests")
 from samples import explanation
 e = explanation(3, 2)
 e[0, "bmi", "setosa"], e.top(2), e.warnings, repr(e), e.to_json()
-heavy = {"matplotlib", "pandas", "polars", "pyarrow", "jinja2", "rich", "narwhals", "shap", "numba"}
+heavy = {"matplotlib", "pandas", "polars", "pyarrow", "jinja2", "rich", "narwhals", "shap"}
 print(sorted(heavy & set(sys.modules)))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

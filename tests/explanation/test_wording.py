@@ -4,8 +4,10 @@ import math
 
 import pytest
 
+from limes.explanation.view import fit_remark, is_poor
 from limes.explanation.wording import cell, count, difference, error, number, one_line, shorten
 from limes.explanation.wording import signed_column as column
+from samples import explanation
 
 
 @pytest.mark.parametrize(
@@ -61,3 +63,25 @@ def test_names_cannot_command_a_terminal():
 
 def test_count():
     assert [count(n, "row") for n in (0, 1, 1024)] == ["0 rows", "1 row", "1,024 rows"]
+
+
+@pytest.mark.parametrize(
+    ("fidelity", "error", "words", "poor"),
+    [
+        (0.5, 0.0, "", False),
+        (0.45, 0.1, "", False),  # not surely below
+        (0.4, 0.0, "captures 40% of how the model varies around this row; the rest", False),
+        (0.07, 0.0, "captures 7% of how the model varies around this row: its coefficients", True),
+        (-2.7, 0.0, "captures nothing of", True),
+        (float("nan"), 0.0, "", False),
+    ],
+)
+def test_a_low_fit_is_a_sentence_and_a_lower_one_a_warning(fidelity, error, words, poor):
+    text = fit_remark(fidelity, error)
+    assert words in text
+    assert bool(text) == bool(words)
+    assert is_poor(fidelity, error) is poor
+    shown = explanation(fidelity=[fidelity], fidelity_errors=[error])
+    assert text in " ".join(str(shown).split())
+    assert text in shown.to_html()
+    assert ('<p class="lx-poor">' in shown.to_html()) is poor

@@ -1,5 +1,7 @@
 """Every compiled kernel against its definition, entry for entry, and against input that makes no sense."""
 
+from importlib import import_module
+from importlib.util import find_spec
 from itertools import product
 
 import numpy as np
@@ -7,7 +9,8 @@ import pytest
 
 import plain_kernels as plain
 
-kernels = pytest.importorskip("_kernels", reason="`make kernels` builds them")
+# `make kernels` and `make sanitize` put a build of their own on the path
+kernels = import_module("_kernels" if find_spec("_kernels") else "limes._kernels")
 
 EXACT = 1e-12  # sums of at most a few thousand terms, in another order
 
@@ -383,3 +386,177 @@ def test_wrong_shapes_and_types_are_refused():
     cells, mean, contrast = np.zeros((1, 2), np.uint32), np.zeros((1, 1)), np.zeros((1, 2, 1))
     with pytest.raises(ValueError, match="instructions"):
         kernels.explain_block(depth, has_leaf, *splits, leaves, table, cells, mean, contrast, "mmx")
+
+
+@pytest.mark.parametrize("columns", [0, 1, 3])
+@pytest.mark.parametrize("rows", [0, 1, 65])
+def test_kernels_of_next_to_nothing(rows, columns):
+    """No rows, no columns, no nodes, one node: an answer of zeros, or a ValueError."""
+    no, one = np.zeros(0, np.int64), np.zeros(1, np.int64)
+    leaf = (
+        one - 1,
+        np.zeros(1),
+        one - 1,
+        one - 1,
+        np.zeros(1, np.bool_),
+        one - 1,
+        np.zeros((0, 0), np.bool_),
+    )
+    total = np.zeros((rows, 1))
+    kernels.add_leaves(np.zeros((rows, columns)), *leaf, np.full((1, 1), 3.0), one, total)
+    assert (total == 3.0).all()
+    edges, is_left = np.zeros((5, 1), np.int64), np.zeros(1, np.bool_)
+    assert kernels.preorder(one - 1, one - 1, one - 1, one, edges, is_left) == 1
+    assert kernels.preorder(no, no, no, no, edges[:, :0].copy(), is_left[:0]) == 0
+    places = np.zeros(0, np.uint32)
+    mean, contrast = np.zeros((rows, 1)), np.zeros((rows, columns, 1))
+    splits = (places, places, places, np.zeros((0, 2, 1)), np.zeros((0, 4, 4)))
+    cells = np.zeros((rows, columns), np.uint32)
+    kernels.explain_block(places, np.zeros(0, np.bool_), *splits, cells, mean, contrast, "")
+    assert not mean.any()
+    if rows:
+        kernels.explain_row(*splits, cells[0], np.zeros(1, np.uint64), mean[0], contrast[0])
+        assert not mean.any()
+
+
+def chain(count):
+    """One tree of ``count`` nodes whose right child is always a leaf."""
+    node = np.arange(count)
+    inner = node % 2 == 0
+    inner[-1] = False
+    feature = np.where(inner, node % 3, -1)
+    left, right = np.where(inner, node + 2, -1), np.where(inner, node + 1, -1)
+    return feature, left, right
+
+
+def test_a_million_nodes():
+    """A path half a million splits deep, down to its end and back."""
+    count = 1_000_001
+    feature, left, right = chain(count)
+    edges, is_left = np.zeros((5, count), np.int64), np.zeros(count, np.bool_)
+    roots = np.zeros(1, np.int64)
+    assert kernels.preorder(feature, left, right, roots, edges, is_left) == count
+    assert edges[2].max() == count // 2
+    threshold = np.where(feature >= 0, -np.arange(count) / 2.0, 0.0)
+    no_sets = (np.full(count, -1), np.zeros((0, 0), np.bool_))
+    value = np.arange(count, dtype=float)[:, None]
+    x, total = np.array([[-np.inf] * 3, [1.0] * 3, [-1000.0] * 3]), np.zeros((3, 1))
+    kernels.add_leaves(
+        x, feature, threshold, left, right, np.zeros(count, np.bool_), *no_sets, value, roots, total
+    )
+    assert total[:, 0].tolist() == [count - 1, 1, 2003]
+
+
+def calls(rng):
+    """Every kernel beside those of forests' moments, with arguments that make sense."""
+    trees = plain.Trees.random(rng, 3, 5, 3, 1, codes=4)
+    count = trees.feature.size
+    (node, parent, _, column, same), is_left = preorder_of(trees)
+    flags, ends = np.zeros(count, np.bool_), np.zeros((2, count), np.int64)
+    rank, whole = rng.integers(1, 5, count), np.full(3, 6)
+    is_split = trees.feature[node] >= 0
+    above = np.where(parent >= 0, (np.cumsum(is_split) - 1)[parent], 0)
+    edges = (np.zeros((5, count), np.int64), np.zeros(count, np.bool_))
+    walk = (trees.feature, trees.threshold, trees.left, trees.right)
+    sets = (trees.set_of, trees.sets)
+    gram, moments, ones, swept = search(5)
+    y, c, within = rng.random(6), rng.normal(size=(6, 1)), rng.random(7)
+    some = np.zeros(4, np.int64)
+    return {
+        "preorder": [trees.feature, trees.left, trees.right, trees.roots, *edges],
+        "intervals": [column, same, is_left, rank, flags, whole, ends, flags.copy()],
+        "tabulate": [
+            *(column, same, ends[0], ends[1] + 1, flags, above, is_left, rng.random((24, 2, 2))),
+            *(np.arange(0, 25, 8), rng.random((3, 2, 2, 2)), np.zeros((int(is_split.sum()), 4, 4))),
+        ],
+        "add_leaves": [
+            *(rng.normal(size=(5, 3)), *walk, trees.missing_left, *sets, trees.value, trees.roots),
+            np.zeros((5, 1)),
+        ],
+        "presence_paths": [
+            *(np.array([0, 1, -1]), rng.normal(size=3), rng.normal(size=3), 2, *walk, *sets, trees.roots),
+            *(some, some.copy(), some.copy(), np.zeros(4, np.bool_)),
+        ],
+        "add_node": [
+            *(y, c, within, 5, 0.7, np.zeros((1, 7)), np.zeros((6, 1)), np.ones((2, 1)), np.zeros((2, 1)))
+        ],
+        "add_products": [*rng.random((2, 3, 6)), *rng.random((3, 7)), np.zeros(3), np.zeros((3, 6))],
+        "tighten": [gram, moments, ones, swept, 3, 9.0, 0.5, 0.1, 1e9, 5, np.zeros(5)],
+        "best_pair": [gram, moments, ones, swept, 9.0, 0.5, 1e9],
+        "sweep_in": [gram, moments, ones, swept, 1, np.zeros((3, 3)), np.zeros(3), np.zeros(3), np.zeros(3)],
+    }
+
+
+def spoiled(rng, argument):
+    """An entry that makes no sense, or an array that is too short."""
+    if not isinstance(argument, np.ndarray):
+        return type(argument)(rng.choice([0, 1, 4, 60]))
+    argument = argument.copy()
+    if rng.random() < 0.4:
+        axis = int(rng.integers(argument.ndim))
+        return np.ascontiguousarray(argument.take(range(argument.shape[axis] // 2), axis=axis))
+    values = [0.0, 1e300, np.nan, np.inf, -np.inf] if argument.dtype.kind == "f" else [-1, 0, 1, 77, 2**40]
+    if argument.size:
+        argument.flat[rng.integers(argument.size)] = rng.choice(values)
+    return argument
+
+
+@pytest.mark.parametrize("name", calls(np.random.default_rng(0)))
+def test_spoiled_arguments_are_refused_or_answered(name):
+    """Under `make sanitize`, no read or write beyond an array."""
+    rng, kernel, refused = np.random.default_rng(7), getattr(kernels, name), 0
+    kernel(*calls(rng)[name])
+    for _ in range(200):
+        arguments = calls(rng)[name]
+        place = int(rng.integers(len(arguments)))
+        arguments[place] = spoiled(rng, arguments[place])
+        refused += refuses(kernel, arguments)
+    assert refused > 20
+
+
+# -- pools ---------------------------------------------------------------------------------------------------
+
+
+def marked(cells, instance, usual):
+    bits = np.empty((len(cells), -(-instance.size // 64)), np.uint64)
+    kept = np.empty(len(cells), np.int64)
+    mark = kernels.mark_bytes if cells.dtype == np.uint8 else kernels.mark_words
+    mark(cells, instance, usual, bits, kept)
+    return bits, kept
+
+
+@pytest.mark.parametrize("d", [1, 7, 64, 65, 130])
+@pytest.mark.parametrize("kind", [np.uint8, np.uint32])
+def test_sums_over_a_pool_are_those_of_its_matrix(d, kind):
+    rng = np.random.default_rng(d)
+    cells, instance = rng.integers(3, size=(24, d)).astype(kind), rng.integers(3, size=d).astype(kind)
+    usual = rng.integers(2, size=d).astype(np.uint8)
+    bits, kept = marked(cells, instance, usual)
+    z = cells == instance
+    y = (z ^ usual.astype(bool)).astype(float)
+    assert kept.tolist() == z.sum(axis=1).tolist()
+    values, coef, weights = rng.normal(size=(24, 4)), rng.normal(size=(d, 4)), rng.random(24)
+    sums, product, gram = np.zeros((3, d + 1, 4)), np.ones((24, 4)), np.zeros((2, d, d))
+    kernels.bit_sums(bits, values, sums)
+    kernels.bit_products(bits, coef, product)
+    kernels.bit_gram(bits, weights, gram)
+    for part in range(3):
+        rows = slice(8 * part, 8 * part + 8)
+        close(sums[part], np.vstack([y[rows].T @ values[rows], values[rows].sum(axis=0)]))
+    close(product, 1.0 + y @ coef)
+    for part in range(2):
+        rows = slice(12 * part, 12 * part + 12)
+        close(gram[part], np.triu(y[rows].T @ (weights[rows, None] * y[rows])))
+
+
+def test_pools_refuse_what_does_not_belong_together():
+    bits, values = np.full((6, 1), 2**40, np.uint64), np.ones((6, 2))
+    for wrong in (np.zeros((4, 42, 2)), np.zeros((1, 42, 3)), np.zeros((1, 66, 2)), np.zeros((1, 41, 2))):
+        with pytest.raises(ValueError):
+            kernels.bit_sums(bits, values, wrong)
+    with pytest.raises(ValueError):
+        kernels.bit_products(bits, np.ones((40, 2)), np.zeros((6, 2)))
+    with pytest.raises(ValueError):
+        kernels.bit_gram(bits, np.ones(6), np.zeros((1, 40, 40)))
+    with pytest.raises(ValueError):
+        marked(np.zeros((3, 2), np.uint8), np.zeros(3, np.uint8), np.zeros(2, np.uint8))

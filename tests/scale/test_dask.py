@@ -16,7 +16,7 @@ from sklearn.datasets import load_diabetes
 
 import limes
 from jobs import read, same
-from limes._optional import MissingLibraryError
+from limes._checks import MissingLibraryError
 from limes.exceptions import InputError
 from limes.scale.engines import Cluster, engine_of
 from limes.scale.sources import Source
@@ -92,6 +92,9 @@ def test_the_work_goes_to_each_worker_once(source, explainer, tmp_path, cluster,
 
         def __getstate__(self):
             return {"any": 1}
+
+        def fill_pool(self, *, progress):
+            pass
 
     explain(source, Counted(), tmp_path / "out", cluster.scheduler_address, rows_per_part=10)
     assert len([*(tmp_path / "out").glob("*.parquet")]) == 45
@@ -199,7 +202,7 @@ def test_a_dask_dataframe_is_explained_by_partitions(table, explainer, layout, p
     rows = dd.from_pandas(table[0], npartitions=partitions)
     lazy = engine.explain(rows, explainer, layout, keys=["id"])
     expected = limes.scale.explain_frame(rows.compute(), explainer, layout, keys=["id"])
-    found = lazy.compute(scheduler="threads").reset_index(drop=True)
+    found = lazy.compute(scheduler="threads")
     assert [*lazy.columns] == [*expected.columns]
     assert lazy.npartitions == partitions
     pd.testing.assert_frame_equal(found, expected, check_exact=True)
@@ -220,7 +223,45 @@ def test_what_is_wrong_with_a_dask_dataframe_is_said_at_once(table, explainer):
     lazy = dd.from_pandas(table[0], npartitions=2)
     with pytest.raises(InputError, match="pass keys"):
         engine.explain(lazy, explainer, keys=[])
+    with pytest.raises(InputError, match=r"keys='id': pass a list of columns"):
+        engine.explain(lazy, explainer, keys="id")
     with pytest.raises(InputError, match="no column 'name'"):
         engine.explain(lazy, explainer, keys=["name"])
     with pytest.raises(InputError, match="no column 'bmi'"):
         engine.explain(lazy.drop(columns="bmi"), explainer, keys=["id"])
+
+
+@pytest.mark.parametrize("start", [0, 1000])
+def test_a_dask_dataframe_joins_with_its_explanations(table, explainer, start):
+    frame = table[0].set_axis(pd.RangeIndex(start, start + len(table[0])))
+    rows = dd.from_pandas(frame, npartitions=4)
+    lazy = engine.explain(rows, explainer, keys=["id"])
+    expected = limes.scale.explain_frame(frame, explainer, keys=["id"])
+    assert lazy.divisions == rows.divisions
+    assert lazy.compute(scheduler="sync").index.equals(frame.index)
+    for paired in (rows.join(lazy[["prediction"]]), rows.assign(prediction=lazy["prediction"])):
+        found = paired.compute(scheduler="sync")
+        assert np.array_equal(found["prediction"], expected["prediction"])
+        assert found["id"].tolist() == expected["id"].tolist()
+    some = lazy.loc[start + 30 : start + 140].compute(scheduler="sync")
+    assert some["id"].tolist() == frame["id"].iloc[30:141].tolist()
+
+
+def test_long_explanations_of_a_dask_dataframe_keep_true_divisions(table, explainer):
+    frame = table[0].set_axis(pd.RangeIndex(1000, 1442))
+    lazy = engine.explain(dd.from_pandas(frame, npartitions=4), explainer, "long", keys=["id"])
+    some = lazy.loc[1030:1140].compute(scheduler="sync")
+    assert some["id"].drop_duplicates().tolist() == frame["id"].iloc[30:141].tolist()
+    assert len(some) == 111 * 5
+    joined = frame.join(lazy.compute(scheduler="sync")[["value"]])
+    assert joined["value"].notna().all()
+
+
+def test_rows_of_a_dask_dataframe_without_an_order_join_too(table, explainer):
+    frame = table[0].set_index("id", drop=False).rename_axis(None)
+    rows = dd.from_pandas(frame, npartitions=3, sort=False)
+    assert not rows.known_divisions
+    lazy = engine.explain(rows, explainer, keys=["id"])
+    assert not lazy.known_divisions
+    found = lazy.compute(scheduler="sync")
+    assert found.index.tolist() == found["id"].tolist() == frame.index.tolist()

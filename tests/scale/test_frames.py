@@ -74,7 +74,7 @@ def test_long_holds_the_same_with_several_outputs():
 @pytest.mark.parametrize(("layout", "parts"), [("wide", 7), ("wide", 150), ("long", 7)])
 def test_cut_anywhere_the_numbers_are_the_same_to_the_bit(table, explainer, layout, parts):
     X = table[0].assign(id=[f"row {i}" for i in range(len(table[0]))])
-    whole = explain_frame(X, explainer, layout, keys=["id"])
+    whole = explain_frame(X, explainer, layout, keys=["id"]).reset_index(drop=True)
     pd.testing.assert_frame_equal(
         whole, joined(X, explainer, parts, layout=layout, keys=["id"]), check_exact=True
     )
@@ -192,3 +192,36 @@ def test_sums_do_not_depend_on_the_threads_of_blas(table):
             pytest.skip("this BLAS has one thread, or adds up in one order")
         found = explain_frame(X, limes.TabularExplainer(model, X, max_calls=64, control="none"))
     pd.testing.assert_frame_equal(found, expected, check_exact=True)
+
+
+@pytest.mark.parametrize("layout", ["wide", "long"])
+def test_lines_have_the_index_of_their_rows(table, explainer, layout):
+    X = table[0].iloc[100:140].set_axis([f"case {i}" for i in range(40)])
+    X.iloc[7, 0] = np.inf
+    found = explain_frame(X.sample(frac=1, random_state=0), explainer, layout)
+    X = X.sample(frac=1, random_state=0)
+    assert found.index.equals(X.index.take(found["row"]))
+    assert found.index[found["error"].notna()].tolist() == ["case 7"]
+    joined = X.join(explain_frame(X, explainer)[["prediction"]])
+    assert np.array_equal(joined["prediction"].drop("case 7"), explainer(X.drop("case 7")).predictions[()])
+
+
+def test_an_error_is_short_however_long_the_cell(table, explainer):
+    broken = table[0].iloc[:3].astype(object)
+    broken.iloc[1, 0] = "x" * 1_000_000
+    text = explain_frame(broken, explainer)["error"][1]
+    assert len(text) <= 200
+    assert text.startswith("InputError: column 'age': 'xxx")
+
+
+@pytest.mark.parametrize("keys", ["id", ["id", "id"]])
+def test_keys_are_a_list_of_names(table, explainer, keys):
+    with pytest.raises(InputError, match=r"pass a list of columns, \['id'\]|name each column once"):
+        explain_frame(table[0].assign(id=1), explainer, keys=keys)
+
+
+def test_frames_of_other_kinds_are_refused_with_advice(table, explainer):
+    with pytest.raises(InputError, match=r"collect a lazy frame first; for Dask use limes\.scale\.dask"):
+        explain_frame(pl.from_pandas(table[0]).lazy(), explainer)
+    with pytest.raises(InputError, match=r"has no column 'age'"):
+        explain_frame(table[0].set_axis([("a", i) for i in range(5)], axis=1), explainer)

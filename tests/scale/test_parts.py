@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from limes.exceptions import InputError
-from limes.scale.parts import Folder, PartRecord, checksum, write_whole
-from limes.scale.tally import NOTHING
+from limes.scale.parts import NOTHING, Folder, PartRecord, checksum, run_name, with_run, write_whole
 
 RUN = {"model": "abc", "options": {"bins": "quartile", "bandwidth": None}}
 
@@ -90,3 +91,45 @@ def test_what_a_killed_run_left_half_written_is_cleared(folder):
     (folder.path / ".unfinished-part-00003.parquet.17").write_bytes(b"PAR")
     opened(folder)
     assert not [*folder.path.glob(".*")]
+
+
+def part_of(run, rows=10, first=0):
+    sink = pa.BufferOutputStream()
+    pq.write_table(with_run(pa.table({"row": range(first, first + rows)}), run_name(run)), sink)
+    return sink.getvalue().to_pybytes()
+
+
+def test_parts_that_no_line_of_the_journal_knows_are_deleted(folder):
+    write_whole(folder.part(99_999), part_of(RUN))
+    (folder.path / "_parts.jsonl").unlink()
+    opened(folder)
+    assert folder.files() == []
+
+
+def test_parts_of_another_run_are_refused(folder):
+    write_whole(folder.part(99_999), part_of({**RUN, "model": "abd"}))
+    with pytest.raises(InputError, match=r"holds 'part-99999.parquet', which this run did not write"):
+        opened(folder)
+    folder.part(99_999).rename(folder.path / "other.parquet")
+    with pytest.raises(InputError, match=r"holds 'other.parquet', which this run did not write"):
+        opened(folder)
+
+
+def test_a_folder_whose_journal_is_lost_is_still_of_its_run(folder):
+    (folder.path / "_parts.jsonl").unlink()
+    with pytest.raises(InputError, match="model was 'abc', is 'abd'"):
+        opened(folder, {**RUN, "model": "abd"})
+    assert len(folder.files()) == 3
+
+
+@pytest.mark.parametrize("content", ["", "[1]", "{"])
+def test_a_run_that_cannot_be_read_is_refused(folder, content):
+    (folder.path / "_run.json").write_text(content)
+    with pytest.raises(InputError, match=r"_run\.json .*pass another folder, or delete this one"):
+        opened(folder)
+
+
+def test_a_task_of_an_earlier_run_writes_nothing(folder):
+    folder.check_run(run_name(RUN))
+    with pytest.raises(InputError, match="now belongs to another run"):
+        folder.check_run(run_name({**RUN, "model": "abd"}))

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
 from limes.exceptions import InputError
 from limes.scale import cells
 from limes.scale.cells import Unreadable
-from limes.scale.sources import Source, decimated
+from limes.scale.sources import Source, decimated, local_path
 
 
 def rows_of(source, columns, size):
@@ -96,3 +99,69 @@ def test_what_is_wrong_with_files_is_said(tmp_path):
         InputError, match=r"b.parquet has no column 'bmi' \(did you mean 'bmj'\?\); it has 'age'"
     ):
         [*Source.of(tmp_path).parts(10, ["age", "bmi"])]
+
+
+OTHERS = [
+    pa.array([pd.Timestamp("2020")] * 3),
+    pa.array([Decimal("1.5")] * 3),
+    pa.array(["1", "2", "3"]),
+    pa.array([True, False, True]),
+    pa.array([[1], [2], [3]]),
+]
+
+
+@pytest.mark.parametrize("cells", OTHERS, ids=lambda cells: str(cells.type))
+def test_files_that_differ_in_kind_are_refused_by_name(tmp_path, cells):
+    for i in range(4):
+        other = cells if i == 2 else pa.array([1, 2, 3])
+        pq.write_table(pa.table({"b": [0.5] * 3, "a": other}), tmp_path / f"{i}.parquet")
+    with pytest.raises(InputError, match=r"2\.parquet: column 'a' holds .*, and in 0.parquet int64"):
+        next(Source.of(tmp_path).parts(1, ["a"]))
+    assert len([*Source.of(tmp_path).parts(1, ["b"])]) == 12  # only columns that are read count
+
+
+def test_files_may_differ_in_the_width_of_numbers(tmp_path):
+    kinds = [pa.int64(), pa.int8(), pa.float32(), pa.uint16(), pa.float64(), pa.null()]
+    for i, kind in enumerate(kinds):
+        cells = pa.nulls(3) if pa.types.is_null(kind) else pa.array([1, 2, 3]).cast(kind)
+        pq.write_table(pa.table({"a": cells}), tmp_path / f"{i}.parquet")
+    assert len(rows_of(Source.of(tmp_path), ["a"], 4)[0]) == 18
+
+
+def test_a_background_skips_a_file_whose_rows_are_all_unreadable(tmp_path):
+    (tmp_path / "0.csv").write_text("a\n1\n2\n")
+    (tmp_path / "1.csv").write_text("a\nx\ny\n")
+    assert decimated(Source.of(tmp_path), ["a"], 10)["a"].to_pylist() == [1, 2]
+
+
+@pytest.mark.parametrize("end", ["csv.gz", "csv.bz2", "csv.zst", "CSV", "PARQUET"])
+def test_compressed_files_and_names_in_capitals_are_read(tmp_path, end):
+    table = pa.table({"a": range(5000), "b": [0.5] * 5000})
+    if end == "PARQUET":
+        pq.write_table(table, tmp_path / f"in.{end}")
+    else:
+        with pa.output_stream(tmp_path / f"in.{end}") as file:  # compresses by the name
+            pa_csv.write_csv(table, file)
+    source = Source.of(tmp_path / f"in.{end}")
+    assert [int(cell) for cell in rows_of(source, ["a"], 700)[0]] == [*range(5000)]
+    assert source.likely_rows == pytest.approx(5000, rel=0.01)
+    assert Source.of(tmp_path).files == source.files
+
+
+@pytest.mark.parametrize(
+    "where", ["s3://bucket/t.parquet", "gs://b/t.csv", "abfs://c@a/t", "S3://b/t", "hdfs:/t"]
+)
+def test_stores_are_refused_and_not_taken_for_folders(tmp_path, monkeypatch, where):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=r"is in a store .*mount the store, or copy the table"):
+        Source.of(where)
+    with pytest.raises(InputError, match="is in a store"):
+        local_path(where)
+    assert not [*tmp_path.iterdir()]
+
+
+def test_urls_of_files_are_paths(tmp_path):
+    (tmp_path / "a b.csv").write_text("a\n1\n")
+    assert Source.of((tmp_path / "a b.csv").as_uri()).files == (tmp_path / "a b.csv",)
+    assert local_path("C:/table.csv") == "C:/table.csv"
+    assert local_path(tmp_path) == tmp_path

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from limes._optional import MissingLibraryError
+from limes._checks import MissingLibraryError
 from limes.exceptions import InputError
 from limes.scale.spark_session import check_java
 

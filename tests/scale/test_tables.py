@@ -160,7 +160,9 @@ def test_bad_input_is_said(source, explainer, tmp_path, table):
 
 def files_of(folder, columns, size, lines=1):
     """Files of `size` rows each, with `lines` lines a row."""
-    table = pa.table({"row": range(len(next(iter(columns.values())))), **columns})
+    size_of_all = len(next(iter(columns.values())))
+    nothing = pa.nulls(size_of_all, pa.string())
+    table = pa.table({"row": range(size_of_all), "error": nothing, **columns})
     paths = []
     for start in range(0, table.num_rows, size):
         rows = [i for i in range(start, min(start + size, table.num_rows)) for _ in range(lines)]

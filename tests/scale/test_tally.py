@@ -9,8 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from limes.scale.parts import PartRecord
-from limes.scale.tally import NOTHING, Tally
+from limes.scale.parts import NOTHING, PartRecord, Tally
 
 
 def table(values, errors=None):

@@ -19,14 +19,15 @@ def test_one_line_a_row_feature_and_output(backend, k):
     frame = nw.from_native(e.to_frame(backend), eager_only=True)
     assert frame.implementation.name.lower() == backend
     assert frame.columns == [
-        "row", "feature", "condition", "data", "output", "value", "standard_error",
+        "row", "id", "feature", "condition", "data", "output", "value", "standard_error",
+        "prediction", "fidelity",
     ]  # fmt: skip
     assert len(frame) == 4 * 10 * (k or 1)
     assert frame["value"].to_list() == e.values.ravel().tolist()
     assert frame["standard_error"].to_list() == e.standard_errors.ravel().tolist()
     line = frame.row(len(frame) - 1)
-    assert line[:3] == (3, NAMES[-1], f"{NAMES[-1]} <= 3.5")
-    assert line[3:5] == (str(e.data[3, 9]), "progression" if k is None else CLASSES[2])
+    assert line[:4] == (3, 3, NAMES[-1], f"{NAMES[-1]} <= 3.5")
+    assert line[4:6] == (str(e.data[3, 9]), "progression" if k is None else CLASSES[2])
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -36,7 +37,7 @@ def test_missing_cells_are_null_and_columns_keep_their_types(backend):
     assert frame["data"].null_count() == 4
     assert frame.schema["value"] == nw.Float64
     empty = nw.from_native(e[[]].to_frame(backend), eager_only=True)
-    assert empty.shape == (0, 7)
+    assert empty.shape == (0, 10)
     assert empty.schema == frame.schema
 
 

@@ -74,13 +74,13 @@ def test_every_text_is_escaped_and_visible():
 def test_numbers_conditions_and_method_are_there():
     e = explanation(d=3, values=[[2.5, -1.25, 0.0]], fidelity=[0.875], predictions=[7.5])
     text = Reader(e.to_html()).text
-    for words in ("prediction 7.5", "fidelity R² 0.875", "+2.500", "-1.250", "age <= 0.5"):
+    for words in ("prediction 7.5", "R² 0.875", "+2.500", "-1.250", "age <= 0.5"):
         assert words in text
     assert "exact: read off the model" in text
-    assert "change of the surrogate when the condition holds against when it does not" in text
+    assert "how much the surrogate changes if the condition holds rather than not" in text
     assert "bandwidth2.37" in text  # two cells of a table
     assert "±" not in text
-    assert "fidelity" not in Reader(explanation(fidelity=[np.nan]).to_html()).text
+    assert "R²" not in Reader(explanation(fidelity=[np.nan]).to_html()).text
 
 
 def test_bars_are_as_long_as_the_coefficients():

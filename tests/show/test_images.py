@@ -14,7 +14,7 @@ from matplotlib import pyplot as plt
 
 from limes import Explanation, ImageExplainer
 from limes.exceptions import InputError
-from limes.explanation.png import from_data_url, labels_from_data_url, labels_to_data_url, to_data_url
+from limes.explanation.json import from_data_url, labels_from_data_url, labels_to_data_url, to_data_url
 from limes.show.images import gallery, image_view
 from samples import explanation as of_a_table
 
@@ -77,10 +77,10 @@ def test_pictures(explanation):
     found = image_view(explanation, 0)
     overlay = found.overlay().astype(int)
     inner = ~found.edges
-    blue = overlay[..., 2] - overlay[..., 0]
-    assert blue[inner & (LABELS == 0)].min() > 30
-    assert blue[inner & (LABELS == 4)].max() < -30
-    assert np.abs(blue[LABELS == 3]).max() <= 1
+    red = overlay[..., 0] - overlay[..., 2]
+    assert red[inner & (LABELS == 0)].min() > 30  # raises
+    assert red[inner & (LABELS == 4)].max() < -30  # lowers
+    assert np.abs(red[LABELS == 3]).max() <= 1
     cutout = found.cutout(1, "+")
     assert np.array_equal(cutout[LABELS == 0], IMAGE[LABELS == 0])
     assert np.unique(cutout[LABELS != 0].reshape(-1, 3), axis=0).shape == (1, 3)

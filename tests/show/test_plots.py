@@ -69,10 +69,10 @@ def test_no_more_bars_than_asked_and_the_rest_is_counted():
 
 def test_the_largest_prediction_is_the_default_output_of_bars():
     e = explanation(2, 3, predictions=[[0.1, 0.7, 0.2], [0.9, 0.0, 0.1]])
-    assert e.plot.bar(row=0).get_title(loc="left").startswith("versicolor\nprediction 0.7,")
-    assert e.plot.bar(row=1).get_title(loc="left").startswith("setosa\nprediction 0.9,")
-    by_name = bars(e.plot.bar(output="virginica"))
-    assert by_name == bars(e.plot.bar(output=2)) == bars(e.plot.bar(output=-1))
+    assert e.plot.bar(row=0).get_title(loc="left").startswith("versicolor, row 0\nprediction 0.7,")
+    assert e.plot.bar(row=1).get_title(loc="left").startswith("setosa, row 1\nprediction 0.9,")
+    by_name = bars(e.plot.bar(0, output="virginica"))
+    assert by_name == bars(e.plot.bar(0, output=2)) == bars(e.plot.bar(0, output=-1))
     assert sorted(width for width, _ in by_name) == sorted(e.values[0, :, 2].tolist())
 
 
@@ -130,7 +130,8 @@ def test_long_conditions_are_cut_in_their_middle():
 
 def test_not_finite_coefficients_draw_no_bar():
     e = explanation(3, d=3, values=[[np.nan, np.inf, 1.0]] * 3)
-    assert [w for w, _ in bars(drawn(e.plot.bar())) if np.isfinite(w)] == [1.0]
+    assert [w for w, _ in bars(drawn(e[0].plot.bar())) if np.isfinite(w)] == [1.0]
+    drawn(e.plot.bar())
     drawn(e.plot.beeswarm())
 
 

@@ -16,10 +16,21 @@ with warnings.catch_warnings():
     shap = pytest.importorskip("shap")
 
 
+def to_shap(e):
+    """The object of shap's, with the warning that it holds no Shapley values."""
+    with pytest.warns(UserWarning, match="not Shapley values"):
+        return e.to_shap()
+
+
+def test_the_output_says_what_it_is():
+    assert to_shap(explanation(2)).output_names == "surrogate of progression"
+    assert to_shap(explanation(2, 3)).output_names[1] == "surrogate of versicolor"
+
+
 @pytest.mark.parametrize("k", [None, 3])
 def test_the_fields_arrive(k):
     e = explanation(4, k)
-    s = e.to_shap()
+    s = to_shap(e)
     np.testing.assert_array_equal(s.values, e.values)
     np.testing.assert_array_equal(s.base_values, e.intercepts)
     assert list(s.feature_names) == list(NAMES)
@@ -30,12 +41,12 @@ def test_the_fields_arrive(k):
 
 def test_writing_into_the_copy_leaves_the_explanation_alone():
     e = explanation(2)
-    e.to_shap().values[:] = 0.0
+    to_shap(e).values[:] = 0.0
     assert (e.values != 0.0).any()
 
 
 def test_numbers_arrive_as_floats_with_nan_for_missing():
-    s = explanation(d=3, data=[[1, None, 2.5]]).to_shap()
+    s = to_shap(explanation(d=3, data=[[1, None, 2.5]]))
     np.testing.assert_array_equal(s.data, [[1.0, np.nan, 2.5]])
 
 

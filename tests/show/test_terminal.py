@@ -59,12 +59,12 @@ def test_header_and_remarks():
     e = explanation(3, sampled=True, d=12, row_converged=[False, True, True], row_warnings=[["odd"], [], []])
     text = " ".join(printed(e, 120).split())
     assert "progression: prediction" in text
-    assert "difference +1.5" in text
+    assert ", R² 0.875" in text
     assert "sampled with 64 model calls, because the model is a function" in text
     assert "! The tolerance was not reached within 64 model calls" in text
     assert "! odd" in text
     assert "2 further features in .to_frame()" in text
-    assert "row 0 of 3; any other: explanation[i]" in text
+    assert "row 0, the first of 3; any other: explanation[i]" in text
     assert "± std. error" in text
     assert "±" not in printed(explanation())
 

@@ -100,7 +100,7 @@ def test_the_terminal_colours_the_text(k, told):
     assert "Bad <b>food</b>,\nbad 👍🏽 service [31m!" in plain.getvalue()
     assert ("coloured for setosa" in plain.getvalue()) is told
     assert "\x1b[31m!" not in styled.getvalue()
-    assert "\x1b[1;38;2;0;0;0;48;5;208mBad\x1b[0m" in styled.getvalue()
+    assert "\x1b[1;38;2;0;0;0;48;2;76;143;214mBad\x1b[0m" in styled.getvalue()  # blue: lowers
 
 
 def test_plots_colour_words_where_they_stand():

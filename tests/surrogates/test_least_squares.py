@@ -42,9 +42,9 @@ def test_a_column_that_cannot_vary_has_no_coefficient():
     assert found.intercept == 1.0
 
 
-def test_fidelity_is_unknown_where_the_variance_is_and_never_above_one():
+def test_fidelity_is_unknown_where_the_variance_is_never_above_one_and_one_of_a_constant():
     product, gamma = design(), np.array([1.0, 0.0])
-    for variance, expected in ((np.nan, np.nan), (0.0, np.nan), (1e-9, 1.0)):
+    for variance, expected in ((np.nan, np.nan), (0.0, 1.0), (1e-9, 1.0)):
         found = least_squares(product, Moments(np.array(0.0), gamma, gamma, np.array(variance)))
         assert np.array_equal(found.fidelity, expected, equal_nan=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -14,8 +15,7 @@ import strategies
 from limes.designs.literals import FlipLaw
 from limes.exceptions import InputError
 from limes.surrogates.branch_and_bound import branch_and_bound
-from limes.surrogates.branch_and_bound.nodes import Node
-from limes.surrogates.branch_and_bound.perspective import perspective_bound
+from limes.surrogates.branch_and_bound.nodes import Node, perspective_bound
 from limes.surrogates.projection import hard_thresholding, project, projection
 from limes.surrogates.solvers import SOLVERS
 from limes.surrogates.sparse import PopulationProblem, SampleProblem, boxed, summing_to
@@ -45,9 +45,17 @@ def distance(u, v):
 
 
 def best_objective(problem, k):
-    """Least objective over every support of k literals, by the residuals of a constrained fit."""
+    """Least objective over every support of k literals, by the residuals of a constrained fit.
+
+    With a constant b = y - Σu it is a plain regression of f - y on s - 1.
+    """
     least = np.inf
     for support in combinations(range(problem.size), k):
+        if problem.intercept:
+            away, rest = problem.signs[:, support] - 1.0, problem.values - problem.target
+            u, *_ = np.linalg.lstsq(away, rest, rcond=None)
+            least = min(least, np.mean((away @ u - rest) ** 2))
+            continue
         u = np.zeros(problem.size)
         chosen = np.array(support)
         u[chosen], _ = summing_to(problem.target, *problem.on_support(chosen))
@@ -58,7 +66,7 @@ def best_objective(problem, k):
 # -- problems ---------------------------------------------------------------------------------------------
 
 
-def sample(rng, *, d, m, correlation=0.0, repeated=False, target=None):
+def sample(rng, *, d, m, correlation=0.0, repeated=False, target=None, intercept=False):
     """Signs with a common cause, a linear response with noise that leaves weights inside the box."""
     common = rng.random((m, 1))
     mixed = (1 - correlation) * rng.random((m, d)) + correlation * common
@@ -67,7 +75,8 @@ def sample(rng, *, d, m, correlation=0.0, repeated=False, target=None):
         signs[:, -1] = signs[:, 0]
     values = 0.1 * (signs @ rng.normal(size=d)) + 0.2 * rng.normal(size=m)
     instance = rng.choice([-1.0, 1.0], d)
-    return SampleProblem(instance, rng.uniform(-1, 1) if target is None else target, signs, values)
+    target = rng.uniform(-1, 1) if target is None else target
+    return SampleProblem(instance, target, signs, values, intercept)
 
 
 def inside(solution):
@@ -130,6 +139,56 @@ def oracle_rows(d):
     return 1.0 - 2.0 * ((np.arange(2**d)[:, None] >> np.arange(d)) & 1)
 
 
+@given(
+    strategies.rngs,
+    st.integers(1, 9),
+    st.sampled_from([0.0, 1e-3, 0.3, 1.0, 100.0]),
+    st.sampled_from([0.0, 0.3, -5.0]),
+    st.booleans(),
+)
+def test_a_pulled_projection_is_the_best_of_all_supports(rng, d, pull, total, ties):
+    """‖u - v‖² + pull (Σu - total)² by least squares on every support."""
+    v = rng.integers(-2, 3, d).astype(float) if ties else rng.normal(size=d)
+    for k in range(1, d + 1):
+        u, least = project(v, total, k, pull), np.inf
+        for support in combinations(range(d), k):
+            chosen = np.array(support)
+            rows = np.vstack([np.eye(k), np.full((1, k), np.sqrt(pull))])
+            answers = np.append(v[chosen], np.sqrt(pull) * total)
+            best, *_ = np.linalg.lstsq(rows, answers, rcond=None)
+            rest = (v**2).sum() - (v[chosen] ** 2).sum()
+            least = min(least, rest + ((rows @ best - answers) ** 2).sum())
+        assert np.count_nonzero(u) <= k
+        error = ((u - v) ** 2).sum() + pull * (u.sum() - total) ** 2
+        assert error == pytest.approx(least, rel=oracle.EXACT, abs=oracle.ROUNDING * (1 + pull * total**2))
+
+
+@given(strategies.rngs, st.integers(2, 8), st.sampled_from([0.0, 0.5, 1.0, 3.0]), st.sampled_from([0, 1, 50]))
+def test_the_population_optimum_with_a_constant_is_the_least_squares_of_all_rows(rng, d, spread, base):
+    """Every row of {±1}^d, weighted by the law: f - y on s - 1, on every support."""
+    law, k = FlipLaw(d, spread), int(rng.integers(1, d))
+    rows = oracle_rows(d)
+    probability = np.exp(-spread * (rows < 0).sum(axis=1))
+    probability /= probability.sum()
+    values = base + rng.uniform(-1, 1, len(rows))
+    target, mean = float(values[0]), float(probability @ values)  # the first row flips nothing
+    gamma = (probability * (values - mean)) @ (rows - law.correlation)
+    variance = float(probability @ (values - mean) ** 2)
+    problem = PopulationProblem(np.ones(d), target, law, gamma, mean, variance, intercept=True)
+    least, root = np.inf, np.sqrt(probability)
+    for support in combinations(range(d), k):
+        away = root[:, None] * (rows[:, support] - 1.0)
+        u, *_ = np.linalg.lstsq(away, root * (values - target), rcond=None)
+        least = min(least, ((away @ u - root * (values - target)) ** 2).sum())
+    found = projection(problem, k)
+    rounding = oracle.ROUNDING * (1 + base) ** 2
+    assert found.objective == pytest.approx(least, rel=oracle.EXACT, abs=rounding)
+    assert found.intercept + found.w.sum() == pytest.approx(target, abs=oracle.ROUNDING * (1 + base))
+    errors = found.intercept + rows @ found.w - values
+    assert probability @ errors**2 == pytest.approx(least, rel=oracle.EXACT, abs=rounding)
+    assert found.proved
+
+
 def test_a_common_shift_moves_no_projection():
     v = np.random.default_rng(0).normal(size=30)
     assert project(v + 1000.0, 0.3, 5) == pytest.approx(project(v, 0.3, 5), abs=1e-10)
@@ -159,6 +218,38 @@ def test_branch_and_bound_is_the_best_of_all_supports():
         assert found.objective == pytest.approx(expected, rel=oracle.EXACT), seed
         assert found.proved, seed
         assert perspective_bound(problem, k) <= expected * (1 + oracle.EXACT), seed
+
+
+def test_branch_and_bound_with_a_constant_is_the_best_of_all_supports():
+    """1,000 designs: few and many rows, correlated, repeated and constant literals, any base."""
+    for seed in range(1000):
+        rng = np.random.default_rng(seed)
+        d, m = int(rng.integers(3, 10)), int(rng.choice([12, 25, 60, 300]))
+        k = int(rng.integers(1, min(6, d) + 1))
+        problem = sample(
+            rng,
+            d=d,
+            m=m,
+            correlation=float(rng.choice([0.0, 0.3, 0.8])),
+            repeated=seed % 5 == 0,
+            target=float(rng.choice([0.0, 0.5, 30.0])),
+            intercept=True,
+        )
+        problem = replace(problem, values=problem.values + rng.choice([0.0, 0.5, 30.0]))
+        if seed % 6 == 0:
+            problem.signs[:, 1] = 1.0
+        found, expected = branch_and_bound(problem, k), best_objective(problem, k)
+        rounding = oracle.ROUNDING * problem.square
+        assert found.objective == pytest.approx(expected, rel=oracle.EXACT, abs=rounding), seed
+        assert found.proved, seed
+        assert found.intercept + found.w @ problem.instance == pytest.approx(problem.target), seed
+        assert perspective_bound(problem, k) <= expected * (1 + oracle.EXACT) + rounding, seed
+
+
+def test_the_perspective_bound_with_a_constant_is_of_use():
+    problem = sample(np.random.default_rng(3), d=12, m=2000, intercept=True)
+    expected = best_objective(problem, 4)
+    assert 0.8 * expected < perspective_bound(problem, 4) <= expected * (1 + oracle.EXACT)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -291,15 +382,28 @@ def by_scip(pyscipopt, problem, k):
 # -- hard thresholding, the relaxation --------------------------------------------------------------------
 
 
-@given(strategies.rngs)
+@given(strategies.rngs, st.booleans())
 @settings(max_examples=30)
-def test_hard_thresholding_is_feasible_and_no_better_than_the_optimum(rng):
-    problem = sample(rng, d=8, m=200)
+def test_hard_thresholding_is_feasible_and_no_better_than_the_optimum(rng, intercept):
+    problem = sample(rng, d=8, m=200, intercept=intercept)
     found = hard_thresholding(problem, 3)
     assert np.count_nonzero(found.w) <= 3
-    assert found.w @ problem.instance == pytest.approx(problem.target, abs=oracle.ROUNDING)
+    total = found.intercept + found.w @ problem.instance
+    assert total == pytest.approx(problem.target, abs=oracle.ROUNDING)
     if inside(found):
         assert found.objective >= best_objective(problem, 3) * (1 - oracle.EXACT)
+
+
+@pytest.mark.parametrize("base", [0.0, 7.0])
+def test_hard_thresholding_with_a_constant_recovers_a_sparse_truth(base):
+    rng = np.random.default_rng(1)
+    signs = np.where(rng.random((1000, 50)) < 0.27, -1.0, 1.0)
+    weights = np.zeros(50)
+    weights[[3, 20, 41]] = 0.5, -0.3, 0.2
+    problem = SampleProblem(np.ones(50), base + 0.4, signs, base + signs @ weights, intercept=True)
+    found = hard_thresholding(problem, 3)
+    assert found.w == pytest.approx(weights, abs=1e-9)
+    assert found.intercept == pytest.approx(base, abs=1e-9)
 
 
 def test_hard_thresholding_finds_a_sparse_truth():
@@ -313,11 +417,14 @@ def test_hard_thresholding_finds_a_sparse_truth():
     assert not found.proved or found.objective == pytest.approx(0.0, abs=1e-20)
 
 
-def test_the_relaxation_bounds_the_optimum_from_below():
+@pytest.mark.parametrize("intercept", [True, False])
+def test_the_relaxation_bounds_the_optimum_from_below(intercept):
     pytest.importorskip("cvxpy", reason="pip install 'limes[sparse]'")
-    problem = sample(np.random.default_rng(2), d=10, m=200)
+    problem = sample(np.random.default_rng(2), d=10, m=200, intercept=intercept)
     relaxed, exact = SOLVERS["convex"].solve(problem, 3), branch_and_bound(problem, 3)
-    assert relaxed.w @ problem.instance == pytest.approx(problem.target, abs=1e-9)
+    assert inside(exact)
+    total = relaxed.intercept + relaxed.w @ problem.instance
+    assert total == pytest.approx(problem.target, abs=1e-9)
     assert relaxed.objective <= exact.objective * (1 + 1e-6)  # Clarabel's own tolerance
     assert np.abs(relaxed.w).sum() <= 3 + 1e-6
 

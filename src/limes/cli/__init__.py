@@ -1,4 +1,4 @@
-"""The command line: ``limes explain``, ``limes diagnose``, ``limes explain-table``, ``limes demo``."""
+"""The command line: ``limes`` with ``explain``, ``diagnose``, ``explain-table``, ``verify`` and ``demo``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 from limes import __version__
 from limes.cli.explain import demo, diagnose
 from limes.cli.explain import explain as explain_one
-from limes.cli.scale import explain_table
+from limes.cli.scale import explain_table, verify
 from limes.exceptions import LimesError
 
 __all__ = ["app", "main"]
@@ -23,6 +23,7 @@ app = typer.Typer(
 app.command("explain")(explain_one)
 app.command()(diagnose)
 app.command("explain-table")(explain_table)
+app.command()(verify)
 app.command()(demo)
 
 
@@ -46,5 +47,7 @@ def main() -> None:
     try:
         app()
     except LimesError as error:
-        typer.secho(f"limes: {error}", fg="red", err=True)
+        from limes.explanation.wording import one_line
+
+        typer.secho(f"limes: {one_line(str(error))}", fg="red", err=True)  # names and cells are data
         raise SystemExit(1) from None

@@ -14,6 +14,7 @@ from limes.cli.files import (
     Trust,
     TrustPickle,
     check_exists,
+    check_outputs,
     load_model,
     parse_bins,
     read_table,
@@ -27,12 +28,16 @@ if TYPE_CHECKING:
     from limes.explanation import Explanation
 
 Html = Annotated[Path | None, typer.Option(help="Write a self-contained HTML page here.")]
-Json = Annotated[Path | None, typer.Option(help="Write the explanation as JSON here.")]
+Json = Annotated[Path | None, typer.Option(help="Write the result as JSON here.")]
 
 
 def explain(
     model: Annotated[
-        Path, typer.Argument(help="A fitted model: .skops, .onnx, or .joblib / .pkl with --trust-pickle.")
+        Path,
+        typer.Argument(
+            help="A fitted model: .skops, .onnx, XGBoost's .json or .ubj, LightGBM's .txt, CatBoost's .cbm, "
+            "or .joblib / .pkl with --trust-pickle."
+        ),
     ],
     data: Annotated[
         Path | None, typer.Argument(help="A table, .csv or .parquet: the background, and the row.")
@@ -61,6 +66,9 @@ def explain(
     drop: Annotated[
         list[str] | None, typer.Option(help="A column that is not a feature (the target); may be repeated.")
     ] = None,
+    background: Annotated[
+        Path | None, typer.Option(help="A table from which bins are learnt; default: the table itself.")
+    ] = None,
     bins: Bins = "quartile",
     bandwidth: Annotated[
         float | None, typer.Option(help="Default: 0.75 √(number of columns); 0.25 for texts and images.")
@@ -69,7 +77,9 @@ def explain(
     method: Annotated[str, typer.Option(help="auto, exact or sampled.")] = "auto",
     max_calls: Annotated[
         int | None,
-        typer.Option(help="Most calls of a model that cannot be read; 4096, or 1000 for an image."),
+        typer.Option(
+            help="Most answers of an unread model behind a row: 16384 that rows share, or 1000 of an image."
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the sampler.")] = 0,
     html: Html = None,
@@ -88,6 +98,7 @@ def explain(
             "--labels, --skip-labels, --top, --mean, --scale, --link, --segments, --fill are for images: "
             "leave them out"
         )
+    check_outputs((html, json), (model, data, text_file, image, labels))
     target: Any = _read(data, text, text_file, image)
     fitted = load_model(model, trust=trust or [], trust_pickle=trust_pickle)
     options: dict[str, Any] = {"output": output, "method": method, "rng": seed}
@@ -100,7 +111,9 @@ def explain(
         explanation = _explain_text(fitted, target, options)
     else:
         options |= {"bins": parse_bins(bins), "weights": weights}
-        explanation = _explain_rows(fitted, select_features(target, fitted, drop or []), [row], options)
+        features = select_features(target, fitted, drop or [])
+        learnt = None if background is None else select_features(read_table(background), fitted, drop or [])
+        explanation = _explain_rows(fitted, features, [row], options, learnt)
     _show(explanation, html, json)
 
 
@@ -109,14 +122,16 @@ def _read(data: Path | None, text: str | None, text_file: Path | None, image: Pa
     if data is not None:
         return read_table(data)
     if image is not None:
-        from limes.explainers.images.files import read_image
+        from limes.explainers.images.pixels import read_image
 
         check_exists(image)
         return read_image(image)
     return text if text_file is None else read_text(text_file)
 
 
-def _explain_rows(fitted: Any, table: Any, rows: list[int], options: Mapping[str, Any]) -> Explanation:
+def _explain_rows(
+    fitted: Any, table: Any, rows: list[int], options: Mapping[str, Any], background: Any = None
+) -> Explanation:
     import narwhals as nw
 
     from limes.explainers.tabular import TabularExplainer
@@ -125,7 +140,8 @@ def _explain_rows(fitted: Any, table: Any, rows: list[int], options: Mapping[str
     if outside:
         raise InputError(f"--row {outside[0]}: the table has {len(table)} rows, counted from 0")
     frame: Any = nw.from_native(table, eager_only=True)
-    return TabularExplainer(fitted, table, **options)(frame[rows].to_native())
+    explainer = TabularExplainer(fitted, table if background is None else background, **options)
+    return explainer(frame[rows].to_native(), ids=rows)
 
 
 def _explain_text(fitted: Any, text: str, options: Mapping[str, Any]) -> Explanation:
@@ -138,7 +154,7 @@ def _explain_image(
     fitted: Any, image: Any, mean: float, scale: float, options: Mapping[str, Any]
 ) -> Explanation:
     from limes.explainers.image import ImageExplainer
-    from limes.explainers.images.files import preprocess_of
+    from limes.explainers.images.pixels import preprocess_of
 
     preprocess = preprocess_of(fitted, mean, scale) if hasattr(fitted, "get_inputs") else None
     if preprocess is not None and (mean, scale) == (0.0, 1.0):
@@ -179,6 +195,7 @@ def diagnose(
 
     if (data is None) == (text is None):
         raise InputError("pass one thing to diagnose: a table, or --text")
+    check_outputs((html, json), (model, data))
     fitted = load_model(model, trust=trust or [], trust_pickle=trust_pickle)
     options: dict[str, Any] = {"output": output, "method": method, "rng": seed}
     options |= {} if bandwidth is None else {"bandwidth": bandwidth}

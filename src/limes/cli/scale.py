@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from limes.cli.files import Bins, Trust, TrustPickle, load_model, parse_bins, read_table, select_features
+from limes.cli.files import (
+    Bins,
+    Trust,
+    TrustPickle,
+    features_of,
+    load_model,
+    parse_bins,
+    read_table,
+    select_features,
+)
+from limes.explanation.wording import one_line
 
 if TYPE_CHECKING:
     from limes.explainers.tabular import TabularExplainer
@@ -19,13 +29,13 @@ if TYPE_CHECKING:
 _BACKGROUND = 10_000
 # Columns that the summary shows, the largest first
 _SHOWN = 10
-_STOPPED = 130
+_STOPPED, _SOME_ERRORS, _WRONG = 130, 3, 1
 
 
 def explain_table(
     model: Annotated[Path, typer.Argument(help="A fitted model, as for explain.")],
     table: Annotated[str, typer.Argument(metavar="IN", help="A .parquet or .csv file, folder or pattern.")],
-    out: Annotated[Path, typer.Argument(help="A folder: new, or of the same command, which resumes.")],
+    out: Annotated[str, typer.Argument(help="A folder: new, or of the same command, which resumes.")],
     *,
     background: Annotated[
         Path | None, typer.Option(help="Table from which bins are learnt; default: evenly spaced rows of IN.")
@@ -33,6 +43,9 @@ def explain_table(
     columns: Annotated[
         str | None,
         typer.Option(help="The features: a,b,c. Default: those the model names, else all but keys."),
+    ] = None,
+    drop: Annotated[
+        list[str] | None, typer.Option(help="A column that is not a feature; may be repeated.")
     ] = None,
     key: Annotated[
         list[str] | None,
@@ -52,24 +65,31 @@ def explain_table(
     method: Annotated[str, typer.Option(help="auto, exact or sampled.")] = "auto",
     max_errors: Annotated[
         float, typer.Option(min=0, max=1, help="Stop if a larger share of the rows has no explanation.")
-    ] = 1.0,
-    max_calls: Annotated[int, typer.Option(help="As for explain.")] = 4096,
+    ] = 0.5,
+    timeout: Annotated[
+        float | None,
+        typer.Option(help="Seconds that a part may take; then its rows that hang are errors. Engine local."),
+    ] = None,
+    max_calls: Annotated[int | None, typer.Option(help="As for explain.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the sampler.")] = 0,
     trust: Trust = None,
     trust_pickle: TrustPickle = False,
 ) -> None:
-    """Explain every row of a table into Parquet files; the same command resumes an interrupted run."""
-    from limes._optional import require
+    """Explain every row of a table into Parquet files; the same command resumes an interrupted run.
+
+    Exit codes: 0 every row is explained, 3 some rows have errors, 1 the run failed, 130 Ctrl-C.
+    """
+    from limes._checks import require
     from limes.explainers.tabular import TabularExplainer
 
     require("pyarrow", "limes explain-table", package="'limes[scale]'")
     from limes.scale.engines import Cluster
-    from limes.scale.sources import Source
+    from limes.scale.sources import Source, local_path
     from limes.scale.tables import explain_files
 
-    source = Source.of(table)
+    source, out = Source.of(table), str(local_path(out))
     fitted = load_model(model, trust=trust or [], trust_pickle=trust_pickle)
-    names = _features(columns, fitted, source, key or [])
+    names = _features(columns, fitted, source, [*(key or []), *(drop or [])])
     rows = _background(background, source, names)
     options: dict[str, Any] = {"output": output, "bins": parse_bins(bins), "bandwidth": bandwidth}
     options |= {"weights": weights, "method": method, "max_calls": max_calls, "rng": seed}
@@ -85,23 +105,50 @@ def explain_table(
             keys=key or [],
             rows_per_part=rows_per_part,
             engine=engine,
-            cluster=Cluster(workers, scheduler),
+            cluster=Cluster(workers, scheduler, timeout),
             max_errors=max_errors,
         )
     except KeyboardInterrupt:
         typer.secho("limes: stopped; the same command resumes from the finished parts", err=True)
         raise typer.Exit(_STOPPED) from None
     _print(summary, explainer, out)
+    if summary.errors:
+        raise typer.Exit(_SOME_ERRORS)
 
 
-def _features(columns: str | None, model: Any, source: Source, keys: list[str]) -> list[str]:
+def verify(
+    out: Annotated[str, typer.Argument(help="A folder of explain-table.")],
+    *,
+    table: Annotated[str | None, typer.Option("--input", help="The table that was explained.")] = None,
+) -> None:
+    """Check a folder of explanations: its parts, their checksums and rows, and the input if it is passed.
+
+    Exit codes: 0 if everything is as it was written, 1 if not.
+    """
+    from limes._checks import require
+
+    require("pyarrow", "limes verify", package="'limes[scale]'")
+    from limes.scale.sources import Source
+    from limes.scale.verification import verify as check
+
+    result = check(out, None if table is None else Source.of(table))
+    for problem in result.problems:
+        typer.secho(one_line(problem), fg="red", err=True)
+    typer.echo(f"{out}: {result.parts:,} parts, {result.rows:,} rows, {result.errors:,} with errors")
+    if result.problems:
+        raise typer.Exit(_WRONG)
+
+
+def _features(columns: str | None, model: Any, source: Source, others: list[str]) -> list[str]:
+    """Return the features: those that are named, those of the model, or all columns but the others."""
     from limes.scale.frames import check_columns
 
+    check_columns("the table", source.schema.names, others)
     if columns is not None:
         names = [name.strip() for name in columns.split(",")]
     else:
-        others = [name for name in source.schema.names if name not in keys]
-        names = [str(name) for name in getattr(model, "feature_names_in_", others)]
+        rest = [name for name in source.schema.names if name not in others]
+        names = [*features_of(model)] or rest
     check_columns("the table", source.schema.names, names)
     return names
 
@@ -113,7 +160,7 @@ def _background(path: Path | None, source: Source, columns: list[str]) -> Any:
         return select_features(
             table.select(columns) if set(columns) <= set(table.columns) else table, None, []
         )
-    from limes._optional import require
+    from limes._checks import require
     from limes.scale.sources import decimated
 
     require("pandas", "limes explain-table without --background", package="'limes[pandas]'")
@@ -137,9 +184,10 @@ def _hash(path: Path) -> str:
     return sha256(path.read_bytes()).hexdigest()[:16]
 
 
-def _print(summary: Summary, explainer: TabularExplainer, out: Path) -> None:
+def _print(summary: Summary, explainer: TabularExplainer, out: str) -> None:
     import rich
     from rich.table import Table
+    from rich.text import Text
 
     about = "" if summary.counted else "about "
     typer.echo(
@@ -148,14 +196,15 @@ def _print(summary: Summary, explainer: TabularExplainer, out: Path) -> None:
     lines = Table("column", "mean |β|")
     largest = sorted(summary.mean_size.items(), key=lambda pair: -pair[1])
     for name, size in largest[:_SHOWN]:
-        lines.add_row(name, f"{size:.4g}")
+        lines.add_row(Text(one_line(name)), f"{size:.4g}")  # text: a name in brackets is no markup
     if summary.distinct:
         rich.print(lines)
     if summary.resumed:
         typer.echo(f"{summary.resumed:,} rows were finished before")
     if summary.errors:
         typer.secho(
-            f"{summary.errors:,} rows have no explanation; the first error: {summary.reason}", fg="yellow"
+            f"{summary.errors:,} rows have no explanation; the first error: {one_line(summary.reason)}",
+            fg="yellow",
         )
     if summary.repeated:
-        typer.secho(summary.repeated, fg="yellow")
+        typer.secho(one_line(summary.repeated), fg="yellow")

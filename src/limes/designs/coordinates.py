@@ -19,8 +19,8 @@ from typing import TypeAlias
 import numpy as np
 from scipy.special import expit, logsumexp
 
-from limes._arrays import Floats, Ints
-from limes.designs.marginals import Atoms, Marginal
+from limes._arrays import Floats
+from limes.designs.marginals import Atoms, Marginal, split_level
 from limes.designs.weights import Weights
 from limes.functions import Function, Identity
 
@@ -132,11 +132,16 @@ class IndicatorCoordinate:
         """Two functionals that mean and contrast are mixed from, (m, 2): E[g | z = 1] and E[g | z = 0]."""
         return np.stack([table.values[:, self.cell], table.values @ self.elsewhere], axis=1)
 
-    def draw(self, level: Floats) -> tuple[Floats, Floats]:
-        """Values x and features h at levels in (0, 1), by the inverse distribution function."""
+    @property
+    def probability(self) -> Floats:
+        """P_w(cell), (p,)."""
         probability = self.exclusion * self.elsewhere
         probability[self.cell] = self.inclusion
-        cell, inside = _split_level(level, probability)
+        return probability
+
+    def draw(self, level: Floats) -> tuple[Floats, Floats]:
+        """Values x and features h at levels in (0, 1), by the inverse distribution function."""
+        cell, inside = split_level(level, self.probability)
         return self.marginal.quantile(cell, inside), (cell == self.cell).astype(np.float64)
 
 
@@ -210,7 +215,7 @@ class SlopeCoordinate:
         return np.stack([mean, contrast], axis=1)
 
     def draw(self, level: Floats) -> tuple[Floats, Floats]:
-        cell, inside = _split_level(level, self.probability)
+        cell, inside = split_level(level, self.probability)
         x = self.marginal.quantile(cell, inside)
         return x, x / self.divisor
 
@@ -255,16 +260,6 @@ def _covariance(table: CellMeans, law: Marginal, probability: Floats, center: fl
     # means are rounded, so that x less its mean has a mean too: it must not count as a covariance
     drift = probability @ (law.drifts + away)
     return np.asarray(within - drift * (table.values @ probability))
-
-
-def _split_level(level: Floats, probability: Floats) -> tuple[Ints, Floats]:
-    """Split a number in (0, 1) into the cell and, from the remainder, the level inside the cell."""
-    share = probability / probability.sum()
-    upper = np.cumsum(share)
-    upper[-1] = max(upper[-1], 1.0)
-    cell = np.searchsorted(upper, level, side="right")
-    inside = (level - (upper[cell] - share[cell])) / share[cell]
-    return cell, np.clip(inside, 0.0, 1.0)
 
 
 def functionals(coordinate: Coordinate, table: CellMeans) -> tuple[Floats, Floats]:

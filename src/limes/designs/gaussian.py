@@ -31,6 +31,7 @@ from limes.designs.integrals import (
     gaussian_area,
     gaussian_moment,
     normal_quantile,
+    quadrature_points,
 )
 from limes.functions import Function
 
@@ -134,7 +135,7 @@ class GaussianPieces:
 
     def expect(self, function: Function) -> Floats:
         """∫ function d(piece), (m, P)."""
-        return function.integrate(self)
+        return np.asarray(function.integrate(self))
 
     def interval(self, lower: Floats, upper: Floats) -> Floats:
         """Mass of (lower, upper], (m, P)."""
@@ -164,6 +165,12 @@ class GaussianPieces:
     def quadrature(self, shape: Callable[[Floats], Floats], breaks: Sequence[float]) -> Floats:
         """∫ shape(x) for a callable (n,) -> (n,) or (m, n): (1, P) or (m, P)."""
         return adaptive_quadrature(self, shape, breaks)
+
+    def points(
+        self, shape: Callable[[Floats], Floats], breaks: Floats, panels: int
+    ) -> tuple[Ints, Floats, Floats]:
+        """Points x with weights, (K,) each after their piece, that integrate functions as smooth as shape."""
+        return quadrature_points(self, shape, breaks, panels)
 
     def centred(self, origin: Floats, unit: float = 1.0) -> CentredPieces:
         """The signed measures (x - origin) / unit · d(piece)."""
@@ -286,7 +293,7 @@ class CentredPieces:
 
     def expect(self, function: Function) -> Floats:
         """∫ (x - origin) / unit · function d(piece), (m, P)."""
-        return function.integrate(self)
+        return np.asarray(function.integrate(self))
 
     def interval(self, lower: Floats, upper: Floats) -> Floats:
         """∫ (x - origin) / unit · 1[lower < x <= upper], (m, P)."""
@@ -325,6 +332,13 @@ class CentredPieces:
     def decay(self, center: Floats, rate: float) -> Floats:
         """∫ (x - origin) / unit · exp(-rate |x - center|), (m, P)."""
         return decay_integrals(self.pieces, center, rate, (self.origin, self.unit))
+
+    def points(
+        self, shape: Callable[[Floats], Floats], breaks: Floats, panels: int
+    ) -> tuple[Ints, Floats, Floats]:
+        """Points of the pieces, their weights times (x - origin) / unit."""
+        piece, x, weight = self.pieces.points(shape, breaks, panels)
+        return piece, x, weight * ((x - self.origin[piece]) / self.unit)
 
     def quadrature(self, shape: Callable[[Floats], Floats], breaks: Sequence[float]) -> Floats:
         """∫ (x - origin) / unit · shape(x), (1, P) or (m, P)."""

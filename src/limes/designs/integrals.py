@@ -243,10 +243,52 @@ def adaptive_quadrature(
     InputError
         If a function is not finite somewhere, or could not be integrated.
     """
-    rule = _Rule(pieces, shape, centred)
-    pending = rule.panels(*_first_panels(pieces, np.asarray(breaks, dtype=np.float64)))
+    value, _ = _integrate(_Rule(pieces, shape, centred), np.asarray(breaks, dtype=np.float64))
+    return np.asarray(value * (pieces.weight / pieces.area))
+
+
+def quadrature_points(
+    pieces: GaussianPieces, shape: Callable[[Floats], Floats], breaks: Floats, panels: int
+) -> tuple[Ints, Floats, Floats]:
+    """Return points that stand for the pieces in integrals of m functions, and of others as smooth.
+
+    Parameters
+    ----------
+    pieces, shape, breaks
+        As for :func:`adaptive_quadrature`.
+    panels
+        On each side of an anchor to begin with.
+
+    Returns
+    -------
+    piece, x, weight
+        (K,) each, ordered by piece.
+
+    Raises
+    ------
+    InputError
+        If a function is not finite somewhere, or could not be integrated.
+    """
+    rule = _Rule(pieces, shape, None)
+    _, finished = _integrate(rule, breaks, panels)
+    piece, start, end = (np.concatenate(each) for each in zip(*finished, strict=True))
+    order = np.lexsort((start, piece))
+    piece = piece[order]
+    t, factor = rule.nodes(piece, start[order], end[order])
+    x = pieces.anchor[piece][:, None] + pieces.scale[piece][:, None] * t
+    weight = factor * (pieces.weight / pieces.area)[piece][:, None]
+    return np.repeat(piece, _NODES.size), x.ravel(), weight.ravel()
+
+
+def _integrate(
+    rule: _Rule, breaks: Floats, first: int = _FIRST_PANELS
+) -> tuple[Floats, list[tuple[Ints, Floats, Floats]]]:
+    """Integrals, (m, P), and the panels that they were added up from: piece, start and end."""
+    pieces = rule.pieces
+    pending = rule.panels(*_first_panels(pieces, breaks, first))
     count, evaluated = pieces.anchor.size, pending.piece.size
     value, size, error = (np.zeros((len(pending.value), count)) for _ in range(3))
+    panels = []
     for _ in range(_ROUNDS):
         halves = rule.halves(pending)
         evaluated += halves.piece.size
@@ -256,12 +298,14 @@ def adaptive_quadrature(
         if evaluated > _MOST_PANELS + 8 * len(breaks) * count:
             finished = np.ones_like(finished)
         accepted = halves.pick(np.repeat(finished, 2))
+        panels.append((accepted.piece, accepted.start, accepted.end))
         value += _by_piece(accepted.piece, accepted.value, count)
         size += _by_piece(accepted.piece, accepted.size, count)
         error += _by_piece(pending.piece[finished], difference[:, finished], count)
         pending = halves.pick(np.repeat(~finished, 2))
         if pending.piece.size == 0:
             break
+    panels.append((pending.piece, pending.start, pending.end))
     value += _by_piece(pending.piece, pending.value, count)
     error += _by_piece(pending.piece, np.abs(pending.value), count)
     bad = np.flatnonzero((error > _SUM_TOLERANCE * size).any(axis=0))
@@ -270,7 +314,7 @@ def adaptive_quadrature(
             f"a one-dimensional function could not be integrated to {_SUM_TOLERANCE:g} "
             f"{_where(pieces, bad[0])}; pass breaks= with the points where it jumps or bends"
         )
-    return np.asarray(value * (pieces.weight / pieces.area))
+    return value, panels
 
 
 @dataclass(frozen=True, eq=False)
@@ -299,12 +343,17 @@ class _Rule:
         start, end = np.stack([panels.start, middle], axis=1), np.stack([middle, panels.end], axis=1)
         return self.panels(np.repeat(panels.piece, 2), start.ravel(), end.ravel())
 
-    def _sums(self, piece: Ints, start: Floats, end: Floats) -> tuple[Floats, Floats]:
+    def nodes(self, piece: Ints, start: Floats, end: Floats) -> tuple[Floats, Floats]:
+        """Return the nodes t of panels, and their weights times the density, (K, 16) each."""
         p = self.pieces
         half = 0.5 * (end - start)[:, None]
         t = start[:, None] + half * (1.0 + _NODES)
         factor = half * _NODE_WEIGHTS
-        factor = factor * np.exp(-t * (p.slope[piece][:, None] + 0.5 * p.precision[piece][:, None] * t))
+        return t, factor * np.exp(-t * (p.slope[piece][:, None] + 0.5 * p.precision[piece][:, None] * t))
+
+    def _sums(self, piece: Ints, start: Floats, end: Floats) -> tuple[Floats, Floats]:
+        p = self.pieces
+        t, factor = self.nodes(piece, start, end)
         if self.centred is not None:
             origin, unit = self.centred
             shift, length = (p.anchor - origin) / unit, p.scale / unit
@@ -318,10 +367,10 @@ class _Rule:
         return terms.sum(axis=2), np.abs(terms).sum(axis=2)
 
 
-def _first_panels(pieces: GaussianPieces, breaks: Floats) -> tuple[Ints, Floats, Floats]:
-    """Return piece, start and end of panels between the breaks, at least four on each side of an anchor."""
+def _first_panels(pieces: GaussianPieces, breaks: Floats, count: int) -> tuple[Ints, Floats, Floats]:
+    """Return piece, start and end of panels between the breaks, at least some on each side of an anchor."""
     left, right = (side[:, None] for side in pieces.reach)
-    share = np.linspace(0.0, 1.0, _FIRST_PANELS + 1)
+    share = np.linspace(0.0, 1.0, count + 1)
     with np.errstate(over="ignore", invalid="ignore"):
         inside = (breaks[None, :] - pieces.anchor[:, None]) / pieces.scale[:, None]
     ends = np.concatenate([left * share, right * share, np.clip(inside, left, right)], axis=1)

@@ -155,6 +155,11 @@ class LiteralFlips:
         """The column that each literal changes, (d,): all."""
         return np.arange(self.instance.size)
 
+    @property
+    def column_values(self) -> tuple[Floats, ...]:
+        """What each column of a row may be."""
+        return (np.array([-1.0, 1.0]),) * self.instance.size
+
     @cached_property
     def design(self) -> ProductDesign:
         """Columns of two points; all with the same sign at the instance share one coordinate."""
@@ -215,6 +220,11 @@ class ColumnChanges:
     def instance(self) -> Floats:
         """Ones (d,): every literal is true of the instance."""
         return np.ones(len(self.varying))
+
+    @property
+    def column_values(self) -> tuple[Floats, ...]:
+        """What each column of a row may be."""
+        return tuple(np.append(other, value) for value, other in zip(self.values, self.others, strict=True))
 
     @cached_property
     def design(self) -> ProductDesign:

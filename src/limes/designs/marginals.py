@@ -35,7 +35,7 @@ class Atoms:
 
     def expect(self, function: Function) -> Floats:
         """∫ function d(atom), (m, P)."""
-        return function(self.value) * self.weight
+        return np.asarray(function(self.value) * self.weight)
 
     def centred(self, origin: Floats, unit: float = 1.0) -> Atoms:
         """The signed measures (x - origin) / unit · d(atom)."""
@@ -157,6 +157,11 @@ class Marginal:
         )
         return Marginal(self.cells, self.log_mass + log_cell, measures, self.owners)
 
+    def draw(self, level: Floats) -> tuple[Floats, Ints]:
+        """Values x and their cells at levels in (0, 1), by the inverse distribution function."""
+        cell, inside = split_level(level, np.exp(self.log_mass))
+        return self.quantile(cell, inside), cell
+
     def quantile(self, cell: Ints, level: Floats) -> Floats:
         """Inverse distribution function inside cells, at levels, both (n,)."""
         owner, share, cumulative = self._shares
@@ -227,6 +232,16 @@ def marginal(
 
 
 _EVERYWHERE = Interval(np.array([-np.inf]), np.array([np.inf]), np.array([True]))
+
+
+def split_level(level: Floats, probability: Floats) -> tuple[Ints, Floats]:
+    """Split a number in (0, 1) into the cell and, from the remainder, the level inside the cell."""
+    share = probability / probability.sum()
+    upper = np.cumsum(share)
+    upper[-1] = max(upper[-1], 1.0)
+    cell = np.searchsorted(upper, level, side="right")
+    inside = (level - (upper[cell] - share[cell])) / share[cell]
+    return cell, np.clip(inside, 0.0, 1.0)
 
 
 def _ends(measure: GaussianPieces | Atoms) -> Floats:

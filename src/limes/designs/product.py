@@ -204,6 +204,16 @@ class ProductFamily:
             tuple(self._coordinate(j, float(row[j]), int(cells[j])) for j in range(row.size))
         )
 
+    def draw(self, levels: Floats) -> tuple[Floats, Ints]:
+        """Rows x of the background's own law, without weights, and their cells: (n, d) each.
+
+        ``levels`` (n, d) are points of the unit cube.
+        """
+        # an inverse distribution function has no value at 0
+        levels = np.clip(levels, 2.0**-54, 1.0 - 2.0**-53)
+        columns = [m.draw(levels[:, j]) for j, m in enumerate(self.marginals)]
+        return np.stack([x for x, _ in columns], axis=1), np.stack([c for _, c in columns], axis=1)
+
     @cached_property
     def variants(self) -> tuple[tuple[Coordinate, ...], ...]:
         """Each column's coordinate at an instance in each cell; for families that are ``by_cell``."""
@@ -246,8 +256,7 @@ class SobolRows:
 
     def __init__(self, design: ProductDesign, streams: Sequence[np.random.SeedSequence]) -> None:
         self._design = design
-        make = _Independent if design.size > SOBOL_DIMENSIONS else _Sobol
-        self._sequences = [make(design.size, np.random.default_rng(stream)) for stream in streams]
+        self._sequences = [sobol_points(design.size, stream) for stream in streams]
 
     def draw(self, rows: int) -> tuple[Floats, Floats, Ints]:
         """Draw the next rows of every sequence: x and h, (sequences · rows, d) each, sequence by sequence.
@@ -257,6 +266,12 @@ class SobolRows:
         levels = np.concatenate([sequence.random(rows) for sequence in self._sequences])
         x, h = self._design.draw(levels)
         return x, h, np.arange(len(x))
+
+
+def sobol_points(d: int, stream: np.random.SeedSequence) -> _Sobol | _Independent:
+    """Return an endless scrambled Sobol' sequence in d dimensions, or independent points beyond them."""
+    make = _Independent if d > SOBOL_DIMENSIONS else _Sobol
+    return make(d, np.random.default_rng(stream))
 
 
 class _Sobol:

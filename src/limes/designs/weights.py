@@ -49,6 +49,11 @@ class BinWeights:
 
     bandwidth: float
 
+    @property
+    def ratio(self) -> float:
+        """Weight of a row for each cell that it has changed, exp(-1 / (2ν²))."""
+        return float(np.exp(-_penalty(self.bandwidth)))
+
     def tilt(self, marginal: Marginal, x: float, scale: float) -> tuple[Marginal, float]:  # noqa: ARG002
         return marginal, _penalty(self.bandwidth)
 

@@ -21,8 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from limes.diagnostics.context import TableContext
-from limes.diagnostics.finding import SURE, Finding, Measure
-from limes.diagnostics.row_output import RowOutput
+from limes.diagnostics.finding import SURE, Finding, Measure, RowOutput
 from limes.diagnostics.sample import Estimate
 from limes.diagnostics.source import BOX_ROWS, box_rows
 

@@ -21,17 +21,13 @@ import numpy as np
 
 from limes._arrays import Floats
 from limes.diagnostics.context import TableContext
-from limes.diagnostics.finding import SURE, Finding, Measure
-from limes.diagnostics.row_output import RowOutput
+from limes.diagnostics.finding import SEVERITIES, SURE, Finding, Measure, RowOutput, Severity
 from limes.diagnostics.sample import Estimate
 from limes.diagnostics.source import indicator
+from limes.diagnostics.thresholds import CAPTURED, MATTERS, NEARLY_ALL, OF_LINEAR
 
 # The most frequent cells of each column are considered
 MOST_CELLS = 64
-# A feature matters if its cells explain this share of the model's variance ...
-_MATTERS = {"warning": 0.2, "note": 0.1}
-# ... and is hidden if the coefficient explains at most this share of that.
-_EXPLAINED = {"warning": 0.05, "note": 0.1}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -48,6 +44,9 @@ class Profile:
         m(b) and its standard errors.
     probability
         q_b under the weighted law.
+    of_linear
+        Share of ``between`` that the coefficient explains of an effect that is linear in the column; 1 for
+        categories.
     """
 
     name: str
@@ -57,6 +56,7 @@ class Profile:
     mean: Floats
     error: Floats
     probability: Floats
+    of_linear: float = 1.0
 
     @property
     def coef(self) -> float:
@@ -98,6 +98,32 @@ class Cancellation:
     profiles: tuple[Profile, ...]
     variance: Estimate
 
+    @property
+    def additive(self) -> float:
+        """Share of f's variance between the cells of single columns: what whole effects capture."""
+        between = sum(profile.between for profile in self.profiles)
+        return min(between / float(self.variance.value), 1.0) if self.variance.value > 0 else 1.0
+
+    @property
+    def hides_nearly_all(self) -> bool:
+        """Whether nearly all of f's variance is between cells, and in no coefficient."""
+        return sum(map(self.share, self.profiles)) >= NEARLY_ALL
+
+    def severity(self, profile: Profile) -> Severity | None:
+        """Return the severity of what a coefficient hides; None if it hides no more than any linear one."""
+        if not self.hides_nearly_all and profile.explained > OF_LINEAR * profile.of_linear * profile.between:
+            return None
+        sure = profile.between - SURE * profile.between_error
+        return next(
+            (
+                level
+                for level in SEVERITIES
+                if sure >= MATTERS[level] * self.variance.value > 0
+                and profile.explained <= CAPTURED[level] * profile.between
+            ),
+            None,
+        )
+
     def share(self, profile: Profile) -> float:
         """Return the share of f's variance that the coefficient hides."""
         return profile.hidden / float(self.variance.value) if self.variance.value > 0 else 0.0
@@ -126,44 +152,33 @@ class Cancellation:
 
     def findings(self) -> Iterator[Finding]:
         """Yield features whose coefficient explains next to nothing of the variance between their cells."""
-        for severity in ("warning", "note"):
+        for severity in SEVERITIES:
             for profile in self.ordered():
-                if _severity(profile, self.variance) == severity:
+                if self.severity(profile) == severity:
                     yield self._finding(profile, severity)
 
-    def _finding(self, profile: Profile, severity: str) -> Finding:
+    def _finding(self, profile: Profile, severity: Severity) -> Finding:
         share, swing = self.share(profile), float(np.ptp(profile.mean[profile.probability > 0]))
         low = profile.texts[int(np.argmin(profile.mean))]
         high = profile.texts[int(np.argmax(profile.mean))]
         explained = profile.explained / profile.between
         return Finding(
             kind="cancellation",
-            severity="warning" if severity == "warning" else "note",
+            severity=severity,
             features=(profile.name,),
             number=share,
             error=self.share_error(profile),
             unit="share of the model's variance that the coefficient hides",
             sentence=(
-                f"The coefficient of “{profile.texts[profile.current]}”, {profile.coef:+.3g}, explains "
+                f"The coefficient of “{profile.texts[profile.current]}”, {profile.coef:+.3g}, captures "
                 f"{explained:.0%} of what the model does with {profile.name}: from “{low}” to “{high}” its "
                 f"average moves by {swing:.3g}; {share:.0%} of its variance is hidden."
             ),
             advice=(
-                f"Read the profile of {profile.name} in place of its coefficient; other bins, or slopes "
-                "(bins=None), would show it."
+                f"Read the profile of {profile.name} in place of its coefficient; two bins that meet at the "
+                "row's value, or slopes (bins=None), would show it."
             ),
         )
-
-
-def _severity(profile: Profile, variance: Estimate) -> str:
-    sure = profile.between - SURE * profile.between_error
-    for name in ("warning", "note"):
-        if (
-            sure >= _MATTERS[name] * variance.value > 0
-            and profile.explained <= _EXPLAINED[name] * profile.between
-        ):
-            return name
-    return "none"
 
 
 def cancellations(context: TableContext) -> list[Cancellation]:
@@ -202,15 +217,34 @@ def _profile(context: TableContext, i: int, j: int, cells: list[int], mean: Esti
     if instance_cell not in chosen or len(chosen) < 2:
         return None
     q = _probability(context, i, j)[chosen]
+    current, probability = chosen.index(instance_cell), q / q.sum()
     return Profile(
         name=context.row_outputs[i].names[j],
-        current=chosen.index(instance_cell),
+        current=current,
         cells=tuple(chosen),
         texts=tuple(context.texts[j][cell] for cell in chosen),
         mean=mean.value[finite],
         error=mean.error[finite],
-        probability=q / q.sum(),
+        probability=probability,
+        of_linear=_of_linear(context, j, chosen, current, probability),
     )
+
+
+def _of_linear(context: TableContext, j: int, cells: list[int], current: int, probability: Floats) -> float:
+    """Return the share of the variance between cells that the contrast of one explains of a linear effect."""
+    means = context.family.marginals[j].means[cells]
+    if not context.numeric[j] or not np.isfinite(means).all():
+        return 1.0
+    line = Profile(
+        name="",
+        current=current,
+        cells=(),
+        texts=(),
+        mean=means,
+        error=np.zeros(len(cells)),
+        probability=probability,
+    )
+    return line.explained / line.between if line.between > 0 else 1.0
 
 
 def _probability(context: TableContext, i: int, j: int) -> Floats:

@@ -21,7 +21,7 @@ from limes.designs.exchangeable import ExchangeableDesign
 from limes.designs.marginals import BinCells
 from limes.designs.product import ProductDesign, ProductFamily
 from limes.designs.weights import BinWeights
-from limes.diagnostics.row_output import RowOutput
+from limes.diagnostics.finding import RowOutput
 from limes.diagnostics.sample import Estimate, Sample, kernel
 
 # Bandwidths, as multiples of the explainer's, that make a sample serve all others; the first is 1

@@ -19,15 +19,14 @@ import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
 from limes.diagnostics.context import TableContext
-from limes.diagnostics.finding import SURE, Finding, Measure, Severity
-from limes.diagnostics.row_output import RowOutput
+from limes.diagnostics.finding import SEVERITIES, SURE, Finding, Measure, RowOutput, Severity
+from limes.diagnostics.thresholds import EXCESS
 
 _NEIGHBOUR = 5
 _BACKGROUND, _DRAWN = 1000, 256
 _INSIDE = 0.95
 # Pairs of columns with the largest rank correlation that are checked separately
 _PAIRS = 3
-_EXCESS: dict[Severity, float] = {"warning": 0.5, "note": 0.2}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +80,7 @@ class Dependence:
         """Yield a finding if too many rows are outside because of dependence."""
         worst = self.worst
         sure = worst.excess - SURE * worst.error
-        severity: Severity | None = next((s for s in _EXCESS if sure >= _EXCESS[s]), None)
+        severity: Severity | None = next((s for s in SEVERITIES if sure >= EXCESS[s]), None)
         if severity is None:
             return
         where = " and ".join(worst.names) if len(worst.names) == 2 else f"the {len(worst.names)} columns"
@@ -95,7 +94,7 @@ class Dependence:
             unit="share of perturbed rows outside the background, beyond that of independent columns",
             sentence=(
                 f"{worst.real:.0%} of the perturbed rows lie outside the background in {where}; "
-                f"{worst.shuffled:.0%} would, were columns independent{strongest}. The explanation rests "
+                f"{worst.shuffled:.0%} would if columns were independent{strongest}. The explanation rests "
                 "on what the model predicts for rows that do not occur."
             ),
             advice=(

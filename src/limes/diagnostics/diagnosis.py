@@ -13,18 +13,21 @@ from functools import cached_property
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+import numpy as np
+
 from limes._arrays import Floats
+from limes._threads import one_blas_thread
 from limes.diagnostics.alignment import alignments
 from limes.diagnostics.bandwidth import Path, paths
 from limes.diagnostics.cancellation import Cancellation, Profile, cancellations
 from limes.diagnostics.context import DiagnosticContext, SubsetContext, TableContext
 from limes.diagnostics.dependence import dependences
 from limes.diagnostics.edges import Edge, edges
-from limes.diagnostics.finding import Diagnostic, Finding, Measure, by_severity
+from limes.diagnostics.finding import Diagnostic, Finding, Measure, RowOutput, by_severity, output_positions
 from limes.diagnostics.fit import Fit, fits
-from limes.diagnostics.row_output import RowOutput, output_positions
 from limes.diagnostics.sample_size import sample_sizes
 from limes.diagnostics.shrinkage import Shrinkage, shrinkages
+from limes.diagnostics.thresholds import ADDITIVE
 from limes.exceptions import InputError
 from limes.explanation import Explanation
 from limes.explanation.drawing import Page, drawer, write_text
@@ -57,6 +60,7 @@ _TABLE: Mapping[str, Callable[[Any], Sequence[Diagnostic | None]]] = {
 _BY_CONTEXT = {TableContext: _TABLE, SubsetContext: _ANY}
 
 
+@one_blas_thread()
 def diagnose(
     explanation: Explanation,
     explainer: Any = None,
@@ -78,7 +82,8 @@ def diagnose(
     explainer
         The explainer of the explanation; needed only if the explanation came from a file.
     output
-        Name or position of the output; unless given, the one with the largest prediction of each row.
+        Name or position of the output; unless given, the positive one of two classes, else the one with the
+        largest prediction of each row.
     calls
         Model calls around each row, beside its explanation: 512 unless given, and 4096 where the model cannot
         be read.
@@ -153,8 +158,30 @@ class RowDiagnosis:
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
-        """Warnings first."""
-        return by_severity(finding for result in self.diagnostics.values() for finding in result.findings())
+        """Warnings first; a low R² is no flaw of the model where whole effects of its columns are large."""
+        findings = (finding for result in self.diagnostics.values() for finding in result.findings())
+        return by_severity(f for f in findings if f.kind != "fidelity" or not self.additive >= ADDITIVE)
+
+    @property
+    def fidelity(self) -> float:
+        """R² of the surrogate under the weights."""
+        return self._result("fit", Fit).fidelity
+
+    @property
+    def additive(self) -> float:
+        """Share of the variance that whole effects of single columns capture; NaN unless all have cells."""
+        result = self.diagnostics.get("cancellation")
+        if not isinstance(result, Cancellation) or len(result.profiles) < len(self.explanation.names):
+            return float("nan")
+        return result.additive
+
+    @property
+    def verdict(self) -> str:
+        """How much the surrogate captures, and that nothing else was found, if so."""
+        captured = _captured([self.fidelity], [self.additive], "this row")
+        if self.findings:
+            return f"{captured[0].upper()}{captured[1:]}." if captured else ""
+        return f"No known failure passed its threshold{f'; {captured}' if captured else ''}."
 
     @cached_property
     def measures(self) -> tuple[Measure, ...]:
@@ -198,6 +225,8 @@ class RowDiagnosis:
         return {
             "row": self.number,
             "output": self.explanation.output,
+            "fidelity": self.fidelity,
+            "additive_fidelity": self.additive,
             "findings": [asdict(finding) for finding in self.findings],
             "measures": [asdict(measure) for measure in self.measures],
             "path": {
@@ -224,6 +253,19 @@ class RowDiagnosis:
         }
 
 
+def _captured(fidelities: Sequence[float], additives: Sequence[float], where: str) -> str:
+    """Return what surrogates and whole effects capture, "" where the model does not vary."""
+    fits, effects = (np.array([x for x in numbers if np.isfinite(x)]) for numbers in (fidelities, additives))
+    if not fits.size:
+        return ""
+    text = (
+        f"the surrogate captures {max(float(np.median(fits)), 0.0):.0%} of what the model does around {where}"
+    )
+    return (
+        f"{text}, whole effects of single columns {float(np.median(effects)):.0%}" if effects.size else text
+    )
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Diagnosis(Page):
     """What to know before trusting an explanation.
@@ -245,7 +287,7 @@ class Diagnosis(Page):
     >>> explanation = limes.TabularExplainer(LinearRegression().fit(X, y), X)(X.iloc[:2])
     >>> diagnosis = limes.diagnose(explanation)
     >>> sorted({finding.kind for finding in diagnosis.findings})
-    ['cancellation', 'dependence']
+    ['dependence']
     """
 
     rows: tuple[RowDiagnosis, ...]
@@ -258,6 +300,20 @@ class Diagnosis(Page):
     def findings(self) -> tuple[Finding, ...]:
         """The findings of all rows, row by row."""
         return tuple(finding for row in self.rows for finding in row.findings)
+
+    @property
+    def verdict(self) -> str:
+        """How much the surrogates capture, and how many rows have no finding."""
+        if len(self) == 1:
+            return self.rows[0].verdict
+        silent = sum(not row.findings for row in self.rows)
+        captured = _captured(
+            [row.fidelity for row in self.rows], [row.additive for row in self.rows], "these rows (medians)"
+        )
+        return (
+            f"In {silent:,} of {len(self):,} rows no known failure passed its threshold"
+            f"{f'; {captured}' if captured else ''}."
+        )
 
     def counts(self) -> Mapping[tuple[str, str], int]:
         """Return the number of rows with each (kind, severity)."""
@@ -312,7 +368,7 @@ class DiagnosisPlots:
 
         Bands reach 1.96 standard errors to each side where the path is sampled.
         """
-        axes: Axes = drawer("diagnosis.plots").draw_path(self.diagnosis.rows[row].path, ax, max_features)
+        axes: Axes = drawer("diagnosis.terminal").draw_path(self.diagnosis.rows[row].path, ax, max_features)
         return axes
 
     def profile(self, feature: str | None = None, row: int = 0, *, ax: Axes | None = None) -> Axes:
@@ -329,5 +385,5 @@ class DiagnosisPlots:
             raise InputError(
                 f"there is no profile of {feature!r}; there are {[profile.name for profile in profiles]}"
             )
-        axes: Axes = drawer("diagnosis.plots").draw_profile(profile, ax)
+        axes: Axes = drawer("diagnosis.terminal").draw_profile(profile, ax)
         return axes

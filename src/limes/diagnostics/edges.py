@@ -15,14 +15,10 @@ import numpy as np
 from limes._arrays import Bools, Floats, Ints
 from limes.designs.marginals import BinCells, Marginal
 from limes.diagnostics.context import TableContext
-from limes.diagnostics.finding import SURE, Finding, Measure
-from limes.diagnostics.row_output import RowOutput
+from limes.diagnostics.finding import SEVERITIES, SURE, Finding, Measure, RowOutput, Severity
 from limes.diagnostics.sample import Estimate
+from limes.diagnostics.thresholds import CHANGES, EDGE
 
-# In standard deviations: below the precision of measurements
-_NEAR = {"warning": 1e-3, "note": 1e-2}
-# Change of a coefficient beyond the edge, as a share of the largest one
-_CHANGES = {"warning": 0.25, "note": 0.5}
 # A column is recorded on a grid if more than this share of its values occurs at least twice
 _TIED = 0.5
 
@@ -53,12 +49,10 @@ class Edge:
         return np.asarray(change / largest if largest > 0 else change)
 
     @property
-    def severity(self) -> str:
+    def severity(self) -> Severity | None:
         """The severity, by distance and by the largest change."""
         change = float(self.changes.max(initial=0.0))
-        return next(
-            (s for s in ("warning", "note") if self.distance <= _NEAR[s] and change >= _CHANGES[s]), "none"
-        )
+        return next((s for s in SEVERITIES if self.distance <= EDGE[s] and change >= CHANGES[s]), None)
 
     def measures(self) -> Iterator[Measure]:
         """Yield the distance."""
@@ -71,13 +65,13 @@ class Edge:
 
     def findings(self) -> Iterator[Finding]:
         """Yield a finding if the row is on the edge and its explanation would differ beyond it."""
-        if self.severity == "none":
+        if self.severity is None:
             return
         name, j = self.row.names[self.column], int(self.changes.argmax())
         where = f"{self.distance:.2g} standard deviations from" if self.distance > 0 else "on"
         yield Finding(
             kind="edge",
-            severity="warning" if self.severity == "warning" else "note",
+            severity=self.severity,
             features=(name,),
             number=self.distance,
             error=0.0,

@@ -1,13 +1,83 @@
-"""Results of diagnostics: a finding has a number, a sentence with its meaning, and an advice.
+"""What a diagnostic reads and returns: one output of one explained row; findings and measures.
 
-A *measure* is a number that is always reported; a *finding* is reported only where something is wrong.
+A *measure* is a number that is always reported. A *finding* has a number, a sentence with its meaning and an
+advice, and is reported only where something is wrong.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from limes._arrays import Floats, Ints
+from limes.explanation import Explanation
+from limes.explanation.selection import name_positions
+from limes.explanation.view import main_output, output_title
+
+# Relative rounding error of predictions
+ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RowOutput:
+    """One output of one explained row; values and errors are (d,)."""
+
+    names: tuple[str, ...]
+    conditions: tuple[str, ...]
+    output: str
+    values: Floats
+    errors: Floats
+    intercept: float
+    prediction: float
+    surrogate: float
+    surrogate_error: float
+    fidelity: float
+    fidelity_error: float
+    title: str = ""  # what the output is, for readers
+
+    @property
+    def rounding(self) -> float:
+        """Largest coefficient that rounding may cause where the model does not vary."""
+        return ROUNDING * max(abs(self.prediction), abs(self.intercept), abs(self.surrogate))
+
+
+def row_outputs(explanation: Explanation, output: Ints) -> tuple[RowOutput, ...]:
+    """Return the part of an explanation that is about each row's output, given by its position (n,)."""
+    n = len(explanation)
+    values, errors = (a.reshape(n, a.shape[1], -1) for a in (explanation.values, explanation.standard_errors))
+
+    def entry(array: Any, i: int) -> float:
+        return 0.0 if array is None else float(array.reshape(n, -1)[i, output[i]])
+
+    return tuple(
+        RowOutput(
+            names=explanation.feature_names,
+            conditions=explanation.conditions[i],
+            output=explanation.output_names[output[i]],
+            values=values[i, :, output[i]],
+            errors=errors[i, :, output[i]],
+            intercept=entry(explanation.intercepts, i),
+            prediction=entry(explanation.predictions, i),
+            surrogate=entry(explanation.surrogate_predictions, i),
+            surrogate_error=entry(explanation.surrogate_errors, i),
+            fidelity=entry(explanation.fidelity, i),
+            fidelity_error=entry(explanation.fidelity_errors, i),
+            title=output_title(explanation, int(output[i])),
+        )
+        for i in range(n)
+    )
+
+
+def output_positions(explanation: Explanation, output: str | int | None) -> Ints:
+    """Return the position of each row's output, (n,): of `output`; if None that which is shown first."""
+    if output is None:
+        return np.array([main_output(explanation, i) for i in range(len(explanation))], dtype=np.int64)
+    (position,) = name_positions(output, explanation.output_names, "output")
+    return np.full(len(explanation), position)
+
 
 Severity = Literal["note", "warning"]
 SEVERITIES: tuple[Severity, ...] = ("warning", "note")

@@ -16,14 +16,9 @@ import numpy as np
 
 from limes._arrays import Floats
 from limes.diagnostics.context import DiagnosticContext
-from limes.diagnostics.finding import SURE, Finding, Measure, Severity
-from limes.diagnostics.row_output import RowOutput
+from limes.diagnostics.finding import SEVERITIES, SURE, Finding, Measure, RowOutput, Severity
 from limes.diagnostics.sample import Estimate
-
-# R² below
-_POOR: dict[Severity, float] = {"warning": 0.1, "note": 0.25}
-# Local error in standard deviations of the model under w, above
-_FAR: dict[Severity, float] = {"warning": 2.0, "note": 1.0}
+from limes.diagnostics.thresholds import FAR, POOR
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -77,14 +72,15 @@ class Fit:
     def findings(self) -> Iterator[Finding]:
         """Yield poor fidelity, and large errors at the row."""
         upper = self.fidelity + SURE * self.fidelity_error
-        poor: Severity | None = next((s for s in _POOR if upper < _POOR[s]), None)
+        poor: Severity | None = next((s for s in SEVERITIES if upper < POOR[s]), None)
         if poor is not None:
             yield self._poor(poor)
-        far: Severity | None = next((s for s in _FAR if self.distance > _FAR[s]), None)
+        far: Severity | None = next((s for s in SEVERITIES if self.distance > FAR[s]), None)
         if far is not None:
             yield self._far(far)
 
     def _poor(self, severity: Severity) -> Finding:
+        captured = max(self.fidelity, 0.0)
         return Finding(
             kind="fidelity",
             severity=severity,
@@ -93,12 +89,12 @@ class Fit:
             error=self.fidelity_error,
             unit="R² of the surrogate under the weights",
             sentence=(
-                f"The surrogate explains {self.fidelity:.0%} of how the model varies around the row; the "
-                f"other {1 - self.fidelity:.0%} is in none of the coefficients."
+                f"The surrogate captures {captured:.0%} of how the model varies around the row; "
+                f"the other {1 - captured:.0%} is in none of the coefficients."
             ),
             advice=(
-                "Read coefficients as contrasts of averages, not as a description of the model; finer bins "
-                "or slopes (bins=None) may fit better, limes.suggest_bandwidth compares bandwidths."
+                "Read coefficients as contrasts of averages, not as a description of the model: it combines "
+                "features. A narrower bandwidth may fit better; limes.suggest_bandwidth compares them."
             ),
         )
 
@@ -111,8 +107,9 @@ class Fit:
             error=self.row.surrogate_error,
             unit="prediction - surrogate's prediction",
             sentence=(
-                f"At the row itself the model predicts {self.row.prediction:.4g}, the surrogate "
-                f"{self.row.surrogate:.4g}: {self.distance:.1f} standard deviations of the model apart."
+                f"At the row itself the model predicts {self.row.prediction:.4g}, and the surrogate "
+                f"{self.row.surrogate:.4g}. They differ by {self.distance:.1f} standard deviations "
+                "of the model."
             ),
             advice="Do not derive this row's prediction from the coefficients; a narrower ν is nearer to it.",
         )
@@ -133,6 +130,10 @@ def _fit(context: DiagnosticContext, i: int, row: RowOutput) -> Fit:
     elif not np.isfinite(fidelity):
         fidelity = float(np.clip(shares.sum(), -1.0, 1.0))
         error = fidelity * float(variance.error / variance.value)
+    else:
+        # the explanation's R² is exact, or rests on more rows than this sample: shares add up to it
+        total = float(shares.sum())
+        shares = shares * (fidelity / total) if total > 0 else shares
     return Fit(
         row=row,
         fidelity=fidelity,

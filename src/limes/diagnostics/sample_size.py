@@ -14,12 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from limes.diagnostics.context import DiagnosticContext
-from limes.diagnostics.finding import Finding, Measure
-from limes.diagnostics.row_output import RowOutput
+from limes.diagnostics.finding import Finding, Measure, RowOutput
+from limes.diagnostics.thresholds import ROWS
 from limes.surrogates.linear import LIME_SAMPLES
-
-# Rows for each coefficient that least squares should have
-_ENOUGH = 10
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -54,7 +51,7 @@ class SampleSize:
 
     def findings(self) -> Iterator[Finding]:
         """Yield a finding if the rows are too few for the number of coefficients."""
-        needed = _ENOUGH * (len(self.row.names) + 1)
+        needed = ROWS * (len(self.row.names) + 1)
         if self.effective >= needed:
             return
         yield Finding(

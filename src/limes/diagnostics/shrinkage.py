@@ -18,13 +18,10 @@ import numpy as np
 from limes._arrays import Floats
 from limes.designs.features import weighted_sum
 from limes.diagnostics.context import DiagnosticContext
-from limes.diagnostics.finding import Finding, Measure
-from limes.diagnostics.row_output import RowOutput
+from limes.diagnostics.finding import Finding, Measure, RowOutput
+from limes.diagnostics.thresholds import SHRUNK
 from limes.expectations.moments import Moments
 from limes.surrogates.linear import LIME_SAMPLES, ridge
-
-# Difference from which a finding is reported, as a share of the largest coefficient
-_DIFFERS = 0.1
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -54,7 +51,7 @@ class Shrinkage:
 
     def findings(self) -> Iterator[Finding]:
         """Yield a finding if ``lime`` would print other coefficients."""
-        if not self.difference >= _DIFFERS or np.abs(self.limit).max(initial=0.0) <= self.row.rounding:
+        if not self.difference >= SHRUNK or np.abs(self.limit).max(initial=0.0) <= self.row.rounding:
             return
         j = int(np.abs(self.lime - self.limit).argmax())
         yield Finding(

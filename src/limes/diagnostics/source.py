@@ -16,7 +16,7 @@ from limes.designs.coordinates import IndicatorCoordinate
 from limes.designs.product import ProductDesign
 from limes.diagnostics.context import SPREAD, DiagnosticContext, Source, TableContext
 from limes.diagnostics.sample import Estimate
-from limes.expectations.forest import ForestExpectation
+from limes.expectations.moments import InBlocks
 from limes.pipeline import Expectation
 from limes.surrogates.linear import least_squares
 
@@ -160,9 +160,9 @@ def indicator(design: ProductDesign, j: int) -> IndicatorCoordinate:
 
 
 def _in_blocks(expectation: Any, design: Any) -> bool:
-    """Tell whether a forest can take many designs at once."""
+    """Tell whether many designs can be taken at once."""
     return (
-        isinstance(expectation, ForestExpectation)
+        isinstance(expectation, InBlocks)
         and isinstance(design, ProductDesign)
         and design.family is not None
         and design.cells is not None

@@ -5,7 +5,7 @@ limes.evaluate.fidelity(explanation, task)
 limes.evaluate.compare({"limes": explain, "shap": other}, task)
 """
 
-from limes.evaluate.comparison import Comparison, compare
+from limes.evaluate.comparison import Comparison, compare, plot_curves
 from limes.evaluate.faithfulness import (
     Bins,
     Curves,
@@ -17,9 +17,7 @@ from limes.evaluate.faithfulness import (
     precision,
 )
 from limes.evaluate.repetition import Explain, Stability, sensitivity, stability
-from limes.evaluate.report import plot_curves
-from limes.evaluate.task import EvaluationTask, Score
-from limes.evaluate.values import Attribution, attribution
+from limes.evaluate.task import Attribution, EvaluationTask, Score, attribution
 
 # the shorter public name
 Task = EvaluationTask

@@ -20,8 +20,7 @@ from limes.designs.bins import bin_edges
 from limes.designs.columns import binned, categorical
 from limes.designs.product import ProductFamily
 from limes.designs.weights import BinWeights
-from limes.evaluate.task import EvaluationTask, Score
-from limes.evaluate.values import attribution
+from limes.evaluate.task import EvaluationTask, Score, attribution
 from limes.exceptions import InputError
 from limes.explanation import Explanation
 

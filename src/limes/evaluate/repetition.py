@@ -18,8 +18,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from limes._arrays import Floats
-from limes.evaluate.task import EvaluationTask, Score
-from limes.evaluate.values import Attribution, attribution
+from limes.evaluate.task import Attribution, EvaluationTask, Score, attribution
 from limes.exceptions import InputError
 
 # (rows as the model takes them, seed) -> an explanation of all of them

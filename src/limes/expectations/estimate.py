@@ -11,6 +11,7 @@ from how the sequences differ (``residual.py``).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,7 +19,7 @@ import numpy as np
 from limes._arrays import Floats, Ints
 from limes.exceptions import ModelError
 from limes.expectations.controls import FittedControl
-from limes.expectations.moments import Moments, SampleStatistics
+from limes.expectations.moments import Moments, SampleStatistics, boxed
 from limes.expectations.residual import Clusters, FeatureSupport, ResidualFit
 from limes.expectations.sampling import SampledDesign, Sampling
 
@@ -60,7 +61,7 @@ def estimate(
         If answers are so large that standard errors would overflow.
     """
     f = sample.f.reshape(len(sample.f), -1)
-    _check_squares(f)
+    check_squares(f)
     name, controls = _choose_control(design, sample, f, sampling)
     moments = [control.moments(design) for control in controls]
     support = FeatureSupport.from_rows(sample.h, design.variance == 0)
@@ -93,14 +94,20 @@ def _choose_control(
     controls = sampling.controls
     others = sample.sequence != 0
     first = {name: fit(design, sample.x[others], f[others]) for name, fit in controls.items()}
-    name = next(iter(controls))
-    if len(controls) > 1:
-        shares = {n: _residual_share(c, sample.x[~others], f[~others]) for n, c in first.items()}
-        for candidate, share in shares.items():
-            if share < _WORTH * shares[name]:
-                name = candidate
+    name = best_control(first, sample.x[~others], f[~others])
     rest = (sample.sequence != k for k in range(1, SEQUENCES))
     return name, [first[name], *(controls[name](design, sample.x[rows], f[rows]) for rows in rest)]
+
+
+def best_control(controls: Mapping[str, FittedControl], x: Floats, f: Floats) -> str:
+    """Name of the control that leaves least of answers f (n, k) at rows it has not seen, cheapest first."""
+    name, *others = controls
+    if others:
+        shares = {candidate: _residual_share(control, x, f) for candidate, control in controls.items()}
+        for candidate in others:
+            if shares[candidate] < _WORTH * shares[name]:
+                name = candidate
+    return name
 
 
 def _residual_share(control: FittedControl, x: Floats, f: Floats) -> float:
@@ -142,6 +149,7 @@ def _moments(
             control=np.array(control, dtype="U16"),
             unlike=fit.rare.n_unlike.reshape(shape),
             carriers=fit.carriers.reshape(shape),
+            answers=boxed(sample.f),
         ),
     )
 
@@ -162,7 +170,7 @@ def enumerate_states(
     return replace(exact, variance=finite, calls=np.array(calls))
 
 
-def _check_squares(f: Floats) -> None:
+def check_squares(f: Floats) -> None:
     """Raise ModelError, naming the largest answer, if squares of answers overflow."""
     largest = np.abs(f).max(initial=0.0)
     if largest > _LARGEST:

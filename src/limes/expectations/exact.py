@@ -15,10 +15,10 @@ from typing import Literal
 
 import numpy as np
 
-from limes._arrays import Floats
+from limes._arrays import Floats, Ints
 from limes.designs.coordinates import CellMeans, Coordinate, functionals
 from limes.designs.marginals import Marginal
-from limes.designs.product import ProductDesign
+from limes.designs.product import ProductDesign, ProductFamily
 from limes.exceptions import InputError, ModelError
 from limes.expectations.moments import Moments
 from limes.functions import Function
@@ -49,14 +49,12 @@ class ExactExpectation:
         self._reduced = form.reduce()
         # law and table of a column, replaced together: a thread reads an entry once
         self._tables: dict[int, tuple[Marginal, CellMeans]] = {}
+        # coordinate at a cell of a column, and its functionals; replaced together too
+        self._cells: dict[tuple[int, int], tuple[Coordinate, tuple[Floats, Floats]]] = {}
 
     def moments(self, design: ProductDesign, row: Floats | None = None) -> Moments:  # noqa: ARG002
         """E_w f and Cov_w(h, f), exactly."""
-        if design.size != self._form.size:
-            raise InputError(
-                f"the design has {design.size} columns, the form ({type(self._form).__name__}) "
-                f"has {self._form.size}"
-            )
+        self._check(design.size)
         columns: dict[int, tuple[Floats, Floats]] = {}
         for j, function in enumerate(self._reduced.functions):
             if function is not None:
@@ -67,6 +65,53 @@ class ExactExpectation:
             mean, contrast = _COMBINE[type(self._reduced)](self._reduced, columns)
             variance = design.variance.reshape(-1, *(1,) * mean.ndim)
             return Moments.exact(mean, contrast * variance)
+
+    def serves(self, family: ProductFamily) -> bool:
+        """Whether `many` can be used: cells decide the designs, and what it caches is small."""
+        if not family.by_cell:
+            return False
+        cells = sum(law.cells.count for law in family.marginals)
+        return cells * max(1, self._terms) <= _BLOCK
+
+    def many(self, family: ProductFamily, cells: Ints, variance: Floats) -> Moments:
+        """Moments under the designs at n rows, given their cells and Var_w h, both (n, d).
+
+        A column's functionals depend on its cell alone: they are looked up, and added in the order of
+        `moments`, to the same bits.
+        """
+        self._check(cells.shape[1])
+        columns = {
+            j: {b: self._at_cell(family, j, function, b) for b in np.unique(cells[:, j]).tolist()}
+            for j, function in enumerate(self._reduced.functions)
+            if function is not None
+        }
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean, contrast = _COMBINE_MANY[type(self._reduced)](self._reduced, columns, cells)
+            variance = variance.reshape(*variance.shape, *(1,) * (contrast.ndim - 2))
+            return Moments.exact(mean, contrast * variance, designs=(len(cells),))
+
+    @property
+    def _terms(self) -> int:
+        """Functions of a column, at most."""
+        reduced = self._reduced
+        if isinstance(reduced, Sum):
+            return max(map(len, reduced.loadings), default=0)
+        return len(reduced.coef)
+
+    def _at_cell(self, family: ProductFamily, j: int, function: Function, cell: int) -> tuple[Floats, Floats]:
+        coordinate = family.variants[j][cell]
+        entry = self._cells.get((j, cell))
+        if entry is None or entry[0] is not coordinate:
+            entry = coordinate, functionals(coordinate, self._table(j, coordinate, function))
+            self._cells[j, cell] = entry
+        return entry[1]
+
+    def _check(self, columns: int) -> None:
+        if columns != self._form.size:
+            raise InputError(
+                f"the design has {columns} columns, the form ({type(self._form).__name__}) "
+                f"has {self._form.size}"
+            )
 
     def _table(self, j: int, coordinate: Coordinate, function: Function) -> CellMeans:
         entry = self._tables.get(j)
@@ -121,6 +166,37 @@ def _products_without_one(factors: list[Floats], m: int) -> tuple[list[Floats], 
     return others, before
 
 
+# the same, at each cell of a column that occurs
+_ByCell = Mapping[int, Mapping[int, tuple[Floats, Floats]]]
+
+
+def _sums(form: Sum, columns: _ByCell, cells: Ints) -> tuple[Floats, Floats]:
+    n, outputs = len(cells), form.intercept.shape
+    mean = np.broadcast_to(form.intercept.astype(np.float64), (n, *outputs))
+    contrast = np.zeros((n, len(form.functions), *outputs))
+    for j, by_cell in columns.items():
+        table = np.zeros((2, max(by_cell) + 1, *outputs))
+        for cell, (average, difference) in by_cell.items():
+            table[0, cell] = np.tensordot(average, form.loadings[j], axes=1)
+            table[1, cell] = np.tensordot(difference, form.loadings[j], axes=1)
+        mean = mean + table[0, cells[:, j]]
+        contrast[:, j] = table[1, cells[:, j]]
+    return mean, contrast
+
+
+def _sums_of_products(form: SumOfProducts, columns: _ByCell, cells: Ints) -> tuple[Floats, Floats]:
+    rows = (
+        _sum_of_products(form, {j: by_cell[row[j]] for j, by_cell in columns.items()})
+        for row in cells.tolist()
+    )
+    means, contrasts = zip(*rows, strict=True)
+    return np.stack(means), np.stack(contrasts)
+
+
+_COMBINE_MANY: Mapping[type, Callable[..., tuple[Floats, Floats]]] = {
+    Sum: _sums,
+    SumOfProducts: _sums_of_products,
+}
 _COMBINE: Mapping[type, Callable[..., tuple[Floats, Floats]]] = {
     Sum: _sum,
     SumOfProducts: _sum_of_products,

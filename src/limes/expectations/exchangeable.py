@@ -25,6 +25,7 @@ from typing import Literal
 
 import numpy as np
 
+from limes import _kernels
 from limes._arrays import Floats, Ints
 from limes.designs.counts import Counts, log_binomial
 from limes.designs.exchangeable import ExchangeableDesign
@@ -111,12 +112,11 @@ class SwitchExpectation:
 
 def switch_surrogates(on: Floats, off: Floats, design: ExchangeableDesign) -> tuple[Floats, Floats]:
     """E_w (m,) and coefficients β (m, d) of each of m products (m, d)."""
-    from limes.expectations.product_kernels import add_up
-
     counts = design.counts
     mean, coef = np.zeros(len(on)), np.zeros(on.shape)
     every = counts.between - counts.within * counts.kept / design.size
-    add_up(np.ascontiguousarray(on), np.ascontiguousarray(off), counts.law, every, counts.within, mean, coef)
+    on, off = np.ascontiguousarray(on), np.ascontiguousarray(off)
+    _kernels.add_products(on, off, counts.law, every, counts.within, mean, coef)
     return mean, coef
 
 

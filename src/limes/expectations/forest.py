@@ -11,7 +11,7 @@ and contrast_e, the two functionals of 1[x_j in I_e], and anc(e) the last edge a
 Then E_w f = Σ G(root), and a column's gains add up to its coefficient. mean, contrast and ρ depend on the
 row only through the law of its column, which under bin weights is decided by the row's cell: a table of
 splits × cells, made once, serves all rows. Smooth weights and slopes have a law a row, and a table of splits
-× 1 is made for each.
+× 1 is made for each. The passes are compiled: ``kernels/forest_*.cpp``.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import pairwise
-from types import ModuleType
 from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from limes import _kernels
 from limes._arrays import Bools, Floats, Ints, Places
 from limes._lru import LRUCache
 from limes._threads import WORKERS, in_threads
@@ -38,8 +38,10 @@ from limes.expectations.moments import Moments
 from limes.functions import Function, Interval, Members
 from limes.models.forms.trees import Forest
 
-# Rows that one thread carries down a tree together: their open path fits the processor's nearest memory.
+# Rows of one call of the kernel: few enough that all threads have work.
 _BLOCK = 128
+# The kernel holds tables of up to 16 cells in registers, padded to a multiple of four.
+_IN_REGISTERS = 16
 # Up to this many rows are quicker one at a time; sums are then added up in another order.
 _FEW = 8
 # Bytes of the largest table of splits × cells, and of all cached ones; beyond it each row gets its own one
@@ -91,7 +93,7 @@ class ForestExpectation:
     def serves(self, family: ProductFamily) -> bool:
         """Whether `many` can be used: cells decide the designs, and the table is not too large."""
         widest = max(law.cells.count for law in family.marginals)
-        return family.by_cell and 32 * widest * self._layout.depth.size <= _LARGEST_TABLE
+        return family.by_cell and 32 * _padded(widest) * self._layout.depth.size <= _LARGEST_TABLE
 
     def many(self, family: ProductFamily, cells: Ints, variance: Floats) -> Moments:
         """Moments under the designs at n rows, given their cells and Var_w h, both (n, d)."""
@@ -103,7 +105,7 @@ class ForestExpectation:
             for i, row in enumerate(cells):
                 mean[i], contrast[i] = self._row(table, row)
         elif self._layout.runs:
-            self._blocks(table, cells.astype(np.uint32), mean, contrast)
+            self._blocks(table, np.ascontiguousarray(cells, dtype=np.uint32), mean, contrast)
         return self._moments(mean, contrast, variance)
 
     @cached_property
@@ -117,7 +119,7 @@ class ForestExpectation:
 
     def _row(self, table: Floats, cells: Ints) -> tuple[Floats, Floats]:
         layout = self._layout
-        explain = partial(_kernels().explain_row, *layout.splits, table, cells.astype(np.uint32))
+        explain = partial(_kernels.explain_row, *layout.splits, table, cells.astype(np.uint32))
         mean = np.zeros((len(layout.runs), layout.outputs))
         contrast = np.zeros((len(layout.runs), layout.columns, layout.outputs))
         in_threads(lambda i: explain(layout.runs[i], mean[i], contrast[i]), range(len(layout.runs)))
@@ -125,11 +127,11 @@ class ForestExpectation:
 
     def _blocks(self, table: Floats, cells: Places, mean: Floats, contrast: Floats) -> None:
         layout = self._layout
-        explain = partial(_kernels().explain_block, layout.depth, layout.has_leaf, *layout.splits, table)
+        explain = partial(_kernels.explain_block, layout.depth, layout.has_leaf, *layout.splits, table)
 
         def block(start: int) -> None:
             rows = slice(start, start + _BLOCK)
-            explain(np.ascontiguousarray(cells[rows].T), mean[rows], contrast[rows])
+            explain(cells[rows], mean[rows], contrast[rows], "")
 
         in_threads(block, range(0, len(cells), _BLOCK))
 
@@ -137,7 +139,7 @@ class ForestExpectation:
         return self._tables.get(family, lambda: self._table(family.variants), lambda table: table.nbytes)
 
     def _table(self, variants: Sequence[Sequence[Coordinate]]) -> Floats:
-        """Ratios and changes of the edges below every split, for each variant of its column: (S, V, 4)."""
+        """Ratios and changes of the edges below every split, for each variant of its column: (S, 4, ≥ V)."""
         layout = self._layout
         widest = max(len(column) for column in variants)
         sizes = [0 if f is None else layout.ranks[j] + 2 for j, f in enumerate(layout.functions)]
@@ -147,12 +149,13 @@ class ForestExpectation:
         for j, function in enumerate(layout.functions):
             if function is None:
                 continue
-            for v, (coordinate, table) in enumerate(_tabulated(variants[j], function)):
-                functionals[start[j] : start[j + 1], v] = coordinate.basis(table)
+            for v, (coordinate, means) in enumerate(_tabulated(variants[j], function)):
+                functionals[start[j] : start[j + 1], v] = coordinate.basis(means)
                 mixing[j, v] = coordinate.mixing
-        edges = np.zeros((layout.depth.size, widest, 4))
-        _kernels().fill(*layout.edges, functionals, start, mixing, edges)
-        return edges
+        # one variant serves one row, which no registers hold
+        table = np.zeros((layout.depth.size, 4, 1 if widest == 1 else _padded(widest)))
+        _kernels.tabulate(*layout.edges, functionals, start, mixing, table)
+        return table
 
     def _moments(self, mean: Floats, contrast: Floats, variance: Floats) -> Moments:
         mean = (mean + self._layout.constant).reshape((*mean.shape[:-1], *self._outputs)) + self._intercept
@@ -174,7 +177,7 @@ def _tabulated(
 
 @dataclass(frozen=True, eq=False)
 class _Layout:
-    """A forest as the loops of ``forest_kernels`` read it.
+    """A forest as the kernels read it.
 
     Attributes
     ----------
@@ -187,7 +190,7 @@ class _Layout:
     ranks
         (d,) position of the last threshold's indicator of each column.
     edges
-        (column, same, lower, upper, missing, above, is_left), each (N,): see ``forest_kernels``.
+        (column, same, lower, upper, missing, above, is_left), each (N,): see ``kernels/forest_layout.cpp``.
     splits
         (column, parent, side, leaves) of S splits: their column, the split above, the side of it they lie
         on, (S,) each; and the values of their two children, (S, 2, k), 0 where a child is a split.
@@ -215,14 +218,14 @@ class _Layout:
     @classmethod
     def from_forest(cls, form: Forest) -> _Layout:
         """Lay a forest out, its splits depth first."""
-        node, parent, depth, column, is_left, same = _kernels().preorder(
-            form.feature, form.left, form.right, form.roots
-        )
+        (node, parent, depth, column, same), is_left = _preorder(form)
         upper_node = np.where(parent >= 0, node[parent], 0)
         functions, ranks, rank = _thresholds(form)
-        lower, upper, missing = _kernels().intervals(
-            column, same, is_left, rank[upper_node], form.missing_left[upper_node], ranks
+        bounds, missing = np.zeros((2, node.size), dtype=np.int64), np.zeros(node.size, dtype=np.bool_)
+        _kernels.intervals(
+            column, same, is_left, rank[upper_node], form.missing_left[upper_node], ranks, bounds, missing
         )
+        lower, upper = bounds
         for j in np.unique(form.feature[form.set_of >= 0]):
             of_column = np.flatnonzero(column == j)
             functions[j], which = _category_sets(form, int(j), node[of_column])
@@ -254,6 +257,18 @@ class _Layout:
             has_leaf=has_leaf,
             runs=_runs(np.flatnonzero(parent[split] < 0), split.size),
         )
+
+
+def _preorder(form: Forest) -> tuple[Ints, Bools]:
+    """The nodes of all trees, depth first: (node, parent, depth, column, same), (5, N), and is_left, (N,)."""
+    edges, is_left = np.zeros((5, form.feature.size), np.int64), np.zeros(form.feature.size, np.bool_)
+    count = _kernels.preorder(form.feature, form.left, form.right, form.roots, edges, is_left)
+    return edges[:, :count], is_left[:count]
+
+
+def _padded(cells: int) -> int:
+    """Cells of a table as the kernels want them."""
+    return -(-cells // 4) * 4 if cells <= _IN_REGISTERS else cells
 
 
 def _runs(roots: Ints, size: int) -> tuple[_Ends, ...]:
@@ -297,10 +312,3 @@ def _category_sets(form: Forest, column: int, nodes: Ints) -> tuple[Function, In
     distinct, which = np.unique(reaching, axis=0, return_inverse=True)
     rows = np.pad(distinct, ((1, 1), (0, 0)))
     return Members(rows[:, :-2], rows[:, -1], other=rows[:, -2]), which.reshape(-1)
-
-
-def _kernels() -> ModuleType:
-    """Import the compiled loops, and numba with them, when the first forest is explained."""
-    from limes.expectations import forest_kernels
-
-    return forest_kernels

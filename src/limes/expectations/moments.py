@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal, Protocol, Self
+from functools import reduce
+from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
 
@@ -55,6 +56,8 @@ class SampleStatistics(_Arrays):
     carriers
         Effective number of independent rows behind a coefficient's error, the median over features,
         () or (k,); infinite where the residuals are 0.
+    answers
+        () of one array: the model's answers (m, ...) to the rows, in the order of their draws.
     """
 
     surrogate_errors: Floats
@@ -64,6 +67,7 @@ class SampleStatistics(_Arrays):
     control: Objects
     unlike: Ints
     carriers: Floats
+    answers: Objects
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +86,9 @@ class Moments(_Arrays):
     variance
         Var_w f, () or (k,); NaN where it was not computed.
     calls
-        Number of rows that the model was called with.
+        Number of rows that the model was called with for this row alone.
+    shared
+        Number of rows of a pool of answers, which serves other rows too.
     converged
         Whether the tolerance has been reached.
     sampled
@@ -96,6 +102,7 @@ class Moments(_Arrays):
     calls: Ints = field(default_factory=lambda: np.zeros((), dtype=np.int64))
     converged: Bools = field(default_factory=lambda: np.ones((), dtype=np.bool_))
     sampled: SampleStatistics | None = None
+    shared: Ints = field(default_factory=lambda: np.zeros((), dtype=np.int64))
 
     @classmethod
     def exact(cls, mean: Floats, gamma: Floats, *, designs: tuple[int, ...] = ()) -> Moments:
@@ -107,6 +114,7 @@ class Moments(_Arrays):
             variance=np.full(mean.shape, np.nan),
             calls=np.zeros(designs, dtype=np.int64),
             converged=np.ones(designs, dtype=np.bool_),
+            shared=np.zeros(designs, dtype=np.int64),
         )
 
 
@@ -172,6 +180,19 @@ class ExactMoments(Protocol):
         ...
 
 
+@runtime_checkable
+class InBlocks(ExactMoments, Protocol):
+    """An exact expectation that takes many designs of one family at once."""
+
+    def serves(self, family: Any) -> bool:
+        """Whether it does of this family."""
+        ...
+
+    def many(self, family: Any, cells: Ints, variance: Floats) -> Moments:
+        """Moments under the designs at n rows, given their cells and Var_w h, both (n, d)."""
+        ...
+
+
 @dataclass(frozen=True)
 class CombinedExpectation:
     """Moments of intercept + Σ_i weights[i] · part_i: expectations are linear in f."""
@@ -181,9 +202,29 @@ class CombinedExpectation:
     intercept: Floats
     method: Literal["exact"] = "exact"
 
+    @property
+    def error_bound(self) -> float:
+        """The largest relative error that any part states; 0 where all are closed forms."""
+        return max(getattr(part, "error_bound", 0.0) for part in self.parts)
+
     def moments(self, design: Any, row: Floats | None = None) -> Moments:
         """E_w f and Cov_w(h, f), exactly."""
-        parts = [part.moments(design, row) for part in self.parts]
+        return self._sum([part.moments(design, row) for part in self.parts])
+
+    def many(self, family: Any, cells: Ints, variance: Floats) -> Moments:
+        """Moments under the designs at n rows, given their cells, where every part has them at once."""
+        parts: Sequence[Any] = self.parts
+        return self._sum([part.many(family, cells, variance) for part in parts], designs=(len(cells),))
+
+    def _sum(self, parts: Sequence[Moments], designs: tuple[int, ...] = ()) -> Moments:
         mean = self.intercept + sum(w * m.mean for w, m in zip(self.weights, parts, strict=True))
-        gamma = np.sum([w * m.gamma for w, m in zip(self.weights, parts, strict=True)], axis=0)
-        return Moments.exact(np.asarray(mean), np.asarray(gamma))
+        # one part after the other, whatever the shape: `np.sum` adds a single column in another order
+        gamma = reduce(np.add, [w * m.gamma for w, m in zip(self.weights, parts, strict=True)])
+        return Moments.exact(np.asarray(mean), np.asarray(gamma), designs=designs)
+
+
+def boxed(array: Floats) -> Objects:
+    """Return an array () that holds an array: stacked, they may differ in length."""
+    box = np.empty((), dtype=object)
+    box[()] = array
+    return box

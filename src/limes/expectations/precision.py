@@ -1,8 +1,9 @@
-r"""The precision error P(w) = E[|f(z) - f(x)| given w·z = w·x].
+"""The precision error P(w) = E[|f(z) - f(x)| given w·z = w·x], and upper bounds of expectations from samples.
 
 With u = w∘x, w·z = w·x if and only if the flipped literals T of the support have Σ_T u_j = 0. There are at
 most 2^|S| such sets; given one, all other literals flip freely. For generic weights only the empty set
-qualifies, so that P depends on the support alone.
+qualifies, so that P depends on the support alone: of more than 20 literals it alone is considered. The bounds
+hold at a stated confidence.
 """
 
 from __future__ import annotations
@@ -15,6 +16,58 @@ import numpy as np
 from limes._arrays import Bools, Floats, Ints
 from limes.designs.literals import LiteralNeighbourhood
 from limes.exceptions import InputError
+
+
+def bernstein_bound(values: Floats, *, largest: float, risk: float) -> float:
+    r"""Empirical Bernstein: E ≤ mean + √(2 V ln(2/δ)/n) + 7 L ln(2/δ)/(3(n - 1)) with probability ≥ 1 - δ.
+
+    Parameters
+    ----------
+    values
+        (n,) independent draws, all in [0, L].
+    largest
+        L.
+    risk
+        δ in (0, 1).
+
+    Raises
+    ------
+    InputError
+        If there are fewer than two draws.
+
+    References
+    ----------
+    Maurer and Pontil 2009, Theorem 4.
+
+    Examples
+    --------
+    >>> bernstein_bound(np.array([0.0, 0.5, 1.0] * 100), largest=1.0, risk=0.05).__round__(3)
+    0.593
+    """
+    n = values.size
+    if n < 2:
+        raise InputError(f"a bound needs two fresh rows at least, got {n}")
+    log = float(np.log(2.0 / risk))
+    deviation = np.sqrt(2.0 * values.var(ddof=1) * log / n)
+    return float(min(largest, values.mean() + deviation + 7.0 * largest * log / (3.0 * (n - 1))))
+
+
+def theorem_accuracy(samples: int, size: int, k: int, risk: float) -> float:
+    """Return ε of a sample: (((32 ln 2d + 8 ln 2/δ)(k + 1)²)/m)^¼, of Koriche et al. 2025, Theorem 2.
+
+    It holds for √fidelity; the paper's step from there to precision is wrong.
+    """
+    return float((_demand(size, k, risk) / samples) ** 0.25)
+
+
+def theorem_samples(accuracy: float, size: int, k: int, risk: float) -> float:
+    """Return the number of rows that the theorem asks for to be within ε."""
+    return float(np.ceil(_demand(size, k, risk) / accuracy**4))
+
+
+def _demand(size: int, k: int, risk: float) -> float:
+    return float((32.0 * np.log(2.0 * size) + 8.0 * np.log(2.0 / risk)) * (k + 1) ** 2)
+
 
 # Sums of coefficients below this share of their sizes are zero: weights carry roundings
 _ZERO = 1e-9
@@ -40,10 +93,10 @@ def zero_sum_sets(u: Floats) -> Bools:
     Raises
     ------
     InputError
-        If there are more than 20 coefficients.
+        If there are more than 20 coefficients: 2^20 sets are listed.
     """
     if u.size > _LARGEST_SUPPORT:
-        raise InputError(f"precision is computed for at most {_LARGEST_SUPPORT} literals, this has {u.size}")
+        raise InputError(f"sets of at most {_LARGEST_SUPPORT} literals are listed, these are {u.size}")
     sets = _subsets(u.size)
     return np.asarray(sets[np.abs(sets @ u) <= _ZERO * np.abs(u).sum()])
 
@@ -78,7 +131,8 @@ def precision(
         Enumerate if no more literals lie outside the support.
     """
     support, rest = np.flatnonzero(u), np.flatnonzero(u == 0.0)
-    sets, q = zero_sum_sets(u[support]), near.law.flip
+    q, none = near.law.flip, np.zeros((1, support.size), dtype=np.bool_)
+    sets = zero_sum_sets(u[support]) if support.size <= _LARGEST_SUPPORT else none
     probability = q ** sets.sum(axis=1) * (1.0 - q) ** (support.size - sets.sum(axis=1))
     coincidence = float(probability.sum())
     layout = _Layout(near, support, rest, rng)

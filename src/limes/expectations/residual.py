@@ -37,7 +37,7 @@ from limes.designs.features import Features
 from limes.expectations.rule_of_three import UNSEEN, RareAnswers
 
 # A coefficient is fitted if its feature differs from its usual value in this many rows at least.
-_FEWEST_CHANGED = 16
+FEWEST_CHANGED = 16
 # Factor on the pooled variance reduction of sequences: single coefficients may gain less than the average one
 _CAUTION = 1.5
 # Chance that the few sums of a small design make the variance reduction look larger than it is
@@ -45,9 +45,11 @@ _REDUCTION_RISK = 0.1
 # Chance that sequences of one coefficient differ that much although nothing is wrong
 _BETWEEN_RISK = 0.01
 # Least share of a residual that least squares is taken to leave of a row that decides its own fit
-_LEAST_LEFT = 0.01
+LEAST_LEFT = 0.01
 # Effective clusters below which no variance reduction is assumed
 _FEW = 16.0
+# Standard deviations below this share of the largest answer are rounding
+_ROUNDING = 1e-14
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +93,7 @@ class Clusters:
             rows = order[starts[sizes == size][:, None] + np.arange(size)]
             hat = regressors[rows] @ weights.T[rows].transpose(0, 2, 1)
             values, vectors = np.linalg.eigh(np.eye(size) - hat)
-            root = vectors / np.sqrt(np.maximum(values, _LEAST_LEFT))[:, None, :] @ vectors.transpose(0, 2, 1)
+            root = vectors / np.sqrt(np.maximum(values, LEAST_LEFT))[:, None, :] @ vectors.transpose(0, 2, 1)
             errors[rows] = root @ residuals[rows]
         return errors
 
@@ -181,7 +183,7 @@ class FeatureSupport:
     def from_rows(cls, h: Floats, fixed: Bools) -> FeatureSupport:
         """Of features (n, d), of which the ``fixed`` ones cannot vary."""
         n_changed = (h != np.median(h, axis=0)).sum(axis=0)
-        unidentified = ~fixed & (n_changed < _FEWEST_CHANGED)
+        unidentified = ~fixed & (n_changed < FEWEST_CHANGED)
         return cls(n_changed, unidentified, ~fixed & ~unidentified)
 
 
@@ -262,7 +264,7 @@ class ResidualFit:
     def coef_errors(self) -> Floats:
         """Standard errors of the coefficients, (d, k), such that ±1.96 of them is a 95 % interval."""
         sampled = np.sqrt(self._variances(self.influence)[1:])
-        sampled *= _student(np.maximum(self.support.n_changed, _FEWEST_CHANGED) - 1)[:, None]
+        sampled *= student_factors(np.maximum(self.support.n_changed, FEWEST_CHANGED) - 1)[:, None]
         sampled[self.support.unidentified] = np.inf
         return np.hypot(sampled, self.simulated[1:])
 
@@ -298,7 +300,10 @@ class ResidualFit:
         unidentified = (self.support.unidentified & (design.departure != 0)).any()
         squares = (f - self.coef[0] - (h - design.inclusion) @ coef) ** 2
         variance = (coef * design.gamma(coef)).sum(axis=0) + squares.mean(axis=0)
-        shares = [self._shares(design, coef[:, k], squares[:, k], k) for k in range(f.shape[1])]
+        variance = np.where(variance > (_ROUNDING * np.abs(f).max(axis=0)) ** 2, variance, 0.0)
+        shares = [
+            self._shares(design, coef[:, k], squares[:, k], float(variance[k]), k) for k in range(f.shape[1])
+        ]
         return Quality(
             variance=variance,
             surrogate_errors=np.where(
@@ -308,15 +313,16 @@ class ResidualFit:
             share_errors=np.stack([single for _, single in shares], axis=1),
         )
 
-    def _shares(self, design: Features, coef: Floats, squares: Floats, k: int) -> tuple[float, Floats]:
+    def _shares(
+        self, design: Features, coef: Floats, squares: Floats, variance: float, k: int
+    ) -> tuple[float, Floats]:
         """Errors of R² = Σ s_j and of the shares s_j = β_j (Σβ)_j / Var f, by the delta method.
 
         ``squares`` (n,) are those of the surrogate's residuals.
         """
         gamma = design.gamma(coef)
-        variance = (coef * gamma).sum() + squares.mean()
         if variance == 0:
-            return np.nan, np.full(coef.size, np.nan)
+            return 0.0, np.full(coef.size, np.nan)
         share = coef * gamma / variance
         moved = self.influence[1:] * self.errors[:, k]
         change = gamma[:, None] * moved + coef[:, None] * design.gamma(moved)
@@ -353,7 +359,7 @@ def _mean_square(level: float, freedom: int) -> float:
     return float(chdtri(freedom, 1.0 - level) / freedom)
 
 
-def _student(freedom: Ints) -> Floats:
+def student_factors(freedom: Ints | Floats) -> Floats:
     """Factors by which errors from few rows must grow."""
     from scipy.special import ndtri, stdtrit
 

@@ -80,14 +80,26 @@ class RareAnswers:
 def _rare_variances(influence: Floats, differs: Bools, reach: Floats) -> Floats:
     """Variances (m, k) of events of size ``reach`` (k,) that rows, of which few differ, do not exclude."""
     total = np.zeros((len(influence), reach.size))
+    values = differs.astype(np.float64)
     for side in (influence > 0, influence < 0):
+        n_differs = np.asarray(side @ values)
+        if (n_differs >= _ENOUGH).all():
+            continue
         count = np.maximum(side.sum(axis=1), 1)
         typical = np.where(side, influence, 0.0) ** 2 @ np.ones(influence.shape[1]) / count
-        rare = side @ differs.astype(np.float64) < _ENOUGH
-        with np.errstate(invalid="ignore"):
-            variances = UNSEEN * typical[:, None] * reach**2
-        total += np.where(rare & (typical[:, None] > 0), variances, 0.0)
+        total += rare_variances(typical, n_differs, reach)
     return total
+
+
+def rare_variances(typical: Floats, n_differs: Floats, reach: Floats) -> Floats:
+    """Variances (m, k) that unseen events of size ``reach`` (k,) add on one side of m sums.
+
+    ``typical`` (m,) is the mean square of the influence of the side's rows, of which ``n_differs`` (m, k)
+    differ.
+    """
+    with np.errstate(invalid="ignore"):
+        variances = UNSEEN * typical[:, None] * reach**2
+    return np.where((n_differs < _ENOUGH) & (typical[:, None] > 0), variances, 0.0)
 
 
 def _usual(values: Floats) -> Floats:

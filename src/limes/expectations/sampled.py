@@ -25,14 +25,14 @@ from limes._threads import in_workers
 from limes.exceptions import InputError, ModelError
 from limes.expectations.estimate import SEQUENCES, Sample, enumerate_states, estimate
 from limes.expectations.moments import Moments
-from limes.expectations.sampling import Draw, SampledDesign, Sampler, Sampling
+from limes.expectations.sampling import Draw, Progress, SampledDesign, Sampler, Sampling
 from limes.models.calling.caller import Calls
 
 # Rows of all sequences together: at the first look, and at the very least
 _FIRST_LOOK = 256
 _SMALLEST = 64
 # Exceptions that end a call early but leave its answers valid
-_CUT_SHORT = (ModelError, KeyboardInterrupt)
+CUT_SHORT = (ModelError, KeyboardInterrupt)
 # Calls that were cut short, of which answers are stored: a service may fail several threads at once
 _MOST_CALLS = 8
 
@@ -89,7 +89,7 @@ class SampledExpectation:
         rows: Floats,
         predictions: Floats,
         *,
-        on_progress: Callable[[int], object],
+        progress: Progress,
         workers: int = 1,
     ) -> tuple[list[Moments | None], BaseException | None]:
         """Moments at rows (n, d), each with its design, and the error that ended the call early if one did.
@@ -108,7 +108,10 @@ class SampledExpectation:
                 raise _Stopped
 
         error: BaseException | None = None
-        with self._unfinished.take(list(equal), self._new_calls) as states:
+        with (
+            progress(len(rows) * self.max_calls) as on_progress,
+            self._unfinished.take(list(equal), self._new_calls) as states,
+        ):
 
             def work(i: int) -> None:
                 if stop.is_set():
@@ -118,13 +121,26 @@ class SampledExpectation:
 
             try:
                 in_workers(work, first, workers, stop)
-            except _CUT_SHORT as cause:
+            except CUT_SHORT as cause:
                 error = cause
             moments = {
                 keys[i]: self._partial_moments(designs[i], keys[i], states[keys[i]], predictions[i])
                 for i in first
             }
         return [moments[key] for key in keys], error
+
+    def redraw(self, design: SampledDesign, row: Floats, count: int) -> Draw:
+        """Return the first ``count`` rows again, that the moments at a row were made of."""
+        parts: list[Draw] = []
+        total = 0
+        sampler = design.sampler(streams(self._sampling.seed, fingerprint(row), SEQUENCES))
+        for step in np.diff(self._sizes(design.size), prepend=0).tolist():
+            if total < count:
+                x, h, cluster = sampler.draw(step)
+                parts.append((x, h, total + cluster))
+                total += len(x)
+        x, h, cluster = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        return x, h, cluster
 
     def _new_calls(self) -> Calls:
         return Calls(self._predict, batch_size=self._sampling.batch_size, retry=self._sampling.retry)

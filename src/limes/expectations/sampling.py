@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
@@ -41,9 +42,10 @@ class Sampling:
     Attributes
     ----------
     max_calls
-        Largest number of rows that the model is called with, per explained row.
+        Largest number of rows that the model is called with for one explained row alone.
     tolerance
-        Stop as soon as it is met; None spends the budget.
+        Stop as soon as it is met. None spends the budget of a row alone, and a pool serves a row at 2 % of
+        its largest coefficient.
     seed
         Same seed and same row, same result.
     controls
@@ -52,6 +54,8 @@ class Sampling:
         Rows passed to the model at once.
     retry
         See :data:`limes.models.calling.caller.Retry`.
+    max_shared
+        Largest pool of answers that explained rows share; 0 for none.
     """
 
     max_calls: int
@@ -60,8 +64,11 @@ class Sampling:
     controls: Mapping[str, Control] = field(default_factory=lambda: CONTROLS)
     batch_size: int = 4096
     retry: Retry | None = None
+    max_shared: int = 0
 
 
+# total -> a context whose value is called with the number of finished steps
+Progress: TypeAlias = Callable[[int], AbstractContextManager[Callable[[int], object]]]
 # Rows x and features h (n, d), and the number of each row's cluster (n,)
 Draw: TypeAlias = tuple[Floats, Floats, Ints]
 

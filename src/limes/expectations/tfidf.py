@@ -27,11 +27,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from types import ModuleType
 from typing import Literal
 
 import numpy as np
 
+from limes import _kernels
 from limes._arrays import Floats, Ints
 from limes._threads import in_threads
 from limes.designs.counts import Counts, log_binomial
@@ -100,7 +100,7 @@ class NormalizedExpectation:
                 width = int(np.searchsorted(nodes[n] * lightest, _VANISHED))
                 exponent = nodes[n] * a
                 y = np.where(exponent < _VANISHED, np.exp(-exponent), 0.0)
-                _kernels().add_node(
+                _kernels.add_node(
                     y, loads, within, width, weights[n], profile[i], loss[i], opening.last[n], rest[n]
                 )
 
@@ -279,9 +279,3 @@ def _back(adjoint: Floats, y: Floats, c: Floats, width: int) -> Floats:
         before += share * y[:, None, s, None] * behind
         before[:, 1:] += share * c[:, :, s, None] * behind[:, :1]
     return before
-
-
-def _kernels() -> ModuleType:
-    from limes.expectations import tfidf_kernels
-
-    return tfidf_kernels

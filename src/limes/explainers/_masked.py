@@ -18,10 +18,11 @@ import numpy as np
 from limes._arrays import Floats, Ints, Objects
 from limes._checks import check_count, check_size
 from limes._lru import LRUCache
+from limes._threads import one_blas_thread
 from limes.designs.exchangeable import ExchangeableDesign
 from limes.designs.weights import check_bandwidth
 from limes.diagnostics.context import SubsetContext
-from limes.diagnostics.row_output import row_outputs
+from limes.diagnostics.finding import row_outputs
 from limes.diagnostics.source import source_of
 from limes.exceptions import InputError, ModelError, NotReadableError, ReadMismatchError
 from limes.expectations.controls.control import Control, no_control
@@ -29,6 +30,7 @@ from limes.expectations.controls.kernel import switch_kernels
 from limes.expectations.controls.margin import margin_control
 from limes.expectations.controls.process import gaussian_process
 from limes.expectations.moments import ExactMoments, Moments
+from limes.expectations.of_forms import exact_expectation
 from limes.expectations.sampled import SampledExpectation
 from limes.explainers.options import SamplingOptions
 from limes.explainers.progress import (
@@ -38,11 +40,14 @@ from limes.explainers.progress import (
     output_positions,
     progress_of,
 )
+from limes.explainers.subset_fits import SubsetFits
 from limes.explainers.verification import SUBSET_DRAWS, check_draws, kept_features
 from limes.explainers.warnings import sampling_warnings
 from limes.explanation import Explanation
+from limes.explanation.drawing import Described
+from limes.explanation.fit import Fit
 from limes.models.forms.base import BlackBox, Form
-from limes.pipeline import Expectation, Fitted, exact_expectation, fitted_at
+from limes.pipeline import Expectation, Fitted, fitted_at
 
 CONTROLS = ("none", "kernel", "process", "margin")
 
@@ -116,7 +121,7 @@ class MaskedModel:
         if options.method != "sampled" and not isinstance(self.form, BlackBox):
             exact = exact_expectation(self.form, ExchangeableDesign)
             return exact if self.computed is None else _Computed(exact, *self.computed)
-        if options.method == "exact" and design.states(options.max_calls) is None:
+        if options.method == "exact" and design.states(options.sampling.max_calls) is None:
             raise NotReadableError(
                 f"method='exact' needs a model that can be read: {self.reason}; or a budget for all 2^d "
                 f"subsets of d = {design.size} {features} (max_calls). Use method='auto' to sample it, with "
@@ -174,7 +179,7 @@ class Description(NamedTuple):
     provenance: Mapping[str, Any]
 
 
-class MaskedExplainer(ABC, Generic[Item]):
+class MaskedExplainer(Described, ABC, Generic[Item]):
     """Explains a text or an image: binds the model to it, fits, and makes the explanation."""
 
     _kind: ClassVar[str]
@@ -189,6 +194,9 @@ class MaskedExplainer(ABC, Generic[Item]):
         self._provenance = {**provenance, "bandwidth": float(bandwidth), "ridge": self._ridge}
         # expectations with the answers so far, of items whose model failed; the same call continues from them
         self._unfinished: LRUCache[Hashable, Expectation] = LRUCache(UNFINISHED)
+
+    def _facts(self) -> Mapping[str, Any]:
+        return self._provenance
 
     @staticmethod
     @abstractmethod
@@ -219,6 +227,7 @@ class MaskedExplainer(ABC, Generic[Item]):
     def _parse(self, raw: Any) -> Item:
         """Take a user's text or image apart into its features, or raise an InputError."""
 
+    @one_blas_thread()
     def _explain(self, raw: Any, *, progress: bool) -> Explanation:
         return self._to_explanation(self._fit(self._parse(raw), progress=progress))
 
@@ -238,6 +247,7 @@ class MaskedExplainer(ABC, Generic[Item]):
         except InputError as error:
             raise InputError(f"{self._kind} {place}: {error}") from None
 
+    @one_blas_thread()
     def _fit(self, item: Item, *, progress: bool = True) -> FittedItem[Item]:
         """Fit the surrogate of one text or image; `_to_explanation` makes the explanation."""
         names = self._names(item)
@@ -273,7 +283,7 @@ class MaskedExplainer(ABC, Generic[Item]):
         exact = fitted.sampled is None
         # some answers of many need not add up to 1
         answers = predictions if model.all_outputs else predictions.reshape(1, -1)[:, :1]
-        warnings = sampling_warnings(fitted, answers, names, model.outputs, max_calls=sampling.max_calls)
+        warnings = sampling_warnings(fitted, answers, names, model.outputs, sampling=sampling)
         enumerated = f"the model was asked about every subset of the {self._features}"
         return Explanation(
             **explanation_fields(fitted),
@@ -291,8 +301,17 @@ class MaskedExplainer(ABC, Generic[Item]):
                 **description.provenance,
             },
             explainer=self._scene_maker(item),
+            fit=Fit.of(self._fits(model, fitted), fitted.surrogate.coef.shape),
         )
 
+    def _fits(self, model: MaskedModel, fitted: Fitted) -> SubsetFits:
+        """Return what computes R² of a fit: through the form, if there is one."""
+        design = self._design(fitted.surrogate.coef.shape[1], self._bandwidth)
+        expectation = model.expectation(design, self._options, self._features)
+        sampled = expectation if isinstance(expectation, SampledExpectation) else None
+        return SubsetFits(model.form, model.ask, sampled, fitted, design, self._options.sampling.seed)
+
+    @one_blas_thread()
     def _diagnostic_context(
         self, item: Item, explanation: Explanation, output: Ints, calls: int | None
     ) -> SubsetContext:

@@ -16,11 +16,18 @@ from limes.designs.exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.diagnostics.context import SubsetContext
 from limes.exceptions import InputError
 from limes.explainers._masked import CONTROLS, Description, MaskedExplainer, MaskedModel
-from limes.explainers.images import metadata
 from limes.explainers.images.bound_model import ImageModel, labels_of, link_of
-from limes.explainers.images.fills import filled, filler
-from limes.explainers.images.pixels import as_list, checked_image
-from limes.explainers.images.superpixels import segmenter, superpixels
+from limes.explainers.images.pixels import (
+    MEANING,
+    as_list,
+    checked_image,
+    image_areas,
+    image_conditions,
+    image_fingerprint,
+    image_picture,
+    superpixel_names,
+)
+from limes.explainers.images.superpixels import filled, filler, segmenter, superpixels
 from limes.explainers.options import SamplingOptions
 from limes.explanation import Explanation
 from limes.models.calling.caller import Retry
@@ -143,7 +150,7 @@ class ImageExplainer(MaskedExplainer[SwitchedImage]):
             model, preprocess, link_of(link), output, check_count("top", top), labels_of(labels)
         )
         provenance = {
-            "meaning": metadata.MEANING,
+            "meaning": MEANING,
             "limes": __version__,
             "model": type(model).__name__,
             "segments": _plain(segments),
@@ -193,17 +200,15 @@ class ImageExplainer(MaskedExplainer[SwitchedImage]):
         return self._model.bind(item)
 
     def _names(self, item: SwitchedImage) -> tuple[str, ...]:
-        return metadata.names(item.size)
+        return superpixel_names(item.size)
 
     def _key(self, item: SwitchedImage) -> tuple[int, ...]:
-        return metadata.fingerprint(item)
+        return image_fingerprint(item)
 
     def _describe(self, item: SwitchedImage) -> Description:
-        conditions = metadata.conditions(item.labels)
+        conditions = image_conditions(item.labels)
         warnings = () if item.size > 1 else (_ONE_SUPERPIXEL,)
-        return Description(
-            conditions, metadata.areas(item.labels), warnings, metadata.picture(item, conditions)
-        )
+        return Description(conditions, image_areas(item.labels), warnings, image_picture(item, conditions))
 
     def _scene_maker(self, item: SwitchedImage) -> Any:
         return _Explained(self, item)

@@ -1,4 +1,4 @@
-"""The options of sampling that tabular, text and image explainers share, documented and checked once."""
+"""The options of sampling that explainers share, and those of sparse rules, documented and checked once."""
 
 from __future__ import annotations
 
@@ -14,6 +14,10 @@ from limes.expectations.controls import Control
 from limes.expectations.sampling import Sampling, Tolerance
 from limes.models.calling.caller import Retry
 from limes.pipeline import METHODS
+from limes.surrogates.sparse import AnswerRange
+
+# Most answers behind an explanation where the user sets no limit: a row's own, and those that rows share
+MAX_CALLS, MAX_SHARED = 4096, 16_384
 
 
 @dataclass(frozen=True)
@@ -29,7 +33,11 @@ class SamplingOptions:
         Sampling stops when no coefficient's standard error is larger: a number in the output's units, or a
         share of the largest coefficient, "5%". None spends the budget.
     max_calls
-        Rows, texts or images that the model may be asked for, per explanation.
+        No explanation rests on more answers of the model than this, shared with other rows or its own. Rows
+        of a table share one pool of answers where their bins decide how perturbed rows are weighted
+        (``weights="bins"``), 1,024 of them are allowed, and enough of the pool lies near the row. None allows
+        a pool of 16,384 and 4,096 answers of a row's own, of which a pool takes as many as bring standard
+        errors below 2 % of the largest coefficient: below what readers of a picture see.
     control
         Readable model that takes variance away from the sampler: one of ``controls``, or "auto".
         ``explanation.controls`` names the one that was used.
@@ -56,7 +64,7 @@ class SamplingOptions:
 
     method: str = "auto"
     tolerance: float | str | None = None
-    max_calls: int = 4096
+    max_calls: int | None = None
     control: str = "auto"
     rng: int | np.random.Generator | np.random.SeedSequence | None = None
     batch_size: int = 4096
@@ -72,8 +80,10 @@ class SamplingOptions:
                 "retry must be a callable (error, attempt) -> seconds to wait, or None to give up; got "
                 f"{self.retry!r}"
             )
+        most = None if self.max_calls is None else check_count("max_calls", self.max_calls)
         sampling = Sampling(
-            max_calls=check_count("max_calls", self.max_calls),
+            max_calls=MAX_CALLS if most is None else most,
+            max_shared=MAX_SHARED if most is None else most,
             tolerance=_tolerance(self.tolerance),
             seed=check_seed(self.rng),
             batch_size=check_count("batch_size", self.batch_size),
@@ -112,3 +122,32 @@ def _tolerance(tolerance: Any) -> Tolerance | None:
             f"tolerance={tolerance!r} is neither a number nor a share of the largest coefficient such as '5%'"
         )
     return Tolerance(share / 100, relative=True)
+
+
+def check_gap(gap: float | None, tolerance: float | None) -> float:
+    """Return the gap, by either of its names."""
+    if gap is not None and tolerance is not None:
+        raise InputError("gap= and tolerance= are two names of one option: pass gap=")
+    return next((value for value in (gap, tolerance) if value is not None), 0.0)
+
+
+def check_confidence(confidence: Any) -> float:
+    """Return it if it lies between 0 and 1."""
+    if not check_size("confidence", confidence) < 1.0:
+        raise InputError(f"confidence must be below 1, got {confidence!r}")
+    return float(confidence)
+
+
+def check_scale(scale: Any) -> AnswerRange | None:
+    """Return the option as a range, None for "auto"."""
+    if isinstance(scale, str) and scale == "auto":
+        return None
+    if scale is None:
+        return AnswerRange(-1.0, 1.0, "scale=")
+    try:
+        low, high = (float(end) for end in scale)
+    except (TypeError, ValueError) as problem:
+        raise InputError(f"scale must be 'auto', None or (low, high), got {scale!r}") from problem
+    if not (np.isfinite([low, high]).all() and low < high):
+        raise InputError(f"scale=(low, high) needs finite numbers, low < high; got {scale!r}")
+    return AnswerRange(low, high, "scale=")

@@ -12,8 +12,9 @@ import numpy as np
 from limes._arrays import Ints
 from limes._threads import in_workers
 from limes.exceptions import InputError, Interrupted, ModelError
+from limes.expectations.sampling import Progress
 from limes.explanation import Explanation
-from limes.pipeline import Fitted, Progress
+from limes.pipeline import Fitted
 
 # Inputs whose explanation was cut short, of which the model's answers are kept
 UNFINISHED = 16
@@ -121,7 +122,8 @@ def explanation_fields(fitted: Fitted) -> dict[str, Any]:
         "standard_errors": surrogate.standard_errors,
         "intercepts": surrogate.intercept,
         "surrogate_predictions": fitted.at_instance,
-        "fidelity": surrogate.fidelity,
+        # one that needs Var_w f is left to the explanation's fit
+        "fidelity": None if np.isnan(surrogate.fidelity).any() else surrogate.fidelity,
         "calls": fitted.calls,
         "row_converged": fitted.converged,
     }
@@ -134,6 +136,7 @@ def explanation_fields(fitted: Fitted) -> dict[str, Any]:
         "fidelity_errors": sampled.fidelity_errors,
         "share_errors": sampled.share_errors,
         "controls": tuple(sampled.control.tolist()),
+        "shared_calls": fitted.shared,
     }
 
 

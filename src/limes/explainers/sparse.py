@@ -1,8 +1,8 @@
-"""Explain rows by few literals that add up to the prediction, with a certificate."""
+"""Explain rows by a base and few literals that add up to the prediction, with a certificate."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, Never
 
@@ -13,41 +13,44 @@ from limes._arrays import Floats
 from limes._checks import check_choice, check_count, check_size, refuse_unknown
 from limes._lru import LRUCache
 from limes._streams import fingerprint
+from limes._threads import one_blas_thread
 from limes.designs.literals import LiteralNeighbourhood
 from limes.exceptions import InputError, ModelError, NotReadableError, ReadMismatchError
-from limes.expectations.moments import ExactMoments
-from limes.explainers.options import SamplingOptions
+from limes.expectations.of_forms import exact_expectation
+from limes.expectations.ranges import answer_range
+from limes.explainers.options import SamplingOptions, check_confidence, check_gap, check_scale
 from limes.explainers.progress import UNFINISHED, compute_each, interrupted, progress_of
-from limes.explainers.tables.literals import Literals, rows_of
-from limes.explainers.verification import check_agreement
+from limes.explainers.tables.literals import Literals, SignRows, TableRows, rows_of
+from limes.explainers.tables.row_names import ids_of
+from limes.explainers.verification import Watch, check_agreement
 from limes.explainers.warnings import rule_warnings
-from limes.explainers.watch import Watch
 from limes.explanation import Explanation
-from limes.explanation.certificate import Certificate
+from limes.explanation.drawing import Described
 from limes.explanation.wording import rule_text
-from limes.models.calling.caller import ModelCaller, Retry
-from limes.models.calling.outputs import Output, resolve
-from limes.models.forms.base import BlackBox
+from limes.models.calling.bound_methods import behind_method
+from limes.models.calling.caller import ModelCaller, OneOutput, Retry
+from limes.models.calling.outputs import resolve
+from limes.models.forms.base import BlackBox, Form
 from limes.models.reading import read_output, tolerance_of
-from limes.pipeline import exact_expectation
-from limes.sparse_pipeline import EvaluatedRule, RowCalls, SparseConfig, explain_row
+from limes.sparse_pipeline import EvaluatedRule, ModelReading, certificate, explain_row
+from limes.sparse_rows import RowCalls, SparseConfig
 from limes.surrogates.solvers import SOLVERS
-from limes.surrogates.sparse import AnswerScale, PopulationProblem, check_sparsity
+from limes.surrogates.sparse import AnswerRange, PopulationProblem, check_sparsity
 
 _MEANING = (
     "weight of a literal, which counts +1 where it holds and -1 where it does not; "
-    "together they add up to the prediction"
+    "with the intercept they add up to the prediction"
 )
 # k="smallest" tries no more: longer rules are not read, and their precision is not enumerated
 _MOST_LITERALS = 20
 
 
-class SparseExplainer:
-    r"""Explain a prediction by k literals whose weights add up to it, and certify how well.
+class SparseExplainer(Described):
+    r"""Explain a prediction by a constant and k literals that add up to it, and certify how well.
 
     Around x every literal flips with probability q = e^{-σ}/(1 + e^{-σ}). The explanation w has at most k
-    nonzero weights, w·x = f(x), and least fidelity error E (w·z - f(z))². Its errors are estimated on fresh
-    rows, with upper bounds that hold with the stated confidence.
+    nonzero weights and a constant b, b + w·x = f(x), and least fidelity error E (b + w·z - f(z))². Its errors
+    are estimated on fresh rows, with upper bounds that hold with the stated confidence.
 
     Parameters
     ----------
@@ -57,6 +60,9 @@ class SparseExplainer:
         Number of literals, or "smallest": the fewest whose bound is at most ``error`` (20 at most).
     spread
         σ ≥ 0; 0 makes all rows equally likely.
+    intercept
+        Whether the constant b is fitted. False is the paper's form: b is 0 (or the middle of the scale, where
+        answers leave [-1, 1]), literals carry the model's base, and |w| ≤ 1 in units of the scale.
     samples
         Rows around each instance that w is fitted on.
     solver
@@ -76,10 +82,12 @@ class SparseExplainer:
     fresh
         Fresh rows for the certificate; as many as ``samples`` by default.
     scale
-        "auto": answers in [-1, 1] stay as they are, others are scaled from their range. (low,
-        high): from this range. None: they must lie in [-1, 1].
+        The range of the model's answers, which bounds need. (low, high); None: [-1, 1]; an answer outside
+        either is an error. "auto": [0, 1] of probabilities, the range of sums, and the leaves of trees;
+        of any other model that of the answers seen ([-1, 1] if they lie inside), and the certificate says
+        that it is an assumption.
     error, certify
-        For k="smallest": the bound, and of what, "precision" or "fidelity", in units of the scale.
+        For k="smallest": the bound, and of what, "precision" or "fidelity", in units of the answers.
     method
         For "projection": "exact", "sampled" or "auto".
     gap, time_limit, threads
@@ -109,8 +117,8 @@ class SparseExplainer:
     >>> explanation = explainer([[1, 1, -1, 1]])
     >>> explanation.rule()
     '0.5 [x0 = 1] - 0.25 [x3 = 1]  ->  output = 0.25'
-    >>> explanation.certificate.proved
-    True
+    >>> round(explanation.certificate.r2, 6), explanation.certificate.stability
+    (1.0, 1.0)
     """
 
     def __init__(
@@ -118,6 +126,7 @@ class SparseExplainer:
         model: Any,
         *,
         k: int | str = 7,
+        intercept: bool = True,
         spread: float = 1.0,
         samples: int = 1000,
         solver: str = "projection",
@@ -146,10 +155,12 @@ class SparseExplainer:
         self._spread = check_size("spread", spread, zero=True)
         self._rows = rows_of(literals, neighbourhood)
         self._k, error = _check_k(k, error)
+        model, output = behind_method(model, output)
+        _check_columns(model, self._rows)
         self._explained, self._output = model, resolve(model, output)
         self._ask = OneOutput(ModelCaller(model, self._output, self._rows.decode), self._output)
         search: dict[str, Any] = {
-            "tolerance": _check_gap(gap, tolerance),
+            "tolerance": check_gap(gap, tolerance),
             "time_limit": time_limit,
             "threads": threads,
         }
@@ -158,14 +169,15 @@ class SparseExplainer:
             sizes=(),
             samples=check_count("samples", samples),
             fresh=check_count("fresh", samples if fresh is None else fresh),
-            confidence=_check_confidence(confidence),
+            confidence=check_confidence(confidence),
             seed=self._options.sampling.seed,
-            scale=_check_scale(scale),
             error=error,
             certify=certify,
             search=tuple((name, search[name]) for name in SOLVERS[solver].options),
+            intercept=_check_intercept(intercept),
         )
-        self._model = self._bind()
+        self._range: AnswerRange | None = check_scale(scale)
+        self._bound = self._bind() if method == "exact" else None
         self._provenance = {
             "meaning": _MEANING,
             "limes": __version__,
@@ -174,15 +186,27 @@ class SparseExplainer:
             "neighbourhood": self._rows.label,
             "spread": self._spread,
             "k": k,
+            "intercept": intercept,
             "solver": solver,
             "seed": self._config.seed,
         }
+
+    def _facts(self) -> Mapping[str, Any]:
+        return {**self._provenance, "reason": self._model.reason}
 
     @property
     def method(self) -> Literal["exact", "sampled"]:
         """How E[s f] is computed: "exact" or "sampled"."""
         return self._model.method
 
+    @property
+    def _model(self) -> _BoundRule:
+        """The model as it is read, at first use."""
+        if self._bound is None:
+            self._bound = self._bind()
+        return self._bound
+
+    @one_blas_thread()
     def __call__(self, X: Any, *, progress: bool = True, workers: int = 1) -> Explanation:
         """Explain one row or many.
 
@@ -208,9 +232,9 @@ class SparseExplainer:
         rows = self._rows.encode(X)
         model = self._model
         if not model.watch.unchanged(rows):
-            self._model = model = self._bind()
+            self._bound = model = self._bind()
         near = [self._rows.near(row, self._spread) for row in rows]
-        config = self._with_sizes(model.config, near[0].law.size)
+        config = self._with_sizes(near[0].law.size)
         results, error = compute_each(
             range(len(rows)),
             lambda i: self._explain_row(model, config, near[i], rows[i]),
@@ -222,6 +246,8 @@ class SparseExplainer:
         explanation = None
         if rules:
             explanation = self._to_explanation(model, rows[finished], [near[i] for i in finished], rules)
+            names = ids_of(X, len(rows))
+            explanation = replace(explanation, ids=tuple(names[i] for i in finished))
         if error is not None or explanation is None:
             raise interrupted(error, explanation, len(rows)) from error
         return explanation
@@ -234,33 +260,59 @@ class SparseExplainer:
         if calls is None:
             calls = RowCalls(self._ask, batch_size=sampling.batch_size, retry=sampling.retry)
         try:
-            return explain_row(near, calls, row, config, model.expectation)
+            return explain_row(near, calls, row, config, model.reading)
         except (ModelError, KeyboardInterrupt):
             model.unfinished.put(key, calls)
             raise
 
     def _bind(self) -> _BoundRule:
-        """Read the model as it is now."""
-        expectation, reason, watch = self._read(self._config.solver)
-        seen = self._rows.scale_answers(self._ask) if self._config.scale is None else None
-        return _BoundRule(expectation, reason, watch, replace(self._config, seen=seen), LRUCache(UNFINISHED))
+        """Read the model as it is now: for its expectation, and for the range of its answers."""
+        why_sampled, form, allowed = self._why_sampled(), None, 0.0
+        bounded = self._range is not None or self._output.method == "predict_proba"
+        watch, reason = Watch(self._explained), why_sampled
+        if not (why_sampled and bounded):
+            form, unread, allowed = self._read()
+            reason = why_sampled or unread
+        if form is not None:
+            watch = Watch(self._explained, ask=self._ask, predict=form.predict, allowed=allowed)
+        exact, passed = form is not None and not why_sampled, self._range
 
-    def _read(self, solver: str) -> tuple[ExactMoments | None, str, Watch]:
-        """Return the exact expectation if Γ is of use and can be read, else the reason for sampling."""
-        unread, exact = Watch(self._explained), self._options.method == "exact"
+        def span(near: LiteralNeighbourhood) -> AnswerRange | None:
+            if passed is not None:
+                return passed
+            if self._output.method == "predict_proba":
+                return AnswerRange(0.0, 1.0, "the range of probabilities")
+            ends = None if form is None else answer_range(form, near.column_values)
+            source = "the range that its form has"
+            return None if ends is None else AnswerRange(ends[0] - allowed, ends[1] + allowed, source)
+
+        reading = ModelReading(
+            expectation=exact_expectation(form) if form is not None and exact else None,
+            predict=form.predict if form is not None and exact else None,
+            answer_range=span,
+            background=np.zeros(0) if bounded or form is not None else self._rows.scale_answers(self._ask),
+        )
+        return _BoundRule(reading, reason, watch, LRUCache(UNFINISHED))
+
+    def _why_sampled(self) -> str:
+        """Return why Γ is sampled whatever the model is; "" if it is computed where that is possible."""
+        solver, method = self._config.solver, self._options.method
         if SOLVERS[solver].needs is not PopulationProblem:
-            if exact:
+            if method == "exact":
                 raise InputError(
                     f"method='exact' goes with solver='projection'; {solver!r} works on a sample"
                 )
-            return None, f"solver={solver!r} works on a sample", unread
-        if self._options.method == "sampled":
-            return None, "asked for by method='sampled'", unread
+            return f"solver={solver!r} works on a sample"
+        return "asked for by method='sampled'" if method == "sampled" else ""
+
+    def _read(self) -> tuple[Form | None, str, float]:
+        """Return the model's form and by how much it may differ; None and why, if it cannot be read."""
+        exact = self._options.method == "exact"
         form = read_output(self._explained, self._output, self._rows.decode, schema=self._rows.schema)
         if isinstance(form, BlackBox):
             if exact:
                 raise NotReadableError(f"method='exact' needs a model that can be read: {form.reason}")
-            return None, form.reason, unread
+            return None, form.reason, 0.0
         if self._output.columns is None and self._ask.column is not None:
             form = form.select(self._ask.column)
         rows = self._rows.checked_rows(form.size)
@@ -271,11 +323,11 @@ class SparseExplainer:
         except ReadMismatchError as error:
             if exact:
                 raise
-            return None, str(error), unread
-        watch = Watch(self._explained, ask=self._ask, predict=form.predict, allowed=allowed)
-        return exact_expectation(form), "", watch
+            return None, str(error), 0.0
+        return form, "", allowed
 
-    def _with_sizes(self, config: SparseConfig, size: int) -> SparseConfig:
+    def _with_sizes(self, size: int) -> SparseConfig:
+        config = self._config
         if self._k is None:
             return replace(config, sizes=tuple(range(1, min(size, _MOST_LITERALS) + 1)))
         check_sparsity(self._k, size)
@@ -288,12 +340,12 @@ class SparseExplainer:
         near: Sequence[LiteralNeighbourhood],
         rules: Sequence[EvaluatedRule],
     ) -> Explanation:
-        config, feature_names = model.config, self._rows.names(rows.shape[1])
+        config, feature_names = self._config, self._rows.names(rows.shape[1])
         values, errors = np.zeros((2, len(rows), len(feature_names)))
         for i, (around, rule) in enumerate(zip(near, rules, strict=True)):
-            values[i, around.varying] = rule.scale.half * rule.solution.w
-            errors[i, around.varying] = rule.scale.half * rule.standard_errors
-        intercepts = np.array([rule.scale.middle for rule in rules])
+            values[i, around.varying] = rule.weights
+            errors[i, around.varying] = rule.standard_errors
+        intercepts = np.array([rule.intercept for rule in rules])
         output = self._ask.name
         at_rows = np.stack([self._rows.signs(row) for row in rows])
         texts = [
@@ -306,7 +358,7 @@ class SparseExplainer:
             intercepts=intercepts,
             predictions=np.array([rule.target for rule in rules]),
             surrogate_predictions=intercepts + (values * at_rows).sum(axis=1),
-            fidelity=np.array([rule.explained for rule in rules]),
+            fidelity=np.array([rule.r2 for rule in rules]),
             feature_names=feature_names,
             output_names=(output,),
             conditions=tuple(self._rows.conditions(row) for row in rows),
@@ -318,7 +370,8 @@ class SparseExplainer:
             row_warnings=tuple(rule_warnings(rule, config) for rule in rules),
             provenance=self._provenance,
             certificates=tuple(
-                asdict(_certificate(rule, config, text)) for rule, text in zip(rules, texts, strict=True)
+                asdict(certificate(rule, config, text, self._rows.conditions(row)))
+                for rule, text, row in zip(rules, texts, rows, strict=True)
             ),
         )
 
@@ -329,72 +382,32 @@ class _BoundRule:
 
     Attributes
     ----------
-    expectation, reason
-        The exact expectation; None and why, where rows are sampled.
+    reading, reason
+        What is known of it; why it is sampled, where it is.
     watch
         Notices that the model was fitted again.
-    config
-        How rows are explained, with the answers that its scale covers.
     unfinished
         Answers around rows whose explanation was cut short.
     """
 
-    expectation: ExactMoments | None
+    reading: ModelReading
     reason: str
     watch: Watch
-    config: SparseConfig
     unfinished: LRUCache[int, RowCalls]
 
     @property
     def method(self) -> Literal["exact", "sampled"]:
-        return "sampled" if self.expectation is None else "exact"
+        return "sampled" if self.reading.expectation is None else "exact"
 
 
-def _certificate(rule: EvaluatedRule, config: SparseConfig, text: str) -> Certificate:
-    return Certificate(
-        solver=config.solver,
-        fidelity=rule.fidelity,
-        fresh_fidelity=rule.fresh_fidelity,
-        precision=rule.precision.value,
-        precision_error=rule.precision.error,
-        coincidence=rule.precision.coincidence,
-        confidence=config.confidence,
-        bounds=rule.bounds,
-        objective=rule.solution.objective,
-        lower_bound=rule.solution.lower_bound,
-        gap=rule.solution.gap,
-        proved=rule.solution.proved,
-        nodes=rule.solution.nodes,
-        samples=config.samples,
-        fresh_samples=config.fresh,
-        theory=rule.theory,
-        scale=(rule.scale.low, rule.scale.high),
-        rule=text,
-    )
-
-
-class OneOutput:
-    """The explained output of a model: (m, columns) -> (m,)."""
-
-    def __init__(self, caller: ModelCaller, output: Output) -> None:
-        self._caller = caller
-        labels = output.labels
-        # the second of two classes determines the first
-        self.column = 1 if output.columns is None and labels is not None and len(labels) == 2 else None
-        self.name = "output" if labels is None else labels[self.column or 0] if len(labels) <= 2 else ""
-
-    def __call__(self, x: Floats) -> Floats:
-        answer = self._caller(x)
-        if answer.ndim == 2 and self.column is not None:
-            return answer[:, self.column]
-        if answer.ndim == 2 and answer.shape[1] == 1:
-            return answer[:, 0]
-        if answer.ndim == 2:
-            raise InputError(
-                f"the model has {answer.shape[1]} outputs, and a sparse explanation is of one: choose it by "
-                "output="
-            )
-        return answer
+def _check_columns(model: Any, rows: SignRows | TableRows) -> None:
+    """Raise if a model was fitted on a table with another number of columns than its rows will have."""
+    fitted = getattr(model, "n_features_in_", None)
+    if fitted is not None and rows.width is not None and fitted != rows.width:
+        raise InputError(
+            f"the model was fitted on {fitted} columns, and rows of this neighbourhood have {rows.width}: "
+            "neighbourhood='columns' is for models of the literals' table, 'flips' for those of -1 and +1"
+        )
 
 
 def _check_k(k: int | str, error: float | None) -> tuple[int | None, float | None]:
@@ -410,30 +423,7 @@ def _check_k(k: int | str, error: float | None) -> tuple[int | None, float | Non
     return check_count("k", k), None
 
 
-def _check_gap(gap: float | None, tolerance: float | None) -> float:
-    """Return the gap, by either of its names."""
-    if gap is not None and tolerance is not None:
-        raise InputError("gap= and tolerance= are two names of one option: pass gap=")
-    return next((value for value in (gap, tolerance) if value is not None), 0.0)
-
-
-def _check_confidence(confidence: Any) -> float:
-    """Return it if it lies between 0 and 1."""
-    if not check_size("confidence", confidence) < 1.0:
-        raise InputError(f"confidence must be below 1, got {confidence!r}")
-    return float(confidence)
-
-
-def _check_scale(scale: Any) -> AnswerScale | None:
-    """Return the option as a scale, None for "auto"."""
-    if isinstance(scale, str) and scale == "auto":
-        return None
-    if scale is None:
-        return AnswerScale(-1.0, 1.0)
-    try:
-        low, high = (float(end) for end in scale)
-    except (TypeError, ValueError) as problem:
-        raise InputError(f"scale must be 'auto', None or (low, high), got {scale!r}") from problem
-    if not (np.isfinite([low, high]).all() and low < high):
-        raise InputError(f"scale=(low, high) needs finite numbers, low < high; got {scale!r}")
-    return AnswerScale(low, high)
+def _check_intercept(intercept: object) -> bool:
+    if not isinstance(intercept, bool):
+        raise InputError(f"intercept must be True or False, got {intercept!r}")
+    return intercept

@@ -6,31 +6,39 @@ one, or makes a new one where the model was fitted again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from copy import copy
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple, Never
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from limes._arrays import Floats, Ints, Objects, distinct_rows
+from limes._arrays import Floats, Ints
 from limes._checks import check_choice, check_count, check_size, refuse_unknown
+from limes._threads import one_blas_thread
 from limes.designs.columns import LAWS
 from limes.designs.features import FeatureTable, stacked_features
 from limes.designs.product import ProductDesign
 from limes.diagnostics.context import TableContext
-from limes.diagnostics.row_output import row_outputs
+from limes.diagnostics.finding import row_outputs
 from limes.diagnostics.source import source_of
 from limes.exceptions import InputError
 from limes.expectations.controls import CONTROLS
+from limes.expectations.pooled import PooledExpectation
 from limes.explainers.options import SamplingOptions
 from limes.explainers.progress import explanation_fields, interrupted, output_positions, progress_of
-from limes.explainers.tables.table import Table
+from limes.explainers.tables.row_names import RowNames, row_names
+from limes.explainers.tables.suggestion import DesignSuggestion, suggest_design
+from limes.explainers.tables.table import EncodedRows, Table
 from limes.explainers.tables.tabular_model import TabularModel, TabularOptions
+from limes.explainers.verification import few_rows
 from limes.explainers.warnings import sampling_warnings
-from limes.explainers.watch import few_rows
 from limes.explanation import Explanation
+from limes.explanation.drawing import Described
+from limes.explanation.fit import Fit
+from limes.models.calling.bound_methods import behind_method
 from limes.models.calling.caller import Retry
 from limes.pipeline import Fitted, Interrupted, Method
 
@@ -38,7 +46,7 @@ from limes.pipeline import Fitted, Interrupted, Method
 _BATCH = 10_000
 
 
-class TabularExplainer:
+class TabularExplainer(Described):
     r"""Explain predictions on a table: what LIME converges to, exactly where the model can be read.
 
     The surrogate is g = β₀ + Σ_j β_j z_j, where z_j says that column j stays in the row's bin (or
@@ -50,7 +58,8 @@ class TabularExplainer:
     Parameters
     ----------
     model
-        A fitted estimator, a Pipeline, or a callable: X -> (n,) or (n, k).
+        A fitted estimator, a Pipeline, or a callable: X -> (n,) or (n, k). Behind a bound method,
+        ``model.predict_proba``, the estimator itself is read.
     background
         Table or array (n, d): bins, frequencies and the laws inside bins are learnt from it. pandas, polars,
         pyarrow, numpy, lists. The model is asked with tables of the same kind, names, categories and dtypes
@@ -59,10 +68,11 @@ class TabularExplainer:
         None: ``predict`` of regressors, ``predict_proba`` of classifiers. "margin", "probability", a class
         label, or a list of labels.
     bins
-        "quartile", "decile", "entropy" (needs ``target``), a number of bins, a list of edge arrays with
+        "quartile", "decile", "entropy" (needs ``target``), "auto" (what :func:`limes.suggest_design` chooses
+        for rows of the background), a number of bins, a list of edge arrays with
         both ends (as ``numpy.histogram`` takes them) or of :class:`limes.designs.BinStatistics`, which are
         not learnt from the background, or None: no bins, β_j is the slope in x_j itself, per unit of the
-        column, under normal(mean, std) with smooth weights.
+        column, under normal(mean, std) with smooth weights; columns with missing values keep quartiles.
     target
         (n,) classes or numbers that "entropy" bins separate.
     law
@@ -78,14 +88,20 @@ class TabularExplainer:
         0, or the penalty of ``lime``'s own fit on 5000 rows (``lime`` uses 1).
     method, tolerance, max_calls, rng, batch_size, retry
         How a model that cannot be read is sampled: "exact", "sampled" or "auto"; the largest standard error
-        of a coefficient, a number or "5%" of the largest coefficient; the most rows that the model is asked
-        for, per explained row; the seed; how many rows at once; and when a failed batch is tried again. See
-        :class:`limes.explainers.options.SamplingOptions`.
+        of a coefficient, a number or "5%" of the largest coefficient; the most answers of the model that an
+        explanation rests on; the seed; how many rows at once; and when a failed batch is tried again. See
+        :class:`limes.explainers.options.SamplingOptions`. With bins, rows share one pool of answers
+        (``pool_calls``, ``explanation.shared_calls``), so that a thousand rows cost no more than one; rows in
+        rare cells or under a narrow bandwidth, and all rows without bins, are sampled each by itself.
     control
         Readable model that takes variance away from the sampler: "none", "additive", "tree", "kernel",
         "margin" (of models with a link, where the margin can be read), or "auto", which takes the one that
         leaves least of the variance of rows it has not seen. ``explanation.controls`` says which. "auto"
         takes about a second a row of 4096 calls, beside the model's own time; "additive" a tenth of it.
+
+    errors
+        "raise": a cell that cannot be explained is an error. "row": it costs its own row alone, which is left
+        out; ``explanation.errors`` says why, and ``explanation.ids`` which rows there are.
 
     Raises
     ------
@@ -121,6 +137,7 @@ class TabularExplainer:
     ('exact', (2, 10))
     """
 
+    @one_blas_thread()
     def __init__(
         self,
         model: Any,
@@ -136,15 +153,17 @@ class TabularExplainer:
         ridge: float = 0.0,
         method: str = "auto",
         tolerance: float | str | None = None,
-        max_calls: int = 4096,
+        max_calls: int | None = None,
         control: str = "auto",
         rng: int | np.random.Generator | np.random.SeedSequence | None = None,
         batch_size: int = 4096,
         retry: Retry | None = None,
+        errors: str = "raise",
         **unknown: Never,
     ) -> None:
         refuse_unknown(unknown, TabularExplainer)
         controls = (*CONTROLS, "margin")
+        model, output = behind_method(model, output)
         self._options = TabularOptions(
             output=output,
             bins=bins,
@@ -157,10 +176,30 @@ class TabularExplainer:
                 method, tolerance, max_calls, control, rng, batch_size, retry, controls=controls
             ),
         )
+        self._errors = check_choice("errors", errors, ("raise", "row"))
         self._explained = model
         self._background = Table.fit(background, categorical=categorical)
         self._is_reproducible = False
+        automatic = isinstance(bins, str) and bins == "auto"
+        if automatic:
+            self._options = replace(self._options, bins="quartile")
         self._model = TabularModel.fit(model, self._background, self._options)
+        self._suggestion = self._adopted_suggestion() if automatic else None
+
+    def _adopted_suggestion(self) -> DesignSuggestion:
+        """Take the design that fits best at some rows of the background."""
+        suggestion = suggest_design(self, self._background.decode(few_rows(self._background.matrix)[::8]))
+        vars(self).update(vars(self.with_design(**suggestion.options)))
+        return suggestion
+
+    @property
+    def suggestion(self) -> DesignSuggestion | None:
+        """With ``bins="auto"``: the design that was chosen, and what it was compared with."""
+        return self._suggestion
+
+    def _facts(self) -> Mapping[str, Any]:
+        bound = self._model.bound
+        return {**self._model.provenance, "outputs": ", ".join(bound.outputs), "reason": bound.reason}
 
     @property
     def method(self) -> Method:
@@ -168,11 +207,33 @@ class TabularExplainer:
         return self._model.pipeline.method
 
     @property
+    def pool_calls(self) -> int:
+        """Rows that the model was asked about once for all explained rows; 0 without a pool."""
+        expectation = self._model.bound.expectation
+        return expectation.pool.calls if isinstance(expectation, PooledExpectation) else 0
+
+    def fill_pool(self, *, progress: bool = True, workers: int = 1) -> None:
+        """Ask the model for the whole pool of answers now, so that copies of the explainer have it.
+
+        An explainer asks for as much of its pool as the rows need, and every copy in another process does so
+        for itself; nothing happens where there is no pool, or where it is full.
+
+        Raises
+        ------
+        ModelError
+            If the model fails; what was answered is kept.
+        """
+        expectation = self._model.bound.expectation
+        if isinstance(expectation, PooledExpectation):
+            expectation.fill(progress_of(shown=progress), workers=check_count("workers", workers))
+
+    @property
     def feature_names(self) -> tuple[str, ...]:
         """Names of the columns."""
         return self._background.names
 
-    def __call__(self, X: Any, *, progress: bool = True, workers: int = 1) -> Explanation:
+    @one_blas_thread()
+    def __call__(self, X: Any, *, ids: Any = None, progress: bool = True, workers: int = 1) -> Explanation:
         """Explain one row or many.
 
         Parameters
@@ -180,6 +241,9 @@ class TabularExplainer:
         X
             Rows of the background's columns: a table of any kind, one row as a list, Series or mapping.
             Columns of a dataframe are matched by name.
+        ids
+            What the rows are called, (n,) numbers or texts; the index of a pandas frame unless given, else
+            their positions.
         progress
             Show a progress bar when it takes more than a second or two.
         workers
@@ -197,11 +261,13 @@ class TabularExplainer:
         Interrupted
             If the user stops it (Ctrl-C), with the same ``partial``; a KeyboardInterrupt.
         """
-        return self._to_explanation(self._fit(X, progress=progress, workers=workers))
+        return self._to_explanation(self._fit(X, ids=ids, progress=progress, workers=workers))
 
-    def _fit(self, X: Any, *, progress: bool = True, workers: int = 1) -> FittedRows:
+    @one_blas_thread()
+    def _fit(self, X: Any, *, ids: Any = None, progress: bool = True, workers: int = 1) -> FittedRows:
         """Fit the rows' surrogates, of which `_to_explanation` makes the explanation."""
-        model, rows = self._current(X)
+        model, encoded = self._current(X)
+        rows, names = encoded.matrix, row_names(X, ids, encoded)
         starts = range(0, len(rows), _BATCH)
         predictions = np.concatenate([model.bound.predict(rows[i : i + _BATCH]) for i in starts])
         cells = model.family.cells(rows)
@@ -218,46 +284,57 @@ class TabularExplainer:
             if stop.fitted is not None:
                 at = stop.rows
                 partial = self._to_explanation(
-                    FittedRows(model, rows[at], cells[at], predictions[at], stop.fitted)
+                    FittedRows(model, rows[at], cells[at], predictions[at], stop.fitted, names.at(at))
                 )
             raise interrupted(stop.__cause__, partial, len(rows)) from stop.__cause__
-        return FittedRows(model, rows, cells, predictions, fitted)
+        return FittedRows(model, rows, cells, predictions, fitted, names)
 
     def _to_explanation(self, fit: FittedRows) -> Explanation:
         """Build the explanation of fitted rows: with conditions, warnings and provenance."""
-        model, rows, cells, predictions, fitted = fit
+        model, rows, cells, predictions, fitted, row_names = fit
         names, outputs = model.table.names, model.bound.outputs
         warnings: tuple[tuple[str, ...], ...] = ((),) * len(rows)
         if model.warns:
-            max_calls = self._options.sampling.max_calls
-            sampling = sampling_warnings(fitted, predictions, names, outputs, max_calls=max_calls)
+            sampling = sampling_warnings(
+                fitted, predictions, names, outputs, sampling=self._options.sampling.sampling
+            )
             warnings = model.row_warnings.of_rows(rows, cells, fitted, predictions, sampling)
+        fits = model.fits(rows, cells, fitted)
         return Explanation(
             **explanation_fields(fitted),
             predictions=predictions,
             feature_names=names,
             output_names=outputs,
-            conditions=_conditions(model.texts, cells),
+            conditions=model.conditions(cells),
             data=model.table.originals(rows),
             method=model.pipeline.method,
             reason=model.bound.reason,
             row_warnings=warnings,
             provenance=model.provenance,
+            ids=row_names.ids,
+            errors=row_names.errors,
             explainer=self,
+            fit=None if fits is None else Fit.of(fits, fitted.surrogate.coef.shape),
         )
 
-    def _current(self, X: Any) -> tuple[TabularModel, Floats]:
+    def _current(self, X: Any) -> tuple[TabularModel, EncodedRows]:
         """Return the present model, read again if it was fitted again, and the rows to be explained.
 
         Threads may read a model twice, but each explains all of its rows from one reading.
         """
         model = self._model
-        rows = model.table.encode(X)
-        if model.bound.watch.unchanged(rows):
-            return model, rows
-        model = TabularModel.fit(self._explained, self._background, self._options, few_rows(rows))
+        encoded = self._encoded(model, X)
+        if model.bound.watch.unchanged(encoded.matrix):
+            return model, encoded
+        model = TabularModel.fit(self._explained, self._background, self._options, few_rows(encoded.matrix))
         self._model = model = model.reproducible() if self._is_reproducible else model
-        return model, model.table.encode(X)
+        return model, self._encoded(model, X)
+
+    def _encoded(self, model: TabularModel, X: Any) -> EncodedRows:
+        if self._errors == "row":
+            return model.table.encode_good(X)
+        matrix = model.table.encode(X)
+        return EncodedRows(matrix, np.arange(len(matrix)), {})
 
     @cached_property
     def reproducible(self) -> TabularExplainer:
@@ -267,8 +344,30 @@ class TabularExplainer:
         predictions of many rows at once, which is quicker. Its explanations carry no warnings.
         """
         other = copy(self)
-        vars(other).update(_is_reproducible=True, _model=self._model.reproducible())
+        vars(other).update(_is_reproducible=True, _errors="raise", _model=self._model.reproducible())
         return other
+
+    def with_design(self, *, bins: Any, bandwidth: float | None = None) -> TabularExplainer:
+        """Return an explainer of the same model and background with other bins, and another bandwidth.
+
+        ``bandwidth`` is the present one unless given.
+        """
+        present = self._options.bandwidth if bandwidth is None else bandwidth
+        options = replace(self._options, bins=bins, bandwidth=present)
+        other = copy(self)
+        model = TabularModel.fit(self._explained, self._background, options)
+        vars(other).update(_options=options, _model=model, _is_reproducible=False)
+        return other
+
+    @property
+    def design_options(self) -> dict[str, Any]:
+        """The options ``bins`` and ``bandwidth``, with the number that the default stands for."""
+        return {"bins": self._options.bins, "bandwidth": float(self._model.family.weights.bandwidth)}
+
+    def model_at(self, X: Any) -> tuple[TabularModel, Floats]:
+        """Return the present model, and rows encoded, (n, d)."""
+        model, encoded = self._current(X)
+        return model, encoded.matrix
 
     def design(self, row: Any) -> ProductDesign:
         """Return the weighted law w of perturbed rows at one row, with E_w h, Var_w h and its draws.
@@ -285,12 +384,14 @@ class TabularExplainer:
         >>> explainer.design(np.zeros(4)).inclusion.round(2)
         array([0.79, 0.79, 0.79, 0.79])
         """
-        model, rows = self._current(row)
-        return model.family.at(rows[0])
+        model, encoded = self._current(row)
+        return model.family.at(encoded.matrix[0])
 
+    @one_blas_thread()
     def features(self, X: Any) -> FeatureTable:
         """Return moments of the rows' features, (n, d) each: E_w h, Var_w h, h at the row."""
-        model, rows = self._current(X)
+        model, encoded = self._current(X)
+        rows = encoded.matrix
         if model.family.by_cell:
             return model.family.features(model.family.cells(rows))
         return stacked_features([model.family.at(row) for row in rows])
@@ -332,18 +433,11 @@ class TabularExplainer:
 
 
 class FittedRows(NamedTuple):
-    """Rows (n, d), their cells (n, d), the model's predictions (n, ...) there, and their surrogates."""
+    """Rows (n, d), their cells (n, d), the model's predictions (n, ...) there, their surrogates and names."""
 
     model: TabularModel
     rows: Floats
     cells: Ints
     predictions: Floats
     fitted: Fitted
-
-
-def _conditions(texts: Sequence[Objects], cells: Ints) -> tuple[tuple[str, ...], ...]:
-    """Return the texts of rows' cells (n, d); rows with the same cells share a tuple."""
-    patterns, place = distinct_rows(cells)
-    columns = [column[cell] for column, cell in zip(texts, patterns.T, strict=True)]
-    conditions = list(zip(*columns, strict=True))
-    return tuple(map(conditions.__getitem__, place.tolist()))
+    names: RowNames

@@ -15,15 +15,14 @@ from limes.diagnostics.context import SubsetContext
 from limes.exceptions import InputError
 from limes.explainers._masked import CONTROLS, Description, MaskedExplainer, MaskedModel
 from limes.explainers.options import SamplingOptions
-from limes.explainers.texts.bound_model import bind
-from limes.explainers.texts.tokens import parse_text, splitter, word_conditions, word_spans
+from limes.explainers.texts.bound_model import bind, parse_text, splitter, word_conditions, word_spans
 from limes.explainers.warnings import text_warnings
 from limes.explanation import Explanation
+from limes.models.calling.bound_methods import behind_method
 from limes.models.calling.caller import Retry
 from limes.models.calling.outputs import resolve
-from limes.models.documents import Document
+from limes.models.documents import Document, TextModel
 from limes.models.readers.word_rows import word_normalizer
-from limes.models.text_models import TextModel
 
 _SPELLING = "spelling"
 _MEANING = "change of the surrogate when the word is in the text against when it is removed"
@@ -120,6 +119,7 @@ class TextExplainer(MaskedExplainer[Document]):
         )
         self._spans = splitter(split)
         self._bag, self._mask = _check_bag(bag), _check_mask(mask)
+        model, output = behind_method(model, output)
         self._model = TextModel.from_model(model, vectorizer)
         self._output = resolve(self._model.head, output)
         self._same_words = word_normalizer(self._model.steps) if bag is True else None

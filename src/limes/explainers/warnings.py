@@ -21,9 +21,11 @@ from limes.pipeline import Fitted
 
 if TYPE_CHECKING:
     from limes.designs.product import ProductFamily
+    from limes.expectations.sampling import Sampling
     from limes.explainers.tables.table import Table
     from limes.models.documents import Document
-    from limes.sparse_pipeline import EvaluatedRule, SparseConfig
+    from limes.sparse_pipeline import EvaluatedRule
+    from limes.sparse_rows import SparseConfig
 
 # -- sampling: ties, accuracy not reached, odd probabilities -------------------------------------------------
 
@@ -41,7 +43,7 @@ RARE = "standard errors are not to be trusted"
 
 
 def sampling_warnings(
-    fitted: Fitted, predictions: Floats, names: Sequence[str], outputs: Sequence[str], *, max_calls: int
+    fitted: Fitted, predictions: Floats, names: Sequence[str], outputs: Sequence[str], *, sampling: Sampling
 ) -> dict[int, tuple[str, ...]]:
     """Return warnings about the sample behind each row, keyed by row index."""
     warnings = _odd_probabilities(predictions)
@@ -49,7 +51,7 @@ def sampling_warnings(
         return warnings
     for i in range(len(predictions)):
         texts = (
-            *_shortfall(fitted, i, max_calls),
+            *_shortfall(fitted, i, sampling),
             *_rare(fitted, i, outputs),
             *_unseen(fitted, i, names),
             *_ties(fitted, i, names, outputs),
@@ -59,18 +61,17 @@ def sampling_warnings(
     return warnings
 
 
-def _shortfall(fitted: Fitted, i: int, max_calls: int) -> tuple[str, ...]:
+def _shortfall(fitted: Fitted, i: int, sampling: Sampling) -> tuple[str, ...]:
     assert fitted.sampled is not None  # noqa: S101 - checked by the caller
-    calls, excess = int(fitted.calls[i]), float(fitted.sampled.excess[i])
+    calls, excess = _answers(fitted, i), float(fitted.sampled.excess[i])
     if fitted.converged[i]:
         return ()
     if excess <= 1 and not fitted.sampled.unlike[i].all():
         # all answers were alike, which more calls need not change: ``_rare`` warns of that
         return ()
     if excess <= 1:
-        return (
-            f"stopped after {calls:,} of at most {max_calls:,} model calls; explain the row again to go on",
-        )
+        most = sampling.max_shared if fitted.shared[i] else sampling.max_calls
+        return (f"stopped after {calls:,} of at most {most:,} model calls; explain the row again to go on",)
     needed = (
         f"; about {calls * excess**2:,.0f} calls would be needed (max_calls)" if np.isfinite(excess) else ""
     )
@@ -80,10 +81,15 @@ def _shortfall(fitted: Fitted, i: int, max_calls: int) -> tuple[str, ...]:
     )
 
 
+def _answers(fitted: Fitted, i: int) -> int:
+    """Return the number of the model's answers that a row rests on, shared with other rows or its own."""
+    return int(fitted.calls[i] + fitted.shared[i])
+
+
 def _rare(fitted: Fitted, i: int, outputs: Sequence[str]) -> tuple[str, ...]:
     """Return a sentence for outputs that too few rows inform, shared by outputs with the same words."""
     assert fitted.sampled is not None  # noqa: S101 - checked by the caller
-    calls = int(fitted.calls[i])
+    calls = _answers(fitted, i)
     by_sentence: dict[str, list[str]] = {}
     numbers = zip(fitted.sampled.unlike[i].ravel(), fitted.sampled.carriers[i].ravel(), outputs, strict=True)
     for unlike, carriers, output in numbers:
@@ -345,26 +351,45 @@ def _unsplit(word: str) -> bool:
 
 def rule_warnings(rule: EvaluatedRule, config: SparseConfig) -> tuple[str, ...]:
     """Return warnings about a sparse explanation and its certificate."""
-    warnings = []
-    if rule.leaves_scale:
+    warnings, span = [], rule.problem.span
+    if rule.excess > 0.0:
         warnings.append(
-            f"the model answers outside [{rule.scale.low:g}, {rule.scale.high:g}], the range seen around "
-            f"this row, up to {rule.reach:.3g} times as far from its middle: bounds hold for a known range; "
-            "pass scale=(low, high)"
+            f"the model answers outside [{span.low:g}, {span.high:g}], the range seen around this row, by up "
+            f"to {rule.excess:.3g} of its width: bounds hold for a known range; pass scale=(low, high)"
         )
     if rule.vacuous:
         warnings.append(
             f"{config.fresh} fresh rows are too few for a certificate: the bound of the precision error is "
             "no smaller than its largest possible value; raise fresh"
         )
-    if not rule.solution.proved and config.solver == "branch_and_bound":
+    if not rule.solution.proved and rule.meets_box:
+        warnings.append(
+            "not proved optimal: a weight ends at 1 or -1 of the scale, and the best rule within these "
+            "bounds is not searched for; use intercept=True, which has none"
+        )
+    elif not rule.solution.proved and config.solver == "branch_and_bound":
         warnings.append(
             f"not proved optimal within the time limit: gap {rule.solution.gap:.1%}; raise time_limit, or "
             "samples, so that literals are less correlated"
+        )
+    if config.error is not None and rule.meets(config) and not span.source:
+        warnings.append(
+            f"the {config.certify} error of at most {config.error:g} rests on the range of the answers seen, "
+            f"[{span.low:g}, {span.high:g}]: pass scale=(low, high)"
         )
     if not rule.meets(config):
         warnings.append(
             f"no explanation of up to {rule.solution.support.size} literals has a certified {config.certify} "
             f"error of {config.error:g}: this is the longest that was tried; raise error, or fresh"
+        )
+    if rule.r2 < 0.0:
+        warnings.append(
+            f"R² is {rule.r2:.3g}: the mean answer alone errs less than this rule, which does not describe "
+            "the model around the row; raise k" + ("" if config.intercept else ", or use intercept=True")
+        )
+    if 0.0 <= rule.r2 < _POOR:
+        warnings.append(
+            f"R² is {rule.r2:.3g}: the rule tells less than a tenth of how the model varies around the row; "
+            "raise k"
         )
     return tuple(warnings)

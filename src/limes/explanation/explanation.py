@@ -5,7 +5,7 @@ Everything that draws an explanation lives in `limes.show` and is imported when 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -13,40 +13,34 @@ import numpy as np
 from limes._checks import is_count
 from limes.exceptions import InputError
 from limes.explanation import json
-from limes.explanation.certificate import Certificate
-from limes.explanation.drawing import Page, drawer, write_text
-from limes.explanation.fields import data_field_names, select, validate
-from limes.explanation.plots import Plots
-from limes.explanation.selection import (
-    by_size,
-    is_single,
-    name_positions,
-    row_positions,
-    split_key,
-)
+from limes.explanation.drawing import Page, Plots, drawer, write_text
+from limes.explanation.fields import Certificate, data_field_names, select, validate
+from limes.explanation.fit import Fit, left_to_fit
+from limes.explanation.selection import by_size, is_single, name_positions, row_positions, split_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from limes._arrays import Bools, Floats, Ints, Objects
+    from limes.explanation.effects import Effects, Interaction
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Explanation(Page):
     """Local linear surrogates of n rows, d features and one or k outputs.
 
-    The surrogate of a row is ``intercept + sum_j value_j * [condition j holds]``: a value is the
-    change of the surrogate when the condition holds against when it does not. Arrays are copied
-    and read-only; a one-row input gives n = 1.
+    The surrogate of a row is ``intercept + sum_j value_j * [condition j holds]``: a value is how much
+    the surrogate changes if the condition holds rather than not. Arrays are copied and read-only; a
+    one-row input gives n = 1.
 
     Parameters
     ----------
     values, standard_errors : (n, d) or (n, d, k)
         Coefficients and their standard errors, 0 where a coefficient is exact.
     intercepts, predictions, surrogate_predictions, fidelity : (n,) or (n, k)
-        Of the surrogate; of the model at the row; of the surrogate at the row; the weighted R2,
-        nan where it was not computed.
+        Of the surrogate; of the model at the row; of the surrogate at the row; the weighted R², 1 where the
+        model does not vary. Without ``fidelity`` the ``fit`` computes it, when it is first read.
     feature_names, output_names : d names; one name for (n, d), k for (n, d, k)
         Output names differ from each other; a repeated feature name selects all its features.
     conditions : n tuples of d texts
@@ -58,20 +52,33 @@ class Explanation(Page):
     reason : str
         Why it is sampled; or why it is exact although the model was not read.
     calls, row_converged, row_warnings : (n,), (n,), n tuples of texts
-        Model calls; whether the tolerance was met; warnings about the row.
+        Model calls for this row alone; whether the tolerance was met; warnings about the row.
+    shared_calls : (n,), or None
+        Model calls that a row shares with others: the size of the pool that it was sampled from, 0 where it
+        was sampled by itself; None where exact.
     shares, share_errors : (n, d) or (n, d, k), or None
         Each feature's part of the fidelity, with standard errors; None where exact.
-    surrogate_errors, fidelity_errors : (n,) or (n, k), or None
-        Standard errors of the surrogate's predictions and of the fidelity; None where exact.
+    surrogate_errors : (n,) or (n, k), or None
+        Standard errors of the surrogate's predictions; None where exact.
+    fidelity_errors : (n,) or (n, k)
+        Standard errors of the fidelity; 0 where exact.
     controls : n texts, or None
         The control variate of each row; None where exact.
     provenance : mapping
         Options and facts that JSON can hold: bandwidth, weights, bins, law, version. ``"meaning"``,
         if present, replaces the sentence under tables and pictures that defines a coefficient.
+    ids : n texts or numbers, or None
+        What the rows are called: the index of a dataframe, or what ``explainer(X, ids=...)`` was passed;
+        their positions where they have no names. Rows keep their names when they are selected.
+    errors : pairs of a name and a text
+        Rows that have no explanation, by their names, and why: of ``errors="row"``.
     explainer : any
         The explainer, for ``limes.diagnose``; it is neither written to JSON nor pickled.
+    fit : Fit, or None
+        Computes R², effects and interactions when they are looked at; neither written to JSON nor pickled,
+        which store R².
     certificates : n mappings, or none
-        Of sparse explanations; see :class:`limes.explanation.certificate.Certificate`.
+        Of sparse explanations; see :class:`limes.explanation.fields.Certificate`.
 
     Raises
     ------
@@ -99,7 +106,7 @@ class Explanation(Page):
     intercepts: Floats
     predictions: Floats
     surrogate_predictions: Floats
-    fidelity: Floats
+    fidelity: Floats = left_to_fit()  # noqa: RUF009 - a descriptor
     feature_names: tuple[str, ...]
     output_names: tuple[str, ...]
     conditions: tuple[tuple[str, ...], ...]
@@ -111,23 +118,32 @@ class Explanation(Page):
     row_warnings: tuple[tuple[str, ...], ...]
     shares: Floats | None = None
     surrogate_errors: Floats | None = None
-    fidelity_errors: Floats | None = None
+    fidelity_errors: Floats = left_to_fit()  # noqa: RUF009 - a descriptor
     share_errors: Floats | None = None
     controls: tuple[str, ...] | None = None
+    shared_calls: Ints | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
     certificates: tuple[Mapping[str, Any], ...] = ()
+    ids: tuple[Any, ...] = None  # type: ignore[assignment]  # positions
+    errors: tuple[tuple[Any, str], ...] = ()
     explainer: Any = None
+    fit: Fit | None = None
 
     _terminal: ClassVar[str] = "terminal"
     _html: ClassVar[str] = "html"
 
     def __post_init__(self) -> None:
-        for name, value in validate(self._fields()).items():
+        fields = self._stored()
+        if fields["fidelity"] is None and self.fit is None:
+            raise InputError(
+                "fidelity is missing; pass R², one number a row and output, or the fit that computes it"
+            )
+        for name, value in validate(fields).items():
             object.__setattr__(self, name, value)
 
     @property
     def model_calls(self) -> int:
-        """Model calls of all rows together."""
+        """Model calls of all rows together, without those that rows share (``shared_calls``)."""
         return int(self.calls.sum())
 
     @property
@@ -142,6 +158,53 @@ class Explanation(Page):
         Its standard errors are ``surrogate_errors``.
         """
         return self.predictions - self.surrogate_predictions
+
+    @property
+    def effects(self) -> Effects:
+        """The whole effect of every column, E_w[f | cell] - E_w f in each of its cells, row by row.
+
+        A column's coefficient compares the row's own cell with the average of the others: one number of this
+        curve. ``effects["bmi"]`` picks one, ``to_frame()`` lists all. Computed when it is looked at; the
+        model is not called.
+
+        Raises
+        ------
+        InputError
+            If the explanation comes from JSON or a pickle, or its columns have no cells.
+        """
+        return self._computed("effects").effects(self.feature_names, self.output_names)
+
+    @property
+    def additive_fidelity(self) -> Floats:
+        """R² of all effects together, (n,) or (n, k): of the best sum of functions of the cells."""
+        return self._computed("additive_fidelity").additive()[0]
+
+    @property
+    def additive_fidelity_errors(self) -> Floats:
+        """Standard errors of ``additive_fidelity``, 0 where exact."""
+        return self._computed("additive_fidelity_errors").additive()[1]
+
+    def interactions(self, top: int = 3) -> tuple[Interaction, ...]:
+        """Return the pairs of columns that matter most beyond their effects, of each row and output.
+
+        E_w[f | both cells] - E_w[f | one] - E_w[f | other] + E_w f, and its share of Var_w f.
+
+        Raises
+        ------
+        InputError
+            As for ``effects``.
+        """
+        if not is_count(top):
+            raise InputError(f"interactions(top={top!r}): top is the number of pairs; pass 1 or more")
+        return self._computed("interactions").interactions(self.feature_names, self.output_names, top)
+
+    def _computed(self, name: str) -> Fit:
+        if self.fit is None:
+            raise InputError(
+                f"{name} needs the explainer that made the explanation: files and pickles store R² alone; "
+                "explain the rows again"
+            )
+        return self.fit
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -204,7 +267,10 @@ class Explanation(Page):
         columns = name_positions(feature, self.feature_names, "feature")
         outputs = name_positions(output, self.output_names, "output")
         positions = {"n": rows, "d": columns, "k": outputs}
-        return replace(self, **select(self._fields(), positions, drops_axis=is_single(output)))
+        stored, drops_axis = self._stored(), is_single(output)
+        fit = None if self.fit is None else self.fit.select(positions, drops_axis=drops_axis)
+        selection = select(stored, positions, drops_axis=drops_axis)
+        return type(self)(**{**stored, **selection, "explainer": self.explainer, "fit": fit})
 
     def top(self, k: int = 5) -> Self:
         """Return the k features with the largest mean absolute value, largest first.
@@ -235,11 +301,60 @@ class Explanation(Page):
         mask: Bools = drawer("images").mask(self, output, top, sign)
         return mask
 
+    def reasons(
+        self,
+        k: int = 4,
+        catalogue: Mapping[str, Any] | None = None,
+        *,
+        row: int = 0,
+        output: str | int | None = None,
+        sign: str = "both",
+    ) -> tuple[str, ...]:
+        """Return the k largest coefficients of a row as sentences, marked where the order is not certain.
+
+        Parameters
+        ----------
+        k : int
+            How many.
+        catalogue : mapping
+            From features to sentences, which may contain ``{value}`` and ``{condition}``; or to pairs of
+            them, where the feature raises the prediction, and where it lowers it.
+        row, output
+            Which row; which output, the positive class of two unless given.
+        sign : "both", "+" or "-"
+            Whether only reasons count that raise the prediction, or that lower it.
+
+        Returns
+        -------
+        tuple of texts
+            With the attributes ``feature``, ``condition``, ``data``, ``value``, ``standard_error`` and
+            ``certain``: whether the place in the order, and the sign, are certain by 1.96 standard errors.
+
+        Raises
+        ------
+        InputError
+            If a name in the catalogue is no feature, or an entry no sentence.
+
+        Examples
+        --------
+        >>> import limes
+        >>> from sklearn.datasets import load_diabetes
+        >>> from sklearn.linear_model import Ridge
+        >>> X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+        >>> explanation = limes.TabularExplainer(Ridge().fit(X, y), X)(X.iloc[:1])
+        >>> name = explanation.reasons(1)[0].feature
+        >>> explanation.reasons(1, {name: "It is {value}."})[0].startswith("It is ")
+        True
+        """
+        chosen: tuple[str, ...] = drawer("reasons").reasons(self, k, catalogue, row, output, sign)
+        return chosen
+
     def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
         """Return a long data frame: one line a row, feature and output.
 
-        Its columns are row, feature, condition, data (as text, null where missing), output, value
-        and standard_error. `backend` is "pandas", "polars" or "pyarrow".
+        Its columns are row (its position), id (its name), feature, condition, data (as text, null where
+        missing), output, value, standard_error, prediction and fidelity (R²). `backend` is "pandas", "polars"
+        or "pyarrow".
         """
         return drawer("frames").to_frame(self, backend)
 
@@ -262,7 +377,8 @@ class Explanation(Page):
         """Return a ``shap.Explanation`` for shap's plots; base values are the intercepts.
 
         The values are the surrogate's coefficients, not Shapley values: with the intercept they
-        sum to the surrogate's prediction, not to the model's.
+        sum to the surrogate's prediction, not to the model's. Its output is named accordingly, and a
+        warning says so.
         """
         return drawer("frames").to_shap(self)
 
@@ -272,6 +388,10 @@ class Explanation(Page):
 
     def _fields(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in data_field_names(type(self))}
+
+    def _stored(self) -> dict[str, Any]:
+        """Return the fields as they are: None where the fit has not computed them yet."""
+        return {name: vars(self)[name] for name in data_field_names(type(self))}
 
 
 def _rebuilt(cls: type[Explanation], state: dict[str, Any]) -> Explanation:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limes.explanation.plain import is_missing
+from limes.explanation.fields import is_missing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

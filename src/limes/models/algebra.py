@@ -16,16 +16,15 @@ from numpy.typing import ArrayLike
 from limes._arrays import Floats, Ints
 from limes.exceptions import InputError
 from limes.functions import Filled, Function, Lookup, Members, Stacked
-from limes.models.forms.additive import Linear
-from limes.models.forms.base import Form, Reducible, Sum, SumOfProducts
-from limes.models.forms.boxes import Boxes
-from limes.models.forms.combination import Combination, Reduced, outputs_of
+from limes.models.forms.additive import Boxes, Linear
+from limes.models.forms.base import Combination, Form, Reduced, Reducible, Sum, SumOfProducts, outputs_of
 from limes.models.forms.kernels import GaussianKernels
+from limes.models.forms.linked import Linked
 from limes.models.forms.quadratic import Quadratic
 from limes.models.forms.trees import Forest
 
 # Forms whose outputs can be mapped linearly, by their ``output_arrays`` and intercept
-_LINEAR_IN_OUTPUTS = (Boxes, Forest, GaussianKernels, Linear, Quadratic)
+_LINEAR_IN_OUTPUTS = (Boxes, Forest, GaussianKernels, Linear, Linked, Quadratic)
 
 
 def _each(form: Any, change: Callable[[Floats], ArrayLike]) -> Any:
@@ -192,6 +191,10 @@ def _move_kernels(form: GaussianKernels, positions: Ints, size: int) -> Form:
     return GaussianKernels(centers, form.coef * height, scale, form.intercept)
 
 
+def _move_linked(form: Linked, positions: Ints, size: int) -> Form:
+    return replace(form, margin=on_columns(form.margin, positions, size))
+
+
 def _move_reduced(form: Any, positions: Ints, size: int) -> Form:
     if len(set(positions.tolist())) < positions.size:
         raise InputError(f"{type(form).__name__} cannot read a column twice")
@@ -209,6 +212,7 @@ _MOVE: Mapping[type, Callable[..., Form]] = {
     Forest: _move_forest,
     GaussianKernels: _move_kernels,
     Linear: _move_linear,
+    Linked: _move_linked,
     Quadratic: _move_quadratic,
 }
 
@@ -220,6 +224,8 @@ def category_columns(form: Form) -> frozenset[int]:
     """Positions of the columns that a form splits by sets of categories or looks up in a table."""
     if isinstance(form, Combination):
         return frozenset().union(*(category_columns(part) for part in form.parts))
+    if isinstance(form, Linked):
+        return category_columns(form.margin)
     if isinstance(form, Forest):
         return frozenset(np.unique(form.feature[form.set_of >= 0]).tolist())
     if not isinstance(form, Reducible):

@@ -233,10 +233,10 @@ READERS: Mapping[str, Entry] = {
         "LogisticRegression LogisticRegressionCV RidgeClassifier RidgeClassifierCV "
         "SGDClassifier PassiveAggressiveClassifier Perceptron LinearSVC LinearDiscriminantAnalysis",
     ),
-    **_entries("sklearn", "sklearn_likelihoods:quadratic", "QuadraticDiscriminantAnalysis"),
-    **_entries("sklearn", "sklearn_likelihoods:counts", "MultinomialNB ComplementNB"),
-    **_entries("sklearn", "sklearn_likelihoods:binary", "BernoulliNB"),
-    **_entries("sklearn", "sklearn_likelihoods:normal", "GaussianNB"),
+    **_entries("sklearn", "sklearn_linear:quadratic", "QuadraticDiscriminantAnalysis"),
+    **_entries("sklearn", "sklearn_linear:counts", "MultinomialNB ComplementNB"),
+    **_entries("sklearn", "sklearn_linear:binary", "BernoulliNB"),
+    **_entries("sklearn", "sklearn_linear:normal", "GaussianNB"),
     **_entries(
         "sklearn",
         "sklearn_trees:tree",
@@ -261,6 +261,7 @@ READERS: Mapping[str, Entry] = {
     **_entries("sklearn", "sklearn_ensembles:voting", "VotingRegressor VotingClassifier"),
     **_entries("sklearn", "sklearn_ensembles:stacking", "StackingRegressor StackingClassifier"),
     **_entries("sklearn", "sklearn_ensembles:adaboost", "AdaBoostClassifier"),
+    **_entries("sklearn", "sklearn_ensembles:calibrated", "CalibratedClassifierCV"),
     **_entries("sklearn", "sklearn_ensembles:targets", "MultiOutputRegressor"),
     **_entries("sklearn", "sklearn_ensembles:transformed_target", "TransformedTargetRegressor"),
     **_entries(
@@ -271,7 +272,7 @@ READERS: Mapping[str, Entry] = {
     **_entries(
         "sklearn",
         "sklearn_ensembles:refused",
-        "AdaBoostRegressor CalibratedClassifierCV ClassifierChain FixedThresholdClassifier "
+        "AdaBoostRegressor ClassifierChain FixedThresholdClassifier "
         "OneVsOneClassifier OutputCodeClassifier RegressorChain TunedThresholdClassifierCV",
     ),
     **_entries("sklearn", "sklearn_ensembles:frozen", "FrozenEstimator"),

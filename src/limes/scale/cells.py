@@ -10,7 +10,7 @@ file: neither pyarrow nor duckdb's ``read_csv(store_rejects=true)`` does both, s
 
 from __future__ import annotations
 
-from limes._optional import require
+from limes._checks import require
 
 require("pyarrow", "limes.scale for files", package="'limes[scale]'")
 
@@ -65,6 +65,36 @@ def typed(rows: pa.Table, schema: pa.Schema, loose: Collection[str]) -> tuple[pa
         for position, cell in wrong.items():
             reasons.setdefault(position, f"column {field.name!r}: {cell!r} is no {_type_name(field.type)}")
     return pa.table(columns), reasons
+
+
+def check_types(
+    where: Path, schema: pa.Schema, first: Path, types: pa.Schema, columns: Sequence[str]
+) -> None:
+    """Raise InputError where a file's columns are of other kinds than those of the first file.
+
+    Numbers may be wider or narrower, and a column may be empty; but a date is no number, nor is a text one.
+    """
+    for name in columns:
+        kind, expected = schema.field(name).type, types.field(name).type
+        if pa.types.is_null(kind) or _kind(kind) == _kind(expected):
+            continue
+        raise InputError(
+            f"{where}: column {name!r} holds {kind}, and in {first.name} {expected}. Cast it to one type in "
+            "all files"
+        )
+
+
+def _kind(kind: Any) -> str:
+    """Name types alike that are cast to each other without a change of meaning."""
+    if pa.types.is_dictionary(kind):
+        return _kind(kind.value_type)
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return "number"
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return "text"
+    if pa.types.is_timestamp(kind):
+        return f"timestamp {kind.tz}"
+    return "decimal" if pa.types.is_decimal(kind) else str(kind)
 
 
 def _cast(column: _Column, kind: Any, *, loose: bool) -> tuple[_Column, dict[int, Any]]:
@@ -143,9 +173,14 @@ def _csv_field(field: pa.Field, cells: Any) -> pa.Field:
 
 def likely_lines(path: Path, size: int) -> int:
     """Estimate the rows in ``size`` bytes of CSV by the first lines of a file."""
-    with path.open("rb") as file:
-        head = file.read(_HEAD)
-    return round(size / max(1, len(head)) * max(0, head.count(b"\n") - 1))
+    with path.open("rb") as file, pa.input_stream(file, _compression(path)) as text:
+        head: bytes = text.read(_HEAD)
+        consumed = file.tell()
+    return round(size / max(1, min(consumed, size)) * max(0, head.count(b"\n") - 1))
+
+
+def _compression(path: Path) -> str | None:
+    return {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}.get(path.suffix.lower())
 
 
 def csv_chunks(path: Path, columns: Sequence[str]) -> Iterator[Chunk]:
@@ -162,7 +197,7 @@ def csv_chunks(path: Path, columns: Sequence[str]) -> Iterator[Chunk]:
         with pa_csv.open_csv(path, **options) as reader:
             check_columns(path, reader.schema.names, columns)
             yield from _with_malformed(reader, columns, malformed)
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, pa.ArrowException, UnicodeError) as error:
         raise InputError(
             f"{path} could not be read: {error}. Correct the line, or store the table as Parquet"
         ) from error

@@ -6,7 +6,7 @@ replace dead ones.
 
 from __future__ import annotations
 
-from limes._optional import require
+from limes._checks import require
 
 require("distributed", "limes.scale.dask", package="'limes[dask]'")
 require("pyarrow", "limes.scale.dask", package="'limes[dask]'")
@@ -75,7 +75,8 @@ def explain(
     Returns
     -------
     dask.dataframe.DataFrame
-        The keys, and the columns of `limes.scale.explain_frame`, to the same bits for any partitions.
+        The keys, and the columns of `limes.scale.explain_frame`, to the same bits for any partitions; each
+        line has the index of its row, so that the table can be joined with it.
 
     Raises
     ------
@@ -94,14 +95,14 @@ def explain(
     >>> result.compute()[["id", "value_a"]].round(6).values.tolist()
     [[7.0, 1.0], [8.0, 1.0], [9.0, 1.0], [10.0, 1.0]]
     """
-    import pandas as pd
+    from dask.dataframe.dispatch import make_meta
     from dask.delayed import delayed
 
     if not keys:
         raise InputError("pass keys: columns that identify rows, as partitions do not number theirs")
-    empty = pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in table.dtypes.items()})
-    meta = explain_frame(empty, explainer, layout, keys=keys)
+    meta = explain_frame(make_meta(table), explainer, layout, keys=keys)
     shared = delayed(explainer, traverse=False)
+    # a line has the index of its row, so that the divisions of the table are those of its explanations
     result: DataFrame = table.map_partitions(_explain, shared, layout, [*keys], meta=meta)
     return result
 

@@ -20,12 +20,15 @@ from limes._arrays import Floats, Ints
 from limes._checks import SHOWN, check_choice, did_you_mean, listed
 from limes.exceptions import CellError, InputError, LimesError
 from limes.explanation.view import with_outputs
+from limes.explanation.wording import shorten
 
 if TYPE_CHECKING:
     from limes.explanation import Explanation
 
 # Where some row cannot be explained, rows are tried in blocks of this many before they are halved
 _BLOCK = 512
+# Characters of an error, and those of it that are looked at
+_LONGEST, _CUT = 200, 1000
 
 _FLOAT, _TEXT = nw.Float64(), nw.String()
 _FIRST = {"output": _TEXT, "prediction": _FLOAT, "intercept": _FLOAT}
@@ -43,6 +46,10 @@ class Explainer(Protocol):
     @property
     def reproducible(self) -> Explainer:
         """The same, with results that do not depend on the number of rows, to the last bit."""
+        ...
+
+    def fill_pool(self, *, progress: bool) -> None:
+        """Ask the model for all answers that rows share."""
         ...
 
     def __call__(self, X: Any, *, progress: bool) -> Explanation:
@@ -70,7 +77,7 @@ def explain_frame(
     Returns
     -------
     frame
-        Of the same library, rows in order. Columns:
+        Of the same library, rows in order; in pandas each line has the index of its row. Columns:
 
         ================== ======== ==========================================================
         keys, or ``row``            as in the frame, or int64
@@ -106,9 +113,9 @@ def explain_frame(
     from threadpoolctl import threadpool_limits
 
     schema = schema_of(explainer, layout)
-    table = nw.from_native(frame, eager_only=True)
-    check_columns("the table", table.columns, [*(keys or ()), *explainer.feature_names])
+    table = _eager(frame)
     check_keys(keys or (), schema)
+    check_columns("the table", table.columns, [*(keys or ()), *explainer.feature_names])
     with threadpool_limits(1, user_api="blas"):  # sums in one order, however many cores there are
         pieces = [*_explained(table.select(explainer.feature_names), explainer.reproducible)]
     good = [(positions, outcome) for positions, outcome in pieces if not isinstance(outcome, str)]
@@ -116,7 +123,28 @@ def explain_frame(
     groups = [_LAYOUTS[layout](_Explained.concatenate(good))] if good else []
     groups += [_error_lines(errors)] if errors or not good else []
     positions, lines = _in_order(groups, schema, table.implementation)
-    return nw.concat([_key_columns(table, keys, positions), lines], how="horizontal").to_native()
+    result = nw.concat([_key_columns(table, keys, positions), lines], how="horizontal").to_native()
+    index = nw.maybe_get_index(table)
+    if index is not None:  # else joining the result to its table would pair other rows
+        result.index = index.take(positions)
+    return result
+
+
+def error_text(text: str) -> str:
+    """Shorten an error to a line of 200 characters: a cell may hold a megabyte."""
+    ends = text if len(text) <= _CUT else f"{text[: _CUT // 2]}…{text[-_CUT // 2 :]}"
+    return shorten(ends, _LONGEST)
+
+
+def _eager(frame: Any) -> Any:
+    try:
+        return nw.from_native(frame, eager_only=True)
+    except TypeError as error:
+        raise InputError(
+            f"explain_frame takes a pandas, polars or pyarrow table, got {type(frame).__module__}."
+            f"{type(frame).__name__}: collect a lazy frame first; for Dask use limes.scale.dask.explain, for "
+            "Spark limes.scale.spark.explain"
+        ) from error
 
 
 def schema_of(explainer: Explainer, layout: str) -> dict[str, Any]:
@@ -145,7 +173,11 @@ def check_columns(where: Any, columns: Sequence[str], needed: Sequence[str]) -> 
 
 
 def check_keys(keys: Sequence[str], result: Mapping[str, Any]) -> None:
-    """Raise InputError if a key has the name of a column of the result."""
+    """Raise InputError if keys are no list of distinct names, or one names a column of the result."""
+    if isinstance(keys, str):
+        raise InputError(f"keys={keys!r}: pass a list of columns, [{keys!r}]")
+    if len(set(keys)) < len(keys):
+        raise InputError(f"keys={[*keys]}: name each column once")
     for key in keys:
         if key in result:
             raise InputError(f"the key {key!r} has the name of a column of the result: rename it")
@@ -164,12 +196,12 @@ def _explained(rows: Any, explainer: Explainer) -> Iterator[tuple[Ints, Explanat
             yield positions, explainer(_at(rows, positions), progress=False)
         except CellError as error:
             for position, reason in error.rows.items():
-                yield positions[[position]], f"InputError: {reason}"
+                yield positions[[position]], error_text(f"InputError: {reason}")
             rest = np.delete(positions, [*error.rows])
             stack += [rest] if rest.size else []
         except LimesError as error:
             if len(positions) == 1:
-                yield positions, f"{type(error).__name__}: {error}"
+                yield positions, error_text(f"{type(error).__name__}: {error}")
             else:
                 stack += reversed(_cut(positions))
 

@@ -6,23 +6,34 @@ can only be read from its beginning, so its parts carry their rows, as text.
 
 from __future__ import annotations
 
-from limes._optional import require
+from limes._checks import require
 
 require("pyarrow", "limes.scale for files", package="'limes[scale]'")
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from glob import glob, has_magic
 from hashlib import file_digest
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from limes._checks import listed
 from limes.exceptions import InputError
-from limes.scale.cells import Chunk, Unreadable, csv_chunks, csv_schema, likely_lines, typed
+from limes.scale.cells import (
+    Chunk,
+    Unreadable,
+    check_types,
+    csv_chunks,
+    csv_schema,
+    likely_lines,
+    typed,
+)
 from limes.scale.frames import check_columns
 
 
@@ -95,6 +106,11 @@ class Part:
     first: int
     pieces: tuple[Slice | Chunk, ...]
 
+    @property
+    def num_rows(self) -> int:
+        """Rows in it."""
+        return sum(piece.num_rows for piece in self.pieces)
+
     def read(self, columns: Sequence[str]) -> list[Chunk]:
         """Read its rows in order."""
         return [piece.read(columns) if isinstance(piece, Slice) else piece for piece in self.pieces]
@@ -115,26 +131,25 @@ class Source:
         InputError
             There are no files, or of both kinds.
         """
+        where = local_path(where)
         path = Path(where)
         if path.is_dir():
-            files = sorted(
-                file for kind in _KINDS for file in path.rglob(f"*{kind}") if file.name[0] not in "._"
-            )
+            files = sorted(file for file in path.rglob("*") if _kind(file) and file.name[0] not in "._")
         else:
             files = [Path(file) for file in sorted(glob(str(where), recursive=True))]
             files = files if has_magic(str(where)) or path.is_file() else []
-        kinds = {file.suffix for file in files}
-        if len(kinds) != 1 or not kinds <= set(_KINDS):
+        kinds = {_kind(file) for file in files}
+        if len(kinds) != 1 or None in kinds:
             raise InputError(
-                f"{where}: pass a .parquet or .csv file, or a folder or pattern of files of one kind; "
-                f"found {listed([file.name for file in files]) if files else 'no such file'}"
+                f"{where}: pass a .parquet or .csv file (or .csv.gz), or a folder or pattern of files of one "
+                f"kind; found {listed([file.name for file in files]) if files else 'no such file'}"
             )
         return cls(tuple(file.absolute() for file in files))  # workers may have another working directory
 
     @property
     def is_csv(self) -> bool:
         """Whether the files are CSV."""
-        return self.files[0].suffix == ".csv"
+        return _kind(self.files[0]) == ".csv"
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -144,8 +159,9 @@ class Source:
         """
         try:
             return csv_schema(self.files[0]) if self.is_csv else pq.read_schema(self.files[0])
-        except (OSError, pa.ArrowException) as error:
-            raise InputError(f"{self.files[0]} could not be read: {error}") from error
+        except (OSError, pa.ArrowException, UnicodeError) as error:
+            kind = " Tables of text are CSV in UTF-8" if self.is_csv else ""
+            raise InputError(f"{self.files[0]} could not be read: {error}.{kind}") from error
 
     @cached_property
     def stamps(self) -> dict[Path, Stamp]:
@@ -191,18 +207,26 @@ class Source:
     @cached_property
     def _groups(self) -> dict[Path, list[int]]:
         """Rows of each row group of Parquet files, by their footers."""
-        sizes = {}
+        return {path: sizes for path, (_, sizes) in self._footers.items()}
+
+    @cached_property
+    def _footers(self) -> dict[Path, tuple[pa.Schema, list[int]]]:
+        """Columns, and rows of each row group, of Parquet files."""
+        footers = {}
         for path in self.files:
             try:
                 footer = pq.read_metadata(path)
             except (OSError, pa.ArrowException) as error:
                 raise InputError(f"{path} is no Parquet file, or its end is lost: {error}") from error
-            sizes[path] = [footer.row_group(i).num_rows for i in range(footer.num_row_groups)]
-        return sizes
+            sizes = [footer.row_group(i).num_rows for i in range(footer.num_row_groups)]
+            footers[path] = footer.schema.to_arrow_schema(), sizes
+        return footers
 
     def _slices(self, columns: Sequence[str]) -> Iterator[Slice]:
+        for path, (schema, _) in self._footers.items():  # all, before the first row is explained
+            check_columns(path, schema.names, columns)
+            check_types(path, schema, self.files[0], self.schema, columns)
         for path, sizes in self._groups.items():
-            check_columns(path, pq.read_schema(path).names, columns)
             for group, size in enumerate(sizes):
                 yield Slice(path, self.stamps[path], group, 0, size)
 
@@ -212,7 +236,35 @@ class Source:
             stamp.check(path)
 
 
-_KINDS = (".parquet", ".csv")
+# Ends of names, in small letters, and what is in such a file; pyarrow decompresses by the name
+_KINDS = {".parquet": ".parquet", ".csv": ".csv", ".csv.gz": ".csv", ".csv.bz2": ".csv", ".csv.zst": ".csv"}
+
+
+def _kind(file: Path) -> str | None:
+    name = file.name.lower()
+    return next((kind for end, kind in _KINDS.items() if name.endswith(end)), None)
+
+
+def local_path(where: str | Path) -> str | Path:
+    """Return a path as it is, and that of a URL of this machine; refuse any other URL.
+
+    ``Path("s3://bucket/out")`` is the local folder ``s3:/bucket/out``.
+
+    Raises
+    ------
+    InputError
+        The scheme is not that of a local file.
+    """
+    text = str(where)
+    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]+):/", text)  # of two letters or more: C:/ is a drive
+    if scheme is None:
+        return where
+    if scheme[1].lower() == "file":
+        return url2pathname(urlsplit(text).path)
+    raise InputError(
+        f"{text} is in a store ({scheme[1]}://), and explain-table reads and writes files: mount the store, "
+        "or copy the table to this machine and the folder back"
+    )
 
 
 def decimated(source: Source, columns: Sequence[str], rows: int) -> pa.Table:
@@ -228,7 +280,7 @@ def decimated(source: Source, columns: Sequence[str], rows: int) -> pa.Table:
             if isinstance(chunk, Unreadable):
                 continue
             cells, reasons = typed(_every(chunk, step, (-position) % step), schema, ())
-            good = [i for i in range(cells.num_rows) if i not in reasons]
+            good = pa.array([i for i in range(cells.num_rows) if i not in reasons], pa.int64())
             sample = pa.concat_tables([sample, cells.take(good) if reasons else cells])
             position += chunk.num_rows
             while sample.num_rows > 2 * rows:

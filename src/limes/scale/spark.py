@@ -6,7 +6,7 @@ hears of each when it is finished. Data frames: `explain_frame` on every batch t
 
 from __future__ import annotations
 
-from limes._optional import require
+from limes._checks import require
 
 require("pyspark", "limes.scale.spark", package="'limes[spark]'")
 require("pyarrow", "limes.scale.spark", package="'limes[spark]'")
@@ -18,11 +18,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-import cloudpickle
 import pyarrow as pa
 from pyspark import TaskContext
 
-from limes._optional import require
+from limes._checks import require
 from limes._threads import use_threads
 from limes.exceptions import InputError, LimesError
 from limes.scale.engines import Cluster
@@ -30,7 +29,7 @@ from limes.scale.frames import Explainer, check_columns, check_keys, explain_fra
 from limes.scale.parts import PartRecord
 from limes.scale.sources import Part
 from limes.scale.spark_session import session
-from limes.scale.work import Work
+from limes.scale.work import Work, pickled
 
 __all__ = ["explain"]
 
@@ -155,14 +154,12 @@ def explain(df: DataFrame, explainer: Explainer, layout: str = "wide", *, keys: 
         result = explain(spark.read.parquet("loans"), explainer, keys=["loan_id"])
         result.write.parquet("explanations")
     """
-    if isinstance(keys, str) or not keys:
-        raise InputError(
-            f"keys={keys!r}: pass a list of columns that identify rows, as Spark does not number them"
-        )
-    check_columns("the table", df.columns, [*keys, *explainer.feature_names])
+    if not keys:
+        raise InputError("pass keys: columns that identify rows, as Spark does not number them")
     schema = schema_of(explainer, layout)
     check_keys(keys, schema)
-    content = cloudpickle.dumps(explainer)
+    check_columns("the table", df.columns, [*keys, *explainer.feature_names])
+    content = pickled(explainer)
 
     def explained(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -176,4 +173,6 @@ def explain(df: DataFrame, explainer: Explainer, layout: str = "wide", *, keys: 
         StructField(name, StringType() if str(kind) == "String" else DoubleType())
         for name, kind in schema.items()
     ]
-    return df.select(*keys, *explainer.feature_names).mapInArrow(explained, StructType(fields))
+    names = dict.fromkeys([*keys, *explainer.feature_names])  # a name may hold a point: no path into a struct
+    columns = [f"`{name.replace('`', '``')}`" for name in names]
+    return df.select(*columns).mapInArrow(explained, StructType(fields))

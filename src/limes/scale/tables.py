@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from limes._optional import require
+from limes._checks import require
 
 require("pyarrow", "limes.scale for files", package="'limes[scale]'")
 
@@ -17,15 +17,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
-from tqdm.auto import tqdm
 
-from limes._checks import check_count
+from limes._checks import check_count, check_size
 from limes.exceptions import InputError
 from limes.scale.engines import THIS_PROCESS, Cluster, engine_of
 from limes.scale.frames import Explainer
-from limes.scale.parts import Folder, PartRecord
-from limes.scale.sources import Source
-from limes.scale.tally import NOTHING
+from limes.scale.heartbeat import Heartbeat
+from limes.scale.parts import NOTHING, Folder, PartRecord, run_name
+from limes.scale.sources import Source, local_path
 from limes.scale.work import Work
 
 # Hashes of keys held in memory, eight bytes each; repeated hashes that are looked up
@@ -75,7 +74,7 @@ def explain_files(
     rows_per_part: int = 50_000,
     engine: str = "local",
     cluster: Cluster = THIS_PROCESS,
-    max_errors: float = 1.0,
+    max_errors: float = 0.5,
     progress: bool = True,
 ) -> Summary:
     """Explain every row of a table in files into a folder of Parquet files; resume an interrupted run.
@@ -97,23 +96,30 @@ def explain_files(
     if not 0 <= max_errors <= 1:
         raise InputError(f"max_errors={max_errors!r} must be a share of the rows, from 0 to 1")
     check_count("workers", cluster.workers)
-    step, folder = check_count("rows_per_part", rows_per_part), Folder(Path(out).absolute())
-    work = Work.plan(explainer, folder, source.schema, layout=layout, keys=keys)
+    if cluster.timeout is not None:
+        check_size("timeout", cluster.timeout)
+        if engine != "local":
+            raise InputError(
+                f"timeout is for the engine 'local', which can end a process; got engine={engine!r}"
+            )
+    step, folder = check_count("rows_per_part", rows_per_part), Folder(Path(local_path(out)).absolute())
     shape = {"layout": layout, "keys": list(keys), "rows_per_part": step}
-    with folder.opened({**run, "input": source.fingerprint, "output": shape}):
-        finished = folder.finished()
+    run = {**run, "input": source.fingerprint, "output": shape}
+    work = Work.plan(explainer, folder, source.schema, run=run_name(run), layout=layout, keys=keys)
+    with folder.opened(run) as finished:
         limit = _ErrorLimit(folder, max_errors)
         limit.add(finished.values())
         resumed = limit.rows
         missing = (part for part in source.parts(step, work.columns) if part.number not in finished)
-        options = {"total": max(source.likely_rows, resumed), "initial": resumed, "disable": not progress}
-        with tqdm(**options, unit=" rows", unit_scale=True, desc="explaining") as bar:
-            for record in do(work, missing, cluster):
+        with Heartbeat(max(source.likely_rows, resumed), resumed, show=progress) as heartbeat:
+            for record in do(work, heartbeat.begun(missing), cluster):
                 folder.append(record)
                 finished[record.part] = record
-                bar.update(record.rows)
+                heartbeat.add(record)
                 limit.add([record])
-        return _summary(folder, finished, resumed, keys)
+        summary = _summary(folder, finished, resumed, keys)
+        folder.finish(finished, work.run)
+        return summary
 
 
 class _ErrorLimit:
@@ -199,8 +205,19 @@ def _repeated_hashes(paths: Sequence[Path], keys: Sequence[str], rows: int) -> t
 
 
 def _rows(path: Path, keys: Sequence[str]) -> Iterator[tuple[int, tuple[Any, ...]]]:
-    """Rows of a part and their keys; a row with several lines, once."""
-    table = pq.read_table(path, columns=["row", *keys])
+    """Rows of a part and their keys; a row with several lines once, and without rows that were unreadable."""
+    table = pq.read_table(path, columns=["row", "error", *keys])
     row = table["row"].to_numpy()
     table = table.take(np.flatnonzero(np.diff(row, prepend=-1)))
-    return zip(table["row"].to_pylist(), zip(*(table[k].to_pylist() for k in keys), strict=True), strict=True)
+    columns = (map(_hashable, table[key].to_pylist()) for key in keys)
+    lines = zip(table["row"].to_pylist(), table["error"].to_pylist(), zip(*columns, strict=True), strict=True)
+    for number, error, cells in lines:
+        if error is None or cells != (None,) * len(cells):
+            yield number, cells
+
+
+def _hashable(cell: Any) -> Any:
+    """Make lists and structs hashable."""
+    if isinstance(cell, list):
+        return tuple(map(_hashable, cell))
+    return tuple((name, _hashable(value)) for name, value in cell.items()) if isinstance(cell, dict) else cell

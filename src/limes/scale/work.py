@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from limes._optional import require
+from limes._checks import require
 
 require("pyarrow", "limes.scale for files", package="'limes[scale]'")
 
 import pickle
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,12 +19,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from limes.exceptions import InputError
+from limes.exceptions import InputError, ModelError
 from limes.scale.cells import Unreadable, typed
-from limes.scale.frames import Explainer, check_columns, check_keys, explain_frame, schema_of
-from limes.scale.parts import Folder, PartRecord, checksum, unwritable, write_whole
+from limes.scale.frames import Explainer, check_columns, check_keys, error_text, explain_frame, schema_of
+from limes.scale.parts import Folder, PartRecord, Tally, checksum, unwritable, with_run, write_whole
 from limes.scale.sources import Part
-from limes.scale.tally import Tally
+
+NONE: Mapping[int, str] = {}
+
+
+def pickled(work: Work | Explainer) -> bytes:
+    """Pickle for other processes; raise InputError if the model, or a part of it, cannot be pickled."""
+    try:
+        content: bytes = cloudpickle.dumps(work)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise InputError(
+            f"the model cannot be sent to other processes ({error}): use one worker, engine='local', or "
+            "limes.scale.explain_frame"
+        ) from error
+    return content
 
 
 @dataclass(frozen=True)
@@ -32,6 +46,8 @@ class Work:
 
     Attributes
     ----------
+    run
+        Name of the run, which each part states.
     schema
         Of the columns that are read.
     keys
@@ -40,13 +56,21 @@ class Work:
 
     explainer: Explainer
     folder: Folder
+    run: str
     schema: pa.Schema
     layout: str
     keys: tuple[str, ...]
 
     @classmethod
     def plan(
-        cls, explainer: Explainer, folder: Folder, schema: pa.Schema, *, layout: str, keys: Sequence[str]
+        cls,
+        explainer: Explainer,
+        folder: Folder,
+        schema: pa.Schema,
+        *,
+        run: str,
+        layout: str,
+        keys: Sequence[str],
     ) -> Work:
         """Choose the columns that are read.
 
@@ -55,10 +79,11 @@ class Work:
         InputError
             The table lacks one, or a key has the name of a column of the result.
         """
+        check_keys(keys, {"row": None, **schema_of(explainer, layout)})
         needed = [*dict.fromkeys([*keys, *explainer.feature_names])]
         check_columns("the table", schema.names, needed)
-        check_keys(keys, {"row": None, **schema_of(explainer, layout)})
-        return cls(explainer, folder, pa.schema([schema.field(name) for name in needed]), layout, tuple(keys))
+        read = pa.schema([schema.field(name) for name in needed])
+        return cls(explainer, folder, run, read, layout, tuple(keys))
 
     @property
     def columns(self) -> list[str]:
@@ -71,20 +96,17 @@ class Work:
         return self._explain(self.schema.empty_table(), {}, 0).schema
 
     def to_bytes(self) -> bytes:
-        """Pickle the work for other processes, with the model and its prepared tables.
+        """Pickle the work for other processes, with the model, its prepared tables and its pool of answers.
 
         Raises
         ------
         InputError
             If the model, or a part of it, cannot be pickled.
         """
-        try:
-            content: bytes = cloudpickle.dumps(self)
-        except (pickle.PicklingError, AttributeError, TypeError) as error:
-            raise InputError(
-                f"the model cannot be sent to other processes ({error}): use one worker, engine='local'"
-            ) from error
-        return content
+        # a model that fails is reported row by row, by those who explain the rows
+        with suppress(ModelError):
+            self.explainer.fill_pool(progress=False)
+        return pickled(self)
 
     @staticmethod
     def from_bytes(content: bytes) -> Work:
@@ -104,8 +126,8 @@ class Work:
             ) from error
         return work
 
-    def __call__(self, part: Part) -> PartRecord:
-        """Explain a part, and put its file in place.
+    def __call__(self, part: Part, hanging: Mapping[int, str] = NONE) -> PartRecord:
+        """Explain a part, and put its file in place; rows that are ``hanging`` have the error stated there.
 
         Raises
         ------
@@ -113,9 +135,16 @@ class Work:
             The file could not be written, or the input has changed.
         """
         rows, reasons = self._read(part)
+        reasons = {**reasons, **hanging}
         lines = self._explain(rows, reasons, part.first)
         tally = Tally.count(lines, self.explainer.feature_names, rows.num_rows)
         return PartRecord(part.number, self._write(lines, self.folder.part(part.number)), tally)
+
+    def attempt(self, part: Part, rows: range) -> None:
+        """Explain some rows of a part, to see how long it takes."""
+        table, reasons = self._read(part)
+        good = pa.array([row for row in rows if row not in reasons], pa.int64())
+        explain_frame(table.take(good), self.explainer, self.layout)
 
     def _read(self, part: Part) -> tuple[pa.Table, dict[int, str]]:
         """Read the rows of a part; those that cannot be read are null, and have a reason."""
@@ -146,7 +175,7 @@ class Work:
         """A line a row that has a reason."""
         positions = pa.array([*reasons], pa.int64())
         columns = self._identify(rows, positions, first)
-        columns["error"] = pa.array([*reasons.values()], self.result.field("error").type)
+        columns["error"] = pa.array(map(error_text, reasons.values()), self.result.field("error").type)
         return pa.table({f.name: columns.get(f.name, pa.nulls(len(positions), f.type)) for f in self.result})
 
     def _identify(self, rows: pa.Table, positions: pa.Array, first: int) -> dict[str, pa.Array]:
@@ -155,7 +184,8 @@ class Work:
 
     def _write(self, lines: pa.Table, path: Path) -> str:
         buffer = pa.BufferOutputStream()
-        pq.write_table(lines, buffer)
+        pq.write_table(with_run(lines, self.run), buffer)
+        self.folder.check_run(self.run)
         try:
             write_whole(path, buffer.getvalue().to_pybytes())
         except OSError as error:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limes._optional import require
+from limes._checks import require
 from limes.exceptions import InputError
-from limes.explanation.view import with_outputs
+from limes.explanation.view import output_title, with_outputs
 
 if TYPE_CHECKING:
     from limes._arrays import Floats, Objects
@@ -24,14 +25,18 @@ def to_frame(explanation: Explanation, backend: Any) -> Any:
     require(backend, f"to_frame(backend={backend!r})")
     import narwhals as nw
 
+    whole = all(type(label) is int for label in explanation.ids)
     schema = {
         "row": nw.Int64(),
+        "id": nw.Int64() if whole else nw.String(),
         "feature": nw.String(),
         "condition": nw.String(),
         "data": nw.String(),
         "output": nw.String(),
         "value": nw.Float64(),
         "standard_error": nw.Float64(),
+        "prediction": nw.Float64(),
+        "fidelity": nw.Float64(),
     }
     return nw.from_dict(_columns(explanation), schema, backend=backend).to_native()
 
@@ -39,32 +44,53 @@ def to_frame(explanation: Explanation, backend: Any) -> Any:
 def _columns(explanation: Explanation) -> dict[str, list[Any]]:
     values = with_outputs(explanation.values, explanation)
     errors = with_outputs(explanation.standard_errors, explanation)
+    per_row = {
+        name: np.repeat(with_outputs(numbers, explanation)[:, None], values.shape[1], axis=1)
+        for name, numbers in (("prediction", explanation.predictions), ("fidelity", explanation.fidelity))
+    }
     n, d, k = values.shape
+    ids = explanation.ids
+    names = ids if all(type(label) is int for label in ids) else [*map(str, ids)]
     rows, features, outputs = (axis.ravel().tolist() for axis in np.indices((n, d, k)))
     texts = [[None if v is None else str(v) for v in row] for row in explanation.data.tolist()]
     cells = list(zip(rows, features, strict=True))
     return {
         "row": rows,
-        "feature": [explanation.feature_names[j] for j in features],
-        "condition": [explanation.conditions[i][j] for i, j in cells],
-        "data": [texts[i][j] for i, j in cells],
-        "output": [explanation.output_names[j] for j in outputs],
+        "id": [names[i] for i in rows],
+        "feature": [_encodable(explanation.feature_names[j]) for j in features],
+        "condition": [_encodable(explanation.conditions[i][j]) for i, j in cells],
+        "data": [_encodable(texts[i][j]) for i, j in cells],
+        "output": [_encodable(explanation.output_names[j]) for j in outputs],
         "value": values.ravel().tolist(),
         "standard_error": errors.ravel().tolist(),
+        **{name: numbers.ravel().tolist() for name, numbers in per_row.items()},
     }
+
+
+def _encodable(text: str | None) -> str | None:
+    """Replace lone surrogates, which no column of texts can hold, by question marks."""
+    return text and text.encode("utf-8", "replace").decode("utf-8")
 
 
 def to_shap(explanation: Explanation) -> Any:
     """Return a ``shap.Explanation``; see `Explanation.to_shap`."""
     shap = require("shap", "to_shap()")
     several = explanation.values.ndim == 3
+    warnings.warn(
+        "to_shap() holds coefficients of LIME's surrogate, not Shapley values: shap's plots call their sum "
+        "f(x), which is the surrogate's prediction, and the intercept E[f(X)]; explanation.plot.waterfall() "
+        "draws both as what they are",
+        UserWarning,
+        stacklevel=3,
+    )
+    names = [f"surrogate of {output_title(explanation, k)}" for k in range(len(explanation.output_names))]
     return shap.Explanation(
         # shap writes into these arrays
         values=explanation.values.copy(),
         base_values=explanation.intercepts.copy(),
         data=_shap_data(explanation.data),
         feature_names=list(explanation.feature_names),
-        output_names=list(explanation.output_names) if several else None,
+        output_names=names if several else names[0],
     )
 
 

@@ -13,8 +13,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limes.explanation.png import to_data_url
-from limes.explanation.view import OutputView, fidelity, largest_output, meaning, method_line, view_row
+from limes.explanation.json import to_data_url
+from limes.explanation.view import (
+    OutputView,
+    fidelity,
+    left_out,
+    main_output,
+    meaning,
+    method_line,
+    output_title,
+    row_label,
+    shown_outputs,
+    view_row,
+)
 from limes.explanation.wording import CONFIDENCE, count, difference, error, number, one_line, signed_column
 from limes.show.images import ImageView
 from limes.show.texts import pieces, shortened
@@ -73,7 +84,11 @@ def _content(explanation: Explanation) -> dict[str, Any]:
     return {
         "title": _title(explanation),
         "hidden": (),
-        "method": method_line(explanation, explanation.model_calls),
+        "method": method_line(
+            explanation,
+            explanation.model_calls,
+            0 if explanation.shared_calls is None else int(explanation.shared_calls.max(initial=0)),
+        ),
         "sampled": explanation.method == "sampled",
         "meaning": meaning(explanation),
         "rows": rows,
@@ -90,9 +105,12 @@ def _content(explanation: Explanation) -> dict[str, Any]:
 
 
 def _title(explanation: Explanation) -> str:
-    outputs = [one_line(name) for name in explanation.output_names]
-    named = outputs[0] if len(outputs) == 1 else count(len(outputs), "output")
-    return named if len(explanation) == 1 else f"{named}, {count(len(explanation), 'row')}"
+    outputs = shown_outputs(explanation, 0) if len(explanation) else range(len(explanation.output_names))
+    named = output_title(explanation, outputs[0]) if len(outputs) == 1 else count(len(outputs), "output")
+    named = f"{named[0].upper()}{named[1:]}" if named == "prediction" else named
+    if len(explanation) == 1:
+        return named if explanation.ids == (0,) else f"{named}, {row_label(explanation, 0)}"
+    return f"{named}, {count(len(explanation), 'row')}"
 
 
 def _gathered_warnings(explanation: Explanation) -> list[str]:
@@ -103,26 +121,36 @@ def _gathered_warnings(explanation: Explanation) -> list[str]:
     missed = n - int(explanation.row_converged.sum())
     if missed:
         warnings.insert(0, f"{missed:,} of {n:,} rows: the tolerance was not reached")
+    if explanation.errors:
+        warnings.insert(0, left_out(explanation))
     return warnings
 
 
 def _row(explanation: Explanation, row: int) -> dict[str, Any]:
     view = view_row(explanation, row, MAX_FEATURES)
-    first = largest_output(explanation, row)
+    first = main_output(explanation, row)
     few = len(view.outputs) <= MAX_OPEN_OUTPUTS
     return {
-        "number": row,
+        "label": view.label,
+        "poor": any(output.fits_poorly for output in view.outputs),
         "warnings": view.warnings,
         "rule": view.rule,
         "certificate": view.certificate,
-        "summary": _summary(view.outputs[first], alone=len(view.outputs) == 1),
+        "summary": _summary(
+            next(output for output in view.outputs if output.position == first),
+            alone=len(view.outputs) == 1,
+        ),
         "outputs": [
             {
-                **_output(output, is_open=few or k == first, sampled=explanation.method == "sampled"),
-                "text": _text(explanation, row, k),
-                "tint": _tint(explanation, row, k),
+                **_output(
+                    output,
+                    is_open=few or output.position == first,
+                    sampled=explanation.method == "sampled",
+                ),
+                "text": _text(explanation, row, output.position),
+                "tint": _tint(explanation, row, output.position),
             }
-            for k, output in enumerate(view.outputs)
+            for output in view.outputs
         ],
     }
 
@@ -157,22 +185,24 @@ def _tint(explanation: Explanation, row: int, output: int) -> str:
 
 def _summary(output: OutputView, *, alone: bool) -> str:
     prediction = f"prediction {number(output.prediction)}"
-    largest = "" if alone else f" ({output.name})"
-    reason = f"; most by {output.lines[0].condition}" if output.lines else ""
-    return f"{prediction}{largest}{reason}"
+    largest = "" if alone else f" ({output.title})"
+    fit = f", R² {fidelity(output)}" if fidelity(output) else ""
+    reason = f"; largest: {output.lines[0].condition}" if output.lines else ""
+    return f"{prediction}{largest}{fit}{reason}"
 
 
 def _output(output: OutputView, *, is_open: bool, sampled: bool) -> dict[str, Any]:
     facts = [
         ("prediction", number(output.prediction)),
         ("surrogate", number(output.surrogate)),
-        ("local difference", difference(output.difference)),
+        *([("R²", fidelity(output))] if fidelity(output) else []),
+        ("not captured at the row", difference(output.difference)),
         ("intercept", number(output.intercept)),
     ]
-    if fidelity(output):
-        facts.append(("fidelity R²", fidelity(output)))
     return {
-        "name": output.name,
+        "name": output.title,
+        "remark": output.remark,
+        "poor": output.fits_poorly,
         "open": is_open,
         "facts": facts,
         "zero": _Scale.of_lines(output.lines).position(0.0),
@@ -191,8 +221,8 @@ def _lines(output: OutputView, *, sampled: bool) -> list[dict[str, Any]]:
             "coefficient": text,
             "error": error(line.standard_error) if sampled else "",
             "sign": "p" if line.value > 0 else "m",
-            "bar": scale.between(0.0, line.value),
-            "whisker": scale.between(line.value - _reach(line), line.value + _reach(line)),
+            "bar": scale.between(0.0, line.drawn),
+            "whisker": scale.between(line.drawn - _reach(line), line.drawn + _reach(line)),
         }
         for line, text in zip(output.lines, texts, strict=True)
     ]
@@ -207,7 +237,7 @@ class _Scale:
 
     @classmethod
     def of_lines(cls, lines: tuple[Line, ...]) -> _Scale:
-        ends = [line.value + side * _reach(line) for line in lines for side in (-1, 1)]
+        ends = [line.drawn + side * _reach(line) for line in lines for side in (-1, 1)]
         finite = [0.0, *(end for end in ends if np.isfinite(end))]
         return cls(min(finite), max(finite))
 
@@ -226,7 +256,7 @@ class _Scale:
 
 
 def _reach(line: Line) -> float:
-    reach = CONFIDENCE * line.standard_error
+    reach = CONFIDENCE * line.drawn_error
     return reach if np.isfinite(reach) else 0.0
 
 

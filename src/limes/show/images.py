@@ -14,9 +14,9 @@ import numpy as np
 
 from limes._checks import is_count
 from limes.exceptions import InputError
-from limes.explanation.png import from_data_url, labels_from_data_url
+from limes.explanation.json import from_data_url, labels_from_data_url
 from limes.explanation.selection import by_size, name_positions
-from limes.explanation.view import largest_output, with_outputs
+from limes.explanation.view import main_output, with_outputs
 from limes.explanation.wording import number, shorten
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 SIGNS = ("+", "-", "both")
 KINDS = ("overlay", "cutout", "boundaries", "original")
-_RAISES, _LOWERS = np.array([43, 123, 186.0]), np.array([224, 123, 33.0])
+_RAISES, _LOWERS = np.array([200, 68, 60.0]), np.array([59, 111, 182.0])
 _PAPER, _LINE = np.array([244, 245, 247.0]), np.array([255, 255, 255.0])
 _STRONGEST = 0.8  # of the colour of the largest coefficient
 _ROUNDING = 1e-9  # smaller shares of the largest coefficient are 0
@@ -62,12 +62,17 @@ class ImageView:
         facts = explanation.provenance
         if not all(name in facts for name in ("image", "labels", "superpixels")):
             return None
-        labels = labels_from_data_url(facts["labels"])
+        labels, image = labels_from_data_url(facts["labels"]), from_data_url(facts["image"])
+        if labels.shape != image.shape[:2]:
+            raise InputError(
+                f"the image of this explanation is damaged: it has {image.shape[:2]} pixels, its superpixels "
+                f"have {labels.shape}"
+            )
         values = np.full(int(labels.max()) + 1, np.nan)
         coef = with_outputs(explanation.values, explanation)[row, :, output]
         for condition, value in zip(explanation.conditions[row], coef.tolist(), strict=True):
             values[facts["superpixels"][condition]] = value
-        return cls(from_data_url(facts["image"])[..., :3], labels, values)
+        return cls(image[..., :3], labels, values)
 
     def top(self, k: int, sign: str) -> Ints:
         """Positions of the k largest coefficients of a sign, "+", "-" or "both", largest first.
@@ -116,9 +121,10 @@ class ImageView:
     def glass(self) -> Any:
         """The colours of the superpixels alone, (H, W, 4), transparent where they are weak."""
         colour, strength = self.tint()
-        share = np.where(self.edges, 0.35, (_STRONGEST * strength)[self.labels])
-        shade = np.where(self.edges[..., None], _LINE, colour[self.labels])
-        return _pixels(np.concatenate([shade, 255 * share[..., None]], axis=-1))
+        # looked up as bytes: a large image takes four bytes a pixel, not a hundred
+        glass = _pixels(np.column_stack([colour, 255 * (_STRONGEST * strength)]))[self.labels]
+        glass[self.edges] = _pixels(np.append(_LINE, 255 * 0.35))
+        return glass
 
     def cutout(self, k: int = 5, sign: str = "+") -> Any:
         """The top superpixels alone, on plain paper."""
@@ -183,7 +189,7 @@ def image_view(explanation: Explanation, output: int) -> ImageView:
 
 def mask(explanation: Explanation, output: str | int | None, top: int, sign: str) -> Bools:
     """Return the pixels of the top superpixels, (H, W); see `Explanation.mask`."""
-    name = largest_output(explanation, 0) if output is None else output
+    name = main_output(explanation, 0) if output is None else output
     position = name_positions(name, explanation.output_names, "output")
     return image_view(explanation, int(np.atleast_1d(position)[0])).mask(top, sign)
 

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from limes.explanation.wording import number
-from limes.show.axes import COLOURS, axes_or_new, bandwidth_axis, plain_frame, spread_labels
-from limes.show.console import ascii_text, captured
+from limes.show import cards
+from limes.show.axes import COLOURS, axes_or_new, bandwidth_axis, ink, plain_frame, spread_labels
+from limes.show.cards import Card
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from rich.console import ConsoleOptions, Group, RenderableType
+    from rich.console import ConsoleOptions, RenderableType
 
-    from limes.diagnostics.suggest import Suggestion
+    from limes.diagnostics.bandwidth import Suggestion
 
 _CURVES = ("locality", "fidelity", "noise", "drift")
 _EVERY = 3  # lines of the table, in points of the curves
@@ -23,42 +24,45 @@ _MANY = 10.0
 
 def plain_text(suggestion: Suggestion) -> str:
     """Return what is printed, without colours."""
-    return captured(lambda _: _printed(suggestion))
+    return cards.plain_text(card(suggestion))
 
 
 def printed(suggestion: Suggestion, options: ConsoleOptions) -> RenderableType:
     """Return what rich prints."""
-    return ascii_text(plain_text(suggestion)) if options.ascii_only else _printed(suggestion)
+    return cards.printed(card(suggestion), options)
 
 
-def _printed(suggestion: Suggestion) -> Group:
+def card(suggestion: Suggestion) -> Card:
     """Return the suggestion, its reason and its curves."""
-    from rich import box
-    from rich.console import Group
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
-    table.add_column("ν", justify="right")
-    for name in _CURVES:
-        table.add_column(name, justify="right")
-    table.add_column("")
     chosen = int(np.argmin(np.abs(suggestion.bandwidths - suggestion.bandwidth)))
-    for g in sorted({chosen, *range(0, suggestion.bandwidths.size, _EVERY)}):
-        bandwidth = float(suggestion.bandwidths[g])
-        remarks = ["suggested"] * (g == chosen) + ["the explainer's"] * bool(
-            np.isclose(bandwidth, suggestion.current)
-        )
-        table.add_row(
-            number(bandwidth, 3),
-            *(_percent(float(getattr(suggestion, name)[g])) for name in _CURVES),
-            ", ".join(remarks),
-            style="bold" if g == chosen else "",
-        )
-    head = Text.assemble(
-        ("bandwidth ", ""), (number(suggestion.bandwidth, 3), "bold"), f": {suggestion.reason}"
+    points = sorted({chosen, *range(0, suggestion.bandwidths.size, _EVERY)})
+    return Card(
+        title=f"bandwidth {number(suggestion.bandwidth, 3)}",
+        subtitle=suggestion.reason,
+        columns=["ν", *_CURVES, ""],
+        rows=[
+            [
+                number(float(suggestion.bandwidths[g]), 3),
+                *(_percent(float(getattr(suggestion, name)[g])) for name in _CURVES),
+                _remark(suggestion, g, chosen),
+            ]
+            for g in points
+        ],
+        strong=points.index(chosen),
+        remarks=_MEANINGS,
     )
-    return Group(head, table)
+
+
+def _remark(suggestion: Suggestion, g: int, chosen: int) -> str:
+    current = bool(np.isclose(float(suggestion.bandwidths[g]), suggestion.current))
+    return ", ".join(["suggested"] * (g == chosen) + ["in use"] * current)
+
+
+_MEANINGS = (
+    "locality: share of the row's conditions that hold in a perturbed row. fidelity: R² of the surrogate.",
+    "noise: standard error of lime's own fit to 5,000 rows, as a share of the coefficients.",
+    "drift: change of the coefficients between ν / √2 and √2 ν, as a share of them.",
+)
 
 
 def _percent(share: float) -> str:
@@ -77,12 +81,12 @@ def draw(suggestion: Suggestion, ax: Axes | None = None) -> Axes:
     ends = [float(curve[np.isfinite(curve)][-1]) for curve in curves]
     for name, colour, y in zip(_CURVES, COLOURS, spread_labels(ends, 0.055), strict=False):
         axes.text(x[-1] * 1.06, y, name, color=colour, fontsize=9, va="center")
-    axes.axvline(suggestion.bandwidth, color="#222222", linewidth=1.2)
+    axes.axvline(suggestion.bandwidth, color=ink(), linewidth=1.2)
     axes.text(suggestion.bandwidth, 1.02, "suggested", fontsize=8.5, ha="center")
     if np.isfinite(suggestion.current):
         axes.axvline(suggestion.current, color="#888888", linewidth=1.0, linestyle=(0, (4, 3)))
     bandwidth_axis(axes, x)
     axes.set_ylim(0.0, 1.0)
-    axes.set_xlabel("bandwidth ν (dashed: the explainer's)", fontsize=9)
+    axes.set_xlabel("bandwidth ν (dashed: in use)", fontsize=9)
     plain_frame(axes, 9)
     return axes

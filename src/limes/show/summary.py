@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from limes.exceptions import InputError
-from limes.explanation.wording import number, shorten, signed_column
-from limes.show.axes import COLOURS, RAISES, axes_or_new, plain_frame
-from limes.show.console import ascii_text, captured
+from limes.explanation.wording import number, one_line, shorten, signed_column
+from limes.show.axes import COLOURS, FULL, axes_or_new, ink, plain_frame
+from limes.show.cards import Card
+from limes.show.terminal import ascii_text, captured
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 MAX_FEATURES = 15
 _BARS = 16
-_SPREAD = "#333333"
 
 
 def plain_text(summary: Summary) -> str:
@@ -55,12 +55,12 @@ def _printed(summary: Summary) -> Group:
         table.add_row(
             Text(shorten(summary.names[j], 32)),
             number(summary.mean_abs[j], 3),
-            number(summary.spread[j], 2),
+            _spread(summary, j),
             *(column[line] for column in columns),
             f"{summary.positive[j]:.0%}",
-            Text(bar, style="dodger_blue1"),
+            Text(bar, style="grey62"),
         )
-    head = Text.assemble((summary.output, "bold"), f": {summary.rows:,} rows")
+    head = Text.assemble((one_line(summary.output), "bold"), f": {summary.rows:,} rows")
     return Group(head, table, *_remarks(summary, len(order)))
 
 
@@ -79,8 +79,39 @@ def _remarks(summary: Summary, shown: int) -> Iterator[Text]:
     )
     for cohort in summary.cohorts:
         top = np.argsort(-cohort.mean_abs, kind="stable")[:3]
-        largest = ", ".join(f"{summary.names[j]} {number(cohort.mean_abs[j], 3)}" for j in top)
+        largest = ", ".join(f"{one_line(summary.names[j])} {number(cohort.mean_abs[j], 3)}" for j in top)
         yield Text.assemble((f"{shorten(cohort.name, 40)}", "bold"), f" ({cohort.rows:,} rows): {largest}")
+
+
+def card(summary: Summary) -> Card:
+    """Return the table of the summary, and its rows to look at."""
+    order = summary.order()[:MAX_FEATURES]
+    columns = [signed_column(a[order], 3) for a in (summary.mean, summary.low, summary.high)]
+    return Card(
+        title=f"{summary.output}: {summary.rows:,} rows",
+        columns=["feature", "mean |β|", "± spread", "mean β", "10 %", "90 %", "β > 0"],
+        rows=[
+            [
+                one_line(summary.names[j]),
+                number(summary.mean_abs[j], 3),
+                _spread(summary, j),
+                *(column[line] for column in columns),
+                f"{summary.positive[j]:.0%}",
+            ]
+            for line, j in enumerate(order)
+        ],
+        remarks=[text.plain for text in _remarks(summary, len(order))],
+    )
+
+
+def _spread(summary: Summary, j: int) -> str:
+    """Write a standard deviation over rows; 0 where it is rounding."""
+    spread = float(summary.spread[j])
+    return number(spread if spread > _ROUNDING * float(summary.mean_abs[j]) else 0.0, 2)
+
+
+# Of a mean
+_ROUNDING = 1e-12
 
 
 def draw_importance(summary: Summary, ax: Axes | None, max_features: int) -> Axes:
@@ -88,13 +119,13 @@ def draw_importance(summary: Summary, ax: Axes | None, max_features: int) -> Axe
     order = summary.order()[:max_features]
     axes = axes_or_new(ax, (6.5, 1.3 + 0.34 * len(order)))
     positions = np.arange(len(order))
-    axes.barh(positions, summary.mean_abs[order], color=RAISES, height=0.66, zorder=2)
+    axes.barh(positions, summary.mean_abs[order], color=FULL, height=0.66, zorder=2)
     axes.errorbar(
         summary.mean_abs[order],
         positions,
         xerr=[np.minimum(summary.spread[order], summary.mean_abs[order]), summary.spread[order]],
         fmt="none",
-        ecolor=_SPREAD,
+        ecolor=ink(),
         elinewidth=1.0,
         capsize=2.5,
         zorder=3,

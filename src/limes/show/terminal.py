@@ -1,8 +1,10 @@
-"""An explanation in the terminal: a table of one row, a line in words."""
+"""An explanation in the terminal: a table of one row, a line in words; and rich's output as plain text."""
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
+from io import StringIO
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,19 +14,20 @@ from limes.explanation.view import (
     Line,
     OutputView,
     RowView,
-    fidelity,
     headline,
-    largest_output,
+    left_out,
+    main_output,
     meaning,
     method_line,
+    output_title,
+    row_label,
     view_row,
 )
-from limes.explanation.wording import count, difference, error, shorten, signed_column
-from limes.show.console import ascii_text, captured
+from limes.explanation.wording import count, error, shorten, signed_column
 from limes.show.texts import pieces, shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from rich.console import ConsoleOptions, Group, RenderableType
     from rich.table import Table
@@ -32,6 +35,38 @@ if TYPE_CHECKING:
 
     from limes.explanation import Explanation
     from limes.show.texts import Piece
+
+
+# For terminals and files that cannot encode them
+_ASCII = str.maketrans({**dict.fromkeys("█▐▌", "#"), "│": "|", "─": "-", "…": "~", "±": "+-"})
+
+
+def captured(draw: Callable[[int], RenderableType], widest: int | None = None) -> str:
+    """Return ``draw(width)`` as text without colours, as wide as the terminal, up to a limit."""
+    from rich.console import Console
+
+    console = Console(file=StringIO(), force_terminal=False, color_system=None)
+    if widest is not None:
+        console.width = min(console.width, widest)
+    with console.capture() as capture:
+        console.print(draw(console.width))
+    text = "\n".join(line.rstrip() for line in capture.get().splitlines())
+    return _encodable(text, getattr(sys.stdout, "encoding", None) or "utf-8")
+
+
+def ascii_text(text: str) -> Text:
+    """Return plain text for terminals that print ASCII only."""
+    from rich.text import Text
+
+    return Text(_encodable(text, "ascii"))
+
+
+def _encodable(text: str, encoding: str) -> str:
+    """Return text that print() can write without an error, whatever the names are."""
+    if not encoding.lower().startswith("utf"):
+        text = text.translate(_ASCII)
+    return text.encode(encoding, "replace").decode(encoding)
+
 
 MAX_FEATURES = 10
 MAX_OUTPUTS = 4
@@ -41,7 +76,7 @@ _LONGEST_TEXT = 1500  # characters
 _STRONG, _WEAK = 0.3, 0.1  # of the largest coefficient
 _WIDEST = 120  # longer lines are hard to follow
 _HALF_BAR = 8  # characters to each side of zero
-_RAISES, _LOWERS = "dodger_blue1", "dark_orange"  # safe for the colour-blind
+_RAISES, _LOWERS = "#d9564c", "#4c8fd6"  # red raises, blue lowers; safe for the colour-blind
 
 
 def one_line_summary(explanation: Explanation) -> str:
@@ -56,8 +91,8 @@ def one_line_summary(explanation: Explanation) -> str:
     texts = signed_column((line.value for line in view.lines), significant=3)
     first = [f"{shorten(line.condition, 32)} {text}" for line, text in zip(view.lines, texts, strict=True)]
     more = ", ..." if view.omitted else ""
-    row = "row 0, " if n > 1 else ""
-    return f"<Explanation: {size}; {row}{shorten(view.name, 24)}: {', '.join(first)}{more}>"
+    row = f"{row_label(explanation, 0)}, " if n > 1 else ""
+    return f"<Explanation: {size}; {row}{shorten(view.title, 24)}: {', '.join(first)}{more}>"
 
 
 def plain_text(explanation: Explanation) -> str:
@@ -80,12 +115,12 @@ def _coloured_text(explanation: Explanation) -> Iterator[Text]:
 
     if len(explanation) == 0:
         return
-    output = largest_output(explanation, 0)
+    output = main_output(explanation, 0)
     coloured = shortened(pieces(explanation, 0, output), _LONGEST_TEXT)
     if not coloured:
         return
     if len(explanation.output_names) > 1:
-        yield Text(f"coloured for {shorten(explanation.output_names[output], 40)}:", style="dim")
+        yield Text(f"coloured for {shorten(output_title(explanation, output), 40)}:", style="dim")
     text = Text()
     for piece in coloured:
         text.append(piece.text, _shade(piece))
@@ -142,7 +177,7 @@ class _Column:
 
     @property
     def title(self) -> str:
-        return shorten(self.output.name, 16 if any(self.errors.values()) else 11)
+        return shorten(self.output.title, 16 if any(self.errors.values()) else 11)
 
     @property
     def width(self) -> int:
@@ -166,13 +201,10 @@ def _header(explanation: Explanation, view: RowView, columns: list[_Column]) -> 
     from rich.text import Text
 
     for output in (column.output for column in columns):
-        quality = f", difference {difference(output.difference)}"
-        if fidelity(output):
-            quality += f", fidelity R² {fidelity(output)}"
-        yield Text.assemble((shorten(output.name, 30), "bold"), f": {headline(output)}{quality}")
+        yield Text.assemble((shorten(output.title, 40), "bold"), f": {headline(output)}")
     if view.rule:
         yield Text(view.rule, style="bold")
-    yield Text(method_line(explanation, view.calls), style="dim")
+    yield Text(method_line(explanation, view.calls, view.shared_calls), style="dim")
 
 
 def _single(output: OutputView, *, sampled: bool, bars: bool) -> Table:
@@ -185,11 +217,11 @@ def _single(output: OutputView, *, sampled: bool, bars: bool) -> Table:
         grid.add_column("± std. error", no_wrap=True)
     if bars:
         grid.add_column("lowers" + " " * (2 * _HALF_BAR - 11) + "raises", no_wrap=True)
-    reach = max((abs(v) for line in lines if np.isfinite(v := line.value)), default=0.0)
+    reach = max((abs(v) for line in lines if np.isfinite(v := line.drawn)), default=0.0)
     for line, text in zip(lines, signed_column(line.value for line in lines), strict=True):
         cells = [Text(text, style=_colour(line.value))]
         cells += [Text(error(line.standard_error))] if sampled else []
-        cells += [_bar(line.value, reach)] if bars else []
+        cells += [_bar(line.drawn, reach)] if bars else []
         grid.add_row(*_labels(line), *cells)
     return grid
 
@@ -254,6 +286,12 @@ def _remarks(explanation: Explanation, view: RowView, columns: list[_Column]) ->
 
     for warning in view.warnings:
         yield Text(f"! {warning}", style="bold yellow")
+    for output in (column.output for column in columns):
+        named = f"{output.title}: " if len(columns) > 1 else ""
+        if output.fits_poorly:
+            yield Text(f"! {named}{output.remark}", style="bold yellow")
+        elif output.remark:
+            yield Text(f"{named}{output.remark}")
     for name, value, remark in view.certificate:
         yield Text.assemble(f"{name} ", (value, "bold"), (f"  {remark}", "dim"))
     yield Text(f"coefficient: {meaning(explanation)}", style="dim")
@@ -266,5 +304,8 @@ def _remarks(explanation: Explanation, view: RowView, columns: list[_Column]) ->
             "any other: explanation[..., name]",
             style="dim",
         )
+    if len(explanation) > 1 and explanation.errors:
+        yield Text(f"! {left_out(explanation)}", style="bold yellow")
     if len(explanation) > 1:
-        yield Text(f"row 0 of {len(explanation):,}; any other: explanation[i]", style="dim")
+        first = row_label(explanation, 0)
+        yield Text(f"{first}, the first of {len(explanation):,}; any other: explanation[i]", style="dim")

@@ -149,7 +149,8 @@ def _outlined(run: str, column: int, base: float, slant: float) -> PathPatch:
 
     drawable = "".join(c if ord(c) in _glyphs() else "□" for c in run)
     font = FontProperties(family="monospace")
-    path = TextPath((0, 0), drawable, size=1 / _WIDTH, prop=font)
+    text = drawable.replace("$", r"\$")  # else matplotlib typesets what stands between two as mathematics
+    path = TextPath((0, 0), text, size=1 / _WIDTH, prop=font)
     outline = path.transformed(Affine2D().scale(1, -slant).translate(column, base))
     return PathPatch(outline, color="#1d2430", linewidth=0, label=run)
 

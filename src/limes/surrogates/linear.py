@@ -36,9 +36,10 @@ class Surrogate:
     standard_errors
         Of coef, same shape; 0 where exact.
     fidelity
-        R² of g under w, () or (k,); NaN where Var_w f was not computed.
+        R² of g under w, () or (k,): 1 where f does not vary, NaN where Var_w f was not computed.
     shares
-        Share of R² of each feature, β_j Γ_j / Var_w f, same shape as coef; they add up to R².
+        Share of R² of each feature, b_j (2 Γ_j - (Σb)_j) / Var_w f, same shape as coef, which is
+        β_j Γ_j / Var_w f without a ridge; they add up to R². NaN where Var_w f is 0 or was not computed.
     """
 
     intercept: Floats
@@ -98,21 +99,27 @@ def least_squares(design: Features, moments: Moments) -> Surrogate:
     """
     coef = design.solve(moments.gamma)
     axis = design.inclusion.ndim - 1
-    shares = _shares(coef, moments, axis=axis)
+    with np.errstate(over="ignore"):
+        shares = _shares(coef * moments.gamma, moments, axis=axis)
     return Surrogate(
         intercept=np.asarray(moments.mean - weighted_sum(design.inclusion, coef)),
         coef=coef,
         standard_errors=moments.coef_errors,
-        fidelity=np.minimum(shares.sum(axis=axis), 1.0),
+        fidelity=_fidelity(shares, moments, axis=axis),
         shares=shares,
     )
 
 
-def _shares(coef: Floats, moments: Moments, *, axis: int) -> Floats:
-    """β_j Γ_j / Var_w f, which add up to R²; NaN where the variance is unknown or zero."""
+def _shares(explained: Floats, moments: Moments, *, axis: int) -> Floats:
+    """What each feature explains, in units of Var_w f; NaN where the variance is unknown or zero."""
     variance = np.expand_dims(moments.variance, axis)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        return np.where(variance > 0, coef * moments.gamma / variance, np.nan)
+        return np.where(variance > 0, explained / variance, np.nan)
+
+
+def _fidelity(shares: Floats, moments: Moments, *, axis: int) -> Floats:
+    """R², the sum of the shares; 1 where there is nothing to explain."""
+    return np.where(moments.variance == 0, 1.0, np.minimum(shares.sum(axis=axis), 1.0))
 
 
 def ridge(
@@ -160,13 +167,16 @@ def ridge(
     mean_feature = (drawn * design.inclusion + design.at_instance) / (drawn + 1.0)
     total = aligned(drawn[..., 0], moments.mean)
     mean_value = (total * moments.mean + prediction) / (total + 1.0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        explained = coef * (2.0 * moments.gamma - design.gamma(coef))
+    shares = _shares(explained, moments, axis=step.ndim - 1)
     return replace(
         full,
         intercept=np.asarray(mean_value - weighted_sum(mean_feature, coef)),
         coef=coef,
         standard_errors=full.standard_errors * aligned(design.largest(shrink), coef),
-        fidelity=np.full(moments.mean.shape, np.nan),
-        shares=np.full(coef.shape, np.nan),
+        fidelity=_fidelity(shares, moments, axis=step.ndim - 1),
+        shares=shares,
     )
 
 

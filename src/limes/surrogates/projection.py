@@ -1,9 +1,12 @@
-r"""The population optimum in closed form: sort, prefix sums, subtract a mean.
+r"""The population optimum in closed form: sort, prefix sums, subtract a common shift.
 
-On Σu = y the fidelity error is a‖u - v‖² + constant, where v is the dense optimum up to a common shift. The
-best u with at most k nonzero entries is therefore the Euclidean projection of v. Exchanging one chosen entry
-for another shows that the best support is the p largest entries and the k - p smallest, for some p; on a
-support S the projection is u_S = v_S - (Σ_S v - y)/k.
+The fidelity error is a(‖u - v‖² + κ(Σu - τ)²) + constant, v = Γ/a, where the constant b = y - Σu is fitted;
+without one Σu = y, which is κ = ∞, τ = y. On a support S of k literals the best u is
+
+    u_S = v_S - h(Σ_S v - τ),     of error  Σ_{j∉S} v_j² + h(Σ_S v - τ)²,     h = κ/(1 + kκ) ≤ 1/k.
+
+As a function of one chosen entry the error is concave (h ≤ 1): exchanging it for another shows that the best
+support is the p largest entries of v and the k - p smallest, for some p.
 
 Iterative hard thresholding uses the same projection after each gradient step on a sample's problem.
 """
@@ -21,11 +24,11 @@ from limes.surrogates.sparse import PopulationProblem, SampleProblem, SparseSolu
 _STILL = 1e-12
 
 
-def project(v: Floats, target: float, k: int) -> Floats:
-    r"""Project v (d,) on {u : Σu = target, at most k nonzero entries}, in O(d log d).
+def project(v: Floats, target: float, k: int, pull: float = np.inf) -> Floats:
+    r"""Minimise ‖u - v‖² + pull·(Σu - target)² over u with at most k nonzero entries, in O(d log d).
 
-    ‖u - v‖² = Σ_{j∉S} v_j² + (Σ_S v - target)²/k is compared for the k + 1 supports that can be best; ties
-    go to the one with fewest largest entries.
+    An infinite pull projects v (d,) on Σu = target. The k + 1 supports that can be best are compared; ties go
+    to the one with fewest largest entries.
 
     References
     ----------
@@ -33,18 +36,19 @@ def project(v: Floats, target: float, k: int) -> Floats:
     this one needs no special case at target = 0.
     """
     order = np.argsort(-v, kind="stable")
-    # a common shift does not change the projection; centred values keep the digits of the sums below
-    falling = v[order] - v[order[v.size // 2]]
+    share = 1.0 / (k + 1.0 / pull) if pull > 0 else 0.0
+    # a common shift does not change the projection on a sum; centred values keep the digits of the sums below
+    falling = v[order] - (v[order[v.size // 2]] if np.isinf(pull) else 0.0)
     sums = np.concatenate([[0.0], np.cumsum(falling)])
     largest = np.arange(k + 1)
     smallest = v.size - k + largest
     chosen = sums[largest] + (sums[-1] - sums[smallest])
     squares = np.concatenate([[0.0], np.cumsum(falling**2)])
-    errors = (squares[smallest] - squares[largest]) + (chosen - target) ** 2 / k
+    errors = (squares[smallest] - squares[largest]) + (np.sqrt(share) * (chosen - target)) ** 2
     best = int(np.argmin(errors))
     support = np.concatenate([order[:best], order[smallest[best] :]])
     u = np.zeros(v.size)
-    u[support] = v[support] - (v[support].sum() - target) / support.size
+    u[support] = v[support] - share * (v[support].sum() - target)
     return u
 
 
@@ -69,14 +73,16 @@ def projection(problem: PopulationProblem, k: int) -> SparseSolution:
     """
     began = perf_counter()
     check_sparsity(k, problem.size)
-    u = project(problem.optimum, problem.target, k)
+    total, pull = problem.sum_and_pull
+    u = project(problem.optimum, total, k, pull)
     return solution(problem, u, began=began, lower_bound=None)
 
 
 def hard_thresholding(problem: SampleProblem, k: int, *, iterations: int = 1000) -> SparseSolution:
-    """Iterate u ← project(u - (1/m) Sᵀ(Su - f)) from u = 0 and keep the best iterate.
+    """Iterate u ← project(u - (1/m) Sᵀ(b + Su - f)) from u = 0 and keep the best iterate.
 
-    It ends when the iterate stops moving, or returns to an earlier support (at a small spread it may cycle).
+    The constant is one more column, 1 - ρ̂ where the signs are s - ρ̂, and its step is Newton's. The iteration
+    ends when the iterate stops moving, or returns to an earlier support (at a small spread it may cycle).
     There is no lower bound: ``lower_bound`` is 0.
 
     Raises
@@ -93,7 +99,7 @@ def hard_thresholding(problem: SampleProblem, k: int, *, iterations: int = 1000)
     u = best = np.zeros(problem.size)
     least, seen, last, step = np.inf, set(), b"", 0
     for step in range(1, iterations + 1):  # noqa: B007 - reported as nodes
-        before, u = u, project(u - _gradient(problem, u), problem.target, k)
+        before, u = u, _step(problem, u, k)
         objective = problem.objective(u)
         if objective < least:
             least, best = objective, u
@@ -105,7 +111,12 @@ def hard_thresholding(problem: SampleProblem, k: int, *, iterations: int = 1000)
     return solution(problem, best, began=began, nodes=step)
 
 
-def _gradient(problem: SampleProblem, u: np.ndarray) -> np.ndarray:
-    support = np.flatnonzero(u)
-    residual = problem.signs[:, support] @ u[support] - problem.values
-    return np.asarray(residual @ problem.signs / residual.size)
+def _step(problem: SampleProblem, u: Floats, k: int) -> Floats:
+    """Return the projection of a gradient step from u (and from its constant)."""
+    residual = problem.residuals(u)
+    gradient = residual @ problem.signs / residual.size
+    if not problem.intercept:
+        return project(u - gradient, problem.target, k)
+    away, mean = 1.0 - problem.center, residual.mean()
+    constant = problem.constant(u) - (mean / away if away > 0 else 0.0)
+    return project(u - (gradient - problem.center * mean), problem.target - constant, k, away**2)

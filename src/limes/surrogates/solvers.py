@@ -17,7 +17,7 @@ from limes.surrogates.sparse import PopulationProblem, SampleProblem, SparseSolu
 
 
 def convex(problem: SampleProblem, k: int) -> SparseSolution:
-    """Minimise the sample's F(u) over Σu = y, ‖u‖₁ ≤ k, |u| ≤ 1, by cvxpy with Clarabel.
+    """Minimise the sample's F(u) over b + Σu = y, ‖u‖₁ ≤ k, |u| ≤ 1, by cvxpy with Clarabel.
 
     The objective bounds that of every k-sparse explanation in the box from below, to the solver's accuracy.
     It is dense, a bound rather than an explanation: ``support`` is usually larger than k, and ``proved``
@@ -35,13 +35,15 @@ def convex(problem: SampleProblem, k: int) -> SparseSolution:
     began = perf_counter()
     check_sparsity(k, problem.size)
     u = _solved(_cvxpy(), problem, k)
-    return solution(problem, u + (problem.target - u.sum()) / u.size, began=began, lower_bound=None)
+    missing = 0.0 if problem.intercept else problem.target - float(u.sum())
+    return solution(problem, u + missing / u.size, began=began, lower_bound=None)
 
 
 def _solved(cvxpy: Any, problem: SampleProblem, k: int) -> Floats:
-    u = cvxpy.Variable(problem.size)
-    loss = cvxpy.quad_form(u, cvxpy.psd_wrap(problem.gram)) - 2.0 * (problem.moments @ u)
-    constraints = [cvxpy.sum(u) == problem.target, cvxpy.norm1(u) <= k, cvxpy.norm_inf(u) <= 1.0]
+    columns = cvxpy.Variable(problem.moments.size)
+    u = columns[: problem.size]
+    loss = cvxpy.quad_form(columns, cvxpy.psd_wrap(problem.gram)) - 2.0 * (problem.moments @ columns)
+    constraints = [cvxpy.sum(columns) == problem.target, cvxpy.norm1(u) <= k, cvxpy.norm_inf(u) <= 1.0]
     program = cvxpy.Problem(cvxpy.Minimize(loss), constraints)
     program.solve(solver=cvxpy.CLARABEL)
     if u.value is None:
@@ -73,16 +75,19 @@ class Solver:
         answers.
     options
         Names of the options of ``solve``.
+    boxed
+        Whether |u| ≤ 1 constrains it even where a constant is fitted: answers must then be scaled.
     """
 
     solve: Callable[..., SparseSolution]
     needs: type[PopulationProblem] | type[SampleProblem]
     options: tuple[str, ...] = ()
+    boxed: bool = False
 
 
 SOLVERS: Mapping[str, Solver] = {
     "projection": Solver(projection, PopulationProblem),
     "hard_thresholding": Solver(hard_thresholding, SampleProblem),
     "branch_and_bound": Solver(branch_and_bound, SampleProblem, ("tolerance", "time_limit", "threads")),
-    "convex": Solver(convex, SampleProblem),
+    "convex": Solver(convex, SampleProblem, boxed=True),
 }

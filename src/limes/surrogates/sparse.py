@@ -1,15 +1,20 @@
 r"""Sparse surrogates that agree with the model at the instance: the problem, and a solver's solution.
 
-A sparse explanation of f at x ∈ {±1}^d is w with at most k nonzero entries and w·x = y = f(x), of least
-fidelity error F(w) = E (w·z - f(z))². With s = z∘x and u = w∘x the constraint is Σ_j u_j = y, whatever x is,
-and F is a quadratic function of u. It comes in two kinds; ``solvers.py`` lists which solver takes which:
+A sparse explanation of f at x ∈ {±1}^d is w with at most k nonzero entries and a constant b, b + w·x = y =
+f(x), of least fidelity error F(w, b) = E (b + w·z - f(z))². With s = z∘x and u = w∘x the constraint is
+b + Σ_j u_j = y, whatever x is: b is one more literal, which always holds. The paper has no constant, b = 0.
+As b = y - Σu in both forms, F is the same quadratic function of u,
+
+    F(u) = E (u·(s - 1) - (f - y))²,     over all k-sparse u, or over those with Σu = y.
+
+It comes in two kinds; ``solvers.py`` lists which solver takes which:
 
 - ``PopulationProblem``: the law itself. E[s sᵀ] is ρ² 11ᵀ + a I, so that only g = E[s f] is needed;
 - ``SampleProblem``: m rows, the mean instead of the expectation (the 2025 paper's problem P3), so that the
-rows'
-  Gram matrix is needed.
+  rows' Gram matrix is needed.
 
-Errors are bounded for answers in [-1, 1]; an ``AnswerScale`` maps the model's answers to it.
+Errors are bounded for answers in a range; the paper's form is of answers that an ``AnswerScale`` maps to
+[-1, 1].
 """
 
 from __future__ import annotations
@@ -27,8 +32,10 @@ from limes.exceptions import InputError
 
 # A coefficient may exceed ±1 by this rounding before it counts as outside the box, and a gap its tolerance
 _ROUNDINGS = 1e-9
-# A model's answer may exceed the end of its scale by this much
-SCALE_ROUNDING = 1e-9
+# Coefficients below this share of the largest, or of y, are roundings: their literals are not named
+_NEGLIGIBLE = 1e-12
+# A model's answer may exceed the ends of its range by this share of its width
+_RANGE_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,11 +45,13 @@ class SparseSolution:
     Attributes
     ----------
     w
-        (d,) coefficients of the literals; w·x = f(x).
+        (d,) coefficients of the literals; intercept + w·x = f(x).
+    intercept
+        The constant b; 0 in the paper's form.
     support
         Positions of the nonzero coefficients, ascending.
     objective
-        F(w) of the problem that was solved.
+        F of the problem that was solved.
     lower_bound
         No explanation of this size has a smaller objective.
     gap
@@ -56,6 +65,7 @@ class SparseSolution:
     """
 
     w: Floats
+    intercept: float
     support: Ints
     objective: float
     lower_bound: float
@@ -67,7 +77,7 @@ class SparseSolution:
 
 @dataclass(frozen=True, eq=False)
 class PopulationProblem:
-    r"""F(u) = a‖u‖² - 2 g·u + ρ²y² + E f² on Σu = y, from the law itself.
+    r"""F(u) = a‖u‖² - 2 Γ·u + Var f + (y - E f - cΣu)² with c = 1 - ρ, from the law itself.
 
     Attributes
     ----------
@@ -81,6 +91,8 @@ class PopulationProblem:
         Γ_j = Cov(s_j, f), (d,); g = Γ + ρ E f.
     mean, variance
         E f and Var f. The variance only shifts the objective, and may be NaN.
+    intercept
+        Whether a constant is fitted; without one Σu = y.
     """
 
     instance: Floats
@@ -89,6 +101,7 @@ class PopulationProblem:
     gamma: Floats
     mean: float
     variance: float
+    intercept: bool = False
 
     @property
     def size(self) -> int:
@@ -97,22 +110,38 @@ class PopulationProblem:
 
     @property
     def optimum(self) -> Floats:
-        """The dense optimum up to a common shift, (d,): F(u) = a‖u - optimum‖² + constant on Σu = y."""
+        """The dense optimum up to a common shift v = Γ/a, (d,)."""
         return self.gamma / self.law.variance
 
+    @property
+    def sum_and_pull(self) -> tuple[float, float]:
+        """τ and κ with F(u) = a(‖u - v‖² + κ(Σu - τ)²) + constant; κ is infinite without a constant."""
+        if not self.intercept:
+            return self.target, np.inf
+        away = 2.0 * self.law.flip
+        return (self.target - self.mean) / away, away**2 / self.law.variance
+
     def objective(self, u: Floats) -> float:
-        """F(u), where Σu = y: a‖u‖² - 2 Γ·u + Var f + (E f - ρy)²."""
+        """F(u)."""
         spread = self.law.variance * (u @ u) - 2.0 * (self.gamma @ u)
-        return float(spread + self.variance + (self.mean - self.law.correlation * self.target) ** 2)
+        bias = self.target - self.mean - 2.0 * self.law.flip * u.sum()
+        return float(spread + self.variance + bias**2)
 
     def on_support(self, support: Ints) -> tuple[Floats, Floats]:
-        """Gram matrix and moments of the chosen literals, on the hyperplane."""
-        return self.law.variance * np.eye(support.size), self.gamma[support]
+        """Gram matrix and moments of the chosen literals; without a constant, on the hyperplane."""
+        gram, moments = self.law.variance * np.eye(support.size), self.gamma[support]
+        if not self.intercept:
+            return gram, moments
+        away = 2.0 * self.law.flip
+        return gram + away**2, moments + away * (self.target - self.mean)
 
 
 @dataclass(frozen=True, eq=False)
 class SampleProblem:
-    r"""F(u) = mean (s_i·u - f_i)² over m rows, on Σu = y.
+    r"""F(u) = mean (y + (s_i - 1)·u - f_i)² over m rows.
+
+    ``gram``, ``moments`` and ``square`` are of the signs around ρ̂, where they are nearly uncorrelated, and of
+    f - ρ̂y: on b + Σu = y the errors are the same. Where a constant is fitted, its column comes last.
 
     Attributes
     ----------
@@ -124,22 +153,33 @@ class SampleProblem:
         s_i = z_i∘x, (m, d), of ±1.
     values
         f(z_i), (m,).
+    intercept
+        Whether a constant is fitted; without one Σu = y.
     """
 
     instance: Floats
     target: float
     signs: Floats
     values: Floats
+    intercept: bool = False
 
     @property
     def size(self) -> int:
         """Number of literals d."""
         return self.instance.size
 
+    def constant(self, u: Floats) -> float:
+        """Return b = y - Σu where a constant is fitted, else 0."""
+        return self.target - float(u.sum()) if self.intercept else 0.0
+
+    def residuals(self, u: Floats) -> Floats:
+        """Return b + s·u - f, (m,)."""
+        support = np.flatnonzero(u)
+        return np.asarray(self.signs[:, support] @ u[support] + (self.constant(u) - self.values))
+
     def objective(self, u: Floats) -> float:
         """F(u), by the residuals."""
-        support = np.flatnonzero(u)
-        residual = self.signs[:, support] @ u[support] - self.values
+        residual = self.residuals(u)
         return float(residual @ residual / residual.size)
 
     @cached_property
@@ -149,13 +189,17 @@ class SampleProblem:
 
     @cached_property
     def gram(self) -> Floats:
-        """Gram matrix of the centred signs s - ρ̂, (d, d): the errors on the hyperplane are the same."""
+        """Gram matrix of the centred signs s - ρ̂, (d, d), or (d + 1, d + 1) with the constant's 1 - ρ̂."""
         rows = self.signs.astype(np.float32)
         # integers up to m are exact in single precision, which is twice as fast
         counts = (rows.T @ rows).astype(np.float64) if len(rows) < 2**24 else self.signs.T @ self.signs
         means = self.signs.mean(axis=0)
         shift = self.center * (means[:, None] + means[None, :]) - self.center**2
-        return np.asarray(counts / len(rows) - shift)
+        gram, away = counts / len(rows) - shift, 1.0 - self.center
+        if not self.intercept:
+            return np.asarray(gram)
+        cross = away * (means - self.center)
+        return np.block([[gram, cross[:, None]], [cross[None, :], np.full((1, 1), away**2)]])
 
     @cached_property
     def centred(self) -> Floats:
@@ -164,8 +208,10 @@ class SampleProblem:
 
     @cached_property
     def moments(self) -> Floats:
-        """Mean of (s - ρ̂) (f - ρ̂y), (d,)."""
-        return np.asarray(self.centred @ self.signs / self.values.size - self.center * self.centred.mean())
+        """Mean of (s - ρ̂) (f - ρ̂y), (d,), or (d + 1,) with the constant's."""
+        mean = self.centred.mean()
+        moments = self.centred @ self.signs / self.values.size - self.center * mean
+        return np.append(moments, (1.0 - self.center) * mean) if self.intercept else np.asarray(moments)
 
     @property
     def square(self) -> float:
@@ -173,9 +219,10 @@ class SampleProblem:
         return float(self.centred @ self.centred / self.centred.size)
 
     def on_support(self, support: Ints) -> tuple[Floats, Floats]:
-        """Gram matrix and moments of the chosen literals."""
-        part = self.signs[:, support] - self.center
-        return part.T @ part / len(part), part.T @ self.centred / len(part)
+        """Gram matrix and moments of the chosen literals; with a constant, of s - 1 and f - y."""
+        center = 1.0 if self.intercept else self.center
+        part = self.signs[:, support] - center
+        return part.T @ part / len(part), part.T @ (self.values - center * self.target) / len(part)
 
 
 def check_sparsity(k: object, size: int) -> None:
@@ -195,13 +242,15 @@ def solution(
     tolerance: float = 0.0,
     nodes: int = 0,
 ) -> SparseSolution:
-    """Make a solution of u, fitted again inside the box |u| ≤ 1 on its support if it lies outside.
+    """Make a solution of u; without a constant, fitted again inside the box |u| ≤ 1 if it lies outside.
 
     ``lower_bound=None``: u is optimal, and its objective is the bound. ``began`` is a ``perf_counter`` time.
     """
+    if problem.intercept:
+        u = np.where(np.abs(u) > _NEGLIGIBLE * max(abs(problem.target), np.abs(u).max()), u, 0.0)
     objective = problem.objective(u)
     bound = objective if lower_bound is None else min(lower_bound, objective)
-    if np.abs(u).max() > 1.0 + _ROUNDINGS:
+    if not problem.intercept and np.abs(u).max() > 1.0 + _ROUNDINGS:
         support = np.flatnonzero(u)
         u = np.zeros(problem.size)
         u[support] = boxed(*problem.on_support(support), problem.target)
@@ -209,6 +258,7 @@ def solution(
     gap = 0.0 if objective == bound else (objective - bound) / objective
     return SparseSolution(
         w=u * problem.instance,
+        intercept=problem.target - float(u.sum()) if problem.intercept else 0.0,
         support=np.flatnonzero(u),
         objective=objective,
         lower_bound=bound,
@@ -217,6 +267,14 @@ def solution(
         nodes=nodes,
         seconds=perf_counter() - began,
     )
+
+
+def fit_on(problem: PopulationProblem | SampleProblem, support: Ints) -> Floats:
+    """Return the least-squares coefficients of a support, (n,)."""
+    gram, moments = problem.on_support(support)
+    if problem.intercept:
+        return np.asarray(np.linalg.lstsq(gram, moments, rcond=None)[0])
+    return summing_to(problem.target, gram, moments)[0]
 
 
 def summing_to(target: float, gram: Floats, moments: Floats) -> tuple[Floats, float]:
@@ -289,45 +347,70 @@ def _step_in_box(u: Floats, move: Floats) -> tuple[float, int]:
 
 
 @dataclass(frozen=True)
-class AnswerScale:
-    """Map answers from [low, high] to [-1, 1]; only a scale that is ``fixed`` by the user is enforced."""
+class AnswerRange:
+    """The range of a model's answers, which bounds of its errors need.
+
+    Attributes
+    ----------
+    low, high
+        Its ends.
+    source
+        How it is known; "" where it is only that of answers seen, an assumption.
+    """
 
     low: float
     high: float
-    fixed: bool = True
+    source: str = ""
 
     @classmethod
-    def from_answers(cls, *answers: Floats) -> AnswerScale:
-        """Return no change for answers in [-1, 1], else their range."""
-        low = min(float(part.min()) for part in answers)
-        high = max(float(part.max()) for part in answers)
+    def of_answers(cls, *answers: Floats) -> AnswerRange:
+        """Assume [-1, 1], as the paper does, of answers inside it, else their range."""
+        together = np.concatenate(answers)
+        low, high = float(together.min()), float(together.max())
         if low >= -1.0 and high <= 1.0:
-            return cls(-1.0, 1.0, fixed=False)
-        return cls(low, high, fixed=False) if low < high else cls(low - 1.0, low + 1.0, fixed=False)
+            return cls(-1.0, 1.0)
+        return cls(low, high) if low < high else cls(low - 1.0, low + 1.0)
 
-    @property
-    def middle(self) -> float:
-        """The answer that becomes 0."""
-        return 0.5 * (self.low + self.high)
+    def excess(self, answers: Floats) -> float:
+        """Return how far answers leave the range, as a share of its width; 0 but for more than roundings."""
+        beyond = max(float(answers.max()) - self.high, self.low - float(answers.min()))
+        share = beyond / max(self.high - self.low, np.finfo(np.float64).tiny)
+        return share if share > _RANGE_ROUNDING else 0.0
 
-    @property
-    def half(self) -> float:
-        """The difference that becomes 1."""
-        return 0.5 * (self.high - self.low)
-
-    def to_unit(self, answers: Floats) -> Floats:
-        """Scale answers to [-1, 1].
+    def check(self, answers: Floats) -> None:
+        """Raise if an answer lies outside a range that is no assumption.
 
         Raises
         ------
         InputError
-            If one lies outside a fixed scale.
+            Says which answer.
         """
-        scaled = (answers - self.middle) / self.half
-        if self.fixed and np.abs(scaled).max() > 1.0 + SCALE_ROUNDING:
-            worst = float(answers[np.argmax(np.abs(scaled))])
+        if self.source and self.excess(answers) > 0.0:
+            middle = 0.5 * (self.low + self.high)
+            worst = float(answers[np.argmax(np.abs(answers - middle))])
             raise InputError(
-                f"the model answers {worst:g}, outside scale=({self.low:g}, {self.high:g}): widen it, or use "
-                "scale='auto'"
+                f"the model answers {worst:g}, outside {self.source} ({self.low:g}, {self.high:g}): pass a "
+                "wider scale=(low, high)"
             )
-        return np.asarray(np.clip(scaled, -1.0, 1.0) if self.fixed else scaled)
+
+    @property
+    def scale(self) -> AnswerScale:
+        """The map to [-1, 1]; none for answers that lie there."""
+        inside = self.low >= -1.0 and self.high <= 1.0
+        return (
+            AnswerScale()
+            if inside
+            else AnswerScale(0.5 * (self.low + self.high), 0.5 * (self.high - self.low))
+        )
+
+
+@dataclass(frozen=True)
+class AnswerScale:
+    """Map answers to (answer - middle)/half."""
+
+    middle: float = 0.0
+    half: float = 1.0
+
+    def to_unit(self, answers: Floats) -> Floats:
+        """Scale answers."""
+        return np.asarray((answers - self.middle) / self.half)

@@ -73,8 +73,8 @@ def test_a_pipeline_is_resolved_like_its_last_step():
     [
         (3, None, ["predict", "callable", "int"]),
         (TREE, "versicolour", ["'versicolour'", "did you mean 'versicolor'?", "'probability'"]),
-        (TREE, 7, ["7", "Known", "'setosa'"]),
-        (TREE, ["setosa", "rose"], ["'rose'", "no class"]),
+        (TREE, 7, ["7", "Pass one of", "'setosa'"]),
+        (TREE, ["setosa", "rose"], ["'rose'", "not a class"]),
         (TREE, [], ["no class"]),
         (TREE, "margin", ["'margin'", "DecisionTreeClassifier.decision_function"]),
         (SVC().fit(X, Y), "probability", ["'probability'", "SVC.predict_proba"]),

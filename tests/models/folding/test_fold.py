@@ -29,8 +29,7 @@ from limes.models.folding.feature_maps import Affine, LookupMap, MonotoneMap, St
 from limes.models.folding.fold import fold, on_common_domains
 from limes.models.folding.operations import Codebook, ModelColumn, Pointwise, then
 from limes.models.forms.additive import Linear
-from limes.models.forms.base import Sum, SumOfProducts
-from limes.models.forms.combination import Combination, Reduced
+from limes.models.forms.base import Combination, Reduced, Sum, SumOfProducts
 from limes.models.forms.quadratic import Quadratic
 from limes.models.reading import CannotRead
 

@@ -347,7 +347,7 @@ def test_refused(build, method, schema, reason):
 
 
 def test_the_reason_reaches_the_user():
-    model = fitted("two", interactions=0)
+    model = fitted("two", interactions=1)
     with pytest.raises(NotReadableError, match="output='margin'"):
         limes.TabularExplainer(model, X, method="exact")
     assert limes.TabularExplainer(model, X, output="margin").method == "exact"

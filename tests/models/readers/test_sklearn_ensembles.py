@@ -405,7 +405,11 @@ def boosted_steps():
 REFUSED = [
     (lambda: ensemble.AdaBoostRegressor(n_estimators=2).fit(X, Y), "predict", "weighted median"),
     (lambda: ensemble.AdaBoostClassifier(SVC(), n_estimators=2).fit(X, TWO), "decision_function", "of SVC"),
-    (lambda: ensemble.AdaBoostClassifier(n_estimators=2).fit(X, TWO), "predict_proba", "output='margin'"),
+    (
+        lambda: ensemble.AdaBoostClassifier(n_estimators=2).fit(X, np.arange(120) % 3),
+        "predict_proba",
+        "output='margin'",
+    ),
     (
         lambda: ensemble.AdaBoostClassifier(n_estimators=2).fit(X, np.zeros(120)),
         "decision_function",
@@ -425,7 +429,7 @@ REFUSED = [
     (
         lambda: ensemble.StackingClassifier(VOTERS, cv=2).fit(X, TWO),
         "predict_proba",
-        "predict_proba of LogisticRegression",
+        "LogisticRegression as final_estimator is not linear",
     ),
     (
         lambda: ensemble.StackingClassifier(VOTERS, cv=2, stack_method="predict").fit(X, TWO),

@@ -158,7 +158,10 @@ def test_margins(name, options, load):
     assert_same(form, model.decision_function(x), x)
     # without probabilities the margin is what is explained
     default = limes.models.read(model)
-    if hasattr(model, "predict_proba"):
+    if hasattr(model, "predict_proba") and len(model.classes_) == 2:
+        assert isinstance(default, forms.Linked)
+        assert_same(default, model.predict_proba(x), x)
+    elif hasattr(model, "predict_proba"):
         assert isinstance(default, forms.BlackBox)
         assert "output='margin'" in default.reason
         assert np.array_equal(default.predict(x), model.predict_proba(x))
@@ -173,8 +176,8 @@ def test_labels_of_any_kind(labels):
     form, x = limes.models.read(model, "margin"), rows_like(X)
     assert_same(form, model.decision_function(x), x)
     one = limes.models.read(model, labels[1])
-    assert isinstance(one, forms.BlackBox)
-    assert np.array_equal(one.predict(x), model.predict_proba(x)[:, 1])
+    assert isinstance(one, forms.Linked)
+    assert_same(one, model.predict_proba(x)[:, 1], x)
 
 
 def test_sample_weights_and_dataframes_change_nothing():
@@ -244,4 +247,11 @@ def test_every_linear_class_is_tested():
         name.split(".")[1] for name, entry in READERS.items() if entry.reader.startswith("sklearn_linear:")
     }
     elsewhere = {"GammaRegressor", "PoissonRegressor", "SGDOneClassSVM", "TweedieRegressor"}
+    elsewhere |= {
+        "BernoulliNB",
+        "ComplementNB",
+        "GaussianNB",
+        "MultinomialNB",
+        "QuadraticDiscriminantAnalysis",
+    }
     assert listed <= set(ONE_TARGET) | set(SEVERAL_TARGETS) | set(CLASSIFIERS) | elsewhere

@@ -20,13 +20,14 @@ import numpy as np
 
 from limes._arrays import Floats
 from limes._checks import check_choice, check_count
+from limes._threads import one_blas_thread, user_blas_threads
 from limes.compat.lime.explanation import DomainMapper, Explanation
 from limes.compat.lime.lime_base import SELECTIONS, LimeBase, LocalFit, Surrogates, default_kernel
 from limes.compat.lime.lime_sampling import SamplingEngine
 from limes.compat.lime.limit import LimitEngine, Limits
 from limes.exceptions import InputError, ModelError
 from limes.explainers.progress import progress_of
-from limes.models.calling.methods import prediction_method
+from limes.models.calling.outputs import prediction_method
 
 ENGINES = ("limit", "lime")
 VARIABLE = "LIMES_ENGINE"
@@ -118,7 +119,8 @@ class PredictFunction:
         """
         rows = table.shape[0] if hasattr(table, "tocsr") else len(table)
         try:
-            values = self._function(table)
+            with user_blas_threads():
+                values = self._function(table)
         except Exception as error:
             raise ModelError(
                 f"predict_fn raised {type(error).__name__} on a table of {rows} rows: {error}", batch=table
@@ -306,6 +308,7 @@ class BaseExplainer:
             "lime": SamplingEngine(kind, self.base, self.feature_selection, self._seeds.lime),
         }
 
+    @one_blas_thread()
     def _answer(self, call: Call, top_labels: int | None) -> dict[str, Any]:
         """Options of lime's result object: surrogates, the engine, and why, if it was not the one chosen."""
         name, reason = engine_name(self.engine), ""
@@ -320,6 +323,7 @@ class BaseExplainer:
         options = {"random_state": self.random_state, "engine": (name, reason), "top": bool(top_labels)}
         return {"surrogates": self._engines[name](call), **options}
 
+    @one_blas_thread()
     def _explanation(self, call: Call, mapper: DomainMapper, top_labels: int | None) -> Explanation:
         options = self._answer(call, top_labels)
         classes = self._classes(len(options["surrogates"].prediction))

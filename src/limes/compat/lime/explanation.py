@@ -288,7 +288,7 @@ class Explanation:
             raise UnknownOptionError(f"as_html has no option {unknown[0]!r}; known: {', '.join(names)}")
         explanation = self._outputs(labels) if kwargs.get("show_all") else self._shown(labels)
         predicted = show_predicted_value if self.mode == "regression" else predict_proba
-        hidden = () if predicted else ("prediction", "local difference")
+        hidden = () if predicted else ("prediction", "not captured at the row")
         return page(
             self.domain_mapper.on_page(explanation, **kwargs),
             hidden=hidden if kwargs.get("show_table", True) else (*hidden, "value"),

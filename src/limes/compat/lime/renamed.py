@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from limes.diagnostics.row_output import row_outputs
+from limes.diagnostics.finding import row_outputs
 
 if TYPE_CHECKING:
     from limes._arrays import Ints

@@ -23,7 +23,7 @@ from limes.designs import BinStatistics
 from limes.exceptions import InputError
 from limes.expectations.sampled import least_calls
 from limes.explainers.tables.table import Table
-from limes.models.calling.methods import prediction_method
+from limes.models.calling.outputs import prediction_method
 
 _STATS = ("means", "stds", "mins", "maxs", "feature_values", "feature_frequencies")
 # Rows drawn from statistics, where there are no training data to check a model on

@@ -15,8 +15,8 @@ from limes.compat.lime.call import Call, Kind, PredictFunction, in_batches
 from limes.compat.lime.lime_sampling import deletions
 from limes.compat.lime.limit import SCORED_ROWS, Limits, exchangeable_limits, least_subset_calls
 from limes.exceptions import InputError
-from limes.explainers.texts.tokens import Spans, parse_text, splitter, word_conditions, word_spans
-from limes.models.text_models import TextModel
+from limes.explainers.texts.bound_model import Spans, parse_text, splitter, word_conditions, word_spans
+from limes.models.documents import TextModel
 
 # What lime puts in the places of words and of characters, where they are not to be deleted
 _MASKED_WORD, _MASKED_CHARACTER = "UNKWORDZ", "\0"

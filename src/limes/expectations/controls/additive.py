@@ -6,7 +6,7 @@ inside a cell has no coefficient, and only takes variance away.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -27,6 +27,11 @@ class _ColumnBasis:
 
     cells: Bools
     spread: Floats
+
+    @property
+    def size(self) -> int:
+        """Number of functions m."""
+        return int(self.cells.sum() + (self.spread > 0).sum())
 
     @classmethod
     def from_rows(cls, coordinate: Coordinate, x: Floats) -> _ColumnBasis:
@@ -61,19 +66,25 @@ class _Additive:
     columns: tuple[_ColumnBasis, ...]
     intercept: Floats
     coef: Floats
+    computed: dict[tuple[int, Coordinate], tuple[Floats, Floats]] = field(default_factory=dict)
 
     def predict(self, x: Floats) -> Floats:
         return self.intercept + _basis(self.design, self.columns, x) @ self.coef
 
     def moments(self, design: ProductDesign) -> ControlMoments:
-        mean, beta = self.intercept.copy(), np.zeros((design.size, self.intercept.size))
-        first = 0
-        for j, (column, coordinate) in enumerate(zip(self.columns, design.coordinates, strict=True)):
-            average, contrast = column.functionals(coordinate)
-            coef = self.coef[first : first + average.size]
-            mean, beta[j] = mean + average @ coef, contrast @ coef
-            first += average.size
-        return ControlMoments.exact(mean, beta)
+        parts = [self._column(j, coordinate) for j, coordinate in enumerate(design.coordinates)]
+        mean = sum((average for average, _ in parts), self.intercept)
+        return ControlMoments.exact(mean, np.stack([contrast for _, contrast in parts]))
+
+    def _column(self, j: int, coordinate: Coordinate) -> tuple[Floats, Floats]:
+        """Mean and contrast of a column's part of h, (k,) each: the same for all rows in one cell."""
+        key = j, coordinate
+        if key not in self.computed:
+            first = sum(column.size for column in self.columns[:j])
+            coef = self.coef[first : first + self.columns[j].size]
+            average, contrast = self.columns[j].functionals(coordinate)
+            self.computed[key] = average @ coef, contrast @ coef
+        return self.computed[key]
 
 
 def additive_control(design: ProductDesign, x: Floats, f: Floats) -> FittedControl:

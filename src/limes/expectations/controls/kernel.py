@@ -35,8 +35,7 @@ from limes.expectations.controls.ridge import (
 from limes.expectations.exact import ExactExpectation
 from limes.expectations.exchangeable import switch_surrogates
 from limes.functions import Bump, Filled, Function, Identity, Lookup
-from limes.models.forms.base import Sum, SumOfProducts
-from limes.models.forms.combination import Reduced
+from limes.models.forms.base import Reduced, Sum, SumOfProducts
 
 _FEWEST_ROWS = 32
 # Of columns: candidates for γ, centres (fits take centres³, exact moments centres x columns), and rows on

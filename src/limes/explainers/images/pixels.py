@@ -1,13 +1,22 @@
-"""Images as users pass them: grey, RGB or RGBA, whole numbers or fractions; anything else is refused."""
+"""Images as users pass them, as files hold them, and as an explanation stores them.
+
+Grey, RGB or RGBA, whole numbers or fractions; anything else is refused.
+"""
 
 from __future__ import annotations
 
+from hashlib import blake2b
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from limes._arrays import Floats
+from limes._arrays import Floats, Ints, Objects
+from limes._checks import require
 from limes.exceptions import InputError
+from limes.explanation.json import labels_to_data_url, to_data_url
+from limes.models.calling.networks import Preprocess, layout
+from limes.models.images import SwitchedImage
 
 _CHANNELS = (1, 3, 4)
 
@@ -73,3 +82,84 @@ def rgb(image: Any) -> Floats:
         return pixels
     opaque = pixels[..., 3:]
     return pixels[..., :3] * opaque + 0.5 * (1.0 - opaque)
+
+
+MEANING = "change of the surrogate when the superpixel is shown against when it is filled"
+
+
+def superpixel_names(size: int) -> tuple[str, ...]:
+    """Return the names of d superpixels."""
+    return tuple(f"superpixel {j}" for j in range(size))
+
+
+def image_conditions(labels: Ints) -> tuple[str, ...]:
+    """Return the condition of each superpixel, with the pixel in its middle, (row, column)."""
+    count = np.bincount(labels.ravel())
+    down, across = np.indices(labels.shape)
+    rows, columns = (np.bincount(labels.ravel(), place.ravel()) / count for place in (down, across))
+    return tuple(
+        f"superpixel {j} at ({row:.0f}, {column:.0f}) shown"
+        for j, (row, column) in enumerate(zip(rows, columns, strict=True))
+    )
+
+
+def image_areas(labels: Ints) -> Objects:
+    """Return the size of each superpixel in pixels, (1, d)."""
+    return np.array([[f"{count} px" for count in np.bincount(labels.ravel())]], dtype=object)
+
+
+def image_picture(image: SwitchedImage, conditions: tuple[str, ...]) -> dict[str, Any]:
+    """Return what ``show`` draws from: the image, its superpixels, and each condition's superpixel."""
+    return {
+        "image": to_data_url(np.rint(255 * rgb(image.shown)).astype(np.uint8), lossless=False),
+        "labels": labels_to_data_url(image.labels),
+        "superpixels": {condition: j for j, condition in enumerate(conditions)},
+    }
+
+
+def image_fingerprint(image: SwitchedImage) -> tuple[int, ...]:
+    """Return whole numbers that identify an image, its fill and superpixels: keys, and seeds of streams."""
+    digest = blake2b(image.shown.tobytes() + image.fill.tobytes() + image.labels.tobytes(), digest_size=16)
+    return tuple(int(part) for part in np.frombuffer(digest.digest(), dtype=np.uint32))
+
+
+def read_image(path: Path) -> Any:
+    """Return an image file as an array: grey (H, W), or RGB (H, W, 3), upright.
+
+    Raises
+    ------
+    InputError
+        If the file does not exist, or is no image.
+    """
+    from PIL import Image, ImageOps
+
+    try:
+        with Image.open(path) as opened:
+            turned = ImageOps.exif_transpose(opened)
+            return np.asarray(turned if turned.mode in ("L", "RGB") else turned.convert("RGB"))
+    except (OSError, SyntaxError, Image.DecompressionBombError) as error:
+        raise InputError(f"{path} could not be read as an image: {error}") from error
+
+
+def session_of(path: Path) -> Any:
+    """Return an ONNX Runtime session, on the CPU.
+
+    Raises
+    ------
+    InputError
+        If the file is no ONNX model.
+    """
+    runtime = require("onnxruntime", "an ONNX model")
+    try:
+        return runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    except Exception as error:
+        raise InputError(f"{path} could not be loaded: {type(error).__name__}: {error}") from error
+
+
+def preprocess_of(session: Any, mean: float, scale: float) -> Preprocess:
+    """Return layout and size from the model's input; pixels minus the mean, over the scale."""
+    shape = session.get_inputs()[0].shape
+    channels = layout(shape)
+    sides = shape[2:] if channels == "first" else shape[1:3]
+    fixed = len(sides) == 2 and all(isinstance(side, int) for side in sides)
+    return Preprocess(mean=mean, scale=scale, channels=channels, size=tuple(sides) if fixed else None)

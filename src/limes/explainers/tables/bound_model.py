@@ -17,26 +17,28 @@ from limes.expectations.controls import CONTROLS
 from limes.expectations.controls.control import Control
 from limes.expectations.controls.margin import margin_control
 from limes.expectations.moments import ExactMoments, Moments
+from limes.expectations.of_forms import exact_expectation
+from limes.expectations.pooled import PooledExpectation
 from limes.explainers.options import SamplingOptions
 from limes.explainers.tables.table import Table
 from limes.explainers.verification import (
     TABLE_DRAWS,
     Probe,
+    Watch,
     check_agreement,
     check_atoms,
     check_draws,
     product_rows,
     widened,
 )
-from limes.explainers.watch import Watch
 from limes.models.algebra import category_columns
+from limes.models.calling.bound_methods import is_log_odds
 from limes.models.calling.caller import ModelCaller
-from limes.models.calling.methods import prediction_method
-from limes.models.calling.outputs import Output, resolve
+from limes.models.calling.outputs import Output, prediction_method, resolve
 from limes.models.forms.base import BlackBox, Form
 from limes.models.forms.trees import Forest
 from limes.models.reading import EXACT_TOLERANCE, SINGLE_TOLERANCE, read_output, tolerance_of
-from limes.pipeline import Expectation, exact_expectation, expectation_of
+from limes.pipeline import Expectation, expectation_of
 
 _ASKED_FOR = "asked for by method='sampled'"
 
@@ -120,10 +122,14 @@ class BoundModel:
         Names of the outputs.
     answer
         Method of the model, "call" where it is called itself.
+    is_log_odds
+        Whether it is the log-odds of a class.
     reason
         Why it is sampled; "" where exact.
     watch
         Notices that the model is no longer the one that was read.
+    form
+        What was read, of an exact expectation; None where it is sampled.
     """
 
     predict: Callable[[Floats], Floats]
@@ -131,8 +137,10 @@ class BoundModel:
     expectation: Expectation
     outputs: tuple[str, ...]
     answer: str
+    is_log_odds: bool
     reason: str
     watch: Watch
+    form: Form | None = None
 
     @classmethod
     def of(
@@ -170,12 +178,16 @@ class BoundModel:
         margin_control = _margin_control(reading, options.control, check)
         controls = CONTROLS if margin_control is None else {**CONTROLS, "margin": margin_control}
         sampling = options.with_controls(controls)
+        expectation = expectation_of(BlackBox(ask, reason), ask, method=options.method, sampling=sampling)
+        if family.by_cell and sampling.max_shared:
+            expectation = PooledExpectation(family, ask, sampling)
         return cls(
             ask,
             partial(_one_by_one, ask),
-            expectation_of(BlackBox(ask, reason), ask, method=options.method, sampling=sampling),
+            expectation,
             names,
             reading.output.method or "call",
+            check.is_log_odds(reading.output),
             reason,
             Watch(reading.model),
         )
@@ -192,8 +204,10 @@ class BoundModel:
             expectation,
             reading.output.names(answers.shape[1:]),
             reading.output.method or "call",
+            check.is_log_odds(reading.output),
             "",
             Watch(reading.model, ask=ask, predict=form.predict, allowed=allowed),
+            form,
         )
 
 
@@ -215,6 +229,10 @@ class _Check:
     def caller(self, output: Output) -> ModelCaller:
         """Return what calls the model with tables like the background."""
         return ModelCaller(self.model, output, self.table.decode)
+
+    def is_log_odds(self, output: Output) -> bool:
+        """Tell whether an output is the log-odds of a class, by two background rows."""
+        return is_log_odds(self.model, output, self.table.decode(self.table.matrix[:2]))
 
     def expectation(self, form: Form, ask: Callable[[Floats], Floats]) -> tuple[ExactMoments, Floats, float]:
         """Return the exact expectation of a form that agrees with the model.

@@ -58,6 +58,7 @@ class Literals:
 
     table: Table
     columns: tuple[LiteralColumn, ...]
+    encoding: str = "bins"
 
     @classmethod
     def fit(
@@ -96,7 +97,7 @@ class Literals:
             literals_of = _ENCODINGS[encoding if isinstance(law.cells, BinCells) else "bins"]
             texts = literals_of(column.name, law, cells)
             columns.append(LiteralColumn(law, table.matrix[:, j], cells, *texts))
-        return cls(table, tuple(columns))
+        return cls(table, tuple(columns), encoding)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -273,6 +274,7 @@ class SignRows:
 
     def __init__(self, literals: Literals | None) -> None:
         self._literals = literals
+        self.width = None if literals is None else len(literals.names)
 
     def decode(self, x: Floats) -> Floats:
         """Return rows as the model takes them."""
@@ -321,9 +323,9 @@ class SignRows:
         """Return rows of literals on which form and model are compared."""
         return np.random.default_rng(0).choice([-1.0, 1.0], (_CHECKED_ROWS, size))
 
-    def scale_answers(self, ask: Callable[[Floats], Floats]) -> Floats | None:  # noqa: ARG002 - there is no background
-        """Return answers that the scale has to cover, besides those around the row."""
-        return None
+    def scale_answers(self, ask: Callable[[Floats], Floats]) -> Floats:  # noqa: ARG002 - there is no background
+        """Return answers that an assumed range has to cover, besides those around the row."""
+        return np.zeros(0)
 
 
 class TableRows:
@@ -333,6 +335,7 @@ class TableRows:
 
     def __init__(self, literals: Literals) -> None:
         self._literals = literals
+        self.width: int | None = len(literals.columns)
         self.decode = literals.table.decode
         self.schema = literals.table.schema
 
@@ -367,7 +370,7 @@ class TableRows:
         return np.concatenate([self._some_rows(), shuffled(self._literals.table.matrix, _CHECKED_ROWS)])
 
     def scale_answers(self, ask: Callable[[Floats], Floats]) -> Floats:
-        """Return answers that the scale has to cover, besides those around the row."""
+        """Return answers that an assumed range has to cover, besides those around the row."""
         return ask(self._some_rows())
 
     def _some_rows(self) -> Floats:
@@ -384,4 +387,9 @@ def rows_of(literals: Literals | None, neighbourhood: str | None) -> SignRows | 
     if not isinstance(literals, Literals):
         raise InputError(f"literals must be made by limes.Literals.fit, got {type(literals).__name__}")
     check_choice("neighbourhood", neighbourhood or "columns", ("columns", "flips"))
+    if neighbourhood != "flips" and literals.encoding != "bins":
+        raise InputError(
+            f"encoding={literals.encoding!r} has no effect where a literal is a column that keeps its bin: "
+            "use encoding='bins', or neighbourhood='flips' and a model of the literals' -1 and +1"
+        )
     return SignRows(literals) if neighbourhood == "flips" else TableRows(literals)

@@ -1,36 +1,246 @@
 """Any table in, a float64 matrix inside, the same kind of table out.
 
-A pandas frame, a polars or pyarrow table, an array, a list of lists: all are encoded as one matrix. A number
-stands for itself, a text for its position among the levels of the background, NaN for a missing value.
-Decoding gathers texts from the background's own column, so that a model gets the dtypes and categories that
-it was trained on.
+A pandas frame, a polars or pyarrow table, an array, a list of lists: all are read into one array per column
+and encoded as one matrix. A number stands for itself, a text for its position among the levels of the
+background, NaN for a missing value. Decoding gathers texts from the background's own column, so that a model
+gets the dtypes and categories that it was trained on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
+import narwhals as nw
 import numpy as np
 
-from limes._arrays import Bools, Floats, Objects
-from limes._checks import listed
-from limes.exceptions import InputError
-from limes.explainers.tables.columns import EXACT, TableColumn, encode, learn, template_of
-from limes.explainers.tables.io import (
-    ArrayConverter,
-    FrameConverter,
-    RawTable,
-    categorical_columns,
-    match_columns,
-    names_of,
-    open_table,
-)
+from limes._arrays import Bools, Floats, Ints, Objects
+from limes._checks import SHOWN, did_you_mean, listed
+from limes.exceptions import CellError, InputError
+from limes.explainers.tables.columns import EXACT, TableColumn, encode, learn, narrow, template_of, unreadable
 from limes.models.reading import Schema
 
-__all__ = ["Table"]
+
+@dataclass(frozen=True, eq=False)
+class FrameConverter:
+    """Makes dataframes like the background."""
+
+    backend: Any  # narwhals.Implementation of the library
+    labels: Any  # pandas' own index of columns, whose entries need not be strings
+
+    def restore(self, columns: tuple[TableColumn, ...], matrix: Floats) -> Any:
+        """Return a frame with the columns' dtypes."""
+        series = [self._series(*pair).alias(pair[0].name) for pair in zip(columns, matrix.T, strict=True)]
+        frame = nw.concat([column.to_frame() for column in series], how="horizontal").to_native()
+        if self.labels is not None:
+            frame.columns = self.labels
+        return frame
+
+    def _series(self, column: TableColumn, values: Floats) -> nw.Series[Any]:
+        if column.template is None:
+            return nw.new_series("", narrow(values, column.dtype), backend=self.backend)
+        template = nw.from_native(column.template, series_only=True)
+        if column.categorical:
+            return nw.maybe_reset_index(template[column.places(values)])
+        blank = np.isnan(values) & column.missing
+        present = narrow(values[~blank], column.dtype)
+        if present.dtype.kind == "f" and column.integer:
+            template = template.cast(nw.Float64())
+        # Gather first, so that missing cells and the dtype stay the library's own.
+        cells = nw.maybe_reset_index(template[blank.astype(np.int64)])
+        filled: nw.Series[Any] = cells.scatter(np.flatnonzero(~blank), present)
+        return filled
+
+
+@dataclass(frozen=True, eq=False)
+class ArrayConverter:
+    """Makes numpy arrays like the background."""
+
+    dtype: np.dtype[Any]
+
+    def restore(self, columns: tuple[TableColumn, ...], matrix: Floats) -> Any:
+        """Return an array of the background's dtype."""
+        if self.dtype.kind in "biuf":
+            return narrow(matrix, self.dtype)
+        cells = np.empty(matrix.shape, dtype=object)
+        for j, column in enumerate(columns):
+            cells[:, j] = self._cells(column, matrix[:, j])
+        return cells.astype(self.dtype)
+
+    def _cells(self, column: TableColumn, values: Floats) -> Objects:
+        template: Objects = column.template
+        if column.categorical:
+            return template[column.places(values)]
+        blank = np.isnan(values) & column.missing
+        cells = template[blank.astype(np.int64)]
+        cells[~blank] = narrow(values[~blank], column.dtype)
+        return cells
+
+
+class RawTable(NamedTuple):
+    """A table as the user passed it, one array per column."""
+
+    keys: list[Hashable] | None  # the user's names; None where columns go by position
+    arrays: list[Objects]
+    series: list[nw.Series[Any]] | None = None
+    converter: FrameConverter | ArrayConverter | None = (
+        None  # None for a single row, which no background can be
+    )
+
+
+def match_columns(columns: dict[str, Objects], names: tuple[str, ...]) -> list[Objects]:
+    """Put columns into the background's order; refuse missing and unknown ones."""
+    missing = [name for name in names if name not in columns]
+    extra = [name for name in columns if name not in names]
+    if missing:
+        guesses = ", ".join(repr(name) + did_you_mean(name, extra) for name in missing[:SHOWN])
+        raise InputError(f"X has no column {guesses}, which the background has: add what is missing")
+    if extra:
+        raise InputError(f"X has columns that are not in the background: {listed(extra)}. Drop them")
+    return [columns[name] for name in names]
+
+
+def names_of(raw: RawTable) -> list[str]:
+    """Return names as text; x0, x1, ... if missing."""
+    names = [f"x{j}" for j in range(len(raw.arrays))] if raw.keys is None else [*map(str, raw.keys)]
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise InputError(f"columns share a name: {listed(repeated)}. Rename them")
+    return names
+
+
+def categorical_columns(categorical: Any, keys: list[Hashable], names: list[str]) -> set[int]:
+    """Return the positions of the columns that the user names as categorical."""
+    if categorical is None:
+        return set()
+    single = isinstance(categorical, str) or not isinstance(categorical, Iterable)
+    return {_position(wanted, keys, names) for wanted in ([categorical] if single else categorical)}
+
+
+def _position(wanted: Any, keys: list[Hashable], names: list[str]) -> int:
+    if not isinstance(wanted, bool | np.bool_):
+        for labels in (keys, names):
+            if wanted in labels:
+                return labels.index(wanted)
+        if isinstance(wanted, int | np.integer) and 0 <= wanted < len(names):
+            return int(wanted)
+    raise InputError(
+        f"categorical={wanted!r} is no column{did_you_mean(wanted, names)}: pass names or positions among "
+        f"{listed(names)}"
+    )
+
+
+def open_table(X: Any) -> RawTable:
+    """Read any kind of table or row."""
+    if isinstance(X, Mapping):
+        return _from_mapping(X)
+    try:
+        table = nw.from_native(X, allow_series=True, pass_through=True)
+    except nw.exceptions.DuplicateError as error:
+        raise InputError(f"columns share a name: rename them. {error}") from error
+    if isinstance(table, nw.LazyFrame):
+        raise InputError(f"{type(X).__name__} is lazy: collect it into memory first")
+    if isinstance(table, nw.DataFrame):
+        return _from_frame(table)
+    if not isinstance(table, nw.Series):
+        return _from_array(X)
+    if table.implementation.is_pandas_like():
+        return _from_mapping(dict(zip(X.index, table.to_list(), strict=True)))
+    return _from_array(table.to_list())
+
+
+def _from_frame(table: nw.DataFrame[Any]) -> RawTable:
+    if table.implementation.is_pandas_like():
+        table = _densified(table)
+    series = list(table.iter_columns())
+    labels = table.to_native().columns if table.implementation.is_pandas_like() else None
+    keys: list[Hashable] = list(table.columns if labels is None else labels)
+    return RawTable(
+        keys, [_cells(column) for column in series], series, FrameConverter(table.implementation, labels)
+    )
+
+
+def _densified(table: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
+    """Return a pandas frame whose sparse columns are dense, with the same numbers.
+
+    The model gets such frames too: most rows that it is asked about are not sparse.
+    """
+    frame = table.to_native()
+    sparse = [j for j, dtype in enumerate(frame.dtypes) if type(dtype).__name__ == "SparseDtype"]
+    if not sparse:
+        return table
+    frame = frame.copy(deep=False)
+    for j in sparse:
+        frame.isetitem(j, frame.iloc[:, j].sparse.to_dense())
+    return nw.from_native(frame, eager_only=True)
+
+
+def _from_mapping(row: Mapping[Hashable, Any]) -> RawTable:
+    cells = [np.atleast_1d(_as_array(value)) for value in row.values()]
+    if len({cell.shape for cell in cells}) > 1 or any(cell.ndim > 1 for cell in cells):
+        raise InputError("the columns of X differ in length: pass one value per row for each")
+    return RawTable(list(row), cells)
+
+
+def _from_array(X: Any) -> RawTable:
+    array = _as_array(X)
+    if array.ndim not in (1, 2):
+        raise InputError(
+            f"{type(X).__name__} of {array.ndim} dimensions is not a table: pass a dataframe, "
+            "an array (rows, columns), or one row"
+        )
+    converter = ArrayConverter(array.dtype) if array.ndim == 2 else None
+    return RawTable(None, list(np.atleast_2d(array).T), converter=converter)
+
+
+def _as_array(X: Any) -> Objects:
+    if hasattr(X, "toarray"):
+        raise InputError(f"{type(X).__name__} is sparse: pass X.toarray()")
+    if isinstance(X, np.ma.MaskedArray):
+        raise InputError("a masked array hides cells: pass X.filled(numpy.nan)")
+    try:
+        array = np.asarray(X)
+    except ValueError as error:
+        raise InputError("X is no table: rows differ in length, or a cell holds a list") from error
+    # numpy would turn the numbers beside a text into texts
+    mixed = array.dtype.kind in "US" and not isinstance(X, np.ndarray)
+    return _readable(np.array(X, dtype=object) if mixed else array, "the array")
+
+
+def _cells(series: nw.Series[Any]) -> Objects:
+    if series.null_count() == len(series):
+        return np.full(len(series), np.nan)
+    if series.dtype in (nw.Int128, nw.UInt128):
+        raise unreadable(f"column {series.name!r}", series.dtype)
+    if series.dtype != nw.Categorical or series.null_count() == 0:
+        return _readable(series.to_numpy(), f"column {series.name!r}")
+    # pyarrow loses which categories are null
+    cells = np.full(len(series), None, dtype=object)
+    cells[~series.is_null().to_numpy()] = series.drop_nulls().to_numpy()
+    return cells
+
+
+def _readable(values: Objects, where: str) -> Objects:
+    if values.dtype.kind not in "biufOU":
+        raise unreadable(where, values.dtype)
+    return values
+
+
+__all__ = ["EncodedRows", "Table"]
+
+
+class EncodedRows(NamedTuple):
+    """Rows that can be explained, as a matrix (m, d), their positions (m,) among all, and the rest.
+
+    ``errors`` says for each other position what is wrong.
+    """
+
+    matrix: Floats
+    positions: Ints
+    errors: Mapping[int, str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,6 +340,36 @@ class Table:
             raise InputError("there are no rows to explain: pass at least one")
         pairs = zip(self.columns, arrays, strict=True)
         return np.column_stack([encode(column, values) for column, values in pairs])
+
+    def encode_good(self, X: Any) -> EncodedRows:
+        """Turn the rows whose cells are all usable into a matrix; say what is wrong with the others.
+
+        Raises
+        ------
+        InputError
+            As for `encode`, if columns do not match, or no row is usable.
+        """
+        if self._is_matrix(X):
+            matrix = self.encode(X)
+            return EncodedRows(matrix, np.arange(len(matrix)), {})
+        arrays = self._aligned(open_table(X))
+        n, errors = arrays[0].size, dict[int, str]()
+        while True:
+            positions = np.setdiff1d(np.arange(n), [*errors])
+            if not positions.size:
+                raise InputError(
+                    f"no row can be explained: {next(iter(errors.values()), 'there are no rows')}"
+                )
+            before = len(errors)
+            columns = []
+            for column, values in zip(self.columns, arrays, strict=True):
+                try:
+                    columns.append(encode(column, values[positions]))
+                except CellError as error:
+                    for row, text in error.rows.items():
+                        errors.setdefault(int(positions[row]), text)
+            if len(errors) == before:
+                return EncodedRows(np.column_stack(columns), positions, errors)
 
     def _is_matrix(self, X: Any) -> bool:
         """Return whether X is its own matrix, one row or many: usual floats, for columns of numbers."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -10,19 +10,23 @@ from typing import Any
 import numpy as np
 
 from limes import __version__
-from limes._arrays import Floats, Objects, column_stds
+from limes._arrays import Floats, Ints, Objects, column_stds, distinct_rows, mean_and_std
 from limes.designs.marginals import Marginal
-from limes.designs.product import ProductFamily
+from limes.designs.product import ProductDesign, ProductFamily
 from limes.designs.weights import named_weights
+from limes.expectations.pooled import PooledExpectation
+from limes.expectations.sampled import SampledExpectation
 from limes.explainers.options import SamplingOptions
 from limes.explainers.tables.bound_model import BoundModel, ReadModel
+from limes.explainers.tables.fits import FormSpread, PooledFits, ReadFits, SampledFits, TableFits
 from limes.explainers.tables.laws import cell_texts, fit_laws
 from limes.explainers.tables.table import Table
 from limes.explainers.warnings import RowWarnings
-from limes.pipeline import Pipeline
+from limes.pipeline import Fitted, Pipeline
 
 SLOPE_MEANING = (
-    "change of the surrogate per unit of a number, or when a category holds against when it does not"
+    "how much the surrogate changes per unit of a number, or if a category holds rather than not; bars are "
+    "per standard deviation"
 )
 
 
@@ -65,6 +69,8 @@ class TabularModel:
         (d,) standard deviation of numbers, 1 for categories and for columns that do not vary.
     provenance
         Of its explanations.
+    seed
+        Of rows that are drawn.
     warns
         Whether explanations carry warnings.
     """
@@ -76,6 +82,7 @@ class TabularModel:
     pipeline: Pipeline
     units: Floats
     provenance: dict[str, Any]
+    seed: int
     warns: bool = True
 
     @classmethod
@@ -125,12 +132,56 @@ class TabularModel:
             pipeline,
             units,
             _provenance(model, table, family, bound, options, by_model),
+            options.sampling.sampling.seed,
         )
 
     def reproducible(self) -> TabularModel:
         """Return the same, with results that depend on no other row, to the last bit; without warnings."""
         bound = replace(self.bound, predict=self.bound.predict_reproducibly)
         return replace(self, bound=bound, pipeline=self.pipeline.reproducible(), warns=False)
+
+    def conditions(self, cells: Ints) -> tuple[tuple[str, ...], ...]:
+        """Return the texts of rows' cells (n, d); rows with the same cells share a tuple."""
+        patterns, place = distinct_rows(cells)
+        columns = [column[cell] for column, cell in zip(self.texts, patterns.T, strict=True)]
+        conditions = list(zip(*columns, strict=True))
+        return tuple(map(conditions.__getitem__, place.tolist()))
+
+    def laws(self, rows: Floats) -> tuple[list[ProductDesign], Callable[[Floats], Floats]]:
+        """Return the designs of rows (n, d), and the model's answers; the form's where the model was read."""
+        form = self.bound.form
+        predict = self.bound.predict if form is None else form.predict
+        return [self.family.at(row) for row in rows], predict
+
+    def features_at(self, row: Floats, x: Floats) -> Floats:
+        """Return the surrogate's features of rows x (m, d) around a row (d,), (m, d)."""
+        features = (self.family.cells(x) == self.family.cells(row[None])).astype(np.float64)
+        return features if self.family.slopes is None else np.where(self.family.slopes, x, features)
+
+    def effective_share(self, rows: Floats) -> Floats:
+        """Return the effective share of a weighted sample of the background's law, E[π]² / E[π²], (n,)."""
+        narrower = self.family.weights.bandwidth / np.sqrt(2.0)
+        weights = replace(self.family.weights, bandwidth=narrower)  # type: ignore[type-var]
+        squared = replace(self.family, weights=weights)
+        logs = [2.0 * self.family.at(row).log_weight - squared.at(row).log_weight for row in rows]
+        return np.exp(np.array(logs))
+
+    def fits(self, rows: Floats, cells: Ints, fitted: Fitted) -> TableFits | None:
+        """Return what computes R² and effects of explained rows; None where that costs too much memory."""
+        expectation = self.bound.expectation
+        if isinstance(expectation, PooledExpectation):
+            return PooledFits(expectation, self.family, self.texts, rows, cells, fitted)
+        if isinstance(expectation, SampledExpectation):
+            return (
+                SampledFits(expectation, self.family, self.texts, rows, cells, fitted) if self.warns else None
+            )
+        return ReadFits(self._spread, self.texts, rows, cells, fitted)
+
+    @cached_property
+    def _spread(self) -> FormSpread:
+        form = self.bound.form
+        assert form is not None  # noqa: S101 - the expectation is exact
+        return FormSpread(form, self.bound.expectation, self.family, self.table.matrix, self.seed)
 
     @cached_property
     def row_warnings(self) -> RowWarnings:
@@ -151,7 +202,8 @@ def _has_bins(bins: Any, j: int) -> bool:
 def _family(
     table: Table, marginals: tuple[Marginal, ...], units: Floats, options: TabularOptions
 ) -> ProductFamily:
-    slopes = table.numeric & (options.bins is None)
+    complete = ~np.isnan(table.matrix).any(axis=0)
+    slopes = table.numeric & complete & (options.bins is None)
     bandwidth = 0.75 * np.sqrt(len(marginals)) if options.bandwidth is None else options.bandwidth
     return ProductFamily(
         marginals,
@@ -171,11 +223,14 @@ def _provenance(
 ) -> dict[str, Any]:
     bins = options.bins
     sampled = bound.expectation.method == "sampled"
+    error_bound = getattr(bound.expectation, "error_bound", 0.0)
     return {
         **({"meaning": SLOPE_MEANING} if bins is None else {}),
+        **_slopes(table, family),
         "limes": __version__,
         "model": type(model).__name__,
         "answer": bound.answer,
+        **({"quantity": "log-odds"} if bound.is_log_odds else {}),
         "background": f"{len(table.matrix)} rows",
         "bins": bins if bins is None or isinstance(bins, str | int) else "given",
         **({"categories of the model": [table.names[j] for j in by_model]} if by_model else {}),
@@ -183,5 +238,18 @@ def _provenance(
         "weights": options.weights_name,
         "bandwidth": float(family.weights.bandwidth),
         "ridge": float(options.ridge),
+        **({"error bound": f"{error_bound:g} of each mean, by quadrature"} if error_bound else {}),
         "seed": options.sampling.sampling.seed if sampled else None,
     }
+
+
+def _slopes(table: Table, family: ProductFamily) -> dict[str, Any]:
+    """Return mean and standard deviation of each column that has a slope, by its name."""
+    if family.slopes is None:
+        return {}
+    slopes = {}
+    for j in np.flatnonzero(family.slopes).tolist():
+        column = table.matrix[:, j]
+        mean, deviation = mean_and_std(column[np.isfinite(column)])
+        slopes[table.names[j]] = {"mean": mean, "deviation": deviation}
+    return {"slopes": slopes}

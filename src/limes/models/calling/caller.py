@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats
-from limes.exceptions import ModelError
-from limes.models.calling.methods import prediction_method
-from limes.models.calling.outputs import Output
+from limes._threads import user_blas_threads
+from limes.exceptions import InputError, ModelError
+from limes.models.calling.outputs import Output, prediction_method
 
 # (error, attempt = 1, 2, ...) -> seconds to wait before the batch is tried again, or None to give up
 Retry = Callable[[BaseException, int], float | None]
@@ -45,7 +45,8 @@ class ModelCaller:
             raise ModelError(f"there is no {name}")
         table = self.decode(x)
         try:
-            raw = call(table)
+            with user_blas_threads():
+                raw = call(table)
         except Exception as error:
             raise ModelError(
                 f"{name} raised {type(error).__name__} on a batch of {len(x)} rows: {error}", batch=table
@@ -165,7 +166,7 @@ class Calls:
         missing = list({key: i for i, key in enumerate(keys) if key not in self._cache}.items())
         for start in range(0, len(missing), self._batch_size):
             batch = missing[start : start + self._batch_size]
-            predictions = self._with_retries(x[[i for _, i in batch]])
+            predictions = with_retries(self._predict, x[[i for _, i in batch]], self._retry)
             self._cache.update(zip((key for key, _ in batch), predictions, strict=True))
             self.on_progress(len(batch))
         return np.stack([self._cache[key] for key in keys])
@@ -175,19 +176,27 @@ class Calls:
         keys = _keys(x)
         return np.stack([self._cache[key] for key in keys]) if self._cache.keys() >= set(keys) else None
 
-    def _with_retries(self, batch: Floats) -> Floats:
-        for attempt in count(1):
-            try:
-                return self._predict(batch)
-            except ModelError as error:
-                # an error that the model itself raised may be temporary; a wrong shape is not
-                pause = None
-                if self._retry is not None and error.__cause__ is not None:
-                    pause = self._retry(error.__cause__, attempt)
-                if pause is None:
-                    raise
-                time.sleep(pause)
-        raise AssertionError  # count never ends
+
+def with_retries(predict: Callable[[Floats], Floats], batch: Floats, retry: Retry | None) -> Floats:
+    """Predictions at a batch (n, d), asked for again as long as ``retry`` tells to wait.
+
+    Raises
+    ------
+    ModelError
+        The last one.
+    """
+    for attempt in count(1):
+        try:
+            return predict(batch)
+        except ModelError as error:
+            # an error that the model itself raised may be temporary; a wrong shape is not
+            pause = None
+            if retry is not None and error.__cause__ is not None:
+                pause = retry(error.__cause__, attempt)
+            if pause is None:
+                raise
+            time.sleep(pause)
+    raise AssertionError  # count never ends
 
 
 def _ignore(rows: int) -> object:  # noqa: ARG001 - the default progress callback
@@ -196,3 +205,27 @@ def _ignore(rows: int) -> object:  # noqa: ARG001 - the default progress callbac
 
 def _keys(x: Floats) -> list[bytes]:
     return [blake2b(row, digest_size=16).digest() for row in np.ascontiguousarray(x)]
+
+
+class OneOutput:
+    """The explained output of a model: (m, columns) -> (m,)."""
+
+    def __init__(self, caller: ModelCaller, output: Output) -> None:
+        self._caller = caller
+        labels = output.labels
+        # the second of two classes determines the first
+        self.column = 1 if output.columns is None and labels is not None and len(labels) == 2 else None
+        self.name = "output" if labels is None else labels[self.column or 0] if len(labels) <= 2 else ""
+
+    def __call__(self, x: Floats) -> Floats:
+        answer = self._caller(x)
+        if answer.ndim == 2 and self.column is not None:
+            return answer[:, self.column]
+        if answer.ndim == 2 and answer.shape[1] == 1:
+            return answer[:, 0]
+        if answer.ndim == 2:
+            raise InputError(
+                f"the model has {answer.shape[1]} outputs, and a sparse explanation is of one: choose it by "
+                "output="
+            )
+        return answer

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from limes.exceptions import InputError
-from limes.models.calling.methods import ONNX_TYPES
+from limes.models.calling.outputs import ONNX_TYPES
 from limes.models.identity import qualified_name
 from limes.models.images import Compose, Composer, SwitchedImage, TensorComposer
 

@@ -9,7 +9,7 @@ components is linear in the columns that these are made of, and a quadratic one 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,8 @@ from limes._arrays import Floats
 from limes.models.folding.feature_maps import MonotoneMap
 from limes.models.folding.operations import ModelColumn
 from limes.models.forms.additive import Linear
-from limes.models.forms.base import Form
-from limes.models.forms.combination import Combination
+from limes.models.forms.base import Combination, Form
+from limes.models.forms.linked import Linked
 from limes.models.forms.quadratic import Quadratic
 from limes.models.reading import CannotRead
 
@@ -96,6 +96,8 @@ def _compose(form: Form, matrix: Floats, shift: Floats, model: str) -> Form:
     if isinstance(form, Combination):
         parts = [_compose(part, matrix, shift, model) for part in form.parts]
         return Combination(parts, form.weights, form.intercept)
+    if isinstance(form, Linked):
+        return replace(form, margin=_compose(form.margin, matrix, shift, model))
     if type(form) not in _COMPOSE:
         raise CannotRead(
             f"behind sums of columns, as principal components are, linear models are read only, not {model}"

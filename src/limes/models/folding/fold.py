@@ -40,9 +40,9 @@ from limes.models.folding.fold_trees import fold_forest
 from limes.models.folding.guards import Guard, undefined
 from limes.models.folding.operations import ModelColumn
 from limes.models.forms.additive import Linear
-from limes.models.forms.base import Form, Reducible, Sum, SumOfProducts
-from limes.models.forms.combination import Combination, Reduced, outputs_of
+from limes.models.forms.base import Combination, Form, Reduced, Reducible, Sum, SumOfProducts, outputs_of
 from limes.models.forms.kernels import GaussianKernels
+from limes.models.forms.linked import Linked
 from limes.models.forms.quadratic import Quadratic
 from limes.models.forms.trees import Forest
 from limes.models.reading import CannotRead
@@ -92,6 +92,8 @@ def _fold(form: Form, columns: Sequence[ModelColumn], names: Sequence[str]) -> F
     if isinstance(form, Combination):
         parts = [_fold(part, columns, names) for part in form.parts]
         return combine(parts, form.weights, intercept=form.intercept)
+    if isinstance(form, Linked):
+        return replace(form, margin=_fold(form.margin, columns, names))
     if isinstance(form, Forest):
         return fold_forest(form, columns, names)
     scaling = _scalings(form, columns, len(names)) if type(form) in _CLOSED else None

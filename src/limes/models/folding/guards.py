@@ -19,8 +19,7 @@ from limes._arrays import Bools, Floats
 from limes.functions import Function, Lookup, SmoothFunctions, Stacked
 from limes.models.folding.feature_maps import CurveMap, LookupMap, MonotoneMap, StepMap, Values, numbers
 from limes.models.folding.operations import ModelColumn
-from limes.models.forms.base import Sum
-from limes.models.forms.combination import Reduced
+from limes.models.forms.base import Reduced, Sum
 
 _LARGEST = float(np.finfo(np.float64).max)
 # Larger than float32 can hold, and than any number of a table

@@ -12,16 +12,16 @@
 | ``PresenceProducts`` | c + Σ_i a_i ∏_{j on} z_j ∏_{j off} (1 - z_j) | trees on the words of a text |
 | ``NormalizedLinear`` | c + Σ_j c_j z_j / √(Σ_j a_j z_j) | linear models on normalised TF-IDF |
 | ``SwitchProducts`` | c + Σ_i a_i ∏_j (on_ij or off_ij) | RBF machines on images |
+| ``Linked`` | c + Σ_k a_k link(sum_k(x)) | probabilities of additive margins, means behind a log link |
 | ``Combination`` | c + Σ_i w_i f_i(x) | voting, bagging, stacking of readable parts |
 | ``Reduced`` | any sum, or sum of products, of functions of a column | explainable boosting machines |
 | ``BlackBox`` | anything | everything else: sampled |
 """
 
-from limes.models.forms.additive import Additive, Linear, Multiplicative
-from limes.models.forms.base import BlackBox, Form
-from limes.models.forms.boxes import Boxes
-from limes.models.forms.combination import Combination, Reduced
+from limes.models.forms.additive import Additive, Boxes, Linear, Multiplicative
+from limes.models.forms.base import BlackBox, Combination, Form, Reduced
 from limes.models.forms.kernels import GaussianKernels
+from limes.models.forms.linked import Linked
 from limes.models.forms.normalized_linear import NormalizedLinear
 from limes.models.forms.presence import PresenceProducts
 from limes.models.forms.quadratic import Quadratic
@@ -37,6 +37,7 @@ __all__ = [
     "Form",
     "GaussianKernels",
     "Linear",
+    "Linked",
     "Multiplicative",
     "NormalizedLinear",
     "PresenceProducts",

@@ -15,10 +15,11 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike
 
+from limes import _kernels
 from limes._arrays import Bools, Floats, Ints
 from limes.exceptions import InputError
+from limes.models.forms.additive import Boxes
 from limes.models.forms.base import FormBase, coefficients, select_outputs
-from limes.models.forms.boxes import Boxes
 from limes.models.forms.trees import Forest
 
 # rows x literals evaluated at once: 16 MB of float64
@@ -238,10 +239,8 @@ def presence_of_columns(
 
 
 def _of_forest(form: Forest, word_of: Ints, value_of: Floats, words: int, fill: Floats) -> PresenceProducts:
-    from limes.models.forms.tree_walks import presence_paths
-
     walk = partial(
-        presence_paths,
+        _kernels.presence_paths,
         word_of,
         value_of,
         fill,

@@ -15,8 +15,9 @@ from numpy.typing import ArrayLike
 
 from limes._arrays import Floats, Ints
 from limes.exceptions import InputError
-from limes.models.forms.additive import Linear
+from limes.models.forms.additive import Boxes, Linear
 from limes.models.forms.base import (
+    Combination,
     Form,
     FormBase,
     Reducible,
@@ -26,8 +27,6 @@ from limes.models.forms.base import (
     finite_array,
     zero,
 )
-from limes.models.forms.boxes import Boxes
-from limes.models.forms.combination import Combination
 from limes.models.forms.presence import presence_of_columns
 from limes.models.forms.trees import Forest
 

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from limes import _kernels
 from limes._arrays import Bools, Floats, Ints
 from limes._threads import in_threads
 from limes.exceptions import InputError
@@ -17,6 +18,12 @@ from limes.models.forms.base import FormBase, SumOfProducts
 
 # Rows that one thread takes down all trees
 _BLOCK = 2048
+# The kernels take arrays in C order, and of one type each
+_TYPES: dict[type, tuple[str, ...]] = {
+    np.int64: ("feature", "left", "right", "roots", "set_of"),
+    np.float64: ("threshold", "value"),
+    np.bool_: ("missing_left", "sets"),
+}
 
 
 def _no_sets() -> Bools:
@@ -78,6 +85,8 @@ class Forest(FormBase):
             raise InputError(f"columns {sorted(by_set & by_threshold)} are split by set and by threshold")
         # x <= -inf holds for -inf alone; an interval open below must then begin above it
         self._freeze(threshold=np.maximum(self.threshold, -LARGEST))
+        for of_type, names in _TYPES.items():
+            self._freeze(**{n: np.ascontiguousarray(getattr(self, n), dtype=of_type) for n in names})
 
     @classmethod
     def joined(cls, trees: Sequence[Forest], *, intercept: Floats) -> Forest:
@@ -109,8 +118,6 @@ class Forest(FormBase):
 
     def predict(self, x: Floats) -> Floats:
         """Values (n, ...) at rows (n, d)."""
-        from limes.models.forms.tree_walks import add_leaves
-
         x = np.ascontiguousarray(x, dtype=np.float64)
         value = self.value.reshape(self.value.shape[0], -1)
         total = np.zeros((len(x), value.shape[1]))
@@ -126,7 +133,7 @@ class Forest(FormBase):
 
         def block(start: int) -> None:
             rows = slice(start, start + _BLOCK)
-            add_leaves(x[rows], *tests, value, self.roots, total[rows])
+            _kernels.add_leaves(x[rows], *tests, value, self.roots, total[rows])
 
         in_threads(block, range(0, len(x), _BLOCK))
         return np.asarray(total.reshape((len(x), *self.value.shape[1:])) + self.intercept)

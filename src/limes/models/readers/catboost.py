@@ -25,6 +25,7 @@ from limes.models.readers.boosted_trees import (
     join_trees,
     parsing,
 )
+from limes.models.readers.links import with_probabilities
 from limes.models.reading import CannotRead, Schema, refuse_all_but_margin
 
 Description = Mapping[str, Any]
@@ -48,6 +49,7 @@ _TRIED = 10_000
 _HASH = 0xFFFFFFFF
 
 
+@with_probabilities
 def booster(model: Any, method: str, schema: Schema | None) -> Forest:
     """Bias + scale · Σ trees: raw formula values."""
     _refuse_links(model, method)

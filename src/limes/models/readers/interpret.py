@@ -17,8 +17,8 @@ import numpy as np
 from limes._arrays import Floats
 from limes.functions import Function, Lookup, Step
 from limes.models.algebra import combine
-from limes.models.forms.base import Form, Sum, SumOfProducts
-from limes.models.forms.combination import Reduced
+from limes.models.forms.base import Form, Reduced, Sum, SumOfProducts
+from limes.models.readers.links import with_probabilities
 from limes.models.reading import CannotRead, Schema, refuse_all_but_margin
 
 # Interpret writes larger numbers sometimes with an exponent, sometimes in full.
@@ -28,6 +28,7 @@ _BLOCK = 4_000_000
 _SCORED = ("logit", "mlogit", "vlogit")
 
 
+@with_probabilities
 def machine(model: Any, method: str, schema: Schema | None) -> Form:
     """Predictions of the regressor with identity link, margin of the classifier."""
     _check_link(model, method)

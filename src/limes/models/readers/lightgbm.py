@@ -21,6 +21,7 @@ from limes.models.readers.boosted_trees import (
     join_trees,
     parsing,
 )
+from limes.models.readers.links import with_probabilities
 from limes.models.reading import CannotRead, Schema, refuse_all_but_margin
 from limes.models.tree_rewriting import Window, without_missing_numbers
 
@@ -39,6 +40,7 @@ _MISSING_ZERO, _MISSING_NAN = 1, 2
 Fields = Mapping[str, str]
 
 
+@with_probabilities
 def booster(model: Any, method: str, schema: Schema | None) -> Forest:
     """Σ trees, or the mean of random forests, of a Booster or a model of scikit-learn's kind."""
     name = type(model).__name__

@@ -17,10 +17,10 @@ from limes._arrays import Bools, Floats, Ints
 from limes.exceptions import InputError
 from limes.models.algebra import combine, map_outputs, on_columns
 from limes.models.forms.additive import Linear
-from limes.models.forms.base import Form
-from limes.models.forms.combination import outputs_of
+from limes.models.forms.base import Form, outputs_of
 from limes.models.forms.trees import Forest
 from limes.models.identity import qualified_name
+from limes.models.readers.links import logistic_of, with_probabilities
 from limes.models.readers.sklearn_trees import constant
 from limes.models.reading import CannotRead, Schema, read_form, refuse_all_but_margin, refuse_replaced_methods
 
@@ -100,6 +100,7 @@ def _numbers_only(schema: Schema | None) -> None:
         raise CannotRead("passthrough passes texts to the final estimator; encode them in a Pipeline")
 
 
+@with_probabilities
 def adaboost(model: Any, method: str, schema: Schema | None) -> Form:
     """Margin of AdaBoostClassifier, multi-class SAMME: a tree adds w to its class, -w / (K - 1) to others.
 
@@ -131,6 +132,29 @@ def _votes(part: Any, classes: Any, margins: Floats, schema: Schema | None) -> F
     winner = np.argmax(part.tree_.value[:, 0, :], axis=1)
     values = margins[np.searchsorted(classes, part.classes_)[winner]]
     return replace(form, value=values, intercept=np.zeros(margins.shape[1:]))
+
+
+def calibrated(model: Any, method: str, schema: Schema | None) -> Form:
+    """The mean of σ(-(a · margin + b)) over parts that are calibrated by a sigmoid."""
+    if method != "predict_proba" or len(model.classes_) != 2 or model.method != "sigmoid":
+        raise CannotRead(
+            "calibrated probabilities are read for two classes with method='sigmoid'; explain the margin of "
+            "model.calibrated_classifiers_[0].estimator instead"
+        )
+    parts = []
+    for part in model.calibrated_classifiers_:
+        if not hasattr(part.estimator, "decision_function"):
+            raise CannotRead(
+                f"the sigmoid of {type(part.estimator).__name__} calibrates its probabilities, which are no "
+                "sum of effects"
+            )
+        (sigmoid,) = part.calibrators
+        margin = read_form(part.estimator, "decision_function", schema)
+        try:
+            parts.append(logistic_of(combine([margin], [-sigmoid.a_], intercept=-sigmoid.b_)))
+        except InputError as error:
+            raise CannotRead(f"calibrated margins are read where they are additive: {error}") from error
+    return combine(parts, np.full(len(parts), 1.0 / len(parts)))
 
 
 def targets(model: Any, method: str, schema: Schema | None) -> Form:
@@ -216,8 +240,6 @@ _CHAIN = "each model of a chain reads the predictions of those before it, so tha
 _THRESHOLD = "a thresholded wrapper is sampled; explain the wrapped model.estimator_ instead"
 _REFUSED: Mapping[str, str] = {
     "AdaBoostRegressor": "AdaBoostRegressor predicts the weighted median of its trees, which is not a sum",
-    "CalibratedClassifierCV": "calibrated probabilities are curves of margins, not sums; explain the margin "
-    "of model.calibrated_classifiers_[0].estimator instead",
     "ClassifierChain": _CHAIN,
     "FixedThresholdClassifier": _THRESHOLD,
     "OneVsOneClassifier": "OneVsOneClassifier counts the votes of pairs of classes, which is not a sum; "

@@ -18,8 +18,7 @@ from limes._arrays import Floats, Ints
 from limes.functions import Decay
 from limes.models.algebra import combine, map_outputs
 from limes.models.forms.additive import Linear
-from limes.models.forms.base import Form, SumOfProducts
-from limes.models.forms.combination import Reduced
+from limes.models.forms.base import Form, Reduced, SumOfProducts
 from limes.models.forms.kernels import GaussianKernels
 from limes.models.forms.quadratic import Quadratic
 from limes.models.identity import qualified_name

@@ -271,6 +271,8 @@ _FOLDS: Mapping[str, Fold] = {
 # "Regressor" or "Classifier"
 _PASSED_ON_TO = {
     "Bagging": "estimators_",
+    "CalibratedClassifierCV": "calibrated_classifiers_",
+    "_Calibrated": "estimator",
     "FrozenEstimator": "estimator",
     "GridSearchCV": "best_estimator_",
     "HalvingGridSearchCV": "best_estimator_",

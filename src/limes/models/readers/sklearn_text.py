@@ -11,17 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from limes.models.forms.additive import Linear
-from limes.models.forms.base import Form
-from limes.models.forms.boxes import Boxes
-from limes.models.forms.combination import Combination
+from limes.models.documents import transform
+from limes.models.forms.additive import Boxes, Linear
+from limes.models.forms.base import Combination, Form
+from limes.models.forms.linked import Linked
 from limes.models.forms.normalized_linear import LARGEST_GROUP, NormalizedLinear, shared_words
 from limes.models.forms.presence import presence_of_columns
 from limes.models.forms.trees import Forest
 from limes.models.identity import qualified_name
 from limes.models.readers.word_rows import WordRows, is_single
 from limes.models.reading import CannotRead, read_form
-from limes.models.text_models import transform
 
 # Linear steps: the sum of rows becomes the sum of their images
 _SELECTORS = (
@@ -68,6 +67,8 @@ def _over_words(form: Form, word_rows: WordRows, columns: Any) -> Form:
         return _linear(form, word_rows, columns)
     if isinstance(form, Forest | Boxes):
         return _presence(form, word_rows, columns)
+    if isinstance(form, Linked):
+        raise CannotRead("probabilities follow a margin, which can be read instead: output='margin'")
     raise CannotRead(f"a {type(form).__name__} is not read over the words of a text")
 
 

@@ -18,6 +18,7 @@ from limes.models.readers.boosted_trees import (
     join_trees,
     parsing,
 )
+from limes.models.readers.links import with_probabilities
 from limes.models.reading import CannotRead, Schema, read_form, refuse_all_but_margin, refuse_replaced_methods
 
 
@@ -38,6 +39,7 @@ def forest(model: Any, method: str, schema: Schema | None) -> Forest:  # noqa: A
     return _in_float32(Forest.joined(trees, intercept=zero))
 
 
+@with_probabilities
 def boosting(model: Any, method: str, schema: Schema | None) -> Forest:
     """Initial value + learning_rate · Σ trees: predictions of the regressor, margin of the classifier."""
     if hasattr(model, "classes_"):
@@ -139,6 +141,7 @@ def _in_float32(form: Forest) -> Forest:
 # numbers as they are. A category that is not in the training data is missing.
 
 
+@with_probabilities
 def histogram(model: Any, method: str, schema: Schema | None) -> Forest:
     """Baseline + Σ trees: predictions of regressors with the identity link, margins of classifiers."""
     _refuse_links(model, method)

@@ -24,6 +24,7 @@ from limes.models.readers.boosted_trees import (
     join_trees,
     parsing,
 )
+from limes.models.readers.links import with_probabilities
 from limes.models.reading import CannotRead, Schema, refuse_all_but_margin
 from limes.models.tree_rewriting import Window, without_missing_numbers
 
@@ -63,6 +64,7 @@ _OBJECTIVES: Mapping[str, tuple[Callable[[Floats], Floats], bool]] = {
 }
 
 
+@with_probabilities
 def booster(model: Any, method: str, schema: Schema | None) -> Forest | Linear:
     """Base score + Σ trees, of a Booster or a model of scikit-learn's kind."""
     name = type(model).__name__

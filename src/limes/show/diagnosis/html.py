@@ -12,7 +12,7 @@ import numpy as np
 from limes._arrays import Floats
 from limes.explanation.wording import CONFIDENCE, count, difference, error, number, one_line, shorten
 from limes.show.axes import COLOURS, largest, log_ticks, spread_labels, ticks
-from limes.show.diagnosis.terminal import first_of_each
+from limes.show.diagnosis.terminal import also, by_kind, first_of_each
 from limes.show.html import render
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ def _content(diagnosis: Diagnosis) -> dict[str, Any]:
         "method": diagnosis.method,
         "kinds": _kinds(diagnosis) if n > 1 else [],
         "total": n,
+        "verdict": diagnosis.verdict,
         "rows": [_row(row) for row in shown],
         "omitted": count(n - len(shown), "further row") if n > len(shown) else "",
     }
@@ -69,11 +70,15 @@ def _row(row: RowDiagnosis) -> dict[str, Any]:
     severities = [finding.severity for finding in row.findings]
     return {
         "number": row.number,
-        "output": one_line(explanation.output),
+        "output": explanation.title or one_line(explanation.output),
         "prediction": number(explanation.prediction),
         "surrogate": number(explanation.surrogate),
         "counted": [(s, severities.count(s)) for s in ("warning", "note") if s in severities],
-        "findings": [_finding(finding) for finding in row.findings],
+        "verdict": row.verdict,
+        "findings": [
+            {**_finding(finding), "also": one_line(also(others)) if others else ""}
+            for finding, others in by_kind(row.findings)
+        ],
         "measures": [
             {
                 "name": measure.name,
@@ -180,7 +185,7 @@ def _profile(profile: Profile) -> dict[str, Any]:
         "average": number(center),
         "cells": [
             {
-                "text": one_line(profile.texts[b]),
+                "text": without_name(one_line(profile.texts[b]), one_line(profile.name)),
                 "current": b == profile.current,
                 "x": min(scale.position(center), scale.position(profile.mean[b])),
                 "width": round(abs(scale.position(profile.mean[b]) - scale.position(center)), 1),
@@ -196,6 +201,14 @@ def _profile(profile: Profile) -> dict[str, Any]:
         ],
         "omitted": count(omitted, "rarer cell") if omitted else "",
     }
+
+
+def without_name(text: str, name: str) -> str:
+    """Return the condition of a cell without its column's name: "<= 63", "63 – 71", "Private"."""
+    low, separator, high = text.partition(f" < {name} <= ")
+    if separator:
+        return f"{low} – {high}"
+    return text.removeprefix(name).strip().removeprefix("= ") or text
 
 
 def _most_frequent(profile: Profile) -> list[int]:

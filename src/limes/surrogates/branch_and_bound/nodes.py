@@ -1,16 +1,89 @@
-"""The problem that a search solves, its nodes, and the order in which open nodes are processed."""
+"""The problem that a search solves, its nodes, the order in which open nodes are processed, and one bound.
+
+The perspective bound divides the ridge of every literal by the share of the literal that is chosen. With
+λ ≤ the smallest eigenvalue of H, u'Hu = u'(H - λI)u + λ‖u‖², and for weights t ∈ [0, 1]^d, Σt = k, the
+term λ Σ u_j²/t_j is a lower bound of the ridge of a k-sparse u. At any u, η the dual value is a lower bound:
+
+    c - u'(H - λI)u + 2ηy - (sum of the k largest (b - (H - λI)u + η)_j²)/λ.
+
+Good for few literals and many rows (d < m/10), useless when λ is small (d ≥ m/2). With a constant b = y - Σu
+there is no constraint, and η = 0.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from itertools import count
-from types import ModuleType
 
 import numpy as np
 
+from limes import _kernels
 from limes._arrays import Floats, Ints
 from limes.surrogates.sparse import SampleProblem, summing_to
+
+_STEPS = 60
+# With more literals a row than this the smallest eigenvalue is too small for a bound
+_CROWDED = 0.5
+# Multiple of the squared constraint that is added: it is 0 on the hyperplane, and raises λ
+_PERSPECTIVE_LIFT = 10.0
+# A smallest eigenvalue below this share of the variances is a rounding error
+_SMALLEST = 1e-9
+
+
+def perspective_bound(problem: SampleProblem, k: int) -> float:
+    """Return a lower bound of F over Σu = y and at most k nonzero entries; 0 where the bound is void."""
+    d = problem.size
+    if d < 2 or d >= _CROWDED * problem.values.size:
+        return 0.0
+    y = problem.target
+    if problem.intercept:
+        gram, moments, square = _without_constant(problem)
+    else:
+        lift = _PERSPECTIVE_LIFT / d
+        gram = problem.gram + lift
+        moments, square = problem.moments + lift * y, problem.square + lift * y**2
+    ridge = 0.999 * float(np.linalg.eigvalsh(gram)[0])
+    if ridge <= _SMALLEST * float(np.diag(gram).mean()):
+        return 0.0
+    rest = gram - ridge * np.eye(d)
+    chosen, best = np.full(d, k / d), 0.0
+    for _ in range(_STEPS):
+        matrix = rest + np.diag(ridge / chosen)
+        u, eta = (
+            (np.linalg.solve(matrix, moments), 0.0) if problem.intercept else _stationary(matrix, moments, y)
+        )
+        scores = np.sort((moments - rest @ u + eta) ** 2)[::-1]
+        bound = square - u @ rest @ u + 2.0 * eta * y - scores[:k].sum() / ridge
+        best, chosen = max(best, float(bound)), _best_shares(np.abs(u), k)
+    return best
+
+
+def _without_constant(problem: SampleProblem) -> tuple[Floats, Floats, float]:
+    """Return gram, moments and square of the literals alone: the constant is what they leave of y."""
+    y, cross, corner = problem.target, problem.gram[:-1, -1], float(problem.gram[-1, -1])
+    mean = float(problem.moments[-1])
+    gram = problem.gram[:-1, :-1] - (cross[:, None] + cross[None, :]) + corner
+    moments = problem.moments[:-1] - mean - y * (cross - corner)
+    return gram, moments, problem.square - 2.0 * y * mean + corner * y**2
+
+
+def _stationary(matrix: Floats, moments: Floats, target: float) -> tuple[Floats, float]:
+    """Solve matrix u = moments + η1 with Σu = target."""
+    free, unit = np.linalg.solve(matrix, np.stack([moments, np.ones(moments.size)], axis=1)).T
+    eta = float((target - free.sum()) / unit.sum())
+    return free + eta * unit, eta
+
+
+def _best_shares(sizes: Floats, k: int) -> Floats:
+    """Return the t in (0, 1]^d with Σt = k that makes Σ u²/t least: t = min(1, |u|/τ)."""
+    falling = np.sort(sizes)[::-1]
+    tails = np.cumsum(falling[::-1])[::-1]
+    levels = tails[:k] / (k - np.arange(k))
+    full = np.flatnonzero(falling[:k] < levels * (1 + 1e-12))
+    level = levels[full[0]] if full.size else levels[-1]
+    return np.asarray(np.clip(sizes / max(level, 1e-300), 1e-7, 1.0))
+
 
 # Objectives are compared up to this share of the mean of f²: the rounding of sums of a few thousand terms
 _ROUNDING = 1e-12
@@ -23,13 +96,17 @@ _MEMORY = 1 << 30
 
 @dataclass(frozen=True, eq=False)
 class SearchProblem:
-    """F(u) = u'Hu - 2b·u + c over Σu = y, and the tolerance at which to stop."""
+    """F(u) = u'Hu - 2b·u + c over Σu = y, and the tolerance at which to stop.
+
+    ``always`` is the position of the constant, a column of every support; () without one.
+    """
 
     gram: Floats
     moments: Floats
     square: float
     target: float
     tolerance: float
+    always: tuple[int, ...] = ()
 
     @classmethod
     def from_sample(cls, problem: SampleProblem, tolerance: float) -> SearchProblem:
@@ -41,6 +118,7 @@ class SearchProblem:
             square=problem.square + lift * problem.target**2,
             target=problem.target,
             tolerance=tolerance,
+            always=(problem.size,) if problem.intercept else (),
         )
 
     def cutoff(self, best: float) -> float:
@@ -48,10 +126,32 @@ class SearchProblem:
         return best * (1.0 - self.tolerance) - _ROUNDING * self.square
 
     def value(self, support: Ints) -> tuple[float, float]:
-        """Return the objective on a support, and its multiplier η."""
-        part = self.gram[np.ix_(support, support)]
-        u, eta = summing_to(self.target, part, self.moments[support])
-        return float(u @ part @ u - 2.0 * (self.moments[support] @ u)) + self.square, eta
+        """Return the objective on a support and the constant, and its multiplier η."""
+        columns = self.columns(support)
+        part, moments = self.gram[np.ix_(columns, columns)], self.moments[columns]
+        u, eta = summing_to(self.target, part, moments)
+        return float(u @ part @ u - 2.0 * (moments @ u)) + self.square, eta
+
+    def columns(self, support: Ints) -> Ints:
+        """Return the support and the constant."""
+        return np.append(support, np.array(self.always, dtype=support.dtype))
+
+    def root(self, k: int, eta: float) -> Node:
+        """Return the node of all supports of k literals; the constant is swept in."""
+        d = self.moments.size - len(self.always)
+        order = np.concatenate([np.array(self.always, dtype=np.int64), np.arange(d)])
+        node = Node(
+            (),
+            k + len(self.always),
+            order,
+            np.ascontiguousarray(self.gram[np.ix_(order, order)]),
+            np.ascontiguousarray(self.moments[order]),
+            np.ones(order.size),
+            np.zeros(3),
+            eta,
+            -np.inf,
+        )
+        return node.child(0, -np.inf) if self.always else node
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +175,7 @@ class Node:
         return replace(
             self,
             free=self.free[places],
-            gram=kernels().submatrix(self.gram, places),
+            gram=np.ascontiguousarray(self.gram[places[:, None], places]),
             moments=self.moments[places],
             ones=self.ones[places],
             shares=None if self.shares is None else self.shares[places],
@@ -83,7 +183,9 @@ class Node:
 
     def child(self, place: int, bound: float) -> Node:
         """Return the child that includes one free literal and excludes those before it."""
-        gram, moments, ones, swept = kernels().swept_in(self.gram, self.moments, self.ones, self.swept, place)
+        after = self.free.size - place - 1
+        gram, moments, ones, swept = np.empty((after, after)), np.empty(after), np.empty(after), np.empty(3)
+        _kernels.sweep_in(self.gram, self.moments, self.ones, self.swept, place, gram, moments, ones, swept)
         return Node(
             chosen=(*self.chosen, int(self.free[place])),
             slots=self.slots - 1,
@@ -133,10 +235,3 @@ class Frontier:
             entry = heappop(self._open)
         self._bytes -= entry[3].gram.nbytes
         return entry[3], entry[2]
-
-
-def kernels() -> ModuleType:
-    """Import the compiled code, and numba with it, only when a search begins."""
-    from limes.surrogates.branch_and_bound import pairwise
-
-    return pairwise

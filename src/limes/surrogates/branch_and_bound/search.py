@@ -1,10 +1,10 @@
-r"""Branch and bound over the supports of a sparse surrogate.
+r"""Branch and bound over the supports of a sparse surrogate; a constant is a column that is always chosen.
 
 A node includes some literals (they are swept in) and excludes some; its children include one free literal
-each, in the order of their shares q of the pairwise bound (``pairwise.py``), and exclude those before it.
-Children are made one at a time, and the node with the lowest bound goes first: that bound is at any time a
-lower bound of the optimum. A literal whose share is too small for any descendant that contains it to beat the
-incumbent is excluded. Two free places are filled by trying all pairs.
+each, in the order of their shares q of the pairwise bound (``kernels/pairwise.cpp``), and exclude those
+before it. Children are made one at a time, and the node with the lowest bound goes first: that bound is at
+any time a lower bound of the optimum. A literal whose share is too small for any descendant that contains it
+to beat the incumbent is excluded. Two free places are filled by trying all pairs.
 
 The first incumbent is the projection of the moments, improved by exchanges of single literals.
 """
@@ -20,13 +20,20 @@ from typing import TypeAlias
 
 import numpy as np
 
-from limes._arrays import Ints
+from limes import _kernels
+from limes._arrays import Floats, Ints
 from limes._checks import is_count
 from limes.exceptions import InputError
-from limes.surrogates.branch_and_bound.nodes import Frontier, Node, SearchProblem, kernels
-from limes.surrogates.branch_and_bound.perspective import perspective_bound
+from limes.surrogates.branch_and_bound.nodes import Frontier, Node, SearchProblem, perspective_bound
 from limes.surrogates.projection import project
-from limes.surrogates.sparse import SampleProblem, SparseSolution, check_sparsity, solution, summing_to
+from limes.surrogates.sparse import (
+    SampleProblem,
+    SparseSolution,
+    check_sparsity,
+    fit_on,
+    solution,
+    summing_to,
+)
 
 # A literal that others determine up to this share of its variance is redundant, and cannot enter
 _DEPENDENT = 1e-9
@@ -50,7 +57,7 @@ def branch_and_bound(
     threads: int = 1,
     on_progress: OnProgress | None = None,
 ) -> SparseSolution:
-    """Minimise the sample's F(u) over Σu = y and at most k nonzero entries, with a certificate.
+    """Minimise the sample's F(u) over b + Σu = y and at most k nonzero entries, with a certificate.
 
     Parameters
     ----------
@@ -93,7 +100,7 @@ def branch_and_bound(
     if lower < search.problem.cutoff(search.best):
         lower = max(lower, perspective_bound(problem, k))
     u = np.zeros(problem.size)
-    u[search.support], _ = summing_to(problem.target, *problem.on_support(search.support))
+    u[search.support] = fit_on(problem, search.support)
     optimal = lower >= search.problem.cutoff(search.best)
     bound = None if optimal and tolerance == 0.0 else min(lower, search.best)
     return solution(problem, u, began=began, lower_bound=bound, tolerance=tolerance, nodes=search.nodes)
@@ -106,8 +113,8 @@ class _Search:
         self.problem = problem
         self.k = k
         self.nodes = 1
-        dense = problem.moments / np.diag(problem.gram).mean()
-        guess = np.flatnonzero(project(dense, problem.target, k))
+        self._size = size
+        guess = np.flatnonzero(_projected_moments(problem, size, k))
         guess = np.union1d(guess, np.setdiff1d(np.arange(size), guess)[: k - guess.size])
         self.support = _exchange_literals(problem, guess)
         self.best, self._eta = problem.value(self.support)
@@ -119,22 +126,11 @@ class _Search:
 
     def run(self, began: float, time_limit: float, threads: int) -> float:
         """Search until no node is open or the time is up; return the lower bound."""
-        problem, d = self.problem, self.problem.moments.size
+        problem = self.problem
         if self.k == 1:
             return self.best  # exchanges have tried every single literal
         self._began, self._deadline = began, began + time_limit
-        root = Node(
-            (),
-            self.k,
-            np.arange(d),
-            problem.gram,
-            problem.moments,
-            np.ones(d),
-            np.zeros(3),
-            self._eta,
-            -np.inf,
-        )
-        self._push_all(self._processed(root, _ROOT_TRIES))
+        self._push_all(self._processed(problem.root(self.k, self._eta), _ROOT_TRIES))
         if threads == 1:
             self._work()
         else:
@@ -228,9 +224,10 @@ class _Search:
         while node.free.size > node.slots and node.free.size <= 0.85 * before:
             before = node.free.size
             cutoff = problem.cutoff(self.best)
-            eta, floor, shares = kernels().tighten(
+            shares = np.empty(node.free.size)
+            eta, floor = _kernels.tighten(
                 node.gram, node.moments, node.ones, node.swept, node.slots, problem.square,
-                problem.target, node.eta, cutoff, tries,
+                problem.target, node.eta, cutoff, tries, shares,
             )  # fmt: skip
             order = np.argsort(-shares, kind="stable")
             most = shares[order[: node.slots]]
@@ -247,7 +244,7 @@ class _Search:
 
     def _try_pairs(self, node: Node) -> None:
         problem = self.problem
-        _, first, second = kernels().best_pair(
+        _, first, second = _kernels.best_pair(
             node.gram, node.moments, node.ones, node.swept, problem.square, problem.target, self.best
         )
         if first >= 0:
@@ -255,11 +252,21 @@ class _Search:
 
     def _offer(self, support: Ints) -> None:
         """Keep a support if it is better than the best so far."""
-        chosen = np.sort(support).astype(np.int64)
+        chosen = np.sort(support[support < self._size]).astype(np.int64)
         value, _ = self.problem.value(chosen)
         with self._turn:
             if value < self.best:
                 self.best, self.support = value, chosen
+
+
+def _projected_moments(problem: SearchProblem, size: int, k: int) -> Floats:
+    """Return the projection of the moments, as if the literals were uncorrelated, (size,)."""
+    variance = float(np.diag(problem.gram)[:size].mean())
+    dense = problem.moments[:size] / variance
+    if not problem.always:
+        return project(dense, problem.target, k)
+    constant, corner = float(problem.moments[size]), float(problem.gram[size, size])
+    return project(dense, problem.target - constant / corner, k, corner / variance)
 
 
 def _exchange_literals(problem: SearchProblem, support: Ints) -> Ints:
@@ -277,10 +284,8 @@ def _exchange_literals(problem: SearchProblem, support: Ints) -> Ints:
 
 
 def _objective(problem: SearchProblem, support: Ints) -> float:
-    """Return the objective on a support, less its constant."""
-    part = problem.gram[np.ix_(support, support)]
-    u, _ = summing_to(problem.target, part, problem.moments[support])
-    return float(u @ part @ u - 2.0 * (problem.moments[support] @ u))
+    """Return the objective on a support, less the mean square."""
+    return problem.value(support)[0] - problem.square
 
 
 def _best_entrant(problem: SearchProblem, others: Ints) -> tuple[int, float]:
@@ -289,6 +294,7 @@ def _best_entrant(problem: SearchProblem, others: Ints) -> tuple[int, float]:
     The Schur complement of the others' bordered system gives the gain of every literal at once.
     """
     gram, moments, target = problem.gram, problem.moments, problem.target
+    others = problem.columns(others)
     if not others.size:
         values = np.diag(gram) * target**2 - 2.0 * target * moments
         return int(np.argmin(values)), float(values.min())
@@ -307,4 +313,5 @@ def _best_entrant(problem: SearchProblem, others: Ints) -> tuple[int, float]:
     best = int(np.argmax(gains))
     if not allowed[best]:
         return int(others[0]), np.inf
-    return best, _objective(problem, others) - float(gains[best])
+    value = float(u @ gram[np.ix_(others, others)] @ u - 2.0 * (moments[others] @ u))
+    return best, value - float(gains[best])

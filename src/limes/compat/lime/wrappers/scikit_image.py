@@ -8,8 +8,7 @@ from functools import partial
 from types import FunctionType, MethodType
 from typing import Any
 
-from limes._checks import check_choice
-from limes._optional import require
+from limes._checks import check_choice, require
 from limes.compat.lime.utils.generic_utils import has_arg
 from limes.exceptions import InputError
 

@@ -1,0 +1,91 @@
+"""R² of LIME, of effects, and with three pairs, for five families of models on real tables; and times."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.ensemble import (
+    ExtraTreesRegressor,
+    GradientBoostingRegressor,
+    HistGradientBoostingRegressor,
+    RandomForestRegressor,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVR
+
+import limes
+from benchmarks.progress import say
+from benchmarks.speed.cases import DATA
+
+# Rows that are explained of each table, rows that models are fitted to, and rows of the batch that is timed
+ROWS, FITTED, BATCH = 20, 2000, 1000
+TABLES = (
+    "airfoil_self_noise",
+    "bike_sharing",
+    "california_housing",
+    "medical_charges_part",
+    "wine_quality_white",
+)
+MODELS: dict[str, Any] = {
+    "random forest": RandomForestRegressor(50, random_state=0, n_jobs=2),
+    "extra trees": ExtraTreesRegressor(50, random_state=0, n_jobs=2),
+    "gradient boosting": GradientBoostingRegressor(random_state=0),
+    "histogram boosting": HistGradientBoostingRegressor(random_state=0),
+    "kernels": make_pipeline(StandardScaler(), SVR(C=10.0)),
+}
+
+
+def measure(*, cases: str = "") -> list[dict]:
+    """Return a record for each table and model."""
+    found = []
+    for table in TABLES:
+        for name, model in MODELS.items():
+            if cases in f"{table} {name}":
+                say(f"{table}, {name}")
+                found.append(_measure(table, name, model))
+    return found
+
+
+def _measure(table: str, name: str, model: Any) -> dict:
+    data = pd.read_csv(DATA / "tabular" / f"{table}.csv.gz").select_dtypes("number").dropna()
+    data = data.sample(min(FITTED, len(data)), random_state=0)
+    X, y = data.iloc[:, :-1].astype(float), data.iloc[:, -1].astype(float)
+    model.fit(X, (y - y.mean()) / y.std())
+    explainer = limes.TabularExplainer(model, X)
+    batch = X.iloc[np.arange(BATCH) % len(X)]
+    explainer(batch.iloc[:20], progress=False)
+    explained = _seconds(lambda: explainer(batch, progress=False))
+    explanation = explainer(batch, progress=False)
+    fidelity = _seconds(lambda: explanation.fidelity)
+    part = explanation[:ROWS]
+    effects = _seconds(lambda: part.effects)
+    pairs = [0.0] * ROWS
+
+    def interactions() -> None:
+        for pair in part.interactions(3):
+            pairs[pair.row] += pair.share
+
+    seconds = _seconds(interactions)
+    return {
+        "table": table,
+        "model": name,
+        "columns": X.shape[1],
+        "method": explanation.method,
+        "lime": float(np.median(part.fidelity)),
+        "additive": float(np.median(part.additive_fidelity)),
+        "pairs": float(np.median(part.additive_fidelity + pairs)),
+        "explain_ms": 1e3 * explained / BATCH,
+        "fidelity_ms": 1e3 * fidelity / BATCH,
+        "effects_ms": 1e3 * effects / ROWS,
+        "pairs_ms": 1e3 * seconds / ROWS,
+    }
+
+
+def _seconds(work: Any) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start

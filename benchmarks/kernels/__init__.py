@@ -1,0 +1,1 @@
+"""The compiled kernels beside those of an earlier commit, which numba compiled."""

@@ -1,0 +1,1 @@
+"""Probabilities behind a link: speed and error beside sampling."""

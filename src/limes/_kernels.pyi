@@ -1,0 +1,174 @@
+"""Types of the compiled loops; ``kernels/`` holds their sources, and states what each computes."""
+
+from typing import Any
+
+from numpy import uint8, uint64
+from numpy.typing import NDArray
+
+from limes._arrays import Bools, Floats, Ints, Places
+
+# forest_layout.cpp
+def preorder(feature: Ints, left: Ints, right: Ints, roots: Ints, edges: Ints, is_left: Bools, /) -> int: ...
+def intervals(
+    column: Ints,
+    same: Ints,
+    is_left: Bools,
+    rank: Ints,
+    missing_left: Bools,
+    whole: Ints,
+    bounds: Ints,
+    missing: Bools,
+    /,
+) -> None: ...
+def tabulate(
+    column: Ints,
+    same: Ints,
+    lower: Ints,
+    upper: Ints,
+    missing: Bools,
+    above: Ints,
+    is_left: Bools,
+    functionals: Floats,
+    start: Ints,
+    mixing: Floats,
+    table: Floats,
+    /,
+) -> None: ...
+
+# forest_row.cpp
+def explain_row(
+    column: Places,
+    parent: Places,
+    side: Places,
+    leaves: Floats,
+    table: Floats,
+    cells: Places,
+    starts: NDArray[uint64],
+    mean: Floats,
+    contrast: Floats,
+    /,
+) -> None: ...
+
+# forest_block.cpp
+def instructions() -> list[str]: ...
+def explain_block(
+    depth: Places,
+    has_leaf: Bools,
+    column: Places,
+    parent: Places,
+    side: Places,
+    leaves: Floats,
+    table: Floats,
+    cells: Places,
+    mean: Floats,
+    contrast: Floats,
+    only: str,
+    /,
+) -> None: ...
+
+# trees.cpp
+def add_leaves(
+    x: Floats,
+    feature: Ints,
+    threshold: Floats,
+    left: Ints,
+    right: Ints,
+    missing_left: Bools,
+    set_of: Ints,
+    sets: Bools,
+    value: Floats,
+    roots: Ints,
+    total: Floats,
+    /,
+) -> None: ...
+
+# presence.cpp
+def presence_paths(
+    word_of: Ints,
+    value_of: Floats,
+    fill: Floats,
+    words: int,
+    feature: Ints,
+    threshold: Floats,
+    left: Ints,
+    right: Ints,
+    set_of: Ints,
+    sets: Bools,
+    roots: Ints,
+    leaf: Ints,
+    product: Ints,
+    word: Ints,
+    present: Bools,
+    /,
+) -> tuple[int, int]: ...
+
+# words.cpp
+def add_node(
+    y: Floats,
+    c: Floats,
+    within: Floats,
+    width: int,
+    weight: float,
+    profile: Floats,
+    loss: Floats,
+    start: Floats,
+    rest: Floats,
+    /,
+) -> None: ...
+
+# switches.cpp
+def add_products(
+    on: Floats, off: Floats, law: Floats, every: Floats, within: Floats, mean: Floats, coef: Floats, /
+) -> None: ...
+
+# pairwise.cpp
+def tighten(
+    gram: Floats,
+    moments: Floats,
+    ones: Floats,
+    swept: Floats,
+    slots: int,
+    square: float,
+    target: float,
+    eta: float,
+    enough: float,
+    tries: int,
+    q: Floats,
+    /,
+) -> tuple[float, float]: ...
+def best_pair(
+    gram: Floats, moments: Floats, ones: Floats, swept: Floats, square: float, target: float, below: float, /
+) -> tuple[float, int, int]: ...
+def sweep_in(
+    gram: Floats,
+    moments: Floats,
+    ones: Floats,
+    swept: Floats,
+    place: int,
+    rest_gram: Floats,
+    rest_moments: Floats,
+    rest_ones: Floats,
+    gains: Floats,
+    /,
+) -> None: ...
+
+# pool.cpp
+def mark_bytes(
+    cells: NDArray[Any],
+    instance: NDArray[Any],
+    usual: NDArray[uint8],
+    bits: NDArray[uint64],
+    kept: Ints,
+    /,
+) -> None: ...
+def mark_words(
+    cells: NDArray[Any],
+    instance: NDArray[Any],
+    usual: NDArray[uint8],
+    bits: NDArray[uint64],
+    kept: Ints,
+    /,
+) -> None: ...
+def bit_sums(bits: NDArray[uint64], values: Floats, total: Floats, /) -> None: ...
+def bit_products(bits: NDArray[uint64], coef: Floats, product: Floats, /) -> None: ...
+def bit_gram(bits: NDArray[uint64], weights: Floats, upper: Floats, /) -> None: ...

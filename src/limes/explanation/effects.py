@@ -1,0 +1,162 @@
+r"""The whole effect of a column, cell by cell, and what pairs of columns add: a local functional ANOVA.
+
+Under the row's own law w, columns independent,
+
+    f ≈ E_w f + Σ_j effect_j(cell of x_j) + Σ_jk pair_jk(cells of x_j and x_k) + ...
+    effect_j(b) = E_w[f | x_j in cell b] - E_w f,
+
+each sum the best function of its kind. Each term explains a share of Var_w f, and shares add up to R². LIME's
+coefficient compares the row's cell with the average of the others, one number of this curve.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+import numpy as np
+
+from limes._checks import require
+from limes.exceptions import InputError
+
+if TYPE_CHECKING:
+    from limes._arrays import Floats
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Effect:
+    """The effect of one column on one output, around one row: arrays (p,), cells in their order.
+
+    Attributes
+    ----------
+    feature, output, row
+        Names, and the position of the row in the explanation.
+    cells
+        The cells in words, ``"bmi <= 23.2"``.
+    values, standard_errors
+        E_w[f | cell] - E_w f; errors are 0 where exact. A cell that too few rows of a sample lie in is NaN,
+        with an infinite error.
+    masses
+        P_w(cell), with sum 1.
+    current
+        Position of the row's cell.
+    share
+        Part of Var_w f that the curve explains; LIME's coefficient explains a part of that.
+    """
+
+    feature: str
+    output: str
+    row: int
+    cells: tuple[str, ...]
+    values: Floats
+    standard_errors: Floats
+    masses: Floats
+    current: int
+    share: float
+
+    def __repr__(self) -> str:
+        text = ", ".join(
+            f"{cell} {value:+.3g}{' (row)' if b == self.current else ''}"
+            for b, (cell, value) in enumerate(zip(self.cells, self.values.tolist(), strict=True))
+        )
+        return f"<Effect of {self.feature} on {self.output}: {text}; {self.share:.0%} of the variance>"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Interaction:
+    """What a pair of columns adds to their effects, around one row, on one output: arrays (p, q).
+
+    Attributes
+    ----------
+    features, output, row
+        Two names, the output's, and the position of the row in the explanation.
+    cells
+        The cells of either column in words.
+    values, standard_errors
+        E_w[f | both cells] - E_w[f | one] - E_w[f | other] + E_w f; errors are 0 where exact.
+    masses
+        P_w of both cells.
+    current
+        Positions of the row's cells.
+    share, share_error
+        Part of Var_w f that the pair explains beyond the effects, and its standard error.
+    """
+
+    features: tuple[str, str]
+    output: str
+    row: int
+    cells: tuple[tuple[str, ...], tuple[str, ...]]
+    values: Floats
+    standard_errors: Floats
+    masses: Floats
+    current: tuple[int, int]
+    share: float
+    share_error: float
+
+    def __repr__(self) -> str:
+        first, second = self.features
+        return f"<Interaction of {first} and {second} on {self.output}: {self.share:.1%} of the variance>"
+
+
+@dataclass(frozen=True, eq=False)
+class Effects(Sequence[Effect]):
+    """Effects of the columns, row by row and output by output: a sequence, also by the name of a column."""
+
+    entries: tuple[Effect, ...]
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __iter__(self) -> Iterator[Effect]:
+        return iter(self.entries)
+
+    @overload
+    def __getitem__(self, key: int | str) -> Effect: ...
+    @overload
+    def __getitem__(self, key: slice) -> Effects: ...
+    def __getitem__(self, key: int | str | slice) -> Effect | Effects:
+        """Return an effect by position or by the name of its column, or a slice of them.
+
+        Raises
+        ------
+        InputError
+            If no column has this name, or several rows or outputs have it.
+        """
+        if isinstance(key, slice):
+            return Effects(self.entries[key])
+        if not isinstance(key, str):
+            return self.entries[key]
+        named = [effect for effect in self.entries if effect.feature == key]
+        if len(named) == 1:
+            return named[0]
+        if not named:
+            names = ", ".join(dict.fromkeys(effect.feature for effect in self.entries))
+            raise InputError(f"no column is called {key!r}; use one of {names}")
+        raise InputError(
+            f"{len(named)} rows, outputs or columns have an effect of {key!r}: pick a row and an output of "
+            "the explanation first, as in explanation[0, :, 'Bad'].effects"
+        )
+
+    def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
+        """Return a long data frame: one line a row, output, feature and cell.
+
+        Its columns are row, output, feature, cell, value, standard_error, mass and current, whether it is the
+        cell of the row.
+        """
+        require(backend, f"to_frame(backend={backend!r})")
+        import narwhals as nw
+
+        names = ("row", "output", "feature", "cell", "value", "standard_error", "mass", "current")
+        lines: dict[str, list[Any]] = {name: [] for name in names}
+        for effect in self.entries:
+            count = len(effect.cells)
+            lines["row"] += [effect.row] * count
+            lines["output"] += [effect.output] * count
+            lines["feature"] += [effect.feature] * count
+            lines["cell"] += effect.cells
+            lines["value"] += effect.values.tolist()
+            lines["standard_error"] += effect.standard_errors.tolist()
+            lines["mass"] += effect.masses.tolist()
+            lines["current"] += (np.arange(count) == effect.current).tolist()
+        return nw.from_dict(lines, backend=backend).to_native()

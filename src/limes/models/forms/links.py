@@ -1,0 +1,229 @@
+r"""Links, and sums of exponentials that equal them.
+
+A link with the Mellin-Barnes integral f(s) = (1/2πi) ∫ F(z) e^{zs} dz along Re z = θ is, for |s| below half
+of P = 2π/h and more, its midpoint sum
+
+    f(s) = (h/π) Σ_{n≥0} Re F(z_n) e^{z_n s} + Σ_p n_p r_p e^{ps},    z_n = θ + i (n + ½) h.
+
+Moving the contour across a pole p of F adds its residue term r_p e^{ps}. The sum counts each pole to a
+part, n_p = 1 / (1 + e^{±P(p - θ)}), which is ½ where the contour runs through it: nothing is singular there.
+What is left are the next poles, q: they add up to less than e^{-|q - θ|(P - |s|)} of e^{θs}, and truncation
+at height T to e^{-πT} (of the logistic link). Node counts therefore follow from the range of s alone:
+
+    |f(s) - sum| <= ε size(θ) e^{θs}  on [lower, upper].
+
+The expectation of e^{zS} is a product if S is a sum of independent terms, and ε size(θ) E e^{θS} bounds the
+error of E f(S). θ = 0 is the Fourier integral. Where f(S) is tiny, E e^{θS} is tiny for another θ: the
+contour that makes it least keeps the relative accuracy of small probabilities.
+
+References
+----------
+Trefethen & Weideman 2014, The exponentially convergent trapezoidal rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from math import factorial
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, gamma, ndtr
+
+from limes._arrays import Floats
+from limes.exceptions import InputError
+
+Complexes: TypeAlias = NDArray[np.complex128]
+
+# -ln of the error of one alias or of a truncated tail, relative to e^{θs}
+_DIGITS = 31.0
+# All of them together: three tails of e^{-31}
+_ERROR = 3.0 * float(np.exp(-_DIGITS))
+# Periods are rounded up to multiples of an eighth of an octave, so that designs share their nodes.
+_PERIODS_PER_OCTAVE = 8
+# More than a margin of ±2,000 needs
+_MOST_NODES = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class ExponentialSum:
+    """base + rest + Re Σ_n weights[n] e^{nodes[n] s + log_weights[n]}: a link, about.
+
+    They differ by at most ``error`` · size(tilt) · e^{tilt · s}. ``base`` is 0 or 1, kept apart so
+    that 1 less a probability keeps its digits. The first ``contour`` nodes lie on Re z = tilt, the others are
+    the real poles.
+    """
+
+    nodes: Complexes
+    weights: Complexes
+    log_weights: Floats
+    contour: int
+    base: float
+    rest: float
+    tilt: float
+    error: float
+
+
+@dataclass(frozen=True, eq=False)
+class Link:
+    """One link.
+
+    Attributes
+    ----------
+    function
+        f, elementwise.
+    kernel
+        F, elementwise; 1/z times something regular at 0, where its residue is 1.
+    residues
+        r_p by pole p, that of 0 left out.
+    tilts
+        Contours to choose from; 0 first.
+    height
+        T, where the kernel has fallen to e^{-31}.
+    period
+        (lower, upper, tilt) -> the least P.
+    size
+        What errors on a contour are multiplied by: about the largest |F(z) sin(πz)/π| there.
+    """
+
+    function: Callable[[Floats], Floats]
+    kernel: Callable[[Complexes], Complexes]
+    residues: Mapping[int, float]
+    tilts: tuple[float, ...]
+    height: float
+    period: Callable[[float, float, float], float]
+    size: Callable[[float], float]
+
+    def sum(self, lower: float, upper: float, tilt: float) -> ExponentialSum:
+        """The sum of exponentials on [lower, upper].
+
+        Raises
+        ------
+        InputError
+            If that takes too many nodes.
+        """
+        period = self.period(lower, upper, tilt)
+        if not period * self.height / (2.0 * np.pi) < _MOST_NODES:
+            raise InputError(
+                f"the margin ranges from {lower:.3g} to {upper:.3g} under the background's law, too far for "
+                f"quadrature with {_MOST_NODES:,} nodes"
+            )
+        octaves = np.ceil(np.log2(period) * _PERIODS_PER_OCTAVE) / _PERIODS_PER_OCTAVE
+        return _sum(self, float(2.0**octaves), tilt)
+
+
+@lru_cache(maxsize=256)
+def _sum(link: Link, period: float, tilt: float) -> ExponentialSum:
+    step = 2.0 * np.pi / period
+    heights = step * (np.arange(int(np.ceil(link.height / step))) + 0.5)
+    contour = np.asarray(tilt + 1j * heights, dtype=np.complex128)
+    poles = np.array(list(link.residues), dtype=np.float64)
+    residues = np.array(list(link.residues.values()))
+    away = np.where(poles > 0, poles - tilt, tilt - poles)
+    counted = -np.logaddexp(0.0, period * away)
+    used = counted > -np.inf
+    below = tilt < 0.0
+    return ExponentialSum(
+        nodes=np.concatenate([contour, poles[used]]),
+        weights=np.concatenate([step / np.pi * link.kernel(contour), residues[used]]),
+        log_weights=np.concatenate([np.zeros(contour.size), counted[used]]),
+        contour=contour.size,
+        base=float(below),
+        rest=float((-1.0 if below else 1.0) * np.exp(-np.logaddexp(0.0, period * abs(tilt)))),
+        tilt=tilt,
+        error=_ERROR,
+    )
+
+
+def _between_poles(left: float, right: float) -> Callable[[float, float, float], float]:
+    """Aliases decay as e^{-|q - θ| (P - |s|)} with the nearest pole q that is not counted."""
+
+    def period(lower: float, upper: float, tilt: float) -> float:
+        return max(upper + _DIGITS / (right - tilt), -lower + _DIGITS / (tilt - left), _DIGITS / right)
+
+    return period
+
+
+def _log_log_period(lower: float, upper: float, tilt: float) -> float:
+    """No poles lie below: the alias exp(-e^u + |θ| u), u = P + s, is below e^{-31} from u = 4 on."""
+    return max(upper + _DIGITS / (5.0 - tilt), 4.0 - lower, _DIGITS / 4.0)
+
+
+def _normal_period(lower: float, upper: float, tilt: float) -> float:
+    """Aliases are Φ(-(P - |s|)) times e^{θP}: at most e^{θ²/2 - (P - |s| - θ)²/2}."""
+    width = float(np.sqrt(2.0 * _DIGITS))
+    return max(upper + tilt, -lower - tilt, 0.0) + width
+
+
+def _log_log(s: Floats) -> Floats:
+    return np.asarray(-np.expm1(-np.exp(np.minimum(s, 700.0))))
+
+
+def _normal_kernel(z: Complexes) -> Complexes:
+    return np.asarray(np.exp(0.5 * z * z) / z)
+
+
+def _log_log_kernel(z: Complexes) -> Complexes:
+    return np.asarray(-gamma(-z))
+
+
+def _logistic_kernel(z: Complexes) -> Complexes:
+    return np.asarray(np.pi / np.sin(np.pi * z))
+
+
+def _unit(tilt: float) -> float:  # noqa: ARG001 - the same for all
+    return 1.0
+
+
+def _exponential(s: Floats) -> Floats:
+    with np.errstate(over="ignore"):
+        return np.asarray(np.exp(s))
+
+
+class Exponential(Link):
+    """e^s is a sum of one exponential."""
+
+    def sum(self, lower: float, upper: float, tilt: float) -> ExponentialSum:  # noqa: ARG002
+        one = np.ones(1, dtype=np.complex128)
+        return ExponentialSum(one, one, np.zeros(1), 1, 0.0, 0.0, 1.0, 0.0)
+
+
+def _no_kernel(z: Complexes) -> Any:
+    raise NotImplementedError
+
+
+_HALVES = (0.0, 0.5, -0.5, 1.0, -1.0)
+LINKS: Mapping[str, Link] = {
+    "logistic": Link(
+        function=expit,
+        kernel=_logistic_kernel,
+        residues={p: (-1.0) ** (p + (p > 0)) for p in range(-3, 4) if p},
+        tilts=_HALVES,
+        height=_DIGITS / np.pi,
+        period=_between_poles(-4.0, 4.0),
+        size=_unit,
+    ),
+    "probit": Link(
+        function=ndtr,
+        kernel=_normal_kernel,
+        residues={},
+        tilts=(0.0, 1.0, -1.0, 2.0, -2.0, 4.0, -4.0, 6.0, -6.0),
+        height=float(np.sqrt(2.0 * _DIGITS)),
+        period=_normal_period,
+        size=lambda tilt: float(np.exp(0.5 * tilt * tilt)),
+    ),
+    "cloglog": Link(
+        function=_log_log,
+        kernel=_log_log_kernel,
+        residues={p: (-1.0) ** (p + 1) / factorial(p) for p in range(1, 5)},
+        tilts=_HALVES,
+        height=2.0 * _DIGITS / np.pi,
+        period=_log_log_period,
+        # |Γ(-θ - it)| falls as t^{-θ-½} e^{-πt/2}
+        size=lambda tilt: 8.0 * (2.0 * _DIGITS / np.pi) ** (0.5 + max(-tilt, 0.0)),
+    ),
+    "exp": Exponential(_exponential, _no_kernel, {}, (1.0,), 0.0, lambda *_: 0.0, _unit),
+}

@@ -1,0 +1,49 @@
+"""Probabilities of two classes behind a link, from the form of their margin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from limes.exceptions import InputError
+from limes.models.forms.base import Form
+from limes.models.forms.linked import Linked
+from limes.models.reading import Reader, Schema
+
+
+def logistic_of(margin: Form) -> Linked:
+    """The probabilities of two classes, 1 - σ(margin) and σ(margin).
+
+    Raises
+    ------
+    InputError
+        If the margin is not a sum of functions of one column each.
+    """
+    return Linked(margin, "logistic", np.array([[-1.0, 1.0]]), np.array([1.0, 0.0]))
+
+
+def _always(model: Any) -> bool:  # noqa: ARG001
+    return True
+
+
+def with_probabilities(reader: Reader, *, where: Callable[[Any], bool] = _always) -> Reader:
+    """Let a reader of margins read probabilities of two classes, the logistic of the margin.
+
+    Where the margin is no sum of functions of single columns, the reader itself is asked: it says why not.
+    ``where`` tells of which models the probability is the logistic of the margin.
+    """
+
+    @wraps(reader)
+    def read(model: Any, method: str, schema: Schema | None) -> Form:
+        if method == "predict_proba" and len(getattr(model, "classes_", ())) == 2 and where(model):
+            margin = reader(model, "decision_function", schema)
+            try:
+                return logistic_of(margin)
+            except InputError:
+                return reader(model, method, schema)
+        return reader(model, method, schema)
+
+    return read

@@ -1,0 +1,362 @@
+"""R², effects and interactions of tables: against enumeration and draws, lazily, and the same everywhere."""
+
+import itertools
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.ensemble import (
+    BaggingRegressor,
+    ExtraTreesRegressor,
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+    VotingRegressor,
+)
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, Ridge
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import KBinsDiscretizer, PolynomialFeatures, PowerTransformer, StandardScaler
+from sklearn.svm import SVR
+from sklearn.tree import DecisionTreeRegressor
+
+import limes
+import oracle
+from limes.exceptions import InputError
+from limes.expectations import weighted_rows
+from limes.explainers.tables import fits
+from limes.models.forms import BlackBox
+
+EXACT = oracle.EXACT
+rng = np.random.default_rng(0)
+LEVELS = rng.integers(0, [3, 4, 2, 5], size=(300, 4)).astype(float)
+ANSWERS = LEVELS[:, 0] * LEVELS[:, 1] + np.sin(LEVELS[:, 3]) * LEVELS[:, 2] + 0.1 * rng.normal(size=300)
+DESIGNS = [{}, {"bandwidth": 0.4}, {"weights": "euclidean"}, {"ridge": 2.0}]
+DISCRETE = {
+    "linear": LinearRegression(),
+    "tree": DecisionTreeRegressor(max_depth=5, random_state=0),
+    "forest": RandomForestRegressor(7, random_state=0),
+    "classes": RandomForestClassifier(5, random_state=0),
+    "kernels": SVR(C=50, gamma=0.3),
+    "quadratic": make_pipeline(PolynomialFeatures(2), LinearRegression()),
+    "votes": VotingRegressor([("a", LinearRegression()), ("b", RandomForestRegressor(3, random_state=0))]),
+}
+CLOSED = {"linear", "tree", "quadratic"}
+
+
+def fitted(name):
+    return DISCRETE[name].fit(LEVELS, np.digitize(ANSWERS, [2, 5]) if name == "classes" else ANSWERS)
+
+
+def states(explainer, row, predict):
+    """All states of a discrete design: cells (m, d), probabilities and answers (m, k)."""
+    design = explainer.design(row)
+    columns = []
+    for coordinate in design.coordinates:
+        (atoms,) = coordinate.marginal.measures
+        columns.append((atoms.value[np.argsort(coordinate.marginal.owners)], coordinate.probability))
+    places = [range(len(values)) for values, _ in columns]
+    cells = np.array(list(itertools.product(*places)))
+    grid = np.array(list(itertools.product(*[values for values, _ in columns])))
+    weights = np.prod([q[cells[:, j]] for j, (_, q) in enumerate(columns)], axis=0)
+    return cells, weights, predict(grid).reshape(len(grid), -1)
+
+
+@pytest.mark.parametrize("options", DESIGNS, ids=str)
+@pytest.mark.parametrize("name", DISCRETE)
+def test_fidelity_effects_and_interactions_are_those_of_enumeration(name, options):
+    model = fitted(name)
+    explainer = limes.TabularExplainer(model, LEVELS, categorical=[0, 1, 2, 3], method="exact", **options)
+    explanation = explainer(LEVELS[:1], progress=False)
+    cells, w, f = states(explainer, LEVELS[0], model.predict_proba if name == "classes" else model.predict)
+    current = [
+        levels.tolist().index(x) for levels, x in zip(map(np.unique, LEVELS.T), LEVELS[0], strict=True)
+    ]
+    mean = w @ f
+    variance = w @ (f - mean) ** 2
+    coef = explanation.values[0].reshape(4, -1)
+    g = (cells == current).astype(float) @ coef
+    # of coefficients that are not least squares too: what is left beside any constant
+    left = f - g - w @ (f - g)
+    additive = np.tile(mean, (len(f), 1))
+    for effect in explanation.effects:
+        j, k = (
+            explanation.feature_names.index(effect.feature),
+            explanation.output_names.index(effect.output),
+        )
+        expected = [
+            (w[at] @ f[at, k]) / w[at].sum() - mean[k]
+            for at in cells[:, j] == np.arange(len(effect.cells))[:, None]
+        ]
+        assert oracle.error(effect.values, expected, np.abs(f).max()) < EXACT
+        assert effect.masses.sum() == pytest.approx(1.0)
+        assert effect.current == current[j]
+        assert not effect.standard_errors.any()
+        additive[:, k] += effect.values[cells[:, j]]
+    for found, errors, rest in (
+        (explanation.fidelity, explanation.fidelity_errors, left),
+        (explanation.additive_fidelity, explanation.additive_fidelity_errors, f - additive),
+    ):
+        gap = np.abs(found[0] - (1 - (w @ rest**2) / variance))
+        allowed = EXACT + (0 if name in CLOSED else oracle.Z_LIMIT * errors[0])
+        assert (gap <= allowed).all()
+        assert errors.any() == (name not in CLOSED and bool(rest.any()))
+    pairs = explanation.interactions(top=6)
+    assert bool(pairs) == (name != "linear")
+    for pair in pairs:
+        k = explanation.output_names.index(pair.output)
+        i, j = (explanation.feature_names.index(feature) for feature in pair.features)
+        for b, c in np.ndindex(pair.values.shape):
+            at = (cells[:, i] == b) & (cells[:, j] == c)
+            expected = w[at] @ (f - additive)[at, k] / w[at].sum()
+            assert pair.values[b, c] == pytest.approx(expected, abs=EXACT * np.abs(f).max())
+
+
+def test_the_variance_of_a_sum_over_bins_is_that_of_quadrature():
+    """Curves, steps and lines on truncated normals, in bins with a weight."""
+    edges = [[-2.0, 0.0, 1.0, 4.0], [0.0, 1.0, 2.5]]
+    means, stds = [[-0.8, 0.4, 2.0], [0.5, 1.5]], [[0.5, 0.3, 0.9], [0.3, 0.6]]
+    row, bandwidth = [0.5, 2.0], 0.8
+    design = limes.designs.ProductDesign.from_bins(edges, means, stds, row, bandwidth)
+    form = limes.models.forms.Additive([lambda x: np.sin(3 * x), lambda x: np.exp(x) - x], [[], []])
+    steps = limes.models.forms.Boxes([[0.3, -np.inf]], [[1.7, np.inf]], [2.0])
+    line = limes.models.forms.Linear([2.0, -1e-3], 5.0)
+    columns = [
+        oracle.bin_weighted(
+            oracle.binned_column(e, m, s, breaks=(0.3, 1.7), resolution=0.1), oracle.bin_of(e, x), bandwidth
+        )
+        for e, m, s, x in zip(edges, means, stds, row, strict=True)
+    ]
+    for tested, functions in (
+        (form, [lambda x: np.sin(3 * x), lambda x: np.exp(x) - x]),
+        (steps, [lambda x: 2.0 * ((x > 0.3) & (x <= 1.7)), np.zeros_like]),
+        (line, [lambda x: 2 * x, lambda x: -1e-3 * x]),
+    ):
+        expected = 0.0
+        for column, function in zip(columns, functions, strict=True):
+            law, values = column.law(), function(column.x)
+            expected += float(law @ (values - law @ values) ** 2)
+        closed = fits.exact_variance(tested, np.ones(1))
+        assert closed.variance(design) == pytest.approx(expected, rel=EXACT)
+
+
+X = rng.normal(size=(400, 5))
+X[:, 3] = np.round(X[:, 3])
+Y = X[:, 0] * X[:, 1] + np.sin(X[:, 2]) + X[:, 3] + 0.1 * rng.normal(size=400)
+CLASS = (Y > 0).astype(int)
+READERS = {
+    "linear": (Ridge(), Y, {}),
+    "margin": (LogisticRegression(), CLASS, {"output": "margin"}),
+    "discriminant": (LinearDiscriminantAnalysis(), CLASS, {"output": "margin"}),
+    "poisson": (PoissonRegressor(), np.exp(Y / 3), {"output": "margin"}),
+    "bayes": (GaussianNB(), CLASS, {"output": "margin"}),
+    "tree": (DecisionTreeRegressor(max_depth=8, random_state=0), Y, {}),
+    "forest": (RandomForestRegressor(10, random_state=0), Y, {}),
+    "extra": (ExtraTreesRegressor(10, random_state=0), Y, {}),
+    "targets": (RandomForestRegressor(5, random_state=0), np.column_stack([Y, -Y]), {}),
+    "boosting": (GradientBoostingRegressor(n_estimators=20, random_state=0), Y, {}),
+    "boosted margin": (
+        GradientBoostingClassifier(n_estimators=8, random_state=0),
+        CLASS,
+        {"output": "margin"},
+    ),
+    "histograms": (HistGradientBoostingRegressor(max_iter=10, random_state=0), Y, {}),
+    "svr": (SVR(), Y, {}),
+    "kernel ridge": (KernelRidge(kernel="laplacian", gamma=0.3), Y, {}),
+    "process": (GaussianProcessRegressor(RBF(1.0), alpha=0.1), Y, {}),
+    "quadratic": (make_pipeline(StandardScaler(), PolynomialFeatures(2), Ridge()), Y, {}),
+    "bagging": (BaggingRegressor(n_estimators=4, random_state=0), Y, {}),
+    "bins": (make_pipeline(KBinsDiscretizer(4, quantile_method="averaged_inverted_cdf"), Ridge()), Y, {}),
+    "power": (make_pipeline(PowerTransformer(), Ridge()), Y, {}),
+}
+
+
+# 2²⁰ of them give the same verdict, and take a quarter of an hour
+DRAWS = 1 << 16
+
+
+@pytest.mark.parametrize("options", [{}, {"bins": None}, {"bandwidth": 0.5}], ids=str)
+@pytest.mark.parametrize("name", READERS)
+def test_fidelity_is_that_of_many_draws(name, options):
+    """Within its stated error, for every family of models that is read."""
+    model, y, output = READERS[name]
+    explainer = limes.TabularExplainer(model.fit(X, y), X, method="exact", **output, **options)
+    explanation = explainer(X[:1], progress=False)
+    form = limes.models.read(model, **output)
+    assert not isinstance(form, BlackBox)
+    design = explainer.design(X[0])
+    coef, sums = explanation.values[0].reshape(5, -1), 0.0
+    count, blocks = 1 << 16, DRAWS >> 16
+    for block in range(blocks):
+        x, h = design.draw(np.random.default_rng(block).random((count, 5)))
+        f = form.predict(x).reshape(count, -1)
+        left = f - h @ coef
+        squares = np.stack([f, f**2, left, left**2, f**2 * left**2, left**4, f**4])
+        sums = sums + squares.mean(axis=1) / blocks
+    f1, f2, l1, l2 = sums[:4]
+    variance, rest = f2 - f1**2, l2 - l1**2
+    ratio = rest / variance
+    # the delta method, with fourth moments about 0 as an upper bound of those about the mean
+    spread = np.sqrt((sums[5] / variance**2 + ratio**2 * sums[6] / variance**2) / (count * blocks))
+    gap = np.abs(explanation.fidelity[0] - (1 - ratio))
+    assert (gap <= oracle.Z_LIMIT * np.hypot(spread, explanation.fidelity_errors[0]) + EXACT).all()
+    assert ((explanation.fidelity > 0) & (explanation.fidelity <= 1)).all()
+
+
+def test_nothing_is_computed_until_it_is_looked_at(monkeypatch):
+    """No R², no pool, no draw, and no call of the model even then."""
+    model = RandomForestRegressor(5, random_state=0).fit(X, Y)
+    explainer = limes.TabularExplainer(model, X)
+
+    def refuse(*arguments):
+        raise AssertionError("computed although nobody looked")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(fits.TableFits, "_row", refuse)
+        patched.setattr(weighted_rows.Pool, "__init__", refuse)
+        explanation = explainer(X[:30], progress=False)
+        part = explanation[3:9, ["x1", "x0"]]
+        assert len(part.top(1)) == 6
+        assert "fidelity" not in repr(part)
+    monkeypatch.setattr(model, "predict", refuse, raising=False)
+    calls = []
+    monkeypatch.setattr(
+        fits.ReadFits,
+        "_fidelity_of",
+        lambda self, row: (calls.append(row.position), (np.ones(1), np.zeros(1)))[1],
+    )
+    assert part.fidelity.tolist() == [1.0] * 6
+    assert calls == list(range(3, 9))
+    assert part.fidelity_errors.shape == (6,)
+    assert explanation.fidelity.shape == (30,)
+    assert sorted(calls) == list(range(30))  # those of the part are not computed again
+
+
+def test_no_row_depends_on_the_rows_beside_it_and_threads_get_the_bits_of_one():
+    model = RandomForestRegressor(8, random_state=0).fit(X, Y)
+    explainer = limes.TabularExplainer(model, X)
+    together = explainer(X[:12], progress=False)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: together.fidelity, range(8)))
+        curves = list(pool.map(lambda i: together[i % 3].effects[2].values, range(12)))
+    assert all(np.array_equal(one, found[0]) for one in found)
+    again = limes.TabularExplainer(model, X)
+    for i in (0, 5, 11):
+        alone = again(X[[i]], progress=False)
+        # few rows of a forest are added up in another order than many
+        assert alone.fidelity[0] == pytest.approx(together.fidelity[i], rel=oracle.ROUNDING)
+    assert all(np.array_equal(curves[i], curves[i % 3]) for i in range(12))
+    assert not together.fidelity.flags.writeable
+
+
+def test_files_and_pickles_store_the_numbers():
+    model = RandomForestRegressor(5, random_state=0).fit(X, np.column_stack([Y, Y**2]))
+    explanation = limes.TabularExplainer(model, X)(X[:3], progress=False)
+    for copy in (pickle.loads(pickle.dumps(explanation)), limes.Explanation.from_json(explanation.to_json())):
+        assert np.array_equal(copy.fidelity, explanation.fidelity)
+        assert np.array_equal(copy.fidelity_errors, explanation.fidelity_errors)
+        assert np.array_equal(copy[1, :, 0].fidelity, explanation[1, :, 0].fidelity)
+        for name in ("effects", "additive_fidelity", "additive_fidelity_errors"):
+            with pytest.raises(InputError, match=f"{name} needs the explainer"):
+                getattr(copy, name)
+        with pytest.raises(InputError, match="interactions needs the explainer"):
+            copy.interactions()
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"ridge": 1.0}, {"bins": None}, {"weights": "euclidean"}, {"bandwidth": 0.02}]
+)
+@pytest.mark.parametrize("method", ["exact", "sampled"])
+def test_fidelity_is_never_missing(method, options):
+    """Also of constant models, where there is nothing to explain: 1."""
+    for y in (Y, np.full(400, 3.7)):
+        model = DecisionTreeRegressor(max_depth=3).fit(X, y)
+        more = {"control": "none", "max_calls": 256} if method == "sampled" else {}
+        explainer = limes.TabularExplainer(model, X, method=method, **more, **options)
+        explanation = explainer(X[:2], progress=False)
+        assert np.isfinite(explanation.fidelity).all()
+        assert np.isfinite(explanation.fidelity_errors).all()
+        if y is not Y:
+            assert explanation.fidelity.tolist() == [1.0, 1.0]
+
+
+def test_answers_whose_squares_overflow_have_a_fidelity():
+    for size in (1e-200, 1e200):
+        model = Ridge().fit(X, Y)
+        model.coef_, model.intercept_ = model.coef_ * size, model.intercept_ * size
+        small = limes.TabularExplainer(Ridge().fit(X, Y), X)(X[:1], progress=False)
+        found = limes.TabularExplainer(model, X)(X[:1], progress=False)
+        assert found.fidelity == pytest.approx(small.fidelity, rel=1e-12)
+
+
+def test_sampled_effects_cover_and_cost_no_calls():
+    calls = []
+
+    def model(x):
+        calls.append(len(x))
+        return np.tanh(x[:, 0] * x[:, 1]) + np.abs(x[:, 2] - x[:, 3]) * x[:, 0]
+
+    z, additive = [], []
+    for seed in range(10):
+        explainer = limes.TabularExplainer(
+            model, LEVELS, categorical=[0, 1, 2, 3], control="none", max_calls=1024, rng=seed
+        )
+        explanation = explainer(LEVELS[:1], progress=False)
+        cells, w, f = states(explainer, LEVELS[0], model)
+        spent = len(calls)
+        curves = np.tile(w @ f, (len(f), 1))
+        for j, effect in enumerate(explanation.effects):
+            expected = [
+                (w[at] @ f[at, 0]) / w[at].sum()
+                for at in cells[:, j] == np.arange(len(effect.cells))[:, None]
+            ]
+            expected = np.array(expected) - w @ f
+            z += ((effect.values - expected) / effect.standard_errors).tolist()
+            curves[:, 0] += expected[cells[:, j]]
+        variance = w @ (f - w @ f) ** 2
+        true = 1 - (w @ (f - curves) ** 2) / variance
+        additive += ((explanation.additive_fidelity - true) / explanation.additive_fidelity_errors).tolist()
+        top = explanation.interactions(1)[0]
+        assert top.features == ("x0", "x3")
+        assert top.share_error > 0
+        assert len(calls) == spent
+    # Sobol' rows: errors of independent ones are conservative
+    assert 0.1 < np.sqrt(np.mean(np.square(z))) < 1.2
+    assert np.abs(additive).max() < oracle.Z_LIMIT
+
+
+def test_effects_by_name_and_as_a_frame():
+    model = RandomForestRegressor(5, random_state=0).fit(X, np.column_stack([Y, -Y]))
+    explanation = limes.TabularExplainer(model, X)(X[:2], progress=False)
+    effects = explanation.effects
+    assert len(effects) == 2 * 2 * 5
+    frame = effects.to_frame()
+    assert len(frame) == sum(len(effect.cells) for effect in effects)
+    assert frame.groupby(["row", "output", "feature"]).current.sum().eq(1).all()
+    one = explanation[1, :, explanation.output_names[0]].effects["x1"]
+    assert (one.feature, one.row, one.output) == ("x1", 0, explanation.output_names[0])
+    assert one.cells[one.current] == explanation.conditions[1][1]
+    # the coefficient is the row's cell against the others: one number of the curve
+    outside = np.where(np.arange(len(one.cells)) == one.current, 0.0, one.masses)
+    assert one.values[one.current] - outside @ one.values / outside.sum() == pytest.approx(
+        explanation.values[1, 1, 0]
+    )
+    with pytest.raises(InputError, match="pick a row and an output"):
+        effects["x1"]
+    with pytest.raises(InputError, match="no column is called 'bmi'"):
+        effects["bmi"]
+    with pytest.raises(InputError, match="top is the number of pairs"):
+        explanation.interactions(0)
+
+
+def test_columns_without_cells_have_no_effects():
+    explanation = limes.TabularExplainer(Ridge().fit(X, Y), X, bins=None)(X[:1], progress=False)
+    with pytest.raises(InputError, match="slopes"):
+        explanation.effects  # noqa: B018 - it raises

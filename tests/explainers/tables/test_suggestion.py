@@ -1,0 +1,73 @@
+"""A suggested design: the best of those offered, on draws that did not choose it."""
+
+import numpy as np
+import pytest
+from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
+from sklearn.linear_model import LinearRegression
+
+import limes
+from limes.exceptions import InputError
+from limes.explainers.tables.suggestion import _WORTH
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(300, 4))
+
+
+def boosted(x):
+    return np.where(x[:, 0] > 0, 3.0, 0.0) + x[:, 1] * (x[:, 2] > 0)
+
+
+@pytest.mark.parametrize(
+    ("y", "expected"),
+    [(X @ [1.0, -2.0, 0.5, 0.0], "slopes"), (2.0 * (X[:, 0] > np.median(X[:, 0])), "two bins")],
+)
+def test_the_winner_is_the_design_that_holds_the_model(y, expected):
+    """Slopes of a plane, and two bins of a step at the median, capture all."""
+    model = LinearRegression() if expected == "slopes" else HistGradientBoostingRegressor(max_leaf_nodes=2)
+    explainer = limes.TabularExplainer(model.fit(X, y), X)
+    suggestion = limes.suggest_design(explainer, X[:4])
+    assert suggestion.name == expected
+    assert suggestion.fidelity.max() == pytest.approx(1.0, abs=0.03)
+    assert expected in str(suggestion)
+    assert suggestion.reason in repr(suggestion)
+
+
+def features_at(explainer, row, x):
+    model, rows = explainer.model_at(row)
+    return model.features_at(rows[0], x)
+
+
+def test_the_winner_wins_on_fresh_draws():
+    model = RandomForestRegressor(10, random_state=0).fit(X, boosted(X))
+    explainer = limes.TabularExplainer(model, X)
+    wins = []
+    for i in range(20):
+        suggestion = limes.suggest_design(explainer, X[[i]])
+        x, _ = explainer.design(X[i]).draw(np.random.default_rng(i).random((20_000, 4)))
+        f, scores = model.predict(x), {}
+        for name, options in zip(suggestion.names, suggestion.candidates, strict=True):
+            other = explainer.with_design(**options)
+            explanation = other(X[[i]], progress=False)
+            g = explanation.intercepts[0] + features_at(other, X[[i]], x) @ explanation.values[0]
+            scores[name] = 1 - np.mean((f - g) ** 2) / f.var()
+            at = suggestion.names.index(name)
+            assert abs(suggestion.fidelity[at] - scores[name]) < 6 * suggestion.fidelity_errors[at] + 0.01
+        wins.append(scores[suggestion.name] >= max(scores.values()) - _WORTH)
+    assert np.mean(wins) >= 0.95
+
+
+def test_bins_may_be_chosen_automatically_also_where_values_are_missing():
+    """A column with missing values has quartiles, and a cell for them, beside the others' slopes."""
+    x = X.copy()
+    x[::7, 2] = np.nan
+    y = X @ [3.0, -2.0, 0.2, 1.0]
+    model = HistGradientBoostingRegressor(max_iter=60, max_leaf_nodes=8).fit(x, y)
+    explainer = limes.TabularExplainer(model, x, bins="auto")
+    assert explainer.suggestion.name.startswith("slopes")
+    explanation = explainer(x[:2], progress=False)
+    assert explanation.method == "exact"
+    assert explanation.conditions[0] == ("x0", "x1", "x2 is missing", "x3")
+    assert explanation.provenance["bins"] is None
+    assert limes.TabularExplainer(model, x).suggestion is None
+    with pytest.raises(InputError, match="needs a TabularExplainer"):
+        limes.suggest_design(model, x)

@@ -1,0 +1,131 @@
+"""Probabilities and means behind a link: read, verified, and explained exactly."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    BaggingClassifier,
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    VotingClassifier,
+)
+from sklearn.linear_model import (
+    GammaRegressor,
+    LogisticRegression,
+    LogisticRegressionCV,
+    PoissonRegressor,
+    SGDClassifier,
+    TweedieRegressor,
+)
+from sklearn.naive_bayes import BernoulliNB, ComplementNB, GaussianNB, MultinomialNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import KBinsDiscretizer, SplineTransformer, StandardScaler
+from sklearn.svm import LinearSVC
+
+import limes
+from limes.models import forms
+
+X, Y = load_breast_cancer(return_X_y=True)
+X = X[:, :6]
+D, T = load_diabetes(return_X_y=True)
+DRAWS = 1 << 19
+
+SCALED = make_pipeline(StandardScaler(), LogisticRegression())
+EXACT = {
+    "logistic": SCALED,
+    "cross-validated": make_pipeline(
+        StandardScaler(),
+        LogisticRegressionCV(cv=3, Cs=3, l1_ratios=(0,), scoring="accuracy", use_legacy_attributes=False),
+    ),
+    "log loss": make_pipeline(StandardScaler(), SGDClassifier(loss="log_loss", random_state=0)),
+    "in bins": make_pipeline(KBinsDiscretizer(4), LogisticRegression()),
+    "splines": make_pipeline(SplineTransformer(4), LogisticRegression()),
+    "discriminant": LinearDiscriminantAnalysis(),
+    "normal": GaussianNB(),
+    "binary": BernoulliNB(binarize=15.0),
+    "counts": MultinomialNB(),
+    "complement": ComplementNB(),
+    "calibrated": CalibratedClassifierCV(make_pipeline(StandardScaler(), LinearSVC(random_state=0)), cv=2),
+    "calibrated last": make_pipeline(
+        StandardScaler(), CalibratedClassifierCV(LinearSVC(random_state=0), cv=2)
+    ),
+    "bagged": BaggingClassifier(SCALED, 3, max_features=4, random_state=0),
+    "voting": VotingClassifier([("a", SCALED), ("b", GaussianNB())], voting="soft", weights=[1, 2]),
+    "stumps": GradientBoostingClassifier(max_depth=1, n_estimators=20, random_state=0),
+    "histogram stumps": HistGradientBoostingClassifier(max_leaf_nodes=2, max_iter=20),
+    "votes of stumps": AdaBoostClassifier(n_estimators=10, random_state=0),
+}
+
+
+@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize("options", [{}, {"law": "empirical"}, {"weights": "euclidean"}])
+def test_probabilities_are_exact(name, options):
+    model = EXACT[name].fit(X, Y)
+    explainer = limes.TabularExplainer(model, X, method="exact", **options)
+    explanation = explainer(X[:2])
+    assert explanation.method == "exact"
+    assert np.allclose(explanation.values[..., 0], -explanation.values[..., 1], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "model", [PoissonRegressor(), GammaRegressor(), TweedieRegressor(power=1.5, link="log")]
+)
+@pytest.mark.parametrize("options", [{}, {"bins": None}])
+def test_means_behind_a_log_link_are_exact(model, options):
+    model.fit(D, T)
+    assert np.allclose(limes.models.read(model).predict(D), model.predict(D), rtol=1e-12)
+    assert limes.TabularExplainer(model, D, method="exact", **options)(D[:1]).method == "exact"
+
+
+@pytest.mark.parametrize("name", ["logistic", "normal", "calibrated", "splines"])
+@pytest.mark.parametrize("options", [{}, {"bins": None}])
+def test_exact_probabilities_against_the_models_own_answers(name, options):
+    """2¹⁹ draws of w, the model asked at each: |z| of the mean and of every coefficient."""
+    model = EXACT[name].fit(X, Y)
+    explainer = limes.TabularExplainer(model, X, output=1, **options)
+    design = explainer._model.family.at(X[17]).in_units()
+    moments = explainer._model.bound.expectation.moments(design)
+    x, h = design.draw(np.random.default_rng(1).random((DRAWS, X.shape[1])))
+    f = model.predict_proba(x)[:, 1]
+    assert abs(f.mean() - moments.mean) <= 5 * f.std() / np.sqrt(DRAWS)
+    products = (h - design.inclusion) * (f - f.mean())[:, None]
+    z = (products.mean(axis=0) - moments.gamma) / (products.std(axis=0) / np.sqrt(DRAWS))
+    assert np.abs(z).max() < 5
+
+
+@pytest.mark.parametrize(
+    ("model", "reason"),
+    [
+        (GradientBoostingClassifier(max_depth=2, n_estimators=5), "is not a sum of trees"),
+        (SGDClassifier(loss="modified_huber"), "is not a sum of effects"),
+        (CalibratedClassifierCV(GaussianNB(), cv=2), "calibrates its probabilities"),
+        (CalibratedClassifierCV(SCALED, method="isotonic", cv=2), "method='sigmoid'"),
+    ],
+)
+def test_probabilities_that_are_no_links_of_sums_say_why(model, reason):
+    form = limes.models.read(model.fit(X, Y))
+    assert isinstance(form, forms.BlackBox)
+    assert reason in form.reason
+
+
+def test_three_classes_are_sampled():
+    y = np.digitize(X[:, 0], [12, 16])
+    form = limes.models.read(make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y))
+    assert isinstance(form, forms.BlackBox)
+
+
+def test_one_probability_and_both():
+    model = SCALED.fit(X, Y)
+    both = limes.TabularExplainer(model, X)(X[:3]).values
+    assert np.array_equal(limes.TabularExplainer(model, X, output=1)(X[:3]).values, both[..., 1])
+
+
+def test_additive_boosting_machines():
+    glassbox = pytest.importorskip("interpret.glassbox")
+    model = glassbox.ExplainableBoostingClassifier(interactions=0, max_rounds=50, random_state=0).fit(X, Y)
+    assert limes.TabularExplainer(model, X, method="exact")(X[:1]).method == "exact"

@@ -1,0 +1,150 @@
+"""Pictures of many rows, waterfalls and effects: what they draw, and that every word can be the user's."""
+
+from __future__ import annotations
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib import pyplot as plt
+
+from limes.exceptions import InputError
+from limes.show.axes import LOWERS, RAISES
+from limes.show.effects import Curve, draw_effect, draw_effects
+from samples import explanation
+
+mpl.use("agg")
+
+
+@pytest.fixture(autouse=True)
+def _close():
+    yield
+    plt.close("all")
+
+
+def drawn(ax):
+    ax.figure.canvas.draw()  # every warning is an error: nothing overlaps, no glyph is missing
+    return ax
+
+
+def names(ax):
+    return [label.get_text() for label in ax.get_yticklabels()]
+
+
+PICTURES = {
+    "bar": lambda e, **o: e.plot.bar(**o),
+    "bar of a row": lambda e, **o: e.plot.bar(1, **o),
+    "waterfall": lambda e, **o: e.plot.waterfall(1, **o),
+    "beeswarm": lambda e, **o: e.plot.beeswarm(**o),
+    "heatmap": lambda e, **o: e.plot.heatmap(**o),
+    "dependence": lambda e, **o: e.plot.dependence("bmi", color="sex", **o),
+}
+
+
+@pytest.mark.parametrize("picture", PICTURES)
+@pytest.mark.parametrize("style", ["default", "dark_background"])
+@pytest.mark.parametrize("sampled", [True, False])
+def test_all_take_axes_and_words_on_any_paper(picture, style, sampled):
+    with plt.style.context(style):
+        ax = plt.subplots(figsize=(4, 3), layout="constrained")[1]
+        words = {"names": {"bmi": "body mass index"}, "title": "For the board", "unit": "mg/dl"}
+        assert drawn(PICTURES[picture](explanation(12, sampled=sampled), ax=ax, **words)) is ax
+    assert ax.get_title(loc="left").startswith("For the board")
+    texts = " ".join(
+        [ax.get_xlabel(), ax.get_ylabel(), *names(ax), *(a.get_ylabel() for a in ax.figure.axes)]
+    )
+    assert "mg/dl" in texts
+    assert "body mass index" in texts
+    assert "R² 0.8" in ax.get_title(loc="left").replace("\n", " ")
+
+
+def test_a_name_of_no_feature_is_refused():
+    with pytest.raises(InputError, match="did you mean 'bmi'"):
+        explanation().plot.bar(names={"bmj": "body mass index"})
+
+
+def test_bars_of_many_rows_are_means():
+    values = np.array([[1.0, -4.0], [3.0, 4.0], [2.0, -4.0]])
+    ax = drawn(explanation(3, d=2, values=values).plot.bar())
+    assert [bar.get_width() for bar in ax.patches] == [4.0, 2.0]
+    assert names(ax) == ["sex", "age"]
+    assert "3 rows" in ax.get_title(loc="left")
+
+
+def test_a_waterfall_adds_up():
+    e = explanation(2, d=3, values=[[0.0] * 3, [2.0, -5.0, 0.5]], intercepts=[0, 10.0],
+                    surrogate_predictions=[0, 7.5], predictions=[0, 9.0])  # fmt: skip
+    ax = drawn(e.plot.waterfall(1, max_features=2))
+    assert names(ax) == [
+        *("intercept", "sex <= 1.5", "age <= 1.5", "1 smaller one"),
+        *("surrogate", "not captured", "prediction"),
+    ]
+    steps = [(bar.get_x(), bar.get_width()) for bar in ax.patches]
+    np.testing.assert_allclose(steps, [(10, -5), (5, 2), (7, 0.5), (7.5, 1.5)])
+    colours = [mpl.colors.to_hex(bar.get_facecolor()) for bar in ax.patches]
+    assert colours[:3] == [LOWERS, RAISES, RAISES]
+    assert ax.get_title(loc="left").startswith("progression, row 1")
+
+
+def test_slopes_are_drawn_per_standard_deviation_and_count_from_the_means():
+    slopes = {"age": {"mean": 50.0, "deviation": 10.0}, "sex": {"mean": 0.5, "deviation": 0.5}}
+    numbers = {"intercepts": [3.0], "surrogate_predictions": [18.0], "predictions": [18.0]}
+    e = explanation(d=2, values=[[0.2, 1.0]], data=[[70.0, 1.0]], provenance={"slopes": slopes}, **numbers)
+    assert [bar.get_width() for bar in drawn(e.plot.bar()).patches] == [2.0, 0.5]
+    assert "per standard deviation" in e.plot.bar().get_xlabel().replace("\n", " ")
+    ax = drawn(e.plot.waterfall())
+    assert names(ax)[0] == "surrogate at the means"
+    steps = [(bar.get_x(), bar.get_width()) for bar in ax.patches]
+    np.testing.assert_allclose(steps, [(13.5, 4.0), (17.5, 0.5), (18.0, 0.0)])
+
+
+def test_a_rule_has_no_waterfall():
+    facts = {"rule": "0.5 [a]"}
+    with pytest.raises(InputError, match="rule"):
+        explanation(certificates=[facts]).plot.waterfall()
+
+
+def test_categories_have_their_names_in_a_beeswarm():
+    ax = drawn(explanation(40, d=2).plot.beeswarm())
+    assert {"female", "male"} <= {text.get_text() for text in ax.texts}
+
+
+def test_a_heat_map_goes_by_prediction():
+    e = explanation(
+        3, d=2, values=[[1.0, 5], [2, 6], [3, 7]], predictions=[1.0, 3.0, 2.0], ids=["a", "b", "c"]
+    )
+    ax = drawn(e.plot.heatmap())
+    (image,) = ax.images
+    np.testing.assert_allclose(image.get_array(), [[6, 7, 5], [2, 3, 1]])
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["b", "c", "a"]
+
+
+@pytest.mark.parametrize("color", [None, "age", "sex"])
+def test_dependence_is_the_coefficient_against_the_value(color):
+    e = explanation(8)
+    ax = drawn(e.plot.dependence("bmi", color=color))
+    dots = np.concatenate([c.get_offsets() for c in ax.collections])
+    got = sorted(map(tuple, np.round(dots.astype(float), 9).tolist()))
+    assert got == sorted(
+        zip(np.round(e.data[:, 2].astype(float), 9), np.round(e.values[:, 2], 9), strict=True)
+    )
+
+
+def curve(feature, values, errors=0.0, current=1):
+    cells = [f"{feature} <= 1", f"1 < {feature} <= 2", f"{feature} > 2"]
+    values = np.array(values)
+    return Curve(feature, cells, values, np.zeros(3) + errors, np.array([0.5, 0.3, 0.2]), current)
+
+
+def test_an_effect_has_a_bar_a_cell_and_the_row_s_in_colour():
+    ax = drawn(draw_effect(curve("bmi", [-1.0, 2.0, 0.5], 0.1)))
+    assert [bar.get_height() for bar in ax.patches] == [-1.0, 2.0, 0.5]
+    colours = [mpl.colors.to_hex(bar.get_facecolor()) for bar in ax.patches]
+    assert colours[1] == RAISES
+    assert colours[0] == colours[2]
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["<= 1", "1 – 2", "> 2"]
+
+
+def test_effects_share_a_scale_and_the_largest_comes_first():
+    axes = draw_effects([curve("age", [0.0, 0.1, 0.0]), curve("bmi", [-3.0, 2.0, 0.0])])
+    assert [ax.get_title(loc="left").split(":")[0] for ax in axes] == ["bmi", "age"]
+    assert axes[0].get_ylim() == axes[1].get_ylim()
