@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -229,6 +229,64 @@ class Plots:
         """
         captions = self._captions(names, title, unit)
         return self._draw("rows", "dependence", feature, color, output, ax=ax, captions=captions)
+
+    def effect(
+        self,
+        feature: str | int,
+        row: int = 0,
+        output: str | int | None = None,
+        *,
+        ax: Axes | None = None,
+        title: str | None = None,
+        unit: str = "",
+    ) -> Axes:
+        """Draw the whole effect of a feature around one row: a bar a cell, the row's own in colour.
+
+        Parameters
+        ----------
+        feature : name or position
+        row : int
+        output : name or position
+            The positive class of two, else that with the largest prediction, unless given.
+        ax : matplotlib Axes
+            Where to draw; a new figure unless given.
+        title, unit
+            Words for the picture.
+
+        Returns
+        -------
+        Axes
+            Whiskers reach 1.96 standard errors to each side where the model was sampled.
+        """
+        return self._draw("effects", "effect", feature, row, output, ax=ax, title=title, unit=unit)
+
+    def effects(
+        self,
+        row: int = 0,
+        output: str | int | None = None,
+        *,
+        ax: Sequence[Axes] | None = None,
+        top: int = 6,
+        unit: str = "",
+    ) -> Sequence[Axes]:
+        """Draw the largest whole effects around one row side by side, with one scale.
+
+        Parameters
+        ----------
+        row : int
+        output : name or position
+            The positive class of two, else that with the largest prediction, unless given.
+        ax : sequence of matplotlib Axes
+            Where to draw, one for each; a new figure unless given.
+        top : int
+            How many at most.
+        unit : str
+            Unit of the prediction.
+        """
+        drawn: Sequence[Axes] = drawer("effects").effects(
+            self.explanation, row, output, axes=ax, top=top, unit=unit
+        )
+        return drawn
 
     def bandwidth(
         self,

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from limes.explanation.selection import name_positions
 from limes.explanation.wording import CONFIDENCE, difference, shorten
 from limes.show.axes import LOWERS, QUIET, RAISES, axes_or_new, ink, plain_frame
 from limes.show.diagnosis.html import without_name
+from limes.show.plots import one_output
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from limes._arrays import Floats
+    from limes.explanation import Explanation
+    from limes.explanation.effects import Effect
 
 _MOST_CELLS = 24
 _COLUMNS = 3
@@ -33,6 +37,41 @@ class Curve(NamedTuple):
     standard_errors: Floats
     masses: Floats
     current: int
+
+    @classmethod
+    def of(cls, effect: Effect) -> Curve:
+        """Return what is drawn of an effect."""
+        return cls(*(getattr(effect, name) for name in cls._fields))
+
+
+def effect(
+    explanation: Explanation,
+    feature: str | int,
+    row: int,
+    output: str | int | None,
+    *,
+    ax: Axes | None,
+    title: str | None,
+    unit: str,
+) -> Axes:
+    """Draw the effect of one feature around one row."""
+    (position,) = name_positions(feature, explanation.feature_names, "feature")
+    curve = one_output(explanation, row, output).effects[int(position)]
+    return draw_effect(Curve.of(curve), ax, title=title, unit=unit)
+
+
+def effects(
+    explanation: Explanation,
+    row: int,
+    output: str | int | None,
+    *,
+    axes: Sequence[Axes] | None,
+    top: int,
+    unit: str,
+) -> Sequence[Axes]:
+    """Draw the effects around one row that explain most."""
+    largest = sorted(one_output(explanation, row, output).effects, key=lambda curve: -curve.share)[:top]
+    return draw_effects([Curve.of(curve) for curve in largest], axes, unit=unit)
 
 
 def draw_effect(curve: Curve, ax: Axes | None = None, *, title: str | None = None, unit: str = "") -> Axes:

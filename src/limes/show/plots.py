@@ -57,7 +57,7 @@ def bar(
     captions: Captions,
 ) -> Axes:
     """Draw the largest coefficients of one row as signed bars."""
-    one = _one(explanation, row, output)
+    one = one_output(explanation, row, output)
     axes = line_axes(ax, max_features, one)
     view = view_row(one, 0, max_features).outputs[0]
     values = np.array([line.drawn for line in view.lines])
@@ -76,7 +76,7 @@ def bar(
     return axes
 
 
-def _one(explanation: Explanation, row: int, output: str | int | None) -> Explanation:
+def one_output(explanation: Explanation, row: int, output: str | int | None) -> Explanation:
     """Return one row and one output."""
     one_row = explanation[row]
     refuse_empty(one_row)
@@ -141,7 +141,7 @@ def waterfall(
     captions: Captions,
 ) -> Axes:
     """Draw how coefficients lead from the intercept to the surrogate, and what is left to the prediction."""
-    one = _one(explanation, row, output)
+    one = one_output(explanation, row, output)
     if one.certificates:
         raise InputError("a sparse explanation is a rule: print explanation.rule(), or draw plot.bar()")
     view = view_row(one, 0, len(one.feature_names)).outputs[0]
