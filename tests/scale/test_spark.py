@@ -52,7 +52,7 @@ def work(engine, pause):
         time.sleep(pause)
         return X["a"] * X["b"]
 
-    explainer = limes.TabularExplainer(model, TABLE, max_calls=32, control="none", method="sampled")
+    explainer = limes.TabularExplainer(model, TABLE, max_calls=64, control="none", method="sampled")
     options = {"run": {}, "rows_per_part": 2, "engine": engine, "cluster": Cluster(workers=2)}
     return explain_files(Source.of(HERE / "in.parquet"), explainer, HERE / "out", **options)
 
@@ -135,8 +135,8 @@ def test_keys_keep_their_type_and_rows_their_errors(spark, table, explainer):
 
 def test_what_is_wrong_with_a_data_frame_is_said_at_once(spark, table, explainer):
     df = spark.createDataFrame(pa.Table.from_pandas(table[0], preserve_index=False))
-    for keys in ([], "id"):
-        with pytest.raises(InputError, match="identify rows"):
+    for keys, advice in (([], "identify rows"), ("id", "pass a list of columns")):
+        with pytest.raises(InputError, match=advice):
             explain(df, explainer, keys=keys)
     with pytest.raises(InputError, match="no column 'name'"):
         explain(df, explainer, keys=["name"])
