@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import cached_property
 from threading import Lock
 from typing import Any, Literal
 
@@ -31,9 +32,10 @@ from limes.expectations.estimate import best_control, check_squares
 from limes.expectations.indicators import CellCodes
 from limes.expectations.moments import Moments, SampleStatistics, boxed
 from limes.expectations.pool import SEQUENCES, SMALLEST, Pool, PoolRows
+from limes.expectations.rule_of_three import AnswerStatistics
 from limes.expectations.sampled import CUT_SHORT, SampledExpectation
 from limes.expectations.sampling import Progress, Sampling, Tolerance
-from limes.expectations.weighted import WeightedFit, WeightedRows
+from limes.expectations.weighted import WeightedFit, WeightedPool
 
 # Accuracy that is wanted where the user names none: a share of the largest coefficient
 DEFAULT_TOLERANCE = Tolerance(0.02, relative=True)
@@ -216,8 +218,15 @@ class PooledExpectation:
     def _fit(self, sample: _ControlledPool, design: ProductDesign, prediction: Floats | None) -> _RowFit:
         """Fit one row to the pool of one size."""
         controls = [control.moments(design) for control in sample.controls]
-        rows = WeightedRows.of(
-            design, self._weights.ratio, sample.cells, sample.answers, sample.residuals, controls, SEQUENCES
+        rows = WeightedPool.of(
+            design,
+            self._weights.ratio,
+            sample.cells,
+            sample.answers,
+            sample.residuals,
+            sample.statistics,
+            controls,
+            SEQUENCES,
         )
         fit = WeightedFit.fit(rows, None if prediction is None else prediction.reshape(-1))
         coef = np.mean([its.coef for its in controls], axis=0)
@@ -306,6 +315,11 @@ class _ControlledPool:
     shape: tuple[int, ...]
     control: str
     controls: list[FittedControl]
+
+    @cached_property
+    def statistics(self) -> AnswerStatistics:
+        """What the answers alone say about rare ones."""
+        return AnswerStatistics.from_rows(self.answers)
 
     @classmethod
     def fit(cls, rows: PoolRows, family: ProductFamily, controls: Mapping[str, Control]) -> _ControlledPool:

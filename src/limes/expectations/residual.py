@@ -34,7 +34,7 @@ import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
 from limes.designs.features import Features
-from limes.expectations.rule_of_three import UNSEEN, RareAnswers
+from limes.expectations.rule_of_three import UNSEEN, AnswerStatistics, RareAnswers
 
 # A coefficient is fitted if its feature differs from its usual value in this many rows at least.
 FEWEST_CHANGED = 16
@@ -246,7 +246,7 @@ class ResidualFit:
         place = np.concatenate([[True], used])
         coef, influence = np.zeros((place.size, r.shape[1])), np.zeros((place.size, len(h)))
         coef[place], influence[place] = solution, weights
-        rare = RareAnswers.from_rows(answers, errors, prediction)
+        rare = RareAnswers.from_rows(AnswerStatistics.from_rows(answers), errors, prediction)
         uncontrolled = answers - regressors @ (weights @ answers)
         return cls(coef, influence, errors, clusters, rare, uncontrolled, simulated, support)
 

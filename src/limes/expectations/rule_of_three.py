@@ -28,6 +28,46 @@ _EXPLAINED = 1e-2
 
 
 @dataclass(frozen=True, eq=False)
+class AnswerStatistics:
+    """What answers (n, k) alone say about rare ones: the same for every row that they explain.
+
+    Attributes
+    ----------
+    size, usual, std
+        Largest |f|, the most frequent answer and the standard deviation, (k,).
+    differs
+        Rows that differ from the most frequent answer, (n, k).
+    reach
+        Range of the answers, (k,); 0 where all are alike.
+    probable
+        Whether all answers lie between 0 and 1, (k,).
+    """
+
+    size: Floats
+    usual: Floats
+    std: Floats
+    differs: Bools
+    reach: Floats
+    probable: Bools
+
+    @classmethod
+    def from_rows(cls, f: Floats) -> AnswerStatistics:
+        """Of answers f (n, k)."""
+        size, usual = np.abs(f).max(axis=0), _usual(f)
+        distance = np.abs(f - usual)
+        differs = distance > _ROUNDING * size
+        farthest = np.where(differs, distance, 0.0).max(axis=0)
+        return cls(
+            size=size,
+            usual=usual,
+            std=f.std(axis=0),
+            differs=differs,
+            reach=np.maximum(farthest, np.where(differs.any(axis=0), np.ptp(f, axis=0), 0.0)),
+            probable=np.asarray(((f >= 0) & (f <= 1)).all(axis=0)),
+        )
+
+
+@dataclass(frozen=True, eq=False)
 class RareAnswers:
     """Rows that differ from the most frequent answer, or residual, of each output.
 
@@ -52,22 +92,20 @@ class RareAnswers:
     std: Floats
 
     @classmethod
-    def from_rows(cls, f: Floats, errors: Floats, prediction: Floats | None) -> RareAnswers:
-        """Of answers f and their residuals (n, k), and the model's prediction (k,) at the instance."""
-        size = np.abs(f).max(axis=0)
-        usual = _usual(f)
-        answer_differs, residual_differs = (np.abs(v - _usual(v)) > _ROUNDING * size for v in (f, errors))
-        both = f if prediction is None else np.vstack([f, prediction])
-        reach = np.where(np.abs(both - usual) > _ROUNDING * size, np.abs(both - usual), 0.0)
-        reach = np.maximum(reach.max(axis=0), np.where(answer_differs.any(axis=0), np.ptp(f, axis=0), 0.0))
-        probable = ((both >= 0) & (both <= 1)).all(axis=0)
-        std = f.std(axis=0)
+    def from_rows(cls, answers: AnswerStatistics, errors: Floats, prediction: Floats | None) -> RareAnswers:
+        """Of answers and their residuals (n, k), and the model's prediction (k,) at the instance."""
+        rounding = _ROUNDING * answers.size
+        reach, probable = answers.reach, answers.probable
+        if prediction is not None:
+            distance = np.abs(prediction - answers.usual)
+            reach = np.maximum(reach, np.where(distance > rounding, distance, 0.0))
+            probable = probable & (prediction >= 0) & (prediction <= 1)
         return cls(
-            differs=answer_differs & residual_differs,
+            differs=answers.differs & (np.abs(errors - _usual(errors)) > rounding),
             reach=np.where(probable, 1.0, reach),
-            n_unlike=answer_differs.sum(axis=0),
-            unexplained=np.abs(errors) > _EXPLAINED * std,
-            std=std,
+            n_unlike=answers.differs.sum(axis=0),
+            unexplained=np.abs(errors) > _EXPLAINED * answers.std,
+            std=answers.std,
         )
 
     def least_variances(self, influence: Floats) -> Floats:

@@ -25,11 +25,11 @@ from limes.designs.product import ProductDesign
 from limes.expectations.controls.control import ControlMoments
 from limes.expectations.indicators import CellCodes, Indicators, indicators
 from limes.expectations.residual import FEWEST_CHANGED, LEAST_LEFT, Quality, SandwichVariance, student_factors
-from limes.expectations.rule_of_three import RareAnswers, rare_variances
+from limes.expectations.rule_of_three import AnswerStatistics, RareAnswers, rare_variances
 
 
 @dataclass(frozen=True, eq=False)
-class WeightedRows:
+class WeightedPool:
     """Rows of a pool with their answers, weighted as they count for one explained row.
 
     Attributes
@@ -40,6 +40,8 @@ class WeightedRows:
         w, (n,); their mean is 1 in expectation.
     answers, residuals
         f and f - h, (n, k).
+    statistics
+        Of the answers alone, which all explained rows share.
     controls
         Moments of the controls h under the explained row's design, one for each equal part of the rows.
     n_sequences
@@ -51,6 +53,7 @@ class WeightedRows:
     weights: Floats
     answers: Floats
     residuals: Floats
+    statistics: AnswerStatistics
     controls: Sequence[ControlMoments]
     n_sequences: int
 
@@ -62,15 +65,16 @@ class WeightedRows:
         cells: CellCodes,
         answers: Floats,
         residuals: Floats,
+        statistics: AnswerStatistics,
         controls: Sequence[ControlMoments],
         n_sequences: int,
-    ) -> WeightedRows:
+    ) -> WeightedPool:
         """Weigh rows with these cells (n, d) by ``ratio`` = t to the power of the number of changed cells."""
         assert design.cells is not None  # noqa: S101 - designs of families by cells have them
         z = indicators(cells, design.cells, design.inclusion)
         powers = np.float64(ratio) ** np.arange(design.size, -1, -1)
         weights = (powers / np.exp(design.log_weight))[z.kept]
-        return cls(design, z, weights, answers, residuals, controls, n_sequences)
+        return cls(design, z, weights, answers, residuals, statistics, controls, n_sequences)
 
     @cached_property
     def _first(self) -> dict[str, _Sides]:
@@ -194,7 +198,7 @@ class WeightedFit:
         Standard errors of the controls' moments, intercept first, (1 + m, k).
     """
 
-    rows: WeightedRows
+    rows: WeightedPool
     coef: Floats
     errors: Floats
     explained: Floats
@@ -206,7 +210,7 @@ class WeightedFit:
     simulated: Floats
 
     @classmethod
-    def fit(cls, rows: WeightedRows, prediction: Floats | None) -> WeightedFit:
+    def fit(cls, rows: WeightedPool, prediction: Floats | None) -> WeightedFit:
         """Fit the residuals, given the model's ``prediction`` (k,) at the explained row, if there is one."""
         coef, without_control = rows.solution
         n, k, parts = *rows.answers.shape, len(rows.controls)
@@ -222,7 +226,7 @@ class WeightedFit:
         place = np.arange(n) * parts // n
         growth = 1.0 / np.sqrt(np.maximum(1.0 - shares * spread, LEAST_LEFT))
         errors = (rows.residuals - rest.reshape(n, parts, k)[np.arange(n), place]) * growth
-        rare = RareAnswers.from_rows(rows.answers, errors, prediction)
+        rare = RareAnswers.from_rows(rows.statistics, errors, prediction)
         explained, squares = fitted - coef[0], (rows.answers - fitted) ** 2
         moved, other = shares * errors, (shares * (rows.answers - uncontrolled)) ** 2
         mean_squares = shares[:, 0] @ squares / shares.sum()

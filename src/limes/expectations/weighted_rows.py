@@ -5,7 +5,7 @@ With g = E_w f + Σ_j b_j (h_j - α_j), b any coefficients, and Γ exact,
     Var_w f = 2 b·Γ - b·Σb + E_w (f - g)²,
 
 so that only the mean square of what the surrogate leaves is estimated: R² = 1 where nothing is left, however
-the rows scatter. Under weights that count changed cells one `Pool` of rows serves all designs of a
+the rows scatter. Under weights that count changed cells one `FormPool` of rows serves all designs of a
 background: a row counts exp(-#changed / (2ν²)). Where few of its rows count, or weights depend on distances,
 rows are drawn from w itself.
 """
@@ -53,6 +53,11 @@ class WeightedRows:
     groups: Ints | None = None
     cells: Ints | None = None
 
+    @classmethod
+    def drawn(cls, h: Floats, f: Floats, cells: Ints) -> WeightedRows:
+        """Of features h (m, d), answers (m, k) and cells (m, d) of rows that were drawn from w, all alike."""
+        return cls(np.ascontiguousarray(h.T), f, np.full(len(h), 1.0 / len(h)), cells=cells.T)
+
     def mean(self, values: Floats) -> tuple[Floats, Floats]:
         """Return the weighted means of values (m, k), and their standard errors, (k,) each."""
         mean = self.weights @ values
@@ -72,7 +77,7 @@ class WeightedRows:
         return np.asarray(self.f - (mean - inclusion @ coef) - self.h.T @ coef)
 
 
-class Pool:
+class FormPool:
     """Rows of a background's law without weights, and their answers, for all designs of a family.
 
     The rows are a function of the family and the seed alone.
@@ -106,8 +111,7 @@ def rows_of_law(
 ) -> WeightedRows:
     """Draw rows of w at one row, by a stream of the seed and the row alone."""
     x, h, _ = design.sampler(streams(seed, fingerprint(row), 1)).draw(OWN_ROWS)
-    weights = np.full(OWN_ROWS, 1.0 / OWN_ROWS)
-    return WeightedRows(np.ascontiguousarray(h.T), predict(x), weights, cells=family.cells(x).T)
+    return WeightedRows.drawn(h, predict(x), family.cells(x))
 
 
 def explained_variance(features: Any, coef: Floats, gamma: Floats) -> Floats:

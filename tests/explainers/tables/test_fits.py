@@ -220,7 +220,7 @@ def test_nothing_is_computed_until_it_is_looked_at(monkeypatch):
 
     with monkeypatch.context() as patched:
         patched.setattr(fits.TableFits, "_row", refuse)
-        patched.setattr(weighted_rows.Pool, "__init__", refuse)
+        patched.setattr(weighted_rows.FormPool, "__init__", refuse)
         explanation = explainer(X[:30], progress=False)
         part = explanation[3:9, ["x1", "x0"]]
         assert len(part.top(1)) == 6

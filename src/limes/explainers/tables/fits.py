@@ -27,7 +27,7 @@ from limes.expectations.pooled import PooledExpectation
 from limes.expectations.sampled import SampledExpectation
 from limes.expectations.spread import ExactVariance, exact_variance
 from limes.expectations.weighted_rows import (
-    Pool,
+    FormPool,
     WeightedRows,
     r_squared,
     rows_of_law,
@@ -228,8 +228,8 @@ class FormSpread:
         return exact_cells(self.form, self.expectation, self.family)
 
     @cached_property
-    def _pool(self) -> Pool:
-        return Pool(self.family, self.predict, self.seed)
+    def _pool(self) -> FormPool:
+        return FormPool(self.family, self.predict, self.seed)
 
     def predict(self, x: Floats) -> Floats:
         """Return the form's answers in units, (m, k)."""
@@ -355,8 +355,7 @@ class SampledFits(TableFits):
         assert sampled is not None  # noqa: S101 - the model was sampled
         answers = sampled.answers[row.position].reshape(-1, self._unit.size) / self._unit
         x, h, _ = self._expectation.redraw(row.design, row.row, len(answers))
-        weights = np.full(len(x), 1.0 / len(x))
-        return WeightedRows(np.ascontiguousarray(h.T), answers, weights, cells=self._family.cells(x).T)
+        return WeightedRows.drawn(h, answers, self._family.cells(x))
 
 
 class PooledFits(SampledFits):
