@@ -13,7 +13,6 @@ import onnxruntime
 from PIL import Image
 
 import limes
-from limes.show.images import gallery
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / os.environ.get("LIMES_DATA", "../shared/data")
@@ -30,6 +29,6 @@ photographs = [
     np.asarray(Image.open(DATA / "images" / f"{name}.jpg"))
     for name in ("coffee", "grace_hopper", "china_palace")
 ]
-figure = gallery(explainer(photographs), kinds=("original", "overlay", "cutout"))
+figure = limes.gallery(explainer(photographs), kinds=("original", "overlay", "cutout"))
 figure.set_size_inches(6.6, 7.6)
 figure.savefig(ROOT / "docs" / "images" / "photographs.jpg", dpi=80, pil_kwargs={"quality": 88})

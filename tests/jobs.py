@@ -15,9 +15,9 @@ import signal, sys, time
 from pathlib import Path
 import pandas as pd
 import limes
-from limes.scale.engines import Cluster
-from limes.scale.sources import Source
-from limes.scale.tables import explain_files
+from limes.scale._engines import Cluster
+from limes.scale._sources import Source
+from limes.scale._tables import explain_files
 
 HERE = Path(__file__).parent
 TABLE = pd.DataFrame({"a": [i / 7 for i in range(40)], "b": [(3 * i) % 11 for i in range(40)]})

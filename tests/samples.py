@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from limes.explanation import Explanation
+from limes._explanation import Explanation
 
 NAMES = ("age", "sex", "bmi", "bp", "cholesterol", "ldl", "hdl", "tch", "ltg", "glucose")
 CLASSES = ("setosa", "versicolor", "virginica", "other", "fifth", "sixth")

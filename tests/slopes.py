@@ -6,9 +6,9 @@ import numpy as np
 
 import limes
 import oracle
-from limes.designs.columns import marginals_from_bins
-from limes.designs.product import ProductFamily
-from limes.designs.weights import named_weights
+from limes.designs._columns import marginals_from_bins
+from limes.designs._product import ProductFamily
+from limes.designs._weights import named_weights
 from oracle import EXACT
 
 

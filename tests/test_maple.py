@@ -9,8 +9,8 @@ from sklearn.linear_model import Ridge
 
 import limes
 import oracle
+from limes._maple import WeightedMoments
 from limes.exceptions import InputError, UnknownOptionError
-from limes.maple import WeightedMoments
 
 
 @pytest.fixture(scope="module")

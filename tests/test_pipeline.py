@@ -10,15 +10,15 @@ import pytest
 import limes
 import oracle
 import strategies
+from limes._expectations.controls import CONTROLS
+from limes._expectations.sampled import SampledExpectation
+from limes._expectations.sampling import Sampling
+from limes._pipeline import METHODS, Pipeline, expectation_of
 from limes.designs import ProductFamily
-from limes.designs.columns import binned, unbinned
-from limes.designs.weights import named_weights
+from limes.designs._columns import binned, unbinned
+from limes.designs._weights import named_weights
 from limes.exceptions import NotReadableError
-from limes.expectations.controls import CONTROLS
-from limes.expectations.sampled import SampledExpectation
-from limes.expectations.sampling import Sampling
 from limes.models import forms
-from limes.pipeline import METHODS, Pipeline, expectation_of
 from limes.surrogates import least_squares, ridge
 from oracle import EXACT
 

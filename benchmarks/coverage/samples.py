@@ -10,12 +10,12 @@ import numpy as np
 import limes
 from benchmarks.coverage import truth
 from benchmarks.coverage.functions import Case, Switches, Table
-from limes.explainers._masked import CONTROLS, MaskedModel
-from limes.explainers.options import SamplingOptions
-from limes.explainers.progress import progress_of
-from limes.explainers.warnings import RARE, sampling_warnings
-from limes.models.forms.base import BlackBox
-from limes.pipeline import fitted_at
+from limes._explainers._masked import CONTROLS, MaskedModel
+from limes._explainers.options import SamplingOptions
+from limes._explainers.progress import progress_of
+from limes._explainers.warnings import RARE, sampling_warnings
+from limes._pipeline import fitted_at
+from limes.models.forms._base import BlackBox
 
 # Errors of coefficients, their standard errors, and whether the explanation distrusts them
 Runs = tuple[np.ndarray, np.ndarray, np.ndarray]

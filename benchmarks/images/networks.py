@@ -62,7 +62,7 @@ class Network:
             return self.preprocess.fit(np.asarray(opened.convert("RGB"))).astype(np.float64)
 
     def segments(self, image: Any) -> Any:
-        from limes.explainers.images.superpixels import quickshift
+        from limes._explainers.images.superpixels import quickshift
 
         return quickshift(image / 255.0, kernel_size=self.kernel_size)
 

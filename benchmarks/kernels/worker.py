@@ -12,6 +12,8 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -84,13 +86,12 @@ def text(name: str) -> Iterator[Times]:
 
 def search(name: str) -> Iterator[Times]:
     """Seconds of a certified search, on one thread."""
-    from limes.surrogates import sparse
-    from limes.surrogates.branch_and_bound import branch_and_bound
+    _ = "_" if find_spec("limes.surrogates._sparse") else ""  # the earlier version's modules have none
+    sparse = import_module(f"limes.surrogates.{_}sparse")
+    branch_and_bound = import_module(f"limes.surrogates.{_}branch_and_bound").branch_and_bound
 
     case = load(name)
-    sample_problem = (
-        sparse.SampleProblem if hasattr(sparse, "SampleProblem") else sparse.Sample
-    )  # its old name
+    sample_problem = sparse.SampleProblem if hasattr(sparse, "SampleProblem") else sparse.Sample
     problem = sample_problem(case["instance"], case["target"], case["signs"], case["values"])
     branch_and_bound(problem, case["k"], threads=1)
     while True:

@@ -20,10 +20,10 @@ import numpy as np
 from run import LIMIT, SAMPLES, _drawn, _watched
 from sets import DATA, SETS, prepared
 
-from limes.designs.literals import LiteralFlips
-from limes.surrogates.branch_and_bound import branch_and_bound
-from limes.surrogates.branch_and_bound.nodes import perspective_bound
-from limes.surrogates.sparse import SampleProblem
+from limes.designs._literals import LiteralFlips
+from limes.surrogates._branch_and_bound import branch_and_bound
+from limes.surrogates._branch_and_bound.nodes import perspective_bound
+from limes.surrogates._sparse import SampleProblem
 
 HERE = Path(__file__).parent
 K, SPREAD = 7, 1.0

@@ -20,13 +20,13 @@ from time import perf_counter
 import numpy as np
 from sets import DATA, SETS, prepared
 
-from limes.designs.literals import LiteralFlips
-from limes.expectations.precision import precision
-from limes.surrogates.branch_and_bound import branch_and_bound
-from limes.surrogates.branch_and_bound.nodes import perspective_bound
-from limes.surrogates.projection import hard_thresholding, projection
-from limes.surrogates.solvers import convex
-from limes.surrogates.sparse import PopulationProblem, SampleProblem
+from limes._expectations.precision import precision
+from limes.designs._literals import LiteralFlips
+from limes.surrogates._branch_and_bound import branch_and_bound
+from limes.surrogates._branch_and_bound.nodes import perspective_bound
+from limes.surrogates._projection import hard_thresholding, projection
+from limes.surrogates._solvers import convex
+from limes.surrogates._sparse import PopulationProblem, SampleProblem
 
 RESULTS = Path(__file__).parent / "results"
 SAMPLES, FRESH, LIMIT = 1000, 20_000, 60.0

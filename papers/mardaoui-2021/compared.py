@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 import limes
+from limes._pipeline import exact_expectation
 from limes.designs import ExchangeableDesign
-from limes.pipeline import exact_expectation
 from limes.surrogates import ridge
 from papers.common.boxes import boxes
 from papers.common.expected import Sampled

@@ -11,25 +11,26 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOME = {
-    "Explanation": "limes.explanation",
-    "ImageExplainer": "limes.explainers.image",
-    "Literals": "limes.explainers.tables.literals",
-    "MapleExplainer": "limes.maple",
-    "Preprocess": "limes.models.calling.networks",
-    "SparseExplainer": "limes.explainers.sparse",
-    "Surrogate": "limes.surrogates.linear",
-    "TabularExplainer": "limes.explainers.tabular",
-    "TextExplainer": "limes.explainers.text",
+    "Explanation": "limes._explanation",
+    "ImageExplainer": "limes._explainers.image",
+    "Literals": "limes._explainers.tables.literals",
+    "MapleExplainer": "limes._maple",
+    "Preprocess": "limes.models._calling.networks",
+    "SparseExplainer": "limes._explainers.sparse",
+    "Surrogate": "limes.surrogates._linear",
+    "TabularExplainer": "limes._explainers.tabular",
+    "TextExplainer": "limes._explainers.text",
     "designs": "limes.designs",
-    "diagnose": "limes.diagnostics.diagnosis",
+    "diagnose": "limes._diagnostics.diagnosis",
     "evaluate": "limes.evaluate",
     "exceptions": "limes.exceptions",
-    "limit": "limes.pipeline",
+    "gallery": "limes._show.images",
+    "limit": "limes._pipeline",
     "models": "limes.models",
     "scale": "limes.scale",
-    "suggest_bandwidth": "limes.diagnostics.bandwidth",
-    "suggest_design": "limes.explainers.tables.suggestion",
-    "summary": "limes.diagnostics.summary",
+    "suggest_bandwidth": "limes._diagnostics.bandwidth",
+    "suggest_design": "limes._explainers.tables.suggestion",
+    "summary": "limes._diagnostics.summary",
     "theory": "limes.theory",
 }
 
@@ -37,20 +38,21 @@ __all__ = ["__version__", *sorted(_HOME)]
 
 if TYPE_CHECKING:
     from limes import designs, evaluate, exceptions, models, scale, theory
-    from limes.diagnostics.bandwidth import suggest_bandwidth
-    from limes.diagnostics.diagnosis import diagnose
-    from limes.diagnostics.summary import summary
-    from limes.explainers.image import ImageExplainer
-    from limes.explainers.sparse import SparseExplainer
-    from limes.explainers.tables.literals import Literals
-    from limes.explainers.tables.suggestion import suggest_design
-    from limes.explainers.tabular import TabularExplainer
-    from limes.explainers.text import TextExplainer
-    from limes.explanation import Explanation
-    from limes.maple import MapleExplainer
-    from limes.models.calling.networks import Preprocess
-    from limes.pipeline import limit
-    from limes.surrogates.linear import Surrogate
+    from limes._diagnostics.bandwidth import suggest_bandwidth
+    from limes._diagnostics.diagnosis import diagnose
+    from limes._diagnostics.summary import summary
+    from limes._explainers.image import ImageExplainer
+    from limes._explainers.sparse import SparseExplainer
+    from limes._explainers.tables.literals import Literals
+    from limes._explainers.tables.suggestion import suggest_design
+    from limes._explainers.tabular import TabularExplainer
+    from limes._explainers.text import TextExplainer
+    from limes._explanation import Explanation
+    from limes._maple import MapleExplainer
+    from limes._pipeline import limit
+    from limes._show.images import gallery
+    from limes.models._calling.networks import Preprocess
+    from limes.surrogates._linear import Surrogate
 
 
 def __getattr__(name: str) -> Any:

@@ -1,5 +1,5 @@
 """``python -m limes`` is the command line."""
 
-from limes.cli import main
+from limes._cli import main
 
 main()

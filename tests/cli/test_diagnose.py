@@ -10,7 +10,7 @@ from sklearn.datasets import load_wine
 from sklearn.ensemble import RandomForestClassifier
 from typer.testing import CliRunner
 
-from limes.cli import app
+from limes._cli import app
 
 TRUST = ("--trust", "sklearn.tree._tree.Tree")
 

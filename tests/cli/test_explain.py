@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 
 import limes
 from limes import Explanation
-from limes.cli import app
+from limes._cli import app
 from limes.exceptions import InputError, LimesError
 
 TREE = "sklearn.tree._tree.Tree"

@@ -15,7 +15,7 @@ from sklearn.ensemble import RandomForestClassifier
 from typer.testing import CliRunner
 
 from jobs import members, read, wait_until
-from limes.cli import app
+from limes._cli import app
 from limes.exceptions import InputError
 
 
@@ -148,14 +148,14 @@ def test_names_and_keys_are_data_in_the_summary(files):
 
 
 def test_messages_carry_no_commands_to_the_terminal(files, monkeypatch, capsys):
-    import limes.cli
+    import limes._cli
 
     name = "\x1b]0;title\x07\u202e"
     monkeypatch.setattr(
         sys, "argv", ["limes", "diagnose", "model.joblib", "wine.parquet", "--drop", name, "--trust-pickle"]
     )
     with pytest.raises(SystemExit) as ended:
-        limes.cli.main()
+        limes._cli.main()
     assert ended.value.code == 1
     text = capsys.readouterr().err
     assert "no such column" in text

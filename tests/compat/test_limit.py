@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from limes.compat.lime.limit import ExchangeableLimit
+from limes.compat.lime._limit import ExchangeableLimit
 from limes.designs import ExchangeableDesign
 from oracle import EXACT
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import oracle
-from limes.designs.gaussian import GaussianPieces
-from limes.designs.marginals import Atoms
-from limes.functions import Decay
+from limes._functions import Decay
+from limes.designs._gaussian import GaussianPieces
+from limes.designs._marginals import Atoms
 
 # mean, std, lower, upper
 PIECES = {

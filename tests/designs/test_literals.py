@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 import oracle
 import strategies
-from limes.designs.literals import ColumnChanges, FlipLaw, LiteralFlips
+from limes._expectations.exact import ExactExpectation
+from limes._expectations.forest import ForestExpectation
+from limes.designs._literals import ColumnChanges, FlipLaw, LiteralFlips
 from limes.exceptions import InputError
-from limes.expectations.exact import ExactExpectation
-from limes.expectations.forest import ForestExpectation
 from limes.models import forms
 
 SPREADS = (0.0, 0.1, 1.0, 3.0)

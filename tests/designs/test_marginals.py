@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import strategies
-from limes.designs.columns import LAWS, binned, categorical, marginals_from_bins, unbinned
-from limes.designs.marginals import BinCells, Levels, marginal
+from limes._functions import Interval
+from limes.designs._columns import LAWS, binned, categorical, marginals_from_bins, unbinned
+from limes.designs._marginals import BinCells, Levels, marginal
 from limes.exceptions import InputError
-from limes.functions import Interval
 
 NAN = float("nan")
 

@@ -11,9 +11,9 @@ from scipy import stats
 import limes
 import oracle
 import strategies
-from limes.designs import ProductDesign, ProductFamily, product
-from limes.designs.columns import categorical, marginals_from_bins
-from limes.designs.weights import BinWeights, EuclideanWeights, named_weights
+from limes.designs import ProductDesign, ProductFamily, _product
+from limes.designs._columns import categorical, marginals_from_bins
+from limes.designs._weights import BinWeights, EuclideanWeights, named_weights
 from limes.exceptions import InputError
 from limes.models import forms
 from oracle import EXACT
@@ -233,11 +233,11 @@ def test_rows_are_finite_at_the_very_ends_of_the_unit_cube(monkeypatch):
         def random(self, n):
             return np.resize([0.0, 1.0], (n, self._d))
 
-    monkeypatch.setattr(product, "_Sobol", Ends)
+    monkeypatch.setattr(_product, "_Sobol", Ends)
     line = np.array([-np.inf, np.inf])
     laws = marginals_from_bins([line, line], [[0.0], [3.0]], [[1.0], [2.0]])
     family = ProductFamily(laws, EuclideanWeights(1.0), slopes=np.ones(2, dtype=bool))
-    x = product.SobolRows(family.at(np.zeros(2)), [np.random.SeedSequence(0)]).draw(4)[0]
+    x = _product.SobolRows(family.at(np.zeros(2)), [np.random.SeedSequence(0)]).draw(4)[0]
     assert np.isfinite(x).all()
     # 2**-54 and 2**-53 are as far out as a normal's distribution function goes
     assert np.abs(stats.norm.ppf(2.0**-54)) < 9

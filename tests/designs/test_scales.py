@@ -13,10 +13,10 @@ from sklearn.tree import DecisionTreeRegressor
 import limes
 import oracle
 from limes._arrays import column_stds, mean_and_std, power_of_two
-from limes.designs.columns import binned, unbinned
-from limes.designs.gaussian import GaussianPieces
-from limes.designs.product import ProductFamily
-from limes.designs.weights import named_weights
+from limes.designs._columns import binned, unbinned
+from limes.designs._gaussian import GaussianPieces
+from limes.designs._product import ProductFamily
+from limes.designs._weights import named_weights
 from limes.exceptions import InputError, ModelError
 from limes.models import forms
 from oracle import EXACT

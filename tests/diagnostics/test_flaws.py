@@ -14,10 +14,10 @@ from sklearn.preprocessing import StandardScaler
 
 import limes
 from flaws import about, bump, diagnosed, kinds, linear, switching, uniform_table, well_behaved
-from limes.diagnostics.dependence import Dependence, Outside
-from limes.diagnostics.edges import Edge
-from limes.diagnostics.finding import RowOutput
-from limes.diagnostics.sample import Estimate
+from limes._diagnostics.dependence import Dependence, Outside
+from limes._diagnostics.edges import Edge
+from limes._diagnostics.finding import RowOutput
+from limes._diagnostics.sample import Estimate
 from oracle import EXACT
 
 DATA = Path(__file__).parents[2] / os.environ.get("LIMES_DATA", "../shared/data")

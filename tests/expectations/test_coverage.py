@@ -11,7 +11,7 @@ from benchmarks.coverage.functions import CASES
 from benchmarks.coverage.samples import runs, summary
 
 import limes
-from limes.explainers.warnings import RARE
+from limes._explainers.warnings import RARE
 
 GOAL = 0.93
 SEEDS = 60

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from limes.designs.columns import binned
-from limes.designs.product import ProductFamily
-from limes.designs.weights import named_weights
-from limes.expectations.of_forms import exact_expectation
+from limes._expectations.of_forms import exact_expectation
+from limes._pipeline import _is_batched
+from limes.designs._columns import binned
+from limes.designs._product import ProductFamily
+from limes.designs._weights import named_weights
 from limes.models import forms
-from limes.models.forms.base import Combination
-from limes.pipeline import _is_batched
+from limes.models.forms._base import Combination
 
 RNG = np.random.default_rng(0)
 D = 4

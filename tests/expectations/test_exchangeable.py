@@ -140,7 +140,7 @@ def test_thousands_of_words_and_products(monkeypatch):
     assert oracle.error(limes.limit(design, single).coef, coef) < EXACT
     mixed = random_products(rng, d, 20)
     whole = limes.limit(design, mixed).coef
-    monkeypatch.setattr("limes.expectations.exchangeable._BLOCK", 5000)
+    monkeypatch.setattr("limes._expectations.exchangeable._BLOCK", 5000)
     assert oracle.error(limes.limit(design, mixed).coef, whole) < oracle.ROUNDING
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests import oracle
 
-from limes.expectations.indicators import indicators
+from limes._expectations.indicators import indicators
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,14 +14,14 @@ import limes
 import oracle
 import slopes
 import strategies
+from limes._expectations.linked import LinkedExpectation
 from limes.designs import ProductDesign
-from limes.designs.columns import categorical
-from limes.designs.product import ProductFamily
-from limes.designs.weights import BinWeights
+from limes.designs._columns import categorical
+from limes.designs._product import ProductFamily
+from limes.designs._weights import BinWeights
 from limes.exceptions import InputError, ModelError
-from limes.expectations.linked import LinkedExpectation
 from limes.models import forms
-from limes.models.forms.links import LINKS
+from limes.models.forms._links import LINKS
 from oracle import EXACT
 
 LONG = np.longdouble
@@ -302,7 +302,7 @@ def test_margins_that_are_no_sums_are_refused():
 
 
 def test_a_missing_value_that_the_margin_cannot_take_is_refused():
-    from limes.designs.columns import binned
+    from limes.designs._columns import binned
 
     x = np.array([0.0, 1.0, 2.0, np.nan])
     family = ProductFamily((binned(x, np.array([0.0, 1.0, 2.0])),), BinWeights(1.0))

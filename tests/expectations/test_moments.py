@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limes.expectations import moments
-from limes.expectations.moments import MomentCache, Moments
+from limes._expectations import moments
+from limes._expectations.moments import MomentCache, Moments
 
 
 class Counting:

@@ -11,16 +11,16 @@ import pytest
 from tests import oracle
 
 import limes
-from limes.designs.columns import binned, categorical
-from limes.designs.product import ProductFamily
-from limes.designs.weights import named_weights
+from limes._expectations.controls import CONTROLS
+from limes._expectations.pool import SEQUENCES, SMALLEST, Pool
+from limes._expectations.pooled import PooledExpectation, pool_sizes
+from limes._expectations.sampling import Sampling, Tolerance
+from limes.designs._columns import binned, categorical
+from limes.designs._product import ProductFamily
+from limes.designs._weights import named_weights
 from limes.exceptions import ModelError
-from limes.expectations.controls import CONTROLS
-from limes.expectations.pool import SEQUENCES, SMALLEST, Pool
-from limes.expectations.pooled import PooledExpectation, pool_sizes
-from limes.expectations.sampling import Sampling, Tolerance
 from limes.models import forms
-from limes.surrogates.linear import least_squares
+from limes.surrogates._linear import least_squares
 
 # Intervals of 95 %, less what 200 seeds leave open
 COVERED = 0.93

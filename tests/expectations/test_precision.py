@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 import oracle
-from limes.designs.literals import LiteralFlips
-from limes.exceptions import InputError
-from limes.expectations.precision import (
+from limes._expectations.precision import (
     bernstein_bound,
     precision,
     theorem_accuracy,
     theorem_samples,
     zero_sum_sets,
 )
+from limes.designs._literals import LiteralFlips
+from limes.exceptions import InputError
 
 
 def enumerated(predict, instance, spread, w, target):

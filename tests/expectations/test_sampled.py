@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 import limes
 import oracle
 import strategies
+from limes._expectations.controls import CONTROLS, no_control
+from limes._expectations.controls.kernel import switch_kernels
+from limes._expectations.sampled import SampledExpectation
+from limes._expectations.sampling import Sampling, Tolerance
 from limes.designs import ExchangeableDesign, ProductDesign, ProductFamily
-from limes.designs.columns import binned, categorical, marginals_from_bins
-from limes.designs.weights import named_weights
+from limes.designs._columns import binned, categorical, marginals_from_bins
+from limes.designs._weights import named_weights
 from limes.exceptions import InputError, ModelError
-from limes.expectations.controls import CONTROLS, no_control
-from limes.expectations.controls.kernel import switch_kernels
-from limes.expectations.sampled import SampledExpectation
-from limes.expectations.sampling import Sampling, Tolerance
 from limes.models import forms
 from limes.surrogates import least_squares
 from oracle import EXACT

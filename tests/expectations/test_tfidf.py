@@ -15,11 +15,11 @@ import oracle
 import strategies
 import words
 from limes import _threads
+from limes._expectations import tfidf
 from limes.designs import ExchangeableDesign
 from limes.exceptions import InputError
-from limes.expectations import tfidf
 from limes.models import forms
-from limes.models.forms.normalized_linear import LARGEST_GROUP, SharedWords, shared_words
+from limes.models.forms._normalized_linear import LARGEST_GROUP, SharedWords, shared_words
 from oracle import EXACT
 
 MAKE = {"words": ExchangeableDesign.word_deletions, "superpixels": ExchangeableDesign.superpixel_switches}

@@ -18,9 +18,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import limes
+from limes._expectations.sampling import Sampling
+from limes._explainers.warnings import sampling_warnings
 from limes.exceptions import InputError, Interrupted, ModelError
-from limes.expectations.sampling import Sampling
-from limes.explainers.warnings import sampling_warnings
 from limes.surrogates import Surrogate
 
 

@@ -120,7 +120,7 @@ def test_floats_up_to_1_and_up_to_255_look_the_same(scale):
     explanation = ImageExplainer(brightness, segments="grid", segment_options={"rows": 2, "columns": 2})(
         image
     )
-    from limes.show.images import image_view
+    from limes._show.images import image_view
 
     assert np.abs(image_view(explanation, 0).image.astype(int) - IMAGE).max() <= 1
 
@@ -223,8 +223,8 @@ def test_means_are_rounded_not_cut_off():
 
 def test_inpainting_goes_on_from_the_surroundings():
     """A plane is harmonic: each superpixel is filled with what it showed, whatever its shape."""
-    from limes.explainers.images.superpixels import filled as fill_of
-    from limes.explainers.images.superpixels import filler
+    from limes._explainers.images.superpixels import filled as fill_of
+    from limes._explainers.images.superpixels import filler
 
     rows, columns = np.indices((12, 15))
     plane = np.stack([2.0 * rows + 3.0 * columns, 40.0 - rows, 7.0 + 0 * rows], axis=-1)

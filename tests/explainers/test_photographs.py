@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import limes
-from limes.show.images import image_view
+from limes._show.images import image_view
 
 ROOT = Path(__file__).parents[2]
 DATA = (ROOT / os.environ.get("LIMES_DATA", "../shared/data")).resolve()

@@ -20,7 +20,7 @@ from sklearn.svm import SVR
 from xgboost import XGBRegressor
 
 import limes
-from limes.expectations import forest as forest_expectation
+from limes._expectations import forest as forest_expectation
 
 FOREST = RandomForestRegressor(6, random_state=0)
 MODELS = {

@@ -14,10 +14,10 @@ from sklearn.tree import DecisionTreeRegressor
 
 import limes
 from limes._lru import LRUCache
-from limes.compat.lime import limit
+from limes.compat.lime import _limit
 from limes.compat.lime.lime_tabular import LimeTabularExplainer
 from limes.exceptions import ModelError
-from limes.models.identity import state_of
+from limes.models._identity import state_of
 
 THREADS = 8
 
@@ -152,7 +152,7 @@ def test_two_models_on_one_drop_in_explainer_never_mix(background, monkeypatch):
         time.sleep(1e-3)
         return state_of(model)
 
-    monkeypatch.setattr(limit, "state_of", slow)
+    monkeypatch.setattr(_limit, "state_of", slow)
     X = background
     positive = DecisionTreeRegressor(max_depth=3).fit(X, X[:, 0])
     negative = DecisionTreeRegressor(max_depth=3).fit(X, -5 * X[:, 0])

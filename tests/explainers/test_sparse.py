@@ -16,7 +16,7 @@ from sklearn.neural_network import MLPRegressor
 import limes
 import oracle
 from limes.exceptions import InputError, Interrupted, ModelError, NotReadableError, UnknownOptionError
-from limes.surrogates.solvers import SOLVERS
+from limes.surrogates._solvers import SOLVERS
 
 
 def bent(d, seed=0):

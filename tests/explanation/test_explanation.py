@@ -8,8 +8,8 @@ import sys
 import numpy as np
 import pytest
 
+from limes._explanation import Explanation, UnknownNameError
 from limes.exceptions import InputError
-from limes.explanation import Explanation, UnknownNameError
 from samples import CLASSES, NAMES, explanation, fields
 
 ARRAYS = ("values", "standard_errors", "intercepts", "predictions", "surrogate_predictions")

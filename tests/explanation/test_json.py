@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
+from limes._explanation import Explanation
 from limes.exceptions import InputError
-from limes.explanation import Explanation
 from samples import explanation
 
 FLOATS = ("values", "standard_errors", "intercepts", "predictions", "surrogate_predictions")
@@ -51,7 +51,7 @@ def test_round_trip_of_floats_that_json_has_no_number_for():
 
 
 def test_tag_and_version_come_first():
-    assert explanation().to_json().startswith('{"format":"limes.explanation","version":1,')
+    assert explanation().to_json().startswith('{"format":"limes._explanation","version":1,')
 
 
 def test_files(tmp_path):

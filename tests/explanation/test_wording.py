@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-from limes.explanation.view import fit_remark, is_poor
-from limes.explanation.wording import cell, count, difference, error, number, one_line, shorten
-from limes.explanation.wording import signed_column as column
+from limes._explanation.view import fit_remark, is_poor
+from limes._explanation.wording import cell, count, difference, error, number, one_line, shorten
+from limes._explanation.wording import signed_column as column
 from samples import explanation
 
 

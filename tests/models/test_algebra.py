@@ -11,13 +11,13 @@ import limes
 import oracle
 import slopes
 import strategies
-from limes.designs.gaussian import GaussianPieces
-from limes.designs.marginals import Atoms
+from limes._functions import Lookup, Power, Step
+from limes.designs._gaussian import GaussianPieces
+from limes.designs._marginals import Atoms
 from limes.exceptions import InputError
-from limes.functions import Lookup, Power, Step
 from limes.models import forms
-from limes.models.algebra import combine, map_outputs, on_columns
-from limes.models.forms.base import Sum, SumOfProducts
+from limes.models._algebra import combine, map_outputs, on_columns
+from limes.models.forms._base import Sum, SumOfProducts
 from oracle import EXACT, ROUNDING
 
 OUTPUTS = st.sampled_from([(), (1,), (3,)])

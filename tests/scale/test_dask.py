@@ -18,9 +18,9 @@ import limes
 from jobs import read, same
 from limes._checks import MissingLibraryError
 from limes.exceptions import InputError
-from limes.scale.engines import Cluster, engine_of
-from limes.scale.sources import Source
-from limes.scale.tables import explain_files
+from limes.scale._engines import Cluster, engine_of
+from limes.scale._sources import Source
+from limes.scale._tables import explain_files
 
 dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
 distributed = pytest.importorskip("distributed", reason="distributed is not installed")

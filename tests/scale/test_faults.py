@@ -21,13 +21,13 @@ from sklearn.datasets import load_diabetes
 import limes
 from jobs import ROWS, members, read, resumed, same, started, wait_until
 from limes.exceptions import InputError
-from limes.scale import cells
-from limes.scale.cells import Unreadable
-from limes.scale.engines import Cluster
-from limes.scale.parts import Folder
-from limes.scale.processes import _Search
-from limes.scale.sources import Part, Source
-from limes.scale.tables import explain_files
+from limes.scale import _cells
+from limes.scale._cells import Unreadable
+from limes.scale._engines import Cluster
+from limes.scale._parts import Folder
+from limes.scale._processes import _Search
+from limes.scale._sources import Part, Source
+from limes.scale._tables import explain_files
 
 ALONE, PROCESSES, DASK = ("local", 1), ("local", 2), ("dask", 2)
 
@@ -216,7 +216,7 @@ def test_cells_of_wrong_types_are_errors_of_their_rows(
     lines[46] = lines[46].rsplit(",", 1)[0] + ",ten"
     (tmp_path / "in.csv").write_text("\n".join(lines))
     source = Source.of(tmp_path / "in.csv")
-    monkeypatch.setattr(cells, "_HEAD", 2000)  # what columns hold is settled before the first wrong cell
+    monkeypatch.setattr(_cells, "_HEAD", 2000)  # what columns hold is settled before the first wrong cell
     said = explain(source, explainer, tmp_path / "out", **carried)
     found = read(tmp_path / "out")
     assert found["row"].tolist() == list(range(442))
@@ -273,7 +273,7 @@ def test_a_dead_process_holds_no_lock(tmp_path, source, explainer):
     program = f"""
 import sys, time
 from pathlib import Path
-from limes.scale.parts import Folder
+from limes.scale._parts import Folder
 with Folder(Path({str(tmp_path / "out")!r})).opened({{}}):
     print("there", flush=True)
     time.sleep(60)

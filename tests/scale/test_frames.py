@@ -14,8 +14,8 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from threadpoolctl import threadpool_limits
 
 import limes
+from limes._expectations.forest import ForestExpectation
 from limes.exceptions import InputError
-from limes.expectations.forest import ForestExpectation
 from limes.scale import explain_frame
 
 

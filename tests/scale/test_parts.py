@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from limes.exceptions import InputError
-from limes.scale.parts import NOTHING, Folder, PartRecord, checksum, run_name, with_run, write_whole
+from limes.scale._parts import NOTHING, Folder, PartRecord, checksum, run_name, with_run, write_whole
 
 RUN = {"model": "abc", "options": {"bins": "quartile", "bandwidth": None}}
 

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from limes.exceptions import InputError
-from limes.scale import cells
-from limes.scale.cells import Unreadable
-from limes.scale.sources import Source, decimated, local_path
+from limes.scale import _cells as cells
+from limes.scale._cells import Unreadable
+from limes.scale._sources import Source, decimated, local_path
 
 
 def rows_of(source, columns, size):

@@ -18,10 +18,10 @@ from sklearn.datasets import load_diabetes
 
 from limes.exceptions import InputError
 from limes.scale import explain_frame
-from limes.scale.engines import Cluster
-from limes.scale.sources import Part, Source
-from limes.scale.spark_session import check_java, session
-from limes.scale.tables import explain_files
+from limes.scale._engines import Cluster
+from limes.scale._sources import Part, Source
+from limes.scale._spark_session import check_java, session
+from limes.scale._tables import explain_files
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 try:
@@ -40,9 +40,9 @@ import signal, sys, time
 from pathlib import Path
 import pandas as pd
 import limes
-from limes.scale.engines import Cluster
-from limes.scale.sources import Source
-from limes.scale.tables import explain_files
+from limes.scale._engines import Cluster
+from limes.scale._sources import Source
+from limes.scale._tables import explain_files
 
 HERE = Path(__file__).parent
 TABLE = pd.DataFrame({"a": [i / 7 for i in range(40)], "b": [(3 * i) % 11 for i in range(40)]})
@@ -248,7 +248,7 @@ def test_a_scheduler_that_does_not_answer_is_said_before_java_starts():
     where = [
         sys.executable,
         "-c",
-        "from limes.scale.spark_session import session; from limes.scale.engines "
+        "from limes.scale._spark_session import session; from limes.scale._engines "
         "import Cluster; session(Cluster(scheduler='spark://127.0.0.1:9')).__enter__()",
     ]
     started = time.monotonic()

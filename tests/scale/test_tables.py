@@ -15,10 +15,10 @@ import pytest
 
 from jobs import read, same
 from limes.exceptions import InputError
-from limes.scale import tables
-from limes.scale.engines import Cluster
-from limes.scale.sources import Source, decimated
-from limes.scale.tables import explain_files, repeated_keys
+from limes.scale import _tables
+from limes.scale._engines import Cluster
+from limes.scale._sources import Source, decimated
+from limes.scale._tables import explain_files, repeated_keys
 
 RUN = {"model": "forest"}
 
@@ -173,7 +173,7 @@ def files_of(folder, columns, size, lines=1):
 
 @pytest.mark.parametrize("held", [3, 1 << 22])
 def test_a_key_that_is_not_unique_is_named_with_its_rows(tmp_path, monkeypatch, held):
-    monkeypatch.setattr(tables, "_HELD", held)
+    monkeypatch.setattr(_tables, "_HELD", held)
     ids = [f"patient {i}" for i in range(20)]
     ids[17] = ids[4]
     ids[18] = ids[4]

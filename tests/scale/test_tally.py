@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from limes.scale.parts import NOTHING, PartRecord, Tally
+from limes.scale._parts import NOTHING, PartRecord, Tally
 
 
 def table(values, errors=None):

@@ -12,9 +12,9 @@ import pytest
 
 import limes
 from limes.exceptions import InputError
-from limes.scale.sources import Source
-from limes.scale.tables import explain_files
-from limes.scale.verification import verify
+from limes.scale._sources import Source
+from limes.scale._tables import explain_files
+from limes.scale._verification import verify
 
 OPTIONS = {"keys": ["id"], "rows_per_part": 64, "progress": False}
 

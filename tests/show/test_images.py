@@ -13,9 +13,9 @@ mpl.use("Agg")
 from matplotlib import pyplot as plt
 
 from limes import Explanation, ImageExplainer
+from limes._explanation.json import from_data_url, labels_from_data_url, labels_to_data_url, to_data_url
+from limes._show.images import gallery, image_view
 from limes.exceptions import InputError
-from limes.explanation.json import from_data_url, labels_from_data_url, labels_to_data_url, to_data_url
-from limes.show.images import gallery, image_view
 from samples import explanation as of_a_table
 
 IMAGE = np.random.default_rng(0).integers(0, 256, (8, 12, 3)).astype(np.uint8)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from matplotlib import pyplot as plt
 
+from limes._show.axes import LOWERS, RAISES, UNKNOWN
 from limes.exceptions import InputError
-from limes.show.axes import LOWERS, RAISES, UNKNOWN
 from samples import NAMES, explanation
 
 mpl.use("agg")

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from matplotlib import pyplot as plt
 
+from limes._show.axes import LOWERS, RAISES
+from limes._show.effects import Curve, draw_effect, draw_effects
 from limes.exceptions import InputError
-from limes.show.axes import LOWERS, RAISES
-from limes.show.effects import Curve, draw_effect, draw_effects
 from samples import explanation
 
 mpl.use("agg")

@@ -13,9 +13,9 @@ from matplotlib.patches import PathPatch, Rectangle
 from rich.console import Console
 
 from limes import Explanation
+from limes._show.axes import LOWERS, RAISES
+from limes._show.texts import pieces
 from limes.exceptions import InputError
-from limes.show.axes import LOWERS, RAISES
-from limes.show.texts import pieces
 from samples import explanation
 from show.test_html import Reader
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import limes
+from limes._explanation.json import from_data_url, to_data_url
 from limes.exceptions import InputError
-from limes.explanation.json import from_data_url, to_data_url
 
 Image = pytest.importorskip("PIL.Image", reason="pillow is not installed")
 

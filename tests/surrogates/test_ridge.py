@@ -7,10 +7,10 @@ import pytest
 
 import limes
 import oracle
+from limes._expectations.exact import ExactExpectation
+from limes._expectations.moments import Moments
 from limes.designs import ExchangeableDesign, ProductDesign
 from limes.exceptions import InputError
-from limes.expectations.exact import ExactExpectation
-from limes.expectations.moments import Moments
 from limes.models import forms
 from limes.surrogates import least_squares, ridge
 from oracle import EXACT

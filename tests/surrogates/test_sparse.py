@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 import oracle
 import strategies
-from limes.designs.literals import FlipLaw
+from limes.designs._literals import FlipLaw
 from limes.exceptions import InputError
-from limes.surrogates.branch_and_bound import branch_and_bound
-from limes.surrogates.branch_and_bound.nodes import Node, perspective_bound
-from limes.surrogates.projection import hard_thresholding, project, projection
-from limes.surrogates.solvers import SOLVERS
-from limes.surrogates.sparse import PopulationProblem, SampleProblem, boxed, summing_to
+from limes.surrogates._branch_and_bound import branch_and_bound
+from limes.surrogates._branch_and_bound.nodes import Node, perspective_bound
+from limes.surrogates._projection import hard_thresholding, project, projection
+from limes.surrogates._solvers import SOLVERS
+from limes.surrogates._sparse import PopulationProblem, SampleProblem, boxed, summing_to
 
 # -- brute force ------------------------------------------------------------------------------------------
 

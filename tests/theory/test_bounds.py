@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import limes
 import strategies
 from limes.designs import ProductDesign
-from limes.designs.marginals import BinCells
+from limes.designs._marginals import BinCells
 from limes.exceptions import InputError
 from limes.models import forms
 from limes.theory import clt_samples, measured_errors, robustness, theorem_samples
@@ -132,10 +132,10 @@ def test_theorem_refuses(change, said):
 
 
 def test_slopes_have_no_bound():
-    from limes.designs.gaussian import GaussianPieces
-    from limes.designs.marginals import marginal
-    from limes.designs.product import ProductFamily
-    from limes.designs.weights import EuclideanWeights
+    from limes.designs._gaussian import GaussianPieces
+    from limes.designs._marginals import marginal
+    from limes.designs._product import ProductFamily
+    from limes.designs._weights import EuclideanWeights
 
     ends = np.array([-np.inf, np.inf])
     law = GaussianPieces.truncated_normal(np.zeros(1), np.ones(1), ends[:1], ends[1:], weight=np.ones(1))

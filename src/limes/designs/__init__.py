@@ -1,7 +1,7 @@
 """What is perturbed and how it is weighted. Designs know no model."""
 
-from limes.designs.columns import BinStatistics
-from limes.designs.exchangeable import ExchangeableDesign
-from limes.designs.product import ProductDesign, ProductFamily
+from limes.designs._columns import BinStatistics
+from limes.designs._exchangeable import ExchangeableDesign
+from limes.designs._product import ProductDesign, ProductFamily
 
 __all__ = ["BinStatistics", "ExchangeableDesign", "ProductDesign", "ProductFamily"]

@@ -5,8 +5,8 @@ limes.evaluate.fidelity(explanation, task)
 limes.evaluate.compare({"limes": explain, "shap": other}, task)
 """
 
-from limes.evaluate.comparison import Comparison, compare, plot_curves
-from limes.evaluate.faithfulness import (
+from limes.evaluate._comparison import Comparison, compare, plot_curves
+from limes.evaluate._faithfulness import (
     Bins,
     Curves,
     Neighbourhood,
@@ -16,8 +16,8 @@ from limes.evaluate.faithfulness import (
     infidelity,
     precision,
 )
-from limes.evaluate.repetition import Explain, Stability, sensitivity, stability
-from limes.evaluate.task import Attribution, EvaluationTask, Score, attribution
+from limes.evaluate._repetition import Explain, Stability, sensitivity, stability
+from limes.evaluate._task import Attribution, EvaluationTask, Score, attribution
 
 # the shorter public name
 Task = EvaluationTask

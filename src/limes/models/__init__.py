@@ -1,7 +1,7 @@
 """Models: the forms that can be read off them, and how they are called. Independent of designs."""
 
 from limes.models import forms
+from limes.models._reading import read
 from limes.models.readers.sklearn_trees import path_length
-from limes.models.reading import read
 
 __all__ = ["forms", "path_length", "read"]

@@ -3,6 +3,6 @@
 `explain_frame` is a function from a frame to a frame, each row by itself; so a table may be cut anywhere.
 """
 
-from limes.scale.frames import explain_frame
+from limes.scale._frames import explain_frame
 
 __all__ = ["explain_frame"]

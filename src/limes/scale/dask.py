@@ -35,11 +35,11 @@ from distributed.comm.core import connect
 
 from limes._threads import use_threads
 from limes.exceptions import InputError
-from limes.scale.engines import Cluster
-from limes.scale.frames import Explainer, explain_frame
-from limes.scale.parts import PartRecord
-from limes.scale.sources import Part
-from limes.scale.work import Work
+from limes.scale._engines import Cluster
+from limes.scale._frames import Explainer, explain_frame
+from limes.scale._parts import PartRecord
+from limes.scale._sources import Part
+from limes.scale._work import Work
 
 __all__ = ["explain"]
 

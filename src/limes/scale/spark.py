@@ -24,12 +24,12 @@ from pyspark import TaskContext
 from limes._checks import require
 from limes._threads import use_threads
 from limes.exceptions import InputError, LimesError
-from limes.scale.engines import Cluster
-from limes.scale.frames import Explainer, check_columns, check_keys, explain_frame, schema_of
-from limes.scale.parts import PartRecord
-from limes.scale.sources import Part
-from limes.scale.spark_session import session
-from limes.scale.work import Work, pickled
+from limes.scale._engines import Cluster
+from limes.scale._frames import Explainer, check_columns, check_keys, explain_frame, schema_of
+from limes.scale._parts import PartRecord
+from limes.scale._sources import Part
+from limes.scale._spark_session import session
+from limes.scale._work import Work, pickled
 
 __all__ = ["explain"]
 

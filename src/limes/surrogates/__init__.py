@@ -1,5 +1,5 @@
 """β from Γ and Σ."""
 
-from limes.surrogates.linear import Surrogate, least_squares, ridge
+from limes.surrogates._linear import Surrogate, least_squares, ridge
 
 __all__ = ["Surrogate", "least_squares", "ridge"]

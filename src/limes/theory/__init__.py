@@ -3,14 +3,14 @@
 The formulas are the papers', corrected where they are wrong as printed, as each docstring states.
 """
 
-from limes.theory.bounds import (
+from limes.theory._bounds import (
     Robustness,
     clt_samples,
     measured_errors,
     robustness,
     theorem_samples,
 )
-from limes.theory.smooth import SmoothLimit, gaussian_bins, smooth_limit, switch_off_bandwidth
+from limes.theory._smooth import SmoothLimit, gaussian_bins, smooth_limit, switch_off_bandwidth
 
 __all__ = [
     "Robustness",

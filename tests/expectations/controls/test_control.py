@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from limes._expectations.controls.control import ZeroControl, if_better_than_linear
+from limes._expectations.controls.kernel import switch_kernels
 from limes.designs import ExchangeableDesign
-from limes.expectations.controls.control import ZeroControl, if_better_than_linear
-from limes.expectations.controls.kernel import switch_kernels
 
 DESIGN = ExchangeableDesign.word_deletions(12)
 

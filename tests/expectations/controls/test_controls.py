@@ -10,14 +10,14 @@ import pytest
 import limes
 import oracle
 import strategies
+from limes._expectations.controls import CONTROLS
+from limes._expectations.controls.margin import margin_control
+from limes._expectations.forest import ForestExpectation
+from limes._expectations.sampled import SampledExpectation
+from limes._expectations.sampling import Sampling
 from limes.designs import ProductFamily
-from limes.designs.columns import binned, categorical, unbinned
-from limes.designs.weights import named_weights
-from limes.expectations.controls import CONTROLS
-from limes.expectations.controls.margin import margin_control
-from limes.expectations.forest import ForestExpectation
-from limes.expectations.sampled import SampledExpectation
-from limes.expectations.sampling import Sampling
+from limes.designs._columns import binned, categorical, unbinned
+from limes.designs._weights import named_weights
 from limes.models import forms
 from limes.surrogates import least_squares
 

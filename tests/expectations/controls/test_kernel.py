@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import words
+from limes._expectations.controls.control import ZeroControl
+from limes._expectations.controls.kernel import switch_kernels
 from limes.designs import ExchangeableDesign
-from limes.expectations.controls.control import ZeroControl
-from limes.expectations.controls.kernel import switch_kernels
 from oracle import EXACT, error
 
 D = 8

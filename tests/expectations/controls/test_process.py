@@ -8,10 +8,10 @@ from scipy.optimize import check_grad
 from scipy.stats import multivariate_normal, norm
 
 import words
+from limes._expectations.controls import process
+from limes._expectations.controls.control import ZeroControl
+from limes._expectations.controls.process import Covariance, gaussian_process
 from limes.designs import ExchangeableDesign
-from limes.expectations.controls import process
-from limes.expectations.controls.control import ZeroControl
-from limes.expectations.controls.process import Covariance, gaussian_process
 from oracle import EXACT, Z_LIMIT
 
 D = 8

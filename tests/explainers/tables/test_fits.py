@@ -29,9 +29,9 @@ from sklearn.tree import DecisionTreeRegressor
 
 import limes
 import oracle
+from limes._expectations import weighted_rows
+from limes._explainers.tables import fits
 from limes.exceptions import InputError
-from limes.expectations import weighted_rows
-from limes.explainers.tables import fits
 from limes.models.forms import BlackBox
 
 EXACT = oracle.EXACT

@@ -11,8 +11,8 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.svm import LinearSVC
 
 import limes
+from limes._explanation.view import output_title, view_row
 from limes.exceptions import InputError
-from limes.explanation.view import output_title, view_row
 
 X, Y = load_wine(return_X_y=True, as_frame=True)
 X = X.iloc[:, :4]

@@ -6,8 +6,8 @@ from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegresso
 from sklearn.linear_model import LinearRegression
 
 import limes
+from limes._explainers.tables.suggestion import _WORTH
 from limes.exceptions import InputError
-from limes.explainers.tables.suggestion import _WORTH
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(300, 4))

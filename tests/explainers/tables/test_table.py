@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from limes._explainers.tables.table import Table
 from limes.exceptions import InputError
-from limes.explainers.tables.table import Table
 
 NAN = float("nan")
 TEXTS = st.sampled_from(["", "a", "b", "Ω", "None", "nan", "10"])

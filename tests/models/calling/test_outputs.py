@@ -14,8 +14,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 import limes
 from limes.exceptions import InputError, ModelError
-from limes.models.calling.caller import ModelCaller
-from limes.models.calling.outputs import resolve
+from limes.models._calling.caller import ModelCaller
+from limes.models._calling.outputs import resolve
 
 X, Y = load_iris(return_X_y=True)
 NAMES = np.array(["setosa", "versicolor", "virginica"])

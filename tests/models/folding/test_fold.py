@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import limes
 import oracle
 import strategies
-from limes.functions import (
+from limes._functions import (
     Bump,
     Decay,
     Filled,
@@ -25,13 +25,13 @@ from limes.functions import (
     Step,
 )
 from limes.models import forms
-from limes.models.folding.feature_maps import Affine, LookupMap, MonotoneMap, StepMap, identity_map
-from limes.models.folding.fold import fold, on_common_domains
-from limes.models.folding.operations import Codebook, ModelColumn, Pointwise, then
-from limes.models.forms.additive import Linear
-from limes.models.forms.base import Combination, Reduced, Sum, SumOfProducts
-from limes.models.forms.quadratic import Quadratic
-from limes.models.reading import CannotRead
+from limes.models._folding.feature_maps import Affine, LookupMap, MonotoneMap, StepMap, identity_map
+from limes.models._folding.fold import fold, on_common_domains
+from limes.models._folding.operations import Codebook, ModelColumn, Pointwise, then
+from limes.models._reading import CannotRead
+from limes.models.forms._additive import Linear
+from limes.models.forms._base import Combination, Reduced, Sum, SumOfProducts
+from limes.models.forms._quadratic import Quadratic
 
 NAN = np.array([np.nan])
 NAMES = ("a", "b", "c")
@@ -166,8 +166,8 @@ def test_copies_of_subtrees_are_kept_small_or_refused(monkeypatch):
     x[::7, 0] = np.nan
     folded = compare(tree, columns, x)
     assert folded.feature.size < 2 * 32 * 32
-    monkeypatch.setattr("limes.models.tree_rewriting._ALWAYS_FINE", 100)
-    monkeypatch.setattr("limes.models.tree_rewriting._GROWTH", 1)
+    monkeypatch.setattr("limes.models._tree_rewriting._ALWAYS_FINE", 100)
+    monkeypatch.setattr("limes.models._tree_rewriting._GROWTH", 1)
     with pytest.raises(CannotRead, match="would grow from 61 to more than 100 nodes"):
         fold(tree, columns, NAMES)
 

@@ -12,7 +12,7 @@ import strategies
 import words
 from limes.exceptions import InputError
 from limes.models import forms
-from limes.models.forms.presence import presence_products
+from limes.models.forms._presence import presence_products
 
 # -- presence products ------------------------------------------------------------------------------------
 
@@ -64,7 +64,7 @@ def test_many_products_are_evaluated_in_blocks(monkeypatch):
     products = [(rng.choice(8, 3, replace=False), [], rng.normal()) for _ in range(50)]
     z, form = words.subsets(8), forms.PresenceProducts(products)
     whole = form.predict(z)
-    monkeypatch.setattr("limes.models.forms.presence._BLOCK", 1000)
+    monkeypatch.setattr("limes.models.forms._presence._BLOCK", 1000)
     assert oracle.error(form.predict(z), whole) < oracle.ROUNDING
 
 

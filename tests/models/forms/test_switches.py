@@ -14,7 +14,7 @@ from sklearn.tree import DecisionTreeRegressor
 import words
 from limes.exceptions import InputError
 from limes.models import forms, read
-from limes.models.forms.switches import Switches, over_switches
+from limes.models.forms._switches import Switches, over_switches
 
 RNG = np.random.default_rng(3)
 PIXELS = 24

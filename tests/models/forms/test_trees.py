@@ -11,7 +11,7 @@ import oracle
 import strategies
 from limes.exceptions import InputError
 from limes.models import forms
-from limes.models.forms.trees import float32_threshold
+from limes.models.forms._trees import float32_threshold
 
 FLOAT32_MAX = float(np.finfo(np.float32).max)
 

@@ -12,9 +12,9 @@ import pytest
 import boosters
 import limes
 from limes.exceptions import InputError, ModelError, NotReadableError
-from limes.models.calling.outputs import resolve
+from limes.models._calling.outputs import resolve
+from limes.models._reading import CannotRead
 from limes.models.readers import catboost as reader
-from limes.models.reading import CannotRead
 
 X, Y = boosters.numbers()
 RNG = np.random.default_rng(0)

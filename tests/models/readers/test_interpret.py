@@ -14,7 +14,7 @@ import slopes
 import strategies
 from limes.exceptions import ModelError, NotReadableError
 from limes.models import forms
-from limes.models.reading import CannotRead, Schema, read_form
+from limes.models._reading import CannotRead, Schema, read_form
 from oracle import EXACT
 
 glassbox = pytest.importorskip("interpret.glassbox")

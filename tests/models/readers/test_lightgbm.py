@@ -14,13 +14,13 @@ from sklearn.preprocessing import StandardScaler
 import boosters
 import limes
 import oracle
+from limes._explainers.tables.table import Table
 from limes.exceptions import InputError, ModelError, NotReadableError
-from limes.explainers.tables.table import Table
-from limes.models import tree_rewriting
-from limes.models.calling.outputs import resolve
+from limes.models import _tree_rewriting
+from limes.models._calling.outputs import resolve
+from limes.models._reading import CannotRead
 from limes.models.readers import lightgbm as reader
 from limes.models.readers.lightgbm import ZERO
-from limes.models.reading import CannotRead
 
 X, Y = boosters.numbers()
 RNG = np.random.default_rng(0)
@@ -306,7 +306,7 @@ def test_pandas_categories_that_are_whole_numbers(levels, bare):
 
 def test_zeros_that_are_missing_in_too_many_columns(monkeypatch):
     model = make(zero_as_missing=True, num_leaves=40).fit(X, Y)
-    monkeypatch.setattr(tree_rewriting, "_GROWTH_OF_COPIES", 1)
+    monkeypatch.setattr(_tree_rewriting, "_GROWTH_OF_COPIES", 1)
     assert "zero_as_missing=True" in boosters.reason(model)
     assert "too many parts" in boosters.reason(model)
 

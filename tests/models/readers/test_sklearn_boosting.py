@@ -12,8 +12,8 @@ from sklearn.pipeline import make_pipeline
 import boosters
 import limes
 from limes.exceptions import ModelError
+from limes.models._reading import CannotRead
 from limes.models.readers.sklearn_trees import histogram
-from limes.models.reading import CannotRead
 
 X, Y = boosters.numbers()
 OPTIONS = [

@@ -29,7 +29,7 @@ import slopes
 import strategies
 from limes.exceptions import InputError, ModelError, NotReadableError
 from limes.models import forms
-from limes.models.reading import CannotRead, Schema, read_form
+from limes.models._reading import CannotRead, Schema, read_form
 from oracle import EXACT
 
 # Parts added in another order.
@@ -324,7 +324,7 @@ def oracle_cuts(model, column):
     """Where trees over all columns step: x <= cut in float32."""
     for tree in trees_of(model):
         mine = tree.tree_.feature == column
-        yield from limes.models.forms.trees.float32_threshold(tree.tree_.threshold[mine])
+        yield from limes.models.forms._trees.float32_threshold(tree.tree_.threshold[mine])
 
 
 SMALL = st.sampled_from(

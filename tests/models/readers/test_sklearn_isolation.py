@@ -10,7 +10,7 @@ import boosters
 import limes
 from limes.exceptions import InputError, NotReadableError
 from limes.models import path_length
-from limes.models.reading import READERS
+from limes.models._reading import READERS
 
 X, _ = boosters.numbers()
 # the path length is found from a power of two

@@ -20,7 +20,7 @@ import slopes
 import strategies
 from limes.exceptions import NotReadableError
 from limes.models import forms
-from limes.models.reading import CannotRead, Schema, read_form
+from limes.models._reading import CannotRead, Schema, read_form
 from oracle import EXACT
 
 # Hundreds of kernels added in another order, where linear ones cancel.

@@ -16,7 +16,7 @@ from sklearn.svm import LinearSVC, LinearSVR
 
 import limes
 from limes.models import forms
-from limes.models.reading import READERS
+from limes.models._reading import READERS
 
 pytestmark = pytest.mark.filterwarnings("ignore:Class PassiveAggressive")
 LEFT_OUT = not hasattr(linear, "PassiveAggressiveRegressor")  # scikit-learn 1.10 leaves it out

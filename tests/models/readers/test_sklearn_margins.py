@@ -25,8 +25,8 @@ import limes
 import oracle
 from limes.exceptions import InputError, ModelError
 from limes.models import forms
-from limes.models.calling.caller import ModelCaller
-from limes.models.calling.outputs import resolve
+from limes.models._calling.caller import ModelCaller
+from limes.models._calling.outputs import resolve
 from limes.models.readers import sklearn_linear
 
 RNG = np.random.default_rng(0)

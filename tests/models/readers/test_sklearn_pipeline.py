@@ -45,10 +45,10 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import limes
 import oracle
+from limes._explainers.tables.table import Table
 from limes.exceptions import ModelError
-from limes.explainers.tables.table import Table
 from limes.models import forms
-from limes.models.reading import CannotRead, read_form
+from limes.models._reading import CannotRead, read_form
 
 TEXT, NUMBERS, CODES = ["job", "region"], ["income", "age", "gain"], ["code", "member"]
 

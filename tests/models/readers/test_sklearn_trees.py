@@ -14,7 +14,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 import limes
 import strategies
 from limes.models import forms
-from limes.models.reading import READERS
+from limes.models._reading import READERS
 
 # Hundreds of leaves added in another order.
 SAME = 1e-11

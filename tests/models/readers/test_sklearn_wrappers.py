@@ -23,9 +23,9 @@ import limes
 import oracle
 from limes.exceptions import InputError, ModelError
 from limes.models import forms
-from limes.models.calling.caller import ModelCaller
-from limes.models.calling.outputs import resolve
-from limes.models.reading import tolerance_of
+from limes.models._calling.caller import ModelCaller
+from limes.models._calling.outputs import resolve
+from limes.models._reading import tolerance_of
 
 RNG = np.random.default_rng(0)
 X = np.round(RNG.normal(size=(120, 3)), 1)

@@ -15,10 +15,10 @@ import boosters
 import limes
 import oracle
 from limes.exceptions import InputError, ModelError, NotReadableError
-from limes.models import forms, tree_rewriting
-from limes.models.calling.outputs import resolve
+from limes.models import _tree_rewriting, forms
+from limes.models._calling.outputs import resolve
+from limes.models._reading import CannotRead
 from limes.models.readers import xgboost as reader
-from limes.models.reading import CannotRead
 
 X, Y = boosters.numbers()
 RNG = np.random.default_rng(0)
@@ -198,7 +198,7 @@ def test_what_is_not_read_where_a_number_counts_as_missing(monkeypatch):
     x = np.column_stack([RNG.integers(0, 20, 300), x[:, 1]])
     split = make(missing=-999.0, feature_types=["c", "q"], enable_categorical=True).fit(x, Y + (x[:, 0] % 3))
     assert "splits by categories" in boosters.reason(split)
-    monkeypatch.setattr(tree_rewriting, "_GROWTH_OF_COPIES", 1)
+    monkeypatch.setattr(_tree_rewriting, "_GROWTH_OF_COPIES", 1)
     assert "missing=0" in boosters.reason(make(missing=0, max_depth=8).fit(X, Y))
 
 

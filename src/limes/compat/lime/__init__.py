@@ -16,7 +16,7 @@ from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from types import ModuleType
 
-from limes.compat.lime.call import ENGINES, engine
+from limes.compat.lime._call import ENGINES, engine
 
 __all__ = ["ENGINES", "engine", "install"]
 

@@ -16,7 +16,7 @@ import numpy as np
 from limes._arrays import Floats, Ints
 from limes._checks import check_choice
 from limes.designs import BinStatistics
-from limes.designs.bins import entropy_edges, quantile_edges
+from limes.designs._bins import entropy_edges, quantile_edges
 from limes.exceptions import InputError
 
 # lime adds it to every deviation, so that none is 0

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from limes.compat.lime._renamed import renamed
 from limes.compat.lime.exceptions import LimeError, UnknownLabelError
 from limes.compat.lime.lime_base import Surrogates
-from limes.compat.lime.renamed import renamed
 from limes.exceptions import UnknownOptionError
 
 if TYPE_CHECKING:
     from limes._arrays import Floats, Ints
-    from limes.explanation import Explanation as LimesExplanation
+    from limes._explanation import Explanation as LimesExplanation
 
 Pairs = list[tuple[int, float]]
 _PER_DEVIATION = (
@@ -280,7 +280,7 @@ class Explanation:
         UnknownLabelError
             A label that was not explained.
         """
-        from limes.show.html import page
+        from limes._show.html import page
 
         options = self.domain_mapper.page_options
         if unknown := [name for name in kwargs if name not in options]:
@@ -324,7 +324,7 @@ class Explanation:
 
     def _shown(self, labels: Sequence[int] | None) -> LimesExplanation:
         """What pages show: the features and numbers of this explanation, in the words of limes'."""
-        from limes.explainers.tables.tabular_model import SLOPE_MEANING
+        from limes._explainers.tables.tabular_model import SLOPE_MEANING
 
         original, wanted = self._outputs(labels), self._wanted(labels)
         coefs = [dict(self.local_exp[label]) for label in wanted]

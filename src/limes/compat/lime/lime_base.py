@@ -22,7 +22,7 @@ from limes._checks import check_choice
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:
-    from limes.explanation import Explanation as LimesExplanation
+    from limes._explanation import Explanation as LimesExplanation
 
 # lime's penalties: of the surrogate, and of the fit that ranks features
 _PENALTY, _RANKING_PENALTY = 1.0, 0.01

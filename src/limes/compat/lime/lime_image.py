@@ -11,15 +11,8 @@ import numpy as np
 
 from limes._arrays import Floats, Ints
 from limes._checks import check_count, check_seed, refuse_unknown
-from limes.compat.lime.call import BaseExplainer, Call, Kind, in_batches, model_behind
-from limes.compat.lime.explanation import DomainMapper, Explanation, Pairs
-from limes.compat.lime.lime_sampling import switches
-from limes.compat.lime.limit import SCORED_ROWS, Limits, exchangeable_limits, least_subset_calls
-from limes.designs.exchangeable import BANDWIDTH, ExchangeableDesign
-from limes.designs.weights import check_bandwidth
-from limes.exceptions import InputError
-from limes.explainers.image import ImageExplainer
-from limes.explainers.images.pixels import (
+from limes._explainers.image import ImageExplainer
+from limes._explainers.images.pixels import (
     MEANING,
     checked_image,
     image_areas,
@@ -29,7 +22,7 @@ from limes.explainers.images.pixels import (
     rgb,
     superpixel_names,
 )
-from limes.explainers.images.superpixels import (
+from limes._explainers.images.superpixels import (
     checked_labels,
     filled,
     filler,
@@ -37,10 +30,17 @@ from limes.explainers.images.superpixels import (
     segmenter,
     superpixels,
 )
-from limes.models.calling.caller import ModelCaller
-from limes.models.calling.networks import columns, composer_of
-from limes.models.calling.outputs import resolve
-from limes.models.images import SwitchedImage
+from limes.compat.lime._call import BaseExplainer, Call, Kind, in_batches, model_behind
+from limes.compat.lime._limit import SCORED_ROWS, Limits, exchangeable_limits, least_subset_calls
+from limes.compat.lime._sampling import switches
+from limes.compat.lime.explanation import DomainMapper, Explanation, Pairs
+from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
+from limes.designs._weights import check_bandwidth
+from limes.exceptions import InputError
+from limes.models._calling.caller import ModelCaller
+from limes.models._calling.networks import columns, composer_of
+from limes.models._calling.outputs import resolve
+from limes.models._images import SwitchedImage
 
 
 def estimator_of(classifier_fn: Any, size: int) -> Any:

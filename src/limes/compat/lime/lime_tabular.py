@@ -12,12 +12,12 @@ import numpy as np
 
 from limes._arrays import Floats, Objects
 from limes._checks import check_choice, check_size, refuse_unknown
-from limes.compat.lime.call import BaseExplainer, Call, Kind, PredictFunction
+from limes.compat.lime._call import BaseExplainer, Call, Kind, PredictFunction
+from limes.compat.lime._sampling import SAMPLINGS
+from limes.compat.lime._sparse_tables import SparseKind, SparseTraining, is_sparse
+from limes.compat.lime._tables import TableDomainMapper, TableKind, Training, check_stats
 from limes.compat.lime.discretize import BaseDiscretizer
 from limes.compat.lime.explanation import Explanation
-from limes.compat.lime.lime_sampling import SAMPLINGS
-from limes.compat.lime.sparse_tables import SparseKind, SparseTraining, is_sparse
-from limes.compat.lime.tables import TableDomainMapper, TableKind, Training, check_stats
 from limes.exceptions import InputError
 
 __all__ = ["LimeTabularExplainer", "RecurrentTabularExplainer", "TableDomainMapper"]

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Never
 
 from limes._arrays import Floats
 from limes._checks import check_size, refuse_unknown
-from limes.compat.lime.call import BaseExplainer, Call, PredictFunction
-from limes.compat.lime.explanation import DomainMapper, Explanation, Pairs
-from limes.compat.lime.texts import (
+from limes.compat.lime._call import BaseExplainer, Call, PredictFunction
+from limes.compat.lime._texts import (
     SCALE,
     IndexedCharacters,
     IndexedString,
@@ -20,9 +19,10 @@ from limes.compat.lime.texts import (
     TextKind,
     characters,
 )
+from limes.compat.lime.explanation import DomainMapper, Explanation, Pairs
 
 if TYPE_CHECKING:
-    from limes.explanation import Explanation as LimesExplanation
+    from limes._explanation import Explanation as LimesExplanation
 
 _WIDTH = 25.0
 

@@ -17,10 +17,10 @@ import numpy as np
 
 from limes._arrays import Floats, Ints
 from limes._checks import check_choice, check_count
+from limes._explainers.progress import progress_of
 from limes.compat.lime.explanation import Explanation
 from limes.compat.lime.lime_image import ImageExplanation
 from limes.exceptions import InputError
-from limes.explainers.progress import progress_of
 
 METHODS = ("sample", "full")
 

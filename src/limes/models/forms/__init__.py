@@ -18,15 +18,15 @@
 | ``BlackBox`` | anything | everything else: sampled |
 """
 
-from limes.models.forms.additive import Additive, Boxes, Linear, Multiplicative
-from limes.models.forms.base import BlackBox, Combination, Form, Reduced
-from limes.models.forms.kernels import GaussianKernels
-from limes.models.forms.linked import Linked
-from limes.models.forms.normalized_linear import NormalizedLinear
-from limes.models.forms.presence import PresenceProducts
-from limes.models.forms.quadratic import Quadratic
-from limes.models.forms.switches import SwitchProducts
-from limes.models.forms.trees import Forest
+from limes.models.forms._additive import Additive, Boxes, Linear, Multiplicative
+from limes.models.forms._base import BlackBox, Combination, Form, Reduced
+from limes.models.forms._kernels import GaussianKernels
+from limes.models.forms._linked import Linked
+from limes.models.forms._normalized_linear import NormalizedLinear
+from limes.models.forms._presence import PresenceProducts
+from limes.models.forms._quadratic import Quadratic
+from limes.models.forms._switches import SwitchProducts
+from limes.models.forms._trees import Forest
 
 __all__ = [
     "Additive",

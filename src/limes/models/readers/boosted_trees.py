@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
-from limes.models.forms.trees import Forest
-from limes.models.reading import CannotRead, Schema
+from limes.models._reading import CannotRead, Schema
+from limes.models.forms._trees import Forest
 
 # bits of all category sets of one forest: 100 MB
 _BITS = 100_000_000

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from limes._arrays import Floats, Ints
-from limes.models.forms.trees import Forest, float32_threshold
+from limes.models._reading import CannotRead, Schema, refuse_all_but_margin
+from limes.models.forms._trees import Forest, float32_threshold
 from limes.models.readers.boosted_trees import (
     BoosterTree,
     CategoryCodes,
@@ -26,7 +27,6 @@ from limes.models.readers.boosted_trees import (
     parsing,
 )
 from limes.models.readers.links import with_probabilities
-from limes.models.reading import CannotRead, Schema, refuse_all_but_margin
 
 Description = Mapping[str, Any]
 

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from limes._arrays import Floats
-from limes.functions import Function, Lookup, Step
-from limes.models.algebra import combine
-from limes.models.forms.base import Form, Reduced, Sum, SumOfProducts
+from limes._functions import Function, Lookup, Step
+from limes.models._algebra import combine
+from limes.models._reading import CannotRead, Schema, refuse_all_but_margin
+from limes.models.forms._base import Form, Reduced, Sum, SumOfProducts
 from limes.models.readers.links import with_probabilities
-from limes.models.reading import CannotRead, Schema, refuse_all_but_margin
 
 # Interpret writes larger numbers sometimes with an exponent, sometimes in full.
 _LARGEST_CATEGORY = 1e15

@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats
-from limes.models.forms.trees import Forest
+from limes.models._reading import CannotRead, Schema, refuse_all_but_margin
+from limes.models._tree_rewriting import Window, without_missing_numbers
+from limes.models.forms._trees import Forest
 from limes.models.readers.boosted_trees import (
     BoosterTree,
     CategoryCodes,
@@ -22,8 +24,6 @@ from limes.models.readers.boosted_trees import (
     parsing,
 )
 from limes.models.readers.links import with_probabilities
-from limes.models.reading import CannotRead, Schema, refuse_all_but_margin
-from limes.models.tree_rewriting import Window, without_missing_numbers
 
 # objectives that predict the sum of their trees; "" is a user's own objective
 _IDENTITY = frozenset(

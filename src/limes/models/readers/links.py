@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from limes.exceptions import InputError
-from limes.models.forms.base import Form
-from limes.models.forms.linked import Linked
-from limes.models.reading import Reader, Schema
+from limes.models._reading import Reader, Schema
+from limes.models.forms._base import Form
+from limes.models.forms._linked import Linked
 
 
 def logistic_of(margin: Form) -> Linked:

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats
-from limes.models.folding.feature_maps import MonotoneMap, StepMap, Values, is_blank, numbers
-from limes.models.folding.operations import Codebook, ModelColumn, Pointwise
+from limes.models._folding.feature_maps import MonotoneMap, StepMap, Values, is_blank, numbers
+from limes.models._folding.operations import Codebook, ModelColumn, Pointwise
+from limes.models._reading import CannotRead
 from limes.models.readers.sklearn_transformers import StepColumns
-from limes.models.reading import CannotRead
 
 # The slot of a category without a column
 _NOWHERE = -1.0

@@ -15,14 +15,20 @@ import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
 from limes.exceptions import InputError
-from limes.models.algebra import combine, map_outputs, on_columns
-from limes.models.forms.additive import Linear
-from limes.models.forms.base import Form, outputs_of
-from limes.models.forms.trees import Forest
-from limes.models.identity import qualified_name
+from limes.models._algebra import combine, map_outputs, on_columns
+from limes.models._identity import qualified_name
+from limes.models._reading import (
+    CannotRead,
+    Schema,
+    read_form,
+    refuse_all_but_margin,
+    refuse_replaced_methods,
+)
+from limes.models.forms._additive import Linear
+from limes.models.forms._base import Form, outputs_of
+from limes.models.forms._trees import Forest
 from limes.models.readers.links import logistic_of, with_probabilities
 from limes.models.readers.sklearn_trees import constant
-from limes.models.reading import CannotRead, Schema, read_form, refuse_all_but_margin, refuse_replaced_methods
 
 
 def bagging(model: Any, method: str, schema: Schema | None) -> Form:

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats
-from limes.models.folding.feature_maps import Affine, CurveMap, MonotoneMap, StepMap, Values, numbers
-from limes.models.folding.guards import Accepted, Guard
-from limes.models.folding.operations import ModelColumn, Operation
+from limes.models._folding.feature_maps import Affine, CurveMap, MonotoneMap, StepMap, Values, numbers
+from limes.models._folding.guards import Accepted, Guard
+from limes.models._folding.operations import ModelColumn, Operation
+from limes.models._reading import CannotRead
 from limes.models.readers.sklearn_transformers import StepColumns, plain_copy, refuse_sparse, standard_scaler
-from limes.models.reading import CannotRead
 
 # -- functions of numpy -----------------------------------------------------------------------------------
 

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats, Ints
-from limes.functions import Decay
-from limes.models.algebra import combine, map_outputs
-from limes.models.forms.additive import Linear
-from limes.models.forms.base import Form, Reduced, SumOfProducts
-from limes.models.forms.kernels import GaussianKernels
-from limes.models.forms.quadratic import Quadratic
-from limes.models.identity import qualified_name
-from limes.models.reading import CannotRead, Schema, refuse_all_but_margin
+from limes._functions import Decay
+from limes.models._algebra import combine, map_outputs
+from limes.models._identity import qualified_name
+from limes.models._reading import CannotRead, Schema, refuse_all_but_margin
+from limes.models.forms._additive import Linear
+from limes.models.forms._base import Form, Reduced, SumOfProducts
+from limes.models.forms._kernels import GaussianKernels
+from limes.models.forms._quadratic import Quadratic
 
 
 @dataclass(frozen=True)

@@ -14,18 +14,18 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats
-from limes.functions import Polynomial
-from limes.models.calling.outputs import has_identity_link
-from limes.models.folding.feature_maps import Affine, MonotoneMap
-from limes.models.folding.fold import fold
-from limes.models.folding.operations import ModelColumn
-from limes.models.forms.additive import Linear
-from limes.models.forms.base import Form, Reduced, Sum
-from limes.models.forms.linked import Linked
-from limes.models.forms.quadratic import Quadratic
-from limes.models.forms.trees import Forest
+from limes._functions import Polynomial
+from limes.models._calling.outputs import has_identity_link
+from limes.models._folding.feature_maps import Affine, MonotoneMap
+from limes.models._folding.fold import fold
+from limes.models._folding.operations import ModelColumn
+from limes.models._reading import CannotRead, Schema, refuse_all_but_margin
+from limes.models.forms._additive import Linear
+from limes.models.forms._base import Form, Reduced, Sum
+from limes.models.forms._linked import Linked
+from limes.models.forms._quadratic import Quadratic
+from limes.models.forms._trees import Forest
 from limes.models.readers.links import with_probabilities
-from limes.models.reading import CannotRead, Schema, refuse_all_but_margin
 
 
 def regressor(model: Any, method: str, schema: Schema | None) -> Linear:  # noqa: ARG001

@@ -13,20 +13,20 @@ from typing import Any
 import numpy as np
 
 from limes.exceptions import InputError
-from limes.models.folding.components import expand_components
-from limes.models.folding.feature_maps import LookupMap, MonotoneMap, identity_map, is_blank, is_number
-from limes.models.folding.fold import fold
-from limes.models.folding.guards import Accepted, Guard
-from limes.models.folding.operations import Codebook, ModelColumn
-from limes.models.forms.additive import Linear
-from limes.models.forms.base import Form
-from limes.models.forms.quadratic import from_polynomial_features
-from limes.models.identity import qualified_name
+from limes.models._folding.components import expand_components
+from limes.models._folding.feature_maps import LookupMap, MonotoneMap, identity_map, is_blank, is_number
+from limes.models._folding.fold import fold
+from limes.models._folding.guards import Accepted, Guard
+from limes.models._folding.operations import Codebook, ModelColumn
+from limes.models._identity import qualified_name
+from limes.models._reading import CannotRead, Schema, read_form, refuse_replaced_methods
+from limes.models.forms._additive import Linear
+from limes.models.forms._base import Form
+from limes.models.forms._quadratic import from_polynomial_features
 from limes.models.readers import sklearn_encoders as encoders
 from limes.models.readers import sklearn_functions as functions
 from limes.models.readers import sklearn_transformers as transformers
 from limes.models.readers.sklearn_transformers import LINEAR_MAPS, Fold, StepColumns, linear_map
-from limes.models.reading import CannotRead, Schema, read_form, refuse_replaced_methods
 
 _NOTHING = (None, "passthrough")
 

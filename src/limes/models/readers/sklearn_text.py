@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from limes.models.documents import transform
-from limes.models.forms.additive import Boxes, Linear
-from limes.models.forms.base import Combination, Form
-from limes.models.forms.linked import Linked
-from limes.models.forms.normalized_linear import LARGEST_GROUP, NormalizedLinear, shared_words
-from limes.models.forms.presence import presence_of_columns
-from limes.models.forms.trees import Forest
-from limes.models.identity import qualified_name
+from limes.models._documents import transform
+from limes.models._identity import qualified_name
+from limes.models._reading import CannotRead, read_form
+from limes.models.forms._additive import Boxes, Linear
+from limes.models.forms._base import Combination, Form
+from limes.models.forms._linked import Linked
+from limes.models.forms._normalized_linear import LARGEST_GROUP, NormalizedLinear, shared_words
+from limes.models.forms._presence import presence_of_columns
+from limes.models.forms._trees import Forest
 from limes.models.readers.word_rows import WordRows, is_single
-from limes.models.reading import CannotRead, read_form
 
 # Linear steps: the sum of rows becomes the sum of their images
 _SELECTORS = (

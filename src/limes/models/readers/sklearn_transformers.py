@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Bools, Floats
-from limes.models.folding.components import Component, LinearMap
-from limes.models.folding.feature_maps import (
+from limes.models._folding.components import Component, LinearMap
+from limes.models._folding.feature_maps import (
     Affine,
     MonotoneMap,
     StepMap,
@@ -26,9 +26,9 @@ from limes.models.folding.feature_maps import (
     is_number,
     numbers,
 )
-from limes.models.folding.guards import Guard
-from limes.models.folding.operations import ModelColumn, Operation, Pointwise
-from limes.models.reading import CannotRead
+from limes.models._folding.guards import Guard
+from limes.models._folding.operations import ModelColumn, Operation, Pointwise
+from limes.models._reading import CannotRead
 
 
 @dataclass(frozen=True, eq=False)

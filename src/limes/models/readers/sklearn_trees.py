@@ -9,8 +9,15 @@ import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
 from limes.exceptions import InputError
-from limes.models.forms.trees import Forest, float32_threshold
-from limes.models.identity import qualified_name
+from limes.models._identity import qualified_name
+from limes.models._reading import (
+    CannotRead,
+    Schema,
+    read_form,
+    refuse_all_but_margin,
+    refuse_replaced_methods,
+)
+from limes.models.forms._trees import Forest, float32_threshold
 from limes.models.readers.boosted_trees import (
     BoosterTree,
     CategoryCodes,
@@ -19,7 +26,6 @@ from limes.models.readers.boosted_trees import (
     parsing,
 )
 from limes.models.readers.links import with_probabilities
-from limes.models.reading import CannotRead, Schema, read_form, refuse_all_but_margin, refuse_replaced_methods
 
 
 def tree(model: Any, method: str, schema: Schema | None) -> Forest:  # noqa: ARG001

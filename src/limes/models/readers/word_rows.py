@@ -19,10 +19,10 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
-from limes.models.documents import VECTORIZERS, Document
-from limes.models.forms.presence import PresenceProducts
-from limes.models.identity import qualified_name
-from limes.models.reading import CannotRead, refuse_replaced_methods
+from limes.models._documents import VECTORIZERS, Document
+from limes.models._identity import qualified_name
+from limes.models._reading import CannotRead, refuse_replaced_methods
+from limes.models.forms._presence import PresenceProducts
 
 # Tokens that may be tried to extend runs, and factors of products: about a second
 _MOST_TRIED, _MOST_FACTORS = 4_000_000, 3_000_000

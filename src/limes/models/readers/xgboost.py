@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats, Ints
-from limes.models.forms.additive import Linear
-from limes.models.forms.trees import Forest, float32_threshold
+from limes.models._reading import CannotRead, Schema, refuse_all_but_margin
+from limes.models._tree_rewriting import Window, without_missing_numbers
+from limes.models.forms._additive import Linear
+from limes.models.forms._trees import Forest, float32_threshold
 from limes.models.readers.boosted_trees import (
     BoosterTree,
     CategoryCodes,
@@ -25,8 +27,6 @@ from limes.models.readers.boosted_trees import (
     parsing,
 )
 from limes.models.readers.links import with_probabilities
-from limes.models.reading import CannotRead, Schema, refuse_all_but_margin
-from limes.models.tree_rewriting import Window, without_missing_numbers
 
 Description = Mapping[str, Any]
 

@@ -1,0 +1,236 @@
+"""``limes explain MODEL DATA --row 3`` (or ``--text``, ``--image``), ``limes diagnose``, ``limes demo``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from limes._cli.files import (
+    Bins,
+    Trust,
+    TrustPickle,
+    check_exists,
+    check_outputs,
+    load_model,
+    parse_bins,
+    read_table,
+    read_text,
+    select_features,
+)
+from limes.exceptions import InputError
+
+if TYPE_CHECKING:
+    from limes._diagnostics.diagnosis import Diagnosis
+    from limes._explanation import Explanation
+
+Html = Annotated[Path | None, typer.Option(help="Write a self-contained HTML page here.")]
+Json = Annotated[Path | None, typer.Option(help="Write the result as JSON here.")]
+
+
+def explain(
+    model: Annotated[
+        Path,
+        typer.Argument(
+            help="A fitted model: .skops, .onnx, XGBoost's .json or .ubj, LightGBM's .txt, CatBoost's .cbm, "
+            "or .joblib / .pkl with --trust-pickle."
+        ),
+    ],
+    data: Annotated[
+        Path | None, typer.Argument(help="A table, .csv or .parquet: the background, and the row.")
+    ] = None,
+    *,
+    text: Annotated[str | None, typer.Option(help="A text to explain, in place of a table.")] = None,
+    text_file: Annotated[Path | None, typer.Option(help="A file with the text, in UTF-8.")] = None,
+    image: Annotated[Path | None, typer.Option(help="An image to explain, in place of a table.")] = None,
+    labels: Annotated[
+        Path | None, typer.Option(help="Names of the classes of an image's model, one a line.")
+    ] = None,
+    skip_labels: Annotated[int, typer.Option(min=0, help="Lines of --labels before the first name.")] = 0,
+    top: Annotated[int, typer.Option(min=1, help="How many classes of an image to explain.")] = 3,
+    mean: Annotated[float, typer.Option(help="An ONNX model gets (pixels - mean) / scale ...")] = 0.0,
+    scale: Annotated[float, typer.Option(help="... of pixels from 0 to 255.")] = 1.0,
+    link: Annotated[str | None, typer.Option(help="softmax or sigmoid, if the model returns logits.")] = None,
+    segments: Annotated[
+        str, typer.Option(help="quickshift, slic, felzenszwalb, watershed or grid.")
+    ] = "quickshift",
+    fill: Annotated[str, typer.Option(help="mean, blur or inpaint.")] = "mean",
+    row: Annotated[int, typer.Option(min=0, help="Which row of the table to explain, from 0.")] = 0,
+    output: Annotated[
+        str | None,
+        typer.Option(help="margin, probability, or a class label; the default is the model's own."),
+    ] = None,
+    drop: Annotated[
+        list[str] | None, typer.Option(help="A column that is not a feature (the target); may be repeated.")
+    ] = None,
+    background: Annotated[
+        Path | None, typer.Option(help="A table from which bins are learnt; default: the table itself.")
+    ] = None,
+    bins: Bins = "quartile",
+    bandwidth: Annotated[
+        float | None, typer.Option(help="Default: 0.75 √(number of columns); 0.25 for texts and images.")
+    ] = None,
+    weights: Annotated[str, typer.Option(help="bins or euclidean.")] = "bins",
+    method: Annotated[str, typer.Option(help="auto, exact or sampled.")] = "auto",
+    max_calls: Annotated[
+        int | None,
+        typer.Option(
+            help="Most answers of an unread model behind a row: 16384 that rows share, or 1000 of an image."
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the sampler.")] = 0,
+    html: Html = None,
+    json: Json = None,
+    trust: Trust = None,
+    trust_pickle: TrustPickle = False,
+) -> None:
+    """Explain one row of a table, a text, or an image."""
+    if [data, text, text_file, image].count(None) != 3:
+        raise InputError("pass one thing to explain: a table, --text, --text-file or --image")
+    if data is None and (row, drop, bins, weights) != (0, None, "quartile", "bins"):
+        raise InputError("--row, --drop, --bins and --weights are for tables: leave them out")
+    image_options = (labels, skip_labels, top, mean, scale, link, segments, fill)
+    if image is None and image_options != (None, 0, 3, 0.0, 1.0, None, "quickshift", "mean"):
+        raise InputError(
+            "--labels, --skip-labels, --top, --mean, --scale, --link, --segments, --fill are for images: "
+            "leave them out"
+        )
+    check_outputs((html, json), (model, data, text_file, image, labels))
+    target: Any = _read(data, text, text_file, image)
+    fitted = load_model(model, trust=trust or [], trust_pickle=trust_pickle)
+    options: dict[str, Any] = {"output": output, "method": method, "rng": seed}
+    options |= {k: v for k, v in (("bandwidth", bandwidth), ("max_calls", max_calls)) if v is not None}
+    if image is not None:
+        options |= {"top": top, "link": link, "segments": segments, "fill": fill}
+        options["labels"] = None if labels is None else read_text(labels).splitlines()[skip_labels:]
+        explanation = _explain_image(fitted, target, mean, scale, options)
+    elif data is None:
+        explanation = _explain_text(fitted, target, options)
+    else:
+        options |= {"bins": parse_bins(bins), "weights": weights}
+        features = select_features(target, fitted, drop or [])
+        learnt = None if background is None else select_features(read_table(background), fitted, drop or [])
+        explanation = _explain_rows(fitted, features, [row], options, learnt)
+    _show(explanation, html, json)
+
+
+def _read(data: Path | None, text: str | None, text_file: Path | None, image: Path | None) -> Any:
+    """Read the table, text or image to explain."""
+    if data is not None:
+        return read_table(data)
+    if image is not None:
+        from limes._explainers.images.pixels import read_image
+
+        check_exists(image)
+        return read_image(image)
+    return text if text_file is None else read_text(text_file)
+
+
+def _explain_rows(
+    fitted: Any, table: Any, rows: list[int], options: Mapping[str, Any], background: Any = None
+) -> Explanation:
+    import narwhals as nw
+
+    from limes._explainers.tabular import TabularExplainer
+
+    outside = [row for row in rows if not 0 <= row < len(table)]
+    if outside:
+        raise InputError(f"--row {outside[0]}: the table has {len(table)} rows, counted from 0")
+    frame: Any = nw.from_native(table, eager_only=True)
+    explainer = TabularExplainer(fitted, table if background is None else background, **options)
+    return explainer(frame[rows].to_native(), ids=rows)
+
+
+def _explain_text(fitted: Any, text: str, options: Mapping[str, Any]) -> Explanation:
+    from limes._explainers.text import TextExplainer
+
+    return TextExplainer(fitted, **options)(text)
+
+
+def _explain_image(
+    fitted: Any, image: Any, mean: float, scale: float, options: Mapping[str, Any]
+) -> Explanation:
+    from limes._explainers.image import ImageExplainer
+    from limes._explainers.images.pixels import preprocess_of
+
+    preprocess = preprocess_of(fitted, mean, scale) if hasattr(fitted, "get_inputs") else None
+    if preprocess is not None and (mean, scale) == (0.0, 1.0):
+        typer.secho(
+            "limes: the model is called with pixels from 0 to 255 as they are; if it was trained on others, "
+            "pass --mean and --scale",
+            fg="yellow",
+            err=True,
+        )
+    explanation: Explanation = ImageExplainer(fitted, preprocess=preprocess, **options)(image)
+    return explanation
+
+
+def diagnose(
+    model: Annotated[Path, typer.Argument(help="A fitted model, as for explain.")],
+    data: Annotated[
+        Path | None, typer.Argument(help="A table, .csv or .parquet: the background, and the rows.")
+    ] = None,
+    *,
+    text: Annotated[str | None, typer.Option(help="A text to diagnose, in place of a table.")] = None,
+    row: Annotated[list[int] | None, typer.Option(help="Which rows, from 0; may be repeated.")] = None,
+    output: Annotated[str | None, typer.Option(help="margin, probability, or a class label.")] = None,
+    drop: Annotated[
+        list[str] | None, typer.Option(help="A column that is not a feature (the target); may be repeated.")
+    ] = None,
+    bins: Bins = "quartile",
+    bandwidth: Annotated[float | None, typer.Option(help="As for explain.")] = None,
+    weights: Annotated[str, typer.Option(help="bins or euclidean.")] = "bins",
+    method: Annotated[str, typer.Option(help="auto, exact or sampled.")] = "auto",
+    seed: Annotated[int, typer.Option(help="Seed of the sampler.")] = 0,
+    html: Html = None,
+    json: Json = None,
+    trust: Trust = None,
+    trust_pickle: TrustPickle = False,
+) -> None:
+    """Report when the explanation of a row, or of a text, should not be trusted."""
+    from limes._diagnostics.diagnosis import diagnose as run_diagnostics
+
+    if (data is None) == (text is None):
+        raise InputError("pass one thing to diagnose: a table, or --text")
+    check_outputs((html, json), (model, data))
+    fitted = load_model(model, trust=trust or [], trust_pickle=trust_pickle)
+    options: dict[str, Any] = {"output": output, "method": method, "rng": seed}
+    options |= {} if bandwidth is None else {"bandwidth": bandwidth}
+    if data is None:
+        explanation = _explain_text(fitted, str(text), options)
+    else:
+        options |= {"bins": parse_bins(bins), "weights": weights}
+        explanation = _explain_rows(
+            fitted, select_features(read_table(data), fitted, drop or []), row or [0], options
+        )
+    _show(run_diagnostics(explanation).numbered(row or [0]), html, json)
+
+
+def demo(*, html: Html = Path("limes-demo.html"), json: Json = None) -> None:
+    """Train a random forest on scikit-learn's diabetes data and explain one patient exactly."""
+    from sklearn.datasets import load_diabetes
+    from sklearn.ensemble import RandomForestRegressor
+
+    from limes._explainers.tabular import TabularExplainer
+
+    patients, progression = load_diabetes(
+        return_X_y=True, as_frame=find_spec("pandas") is not None, scaled=False
+    )
+    model = RandomForestRegressor(100, random_state=0).fit(patients, progression)
+    typer.echo(
+        "A random forest of 100 trees predicts how diabetes progresses. Patient 3, explained exactly:\n"
+    )
+    _show(TabularExplainer(model, patients)(patients[3:4]), html, json)
+
+
+def _show(result: Explanation | Diagnosis, html: Path | None, json: Path | None) -> None:
+    import rich
+
+    rich.print(result)
+    for path, write in ((html, result.to_html), (json, result.to_json)):
+        if path is not None:
+            write(path)
+            typer.echo(f"written: {path}")

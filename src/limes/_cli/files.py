@@ -1,0 +1,228 @@
+"""Files that the command line reads: models, tables, texts. No code in them runs without --trust-pickle."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from limes._checks import listed, require
+from limes.exceptions import InputError
+
+Trust = Annotated[list[str] | None, typer.Option(help="A type that a .skops file may hold; may be repeated.")]
+TrustPickle = Annotated[
+    bool, typer.Option("--trust-pickle", help="Load a pickle. It can run any code: only your own files.")
+]
+Bins = Annotated[str, typer.Option(help="quartile, decile, a number of bins, or none for slopes.")]
+
+
+# Arrays of nodes, which every tree of scikit-learn has and skops does not list
+_TRUSTED = (
+    "sklearn.tree._tree.Tree",
+    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+)
+# Of their types a message may write the options that trust them
+_LIBRARIES = ("sklearn", "xgboost", "lightgbm", "catboost", "interpret")
+
+
+def load_model(path: Path, *, trust: list[str], trust_pickle: bool) -> Any:
+    """Load a fitted model from a file without running code from it, unless it is trusted.
+
+    Raises
+    ------
+    InputError
+        If there is no such file, its kind is unknown, or it must be trusted first.
+    """
+    check_exists(path)
+    if path.suffix not in _LOADERS:
+        raise InputError(f"{path}: a model file ends in one of {sorted(_LOADERS)}")
+    return _LOADERS[path.suffix](path, trust, trust_pickle)
+
+
+def _load_skops(path: Path, trust: list[str], trust_pickle: bool) -> Any:  # noqa: ARG001
+    import skops.io
+
+    trusted = [*_TRUSTED, *trust]
+    try:
+        unknown = [t for t in skops.io.get_untrusted_types(file=path) if t not in trusted]
+    except Exception as error:
+        raise InputError(f"{path} is not a skops file: {error}") from error
+    foreign = [t for t in unknown if t.split(".", 1)[0] not in _LIBRARIES]
+    if foreign:  # no option to copy: os.system is a type of this kind
+        raise InputError(
+            f"{path} holds {listed(foreign)}, of no library of models that limes reads. Loading it may run "
+            "any code: read what these types are, and pass --trust with the name of each only if the file is "
+            "your own"
+        )
+    if unknown:
+        options = " ".join(f"--trust {t}" for t in unknown)
+        raise InputError(f"{path} holds types that skops does not know: if you trust them, add {options}")
+    try:
+        return skops.io.load(path, trusted=trusted)
+    except Exception as error:
+        raise InputError(f"{path} could not be loaded: {type(error).__name__}: {error}") from error
+
+
+def _load_pickle(path: Path, trust: list[str], trust_pickle: bool) -> Any:  # noqa: ARG001
+    if not trust_pickle:
+        raise InputError(
+            f"{path} is a pickle, and loading a pickle can run any code. If the file is your own, add "
+            "--trust-pickle; better, save the model with skops.io.dump(model, 'model.skops')"
+        )
+    import joblib
+
+    try:
+        return joblib.load(path)
+    except Exception as error:
+        raise InputError(f"{path} could not be loaded: {type(error).__name__}: {error}") from error
+
+
+def _load_onnx(path: Path, trust: list[str], trust_pickle: bool) -> Any:  # noqa: ARG001
+    from limes._explainers.images.pixels import session_of
+
+    return session_of(path)
+
+
+def _load_xgboost(path: Path, trust: list[str], trust_pickle: bool) -> Any:  # noqa: ARG001
+    """Load a booster; with an objective for classes, as a classifier, whose probabilities have names."""
+    xgboost = require("xgboost", f"reading {path}")
+    with _readable(path, "model of XGBoost"):
+        booster = xgboost.Booster(model_file=str(path))
+        objective = json.loads(booster.save_config())["learner"]["objective"]["name"]
+        if not objective.startswith(("binary:", "multi:")):
+            return booster
+        model = xgboost.XGBClassifier()
+        model.load_model(str(path))
+        return model
+
+
+def _load_lightgbm(path: Path, trust: list[str], trust_pickle: bool) -> Any:  # noqa: ARG001
+    lightgbm = require("lightgbm", f"reading {path}")
+    with _readable(path, "model of LightGBM"):
+        return lightgbm.Booster(model_file=str(path))
+
+
+def _load_catboost(path: Path, trust: list[str], trust_pickle: bool) -> Any:  # noqa: ARG001
+    """Load a model of CatBoost; one with classes as a classifier."""
+    catboost = require("catboost", f"reading {path}")
+    with _readable(path, "model of CatBoost"):
+        model = catboost.CatBoost().load_model(str(path))
+        return catboost.CatBoostClassifier().load_model(str(path)) if len(model.classes_) else model
+
+
+@contextmanager
+def _readable(path: Path, kind: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        raise InputError(f"{path} is not a {kind}: {str(error).splitlines()[0]}") from error
+
+
+_LOADERS: Mapping[str, Callable[[Path, list[str], bool], Any]] = {
+    ".skops": _load_skops,
+    ".onnx": _load_onnx,
+    ".json": _load_xgboost,
+    ".ubj": _load_xgboost,
+    ".txt": _load_lightgbm,
+    ".cbm": _load_catboost,
+    ".joblib": _load_pickle,
+    ".pkl": _load_pickle,
+    ".pickle": _load_pickle,
+}
+
+
+def read_table(path: Path) -> Any:
+    """Read a .csv or .parquet file with the dataframe library that is installed (a narwhals frame).
+
+    Raises
+    ------
+    InputError
+        If there is no such file, it is not readable, or no dataframe library is installed.
+    """
+    import narwhals as nw
+
+    check_exists(path)
+    readers: Mapping[str, Callable[..., Any]] = {".csv": nw.read_csv, ".parquet": nw.read_parquet}
+    if path.suffix not in readers:
+        raise InputError(f"{path}: a table ends in one of {sorted(readers)}")
+    backend = next((name for name in ("pandas", "polars", "pyarrow") if find_spec(name)), None)
+    if backend is None:
+        raise InputError("reading a table needs a dataframe library: pip install pandas")
+    try:
+        return readers[path.suffix](str(path), backend=backend)
+    except Exception as error:
+        raise InputError(f"{path} could not be read with {backend}: {error}") from error
+
+
+def read_text(path: Path) -> str:
+    """Read a text in UTF-8.
+
+    Raises
+    ------
+    InputError
+        If there is no such file, or it is not UTF-8.
+    """
+    check_exists(path)
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not a text in UTF-8: {error}") from error
+
+
+def select_features(table: Any, model: Any, drop: list[str]) -> Any:
+    """Select the columns that are features: those the model names, else all but the dropped ones."""
+    missing = [name for name in drop if name not in table.columns]
+    if missing:
+        raise InputError(f"--drop {missing[0]}: no such column; there are {table.columns}")
+    names = [*features_of(model)] or [c for c in table.columns if c not in drop]
+    absent = [name for name in names if name not in table.columns]
+    if absent:
+        raise InputError(f"the model was fitted on columns that are not in the table: {absent}")
+    return table.select(names).to_native()
+
+
+def features_of(model: Any) -> Sequence[str]:
+    """Return the columns that a model names, () if it names none."""
+    if hasattr(model, "feature_names_in_"):
+        return [*model.feature_names_in_]
+    names: Any = getattr(model, "feature_names_", getattr(model, "feature_name", None))  # CatBoost, LightGBM
+    names = names() if callable(names) else names
+    if names is None:
+        names = getattr(model, "feature_names", None)  # a Booster of XGBoost
+    numbered = names is not None and all(_NUMBERED.fullmatch(str(name)) for name in names)
+    return () if names is None or numbered else [*map(str, names)]
+
+
+# Names that boosting libraries give to columns without names
+_NUMBERED = re.compile(r"(Column_|f)?\d+")
+
+
+def parse_bins(text: str) -> str | int | None:
+    """Parse the option ``--bins``."""
+    if text == "none":
+        return None
+    return int(text) if text.isdecimal() else text
+
+
+def check_outputs(outputs: Iterable[Path | None], inputs: Iterable[Path | None]) -> None:
+    """Raise InputError if a file that is to be written cannot be, or is one that is read."""
+    sources = [path.resolve() for path in inputs if path is not None]
+    for path in outputs:
+        if path is None:
+            continue
+        if path.is_dir() or not path.parent.is_dir():
+            raise InputError(f"{path} cannot be written: pass the name of a file in a folder that exists")
+        if path.resolve() in sources:
+            raise InputError(f"{path} is read by this command: pass another name to write to")
+
+
+def check_exists(path: Path) -> None:
+    """Raise InputError if there is no such file."""
+    if not path.is_file():
+        raise InputError(f"{path}: no such file")

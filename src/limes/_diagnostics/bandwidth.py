@@ -1,0 +1,364 @@
+"""The bandwidth path β(ν), and the choice of ν: as narrow as fidelity and stability allow.
+
+ν decides how near perturbed rows are. A coefficient may change its sign with it, or vanish at the one ν that
+was used. The path shows each coefficient on a grid of ν, a geometric one around the explainer's. A suggestion
+averages over rows, and comes with the curve and the reason:
+
+    locality    share of the row's conditions that hold in a weighted row
+    fidelity    R² of the surrogate under the weights
+    noise       ‖standard errors‖ / ‖β‖ of ``lime``'s fit to 5,000 weighted rows, n_eff = n E[π]² / E[π²]:
+                Var β_j ≈ (1 - R²) Var_w f / (n_eff v_j)
+    drift       ‖β(√2 ν) - β(ν/√2)‖ / ‖β(ν)‖: the change of coefficients with ν
+
+References
+----------
+Garreau & von Luxburg 2022, section 3.2.3 (which asks for large bandwidths; users ask for local ones) and
+figure 7; 2020, section 4.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from limes._arrays import Bools, Floats, Ints
+from limes._diagnostics.context import DiagnosticContext
+from limes._diagnostics.finding import SURE, Finding, Measure, RowOutput, enumerate_names, output_positions
+from limes._explanation.drawing import Printable, drawer
+from limes._threads import one_blas_thread
+from limes.exceptions import InputError
+from limes.surrogates._linear import LIME_SAMPLES
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+# The grid reaches from ν/10 to 10ν; beyond, bins' weights hardly change any more
+REACH, POINTS = 10.0, 25
+# A coefficient counts, at a bandwidth, from this share of the largest one there
+_COUNTS = 0.1
+# A sign change this near to the explainer's ν is a warning, as another default would have meant the
+# opposite; farther away it is a note, and beyond that it is ignored: it is about the row's box
+_NEAR, _FAR = 3.0, 5.0
+# Of the largest coefficient: smaller at ν, but larger at another bandwidth
+_VANISHED, _PRESENT = 0.02, 0.2
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Path:
+    """Coefficients (G, d) at bandwidths (G,), standard errors, and the position of the explainer's ν."""
+
+    row: RowOutput
+    bandwidths: Floats
+    values: Floats
+    errors: Floats
+    current: int
+
+    @property
+    def bandwidth(self) -> float:
+        """The explainer's ν."""
+        return float(self.bandwidths[self.current])
+
+    @property
+    def significant(self) -> Bools:
+        """(G, d) whether a coefficient counts at its bandwidth: it is large enough, and surely not 0."""
+        size = np.abs(self.values)
+        largest = np.nanmax(np.where(np.isfinite(size), size, -1.0), axis=1, keepdims=True)
+        return np.asarray(
+            (size >= _COUNTS * largest) & (size > SURE * self.errors) & (largest > self.row.rounding)
+        )
+
+    @property
+    def _near(self) -> Bools:
+        """(G, 1) whether a bandwidth is near enough to matter for the explanation."""
+        if np.isinf(self.bandwidth):
+            return np.ones((self.bandwidths.size, 1), dtype=np.bool_)
+        ratio = np.abs(np.log(self.bandwidths / self.bandwidth))
+        return np.asarray(ratio <= np.log(_FAR) + 1e-9)[:, None]
+
+    def crossings(self, j: int) -> list[float]:
+        """Return the bandwidths where coefficient j changes its sign.
+
+        The path is interpolated linearly in log ν between the two grid points next to the change.
+        """
+        nonzero = np.flatnonzero(np.isfinite(self.values[:, j]) & (self.values[:, j] != 0))
+        crossings = []
+        for a, b in pairwise(nonzero.tolist()):
+            low, high = self.values[a, j], self.values[b, j]
+            if low * high < 0:
+                share = low / (low - high)
+                logs = np.log(self.bandwidths[[a, b]])
+                crossings.append(float(np.exp(logs[0] + share * (logs[1] - logs[0]))))
+        return crossings
+
+    def flips(self) -> list[int]:
+        """Return the features that count at the explainer's ν, and with the opposite sign at another."""
+        sign = np.where(self.significant & self._near, np.sign(self.values), 0.0)
+        opposite = (sign * sign[self.current] < 0).any(axis=0)
+        return _sorted_by_size(self.values[self.current], np.flatnonzero(opposite))
+
+    def nearest_flip(self, j: int) -> float:
+        """Return the crossing between ν and the nearest bandwidth with the opposite sign."""
+        sign = np.where(self.significant[:, j], np.sign(self.values[:, j]), 0.0)
+        opposite = np.flatnonzero(sign * sign[self.current] < 0)
+        target = opposite[np.argmin(np.abs(opposite - self.current))]
+        low, high = sorted((self.bandwidth, float(self.bandwidths[target])))
+        between = [c for c in self.crossings(j) if low <= c <= high]
+        return min(between, key=lambda c: abs(np.log(c / self.bandwidth)))
+
+    def vanished(self) -> list[int]:
+        """Return the features whose coefficient is next to nothing at ν, but not at another bandwidth."""
+        size = np.where(np.isfinite(self.values) & self._near, np.abs(self.values), 0.0)
+        largest = size.max(axis=1)
+        small = size[self.current] + SURE * self.errors[self.current] < _VANISHED * largest[self.current]
+        present = size - SURE * self.errors > np.maximum(_PRESENT * largest, self.row.rounding)[:, None]
+        return np.flatnonzero(small & present.any(axis=0)).tolist()
+
+    def measures(self) -> Iterator[Measure]:
+        """Yield the number of sign changes."""
+        low, high = self.bandwidths[self._near[:, 0]][[0, -1]]
+        yield Measure(
+            name="sign changes",
+            value=float(len(self.flips())),
+            error=0.0,
+            remark=f"coefficients that change sign between ν = {low:.2g} and {high:.2g}",
+        )
+
+    def findings(self) -> Iterator[Finding]:
+        """Yield sign changes, and coefficients that vanish at the explainer's ν only."""
+        for j in self.flips():
+            yield self._flip(j)
+        vanished = self.vanished()
+        if vanished:
+            yield self._vanished(vanished)
+
+    def _flip(self, j: int) -> Finding:
+        flip, name = self.nearest_flip(j), self.row.conditions[j]
+        ratio = max(flip / self.bandwidth, self.bandwidth / flip)
+        direction = "wider" if flip > self.bandwidth else "narrower"
+        sign = "positive" if self.values[self.current, j] > 0 else "negative"
+        return Finding(
+            kind="bandwidth",
+            severity="warning" if ratio <= _NEAR else "note",
+            features=(self.row.names[j],),
+            number=flip,
+            error=0.0,
+            unit="bandwidth where the sign changes",
+            sentence=(
+                f"The coefficient of “{name}” is {sign} at ν = {self.bandwidth:.3g}, but changes its sign at "
+                f"ν ≈ {flip:.3g}, {ratio:.2g} times {direction}."
+            ),
+            advice=(
+                "Do not report its sign without ν: look at the path, choose ν with limes.suggest_bandwidth."
+            ),
+        )
+
+    def _vanished(self, features: Sequence[int]) -> Finding:
+        sizes = np.where(np.isfinite(self.values) & self._near, np.abs(self.values), 0.0)[:, list(features)]
+        largest = int(sizes.max(axis=1).argmax())
+        return Finding(
+            kind="bandwidth",
+            severity="note",
+            features=tuple(self.row.names[j] for j in features),
+            number=float(sizes.max()),
+            error=0.0,
+            unit="largest coefficient elsewhere on the path",
+            sentence=(
+                f"{enumerate_names([self.row.names[j] for j in features])}: next to nothing at "
+                f"ν = {self.bandwidth:.3g}, but up to {sizes.max():.3g} in size at "
+                f"ν = {self.bandwidths[largest]:.3g}."
+            ),
+            advice="A small coefficient here does not mean that the feature is unused: look at the path.",
+        )
+
+
+def grid(bandwidth: float) -> Floats:
+    """Return bandwidths around the explainer's in equal ratios; around 1, and it last, if it is infinite."""
+    if np.isinf(bandwidth):
+        return np.append(np.geomspace(1.0 / REACH, REACH, POINTS - 1), np.inf)
+    return bandwidth * np.geomspace(1.0 / REACH, REACH, POINTS)
+
+
+def paths(context: DiagnosticContext) -> list[Path]:
+    """Return the path of each row."""
+    bandwidths, current = grid(context.bandwidth), POINTS - 1
+    if np.isfinite(context.bandwidth):
+        current = int(np.argmin(np.abs(np.log(bandwidths) - np.log(context.bandwidth))))
+        bandwidths[current] = context.bandwidth
+    estimates = context.source.path(context, bandwidths)
+    return [
+        Path(row=row, bandwidths=bandwidths, values=e.value, errors=e.error, current=current)
+        for row, e in zip(context.row_outputs, estimates, strict=True)
+    ]
+
+
+def _sorted_by_size(values: Floats, features: Ints) -> list[int]:
+    return [int(j) for j in features[np.argsort(-np.abs(values[features]), kind="stable")]]
+
+
+# Aims: largest noise and drift, and share of the best fidelity of the bandwidths that meet both
+NOISE, DRIFT, FIDELITY = 0.1, 0.2, 0.9
+# If no bandwidth meets the aim for noise, it may be this multiple of the smallest noise
+_QUIETEST = 1.25
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Suggestion(Printable):
+    """A bandwidth, its reason, and the curves behind the choice: arrays (G,) over ``bandwidths``."""
+
+    bandwidth: float
+    reason: str
+    current: float
+    bandwidths: Floats
+    locality: Floats
+    fidelity: Floats
+    noise: Floats
+    drift: Floats
+
+    _terminal: ClassVar[str] = "suggestion"
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the curves; takes ``ax=``, returns it, shows nothing."""
+        axes: Axes = drawer("suggestion").draw(self, ax)
+        return axes
+
+    def __repr__(self) -> str:
+        return f"<Suggestion: bandwidth={self.bandwidth:.3g}; {self.reason}>"
+
+
+@one_blas_thread()
+def suggest_bandwidth(
+    explainer: Any, X: Any, *, output: str | int | None = None, calls: int | None = None
+) -> Suggestion:
+    """Suggest a bandwidth for an explainer, which is not changed, from some of its rows.
+
+    The narrowest ν whose coefficients could be estimated from ``lime``'s 5,000 rows (noise), hardly depend on
+    ν (drift), and fit nearly as well as the best of such ν (fidelity). The reason states why no narrower one
+    was chosen.
+
+    Parameters
+    ----------
+    explainer
+        A :class:`limes.TabularExplainer` or :class:`limes.TextExplainer`.
+    X
+        Rows (or texts) to compute the curves from; 20 to 50 are enough.
+    output
+        As in :func:`limes.diagnose`.
+    calls
+        Model calls around each row; 4096 unless given.
+
+    Raises
+    ------
+    InputError
+        If the explainer has no bandwidth, or the model is constant around all rows.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.ensemble import RandomForestRegressor
+    >>> import limes
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> model = RandomForestRegressor(10, random_state=0).fit(X, y)
+    >>> suggestion = limes.suggest_bandwidth(limes.TabularExplainer(model, X), X.iloc[:5])
+    >>> 0 < suggestion.bandwidth < 24
+    True
+    """
+    if not hasattr(explainer, "diagnostic_context"):
+        raise InputError("suggest_bandwidth needs a TabularExplainer or a TextExplainer")
+    result = explainer(X)
+    contexts: list[DiagnosticContext] = [
+        explainer.diagnostic_context(e, output=output_positions(e, output), calls=calls)
+        for e in (result if isinstance(result, list) else [result])
+    ]
+    return _choose([_curves(context) for context in contexts], contexts[0].bandwidth)
+
+
+@dataclass(frozen=True, eq=False)
+class _Curves:
+    """Curves of the rows of one context: arrays (n, G)."""
+
+    bandwidths: Floats
+    locality: Floats
+    fidelity: Floats
+    noise: Floats
+    drift: Floats
+
+
+def _curves(context: DiagnosticContext) -> _Curves:
+    bandwidths = grid(context.bandwidth if np.isfinite(context.bandwidth) else 1.0)
+    points = [_point(context, float(bandwidth)) for bandwidth in bandwidths]
+    return _Curves(bandwidths, *(np.stack(part, axis=1) for part in zip(*points, strict=True)))
+
+
+def _point(context: DiagnosticContext, bandwidth: float) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return locality, fidelity, noise and drift of each row at one bandwidth, (n,) each."""
+    step = np.sqrt(2.0)
+    estimates = context.source.path(context, np.array([bandwidth / step, bandwidth, bandwidth * step]))
+    designs, squares = context.designs(bandwidth), context.designs(bandwidth / step)
+    rows = []
+    for i, (estimate, design, square) in enumerate(zip(estimates, designs, squares, strict=True)):
+        below, coef, above = estimate.value
+        sample = context.wide_samples[i]
+        variance = float(sample.variance(sample.weights(bandwidth)).value)
+        fidelity = float(np.clip(coef @ design.gamma(coef) / variance, 0.0, 1.0)) if variance > 0 else np.nan
+        share = float(np.exp(2 * design.log_weight - square.log_weight))
+        size = float(np.linalg.norm(coef))
+        drift = float(np.linalg.norm(above - below)) / size if size > 0 else 0.0
+        residual = (1.0 - fidelity) * variance / (LIME_SAMPLES * share)
+        spread = design.variance[design.variance > 0]
+        noise = float(np.sqrt((residual / spread).sum())) / size if size > 0 else 0.0
+        rows.append((float(design.inclusion.mean()), fidelity, noise, drift))
+    locality, fidelities, noises, drifts = np.array(rows).T
+    return locality, fidelities, noises, drifts
+
+
+def _choose(curves: list[_Curves], current: float) -> Suggestion:
+    bandwidths = curves[0].bandwidths
+    locality, fidelity, noise, drift = (
+        _median(np.concatenate([getattr(c, name) for c in curves]))
+        for name in ("locality", "fidelity", "noise", "drift")
+    )
+    quiet = max(NOISE, _QUIETEST * float(np.nanmin(noise)))
+    steady = (noise <= quiet) & (drift <= DRIFT)
+    best = float(np.nanmax(np.where(steady, fidelity, np.nan), initial=0.0))
+    good = np.stack([noise <= quiet, drift <= DRIFT, fidelity >= FIDELITY * best])
+    meets_all = good.all(axis=0)
+    if not meets_all.any():
+        raise InputError("no bandwidth could be judged by these rows: does the model vary around them?")
+    chosen = int(np.argmax(meets_all))
+    return Suggestion(
+        bandwidth=float(bandwidths[chosen]),
+        reason=_reason(chosen, good, locality, fidelity, bandwidths),
+        current=current,
+        bandwidths=bandwidths,
+        locality=locality,
+        fidelity=fidelity,
+        noise=noise,
+        drift=drift,
+    )
+
+
+def _median(values: Floats) -> Floats:
+    """Return the median over rows at each bandwidth; NaN if less than half of the rows have a number."""
+    few = np.isfinite(values).mean(axis=0) < 0.5
+    filled = np.where(np.isfinite(values) | few, values, np.nan)
+    filled[:, few] = 0.0
+    return np.where(few, np.nan, np.nanmedian(filled, axis=0))
+
+
+_OBSTACLES = ("lime's 5,000 rows would be too noisy", "coefficients depend on ν", "the surrogate fits worse")
+
+
+def _reason(g: int, good: Bools, locality: Floats, fidelity: Floats, bandwidths: Floats) -> str:
+    curves = (
+        f"there {locality[g]:.0%} of a row's conditions hold in a weighted row, and R² is {fidelity[g]:.2f}"
+    )
+    if g == 0:
+        return f"the narrowest ν that was tried meets all aims; {curves}"
+    unmet = [obstacle for obstacle, met in zip(_OBSTACLES, good[:, g - 1], strict=True) if not met]
+    why = f"at ν = {bandwidths[g - 1]:.3g} {' and '.join(unmet)}"
+    return f"the narrowest ν that meets all aims; {why}; {curves}"

@@ -1,0 +1,331 @@
+"""What diagnostics see of an explainer: its designs at any bandwidth, and its model.
+
+A context is about n rows and one output of each. Tables (`TableContext`) and texts or images
+(`SubsetContext`) differ in how a neighbourhood is drawn; a `Source` (``source.py``) computes numbers from the
+read model or from a sample.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from limes._arrays import Bools, Floats, Ints, Objects
+from limes._diagnostics.finding import RowOutput
+from limes._diagnostics.sample import Estimate, Sample, kernel
+from limes.designs._coordinates import IndicatorCoordinate
+from limes.designs._exchangeable import ExchangeableDesign
+from limes.designs._marginals import BinCells
+from limes.designs._product import ProductDesign, ProductFamily
+from limes.designs._weights import BinWeights
+
+# Bandwidths, as multiples of the explainer's, that make a sample serve all others; the first is 1
+SPREAD = (1.0, 0.25, 0.5, 4.0)
+# So narrow that a row with any other cell weighs nothing
+_BOX_BANDWIDTH = 1e-2
+
+
+class Source(Protocol):
+    """Computes the numbers of diagnostics for the rows of a context.
+
+    A *place* is a pair (j, b) of a column and one of its cells.
+    """
+
+    @property
+    def spread(self) -> tuple[float, ...]:
+        """Bandwidths, as multiples of the explainer's, that samples are drawn at; the first is 1."""
+        ...
+
+    @property
+    def calls(self) -> int:
+        """Default number of rows of a sample: few where only variances are needed."""
+        ...
+
+    def path(self, context: DiagnosticContext, bandwidths: Floats) -> list[Estimate]:
+        """Coefficients (G, d) of each row at the bandwidths."""
+        ...
+
+    def profile(self, context: TableContext, i: int, places: Sequence[tuple[int, int]]) -> Estimate:
+        """E_w[f | x_j in cell b] around row i for each place, (m,)."""
+        ...
+
+    def coef_in_cells(self, context: TableContext, i: int, places: Sequence[tuple[int, int]]) -> Estimate:
+        """Coefficients (m, d) of row i, if its column j lay in cell b."""
+        ...
+
+    def single_column_effects(self, context: TableContext, i: int) -> Estimate:
+        """E[f | box] - E[f | column j alone is outside its cell], (d,): β_j as ν → 0."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DiagnosticContext(ABC):
+    """Rows (n, d) of one explainer.
+
+    Attributes
+    ----------
+    row_outputs
+        The explanation of each row, for one output.
+    positions
+        (n,) position of each row's output among the model's.
+    predict
+        (m, d) -> (m,) or (m, k), the model's predictions.
+    source
+        Computes from the read model, or from a sample.
+    bandwidth, ridge
+        Of the explainer.
+    budget
+        Model calls for each neighbourhood; None for the default of the source.
+    """
+
+    row_outputs: tuple[RowOutput, ...]
+    rows: Floats
+    positions: Ints
+    predict: Callable[[Floats], Floats]
+    source: Source
+    bandwidth: float
+    ridge: float
+    budget: int | None
+    seed: int
+
+    @abstractmethod
+    def designs(self, bandwidth: float) -> Sequence[Any]:
+        """Return the design at each row, for a bandwidth."""
+
+    @abstractmethod
+    def draw(self, design: Any, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """Draw rows x and features h of a design, (count, d) both."""
+
+    @abstractmethod
+    def squared_distances(self, i: int, x: Floats) -> Floats:
+        """Return D of rows x from row i, (m,): π = exp(-D / (2ν²))."""
+
+    @abstractmethod
+    def all_states(self, i: int) -> Sample | None:
+        """Return all possible rows around row i with their predictions; None if they are too many."""
+
+    @abstractmethod
+    def locality(self, i: int) -> float:
+        """Return the mean share of the row's conditions that hold in a weighted row, NaN without any."""
+
+    @property
+    @abstractmethod
+    def penalty(self) -> float | Floats:
+        """The ridge penalty of ``lime``'s own fit, a number or one a feature."""
+
+    @cached_property
+    def row_designs(self) -> Sequence[Any]:
+        """The design at each row, at the explainer's bandwidth."""
+        return self.designs(self.bandwidth)
+
+    @cached_property
+    def limits(self) -> Sequence[Estimate]:
+        """Coefficients (d,) of each row without a ridge penalty."""
+        if self.ridge > 0:
+            paths = self.source.path(self, np.array([self.bandwidth]))
+            return [Estimate(path.value[0], path.error[0]) for path in paths]
+        return [Estimate(row.values, row.errors) for row in self.row_outputs]
+
+    @property
+    def calls(self) -> int:
+        """Number of rows of a sample."""
+        return self.source.calls if self.budget is None else self.budget
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def predictions(self, i: int, x: Floats) -> Floats:
+        """Return the model's predictions (m,) at rows x, for the output of row i."""
+        return np.asarray(self.predict(x).reshape(len(x), -1)[:, self.positions[i]])
+
+    def rng(self, i: int, purpose: int) -> np.random.Generator:
+        """Return a stream that depends on seed, row and purpose only."""
+        values = np.nan_to_num(self.rows[i]) + 0.0  # -0.0 becomes 0.0
+        return np.random.default_rng([self.seed, purpose, *values.view(np.uint64).tolist()])
+
+    @cached_property
+    def samples(self) -> tuple[Sample, ...]:
+        """A sample around each row."""
+        return tuple(self.all_states(i) or self._sample(i, self.source.spread) for i in range(len(self)))
+
+    @cached_property
+    def wide_samples(self) -> tuple[Sample, ...]:
+        """A sample around each row that serves other bandwidths as well."""
+        if self.source.spread == SPREAD:
+            return self.samples
+        return tuple(self.all_states(i) or self._sample(i, SPREAD) for i in range(len(self)))
+
+    def _sample(self, i: int, spread: Sequence[float]) -> Sample:
+        bandwidths = [self.bandwidth * factor for factor in spread]
+        designs = [self.designs(bandwidth)[i] for bandwidth in bandwidths]
+        rng = self.rng(i, 0)
+        parts = [self.draw(design, -(-self.calls // len(designs)), rng) for design in designs]
+        x, h = (np.concatenate(part) for part in zip(*parts, strict=True))
+        squared = self.squared_distances(i, x)
+        log_densities = [
+            kernel(squared, bandwidth) - design.log_weight
+            for bandwidth, design in zip(bandwidths, designs, strict=True)
+        ]
+        log_mixture = np.logaddexp.reduce(log_densities) - np.log(len(log_densities))
+        return Sample(x, h, self.predictions(i, x), squared, log_mixture)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TableContext(DiagnosticContext):
+    """Rows (n, d) of a table, around which a product design draws.
+
+    Attributes
+    ----------
+    family
+        The designs at the explainer's bandwidth.
+    background
+        (N, d), encoded.
+    numeric
+        (d,) whether a column holds numbers.
+    texts
+        The cells of each column in words, (p,).
+    units
+        (d,) standard deviation of each number, 1 for categories.
+    """
+
+    family: ProductFamily
+    background: Floats
+    numeric: Bools
+    texts: Sequence[Objects]
+    units: Floats
+
+    def designs(self, bandwidth: float) -> list[ProductDesign]:
+        """Return the design at each row."""
+        return self._at_rows(self._family(bandwidth))
+
+    def _at_rows(self, family: ProductFamily) -> list[ProductDesign]:
+        if not family.by_cell:
+            return [family.at(row) for row in self.rows]
+        return [_at_cells(family, cells) for cells in self.cells]
+
+    def _family(self, bandwidth: float) -> ProductFamily:
+        if bandwidth == self.bandwidth:
+            return self.family
+        return replace(self.family, weights=replace(self.family.weights, bandwidth=bandwidth))  # type: ignore[type-var]
+
+    @cached_property
+    def box(self) -> list[ProductDesign]:
+        """The law inside the cells of each row, whatever the weights are."""
+        inside = replace(self.family, weights=BinWeights(_BOX_BANDWIDTH), slopes=None)
+        return self._at_rows(inside)
+
+    @cached_property
+    def cells(self) -> Ints:
+        """Cell of each value, (n, d)."""
+        return self.family.cells(self.rows)
+
+    @cached_property
+    def binned(self) -> Bools:
+        """(d,) whether a column's feature is its cell, one of several."""
+        several = np.array([law.cells.count > 1 for law in self.family.marginals])
+        return several if self.family.slopes is None else several & ~self.family.slopes
+
+    def design_in_cell(self, i: int, j: int, cell: int) -> ProductDesign:
+        """Return the design at row i, if its column j lay in another cell and all else were unchanged."""
+        if self.family.by_cell:
+            cells = self.cells[i].copy()
+            cells[j] = cell
+            return _at_cells(self.family, cells)
+        scale = 1.0 if self.family.scales is None else float(self.family.scales[j])
+        coordinate = IndicatorCoordinate.tilted(
+            self.family.marginals[j],
+            float(self.rows[i, j]),
+            cell,
+            scale=scale,
+            weights=self.family.weights,
+        )
+        coordinates = self.row_designs[i].coordinates
+        return ProductDesign((*coordinates[:j], coordinate, *coordinates[j + 1 :]))
+
+    def draw(self, design: ProductDesign, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """Draw independent rows."""
+        levels = rng.random((count, design.size))
+        return design.draw(levels)
+
+    def squared_distances(self, i: int, x: Floats) -> Floats:
+        """Return the number of cells that differ, or squared distances in the columns' units."""
+        return self.squared_distances_from(self.rows[i], x)
+
+    def squared_distances_from(self, row: Floats, x: Floats) -> Floats:
+        """Return D of rows x from any row (d,)."""
+        differs = self.family.cells(x) != self.family.cells(row[None])
+        if self.family.by_cell:
+            return np.asarray(differs.sum(axis=1), dtype=np.float64)
+        scales = np.ones(row.size) if self.family.scales is None else self.family.scales
+        measured = np.array([isinstance(law.cells, BinCells) for law in self.family.marginals])
+        away = ((x - row) / scales) ** 2
+        # a missing value is one unit away, as another category is
+        return np.asarray(np.where(measured & ~np.isnan(away), away, differs).sum(axis=1))
+
+    def locality(self, i: int) -> float:
+        """Return the mean inclusion of the columns that are cut into cells."""
+        return float(self.row_designs[i].inclusion[self.binned].mean()) if self.binned.any() else np.nan
+
+    def all_states(self, i: int) -> Sample | None:  # noqa: ARG002
+        """Return None: laws inside bins are continuous."""
+        return None
+
+    @property
+    def penalty(self) -> Floats:
+        """``lime`` fits slopes on standardised columns: its penalty is per standard deviation."""
+        slopes = np.zeros(self.units.size, bool) if self.family.slopes is None else self.family.slopes
+        return np.where(slopes, self.units, 1.0) ** 2
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SubsetContext(DiagnosticContext):
+    """One text or image with d features that can be removed: rows are (1, d), all ones.
+
+    ``make_design`` returns the design for a bandwidth.
+    """
+
+    make_design: Callable[[float], ExchangeableDesign]
+
+    def designs(self, bandwidth: float) -> list[ExchangeableDesign]:
+        """Return the only design."""
+        return [self.make_design(bandwidth)]
+
+    def draw(self, design: ExchangeableDesign, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """Draw subsets that are spread more evenly than independent ones."""
+        return design.sample(count, np.random.SeedSequence(int(rng.integers(2**63))))
+
+    def squared_distances(self, i: int, x: Floats) -> Floats:  # noqa: ARG002 - there is one row
+        """Return squared cosine distances from (1, ..., 1)."""
+        return np.asarray((1.0 - np.sqrt(x.mean(axis=1))) ** 2)
+
+    def locality(self, i: int) -> float:
+        """Return the mean share of features that are not removed."""
+        return float(self.row_designs[i].inclusion.mean())
+
+    def all_states(self, i: int) -> Sample | None:
+        """Return all subsets if they are no more than a sample would have."""
+        states = self.row_designs[i].states(self.calls)
+        if states is None:
+            return None
+        z, probability, _ = states
+        possible = probability > 0
+        z, squared = z[possible], self.squared_distances(i, z[possible])
+        # the law of the subsets before tilting, as the density of the mixture that they were drawn from
+        log_law = np.log(probability[possible]) - kernel(squared, self.bandwidth)
+        return Sample(z, z, self.predictions(i, z), squared, -log_law, noise=0.0)
+
+    @property
+    def penalty(self) -> float:
+        """The same for all features."""
+        return 1.0
+
+
+def _at_cells(family: ProductFamily, cells: Ints) -> ProductDesign:
+    """Return the design at a row with these cells (d,), of a family whose weights depend on cells alone."""
+    coordinates = tuple(family.variants[j][cell] for j, cell in enumerate(cells.tolist()))
+    return ProductDesign(coordinates, family, cells)

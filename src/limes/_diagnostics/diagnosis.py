@@ -1,0 +1,389 @@
+"""From an explanation to its diagnosis: every diagnostic at each row, and what of it is a finding.
+
+A new diagnostic is a file in this room and a line in `_ANY` or `_TABLE`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from pathlib import Path as FilePath
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+import numpy as np
+
+from limes._arrays import Floats
+from limes._diagnostics.alignment import alignments
+from limes._diagnostics.bandwidth import Path, paths
+from limes._diagnostics.cancellation import Cancellation, Profile, cancellations
+from limes._diagnostics.context import DiagnosticContext, SubsetContext, TableContext
+from limes._diagnostics.dependence import dependences
+from limes._diagnostics.edges import Edge, edges
+from limes._diagnostics.finding import Diagnostic, Finding, Measure, RowOutput, by_severity, output_positions
+from limes._diagnostics.fit import Fit, fits
+from limes._diagnostics.sample_size import sample_sizes
+from limes._diagnostics.shrinkage import Shrinkage, shrinkages
+from limes._diagnostics.thresholds import ADDITIVE
+from limes._explanation import Explanation
+from limes._explanation.drawing import Page, drawer, write_text
+from limes._explanation.json import jsonable
+from limes._threads import one_blas_thread
+from limes.exceptions import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_Result = TypeVar("_Result")
+
+FORMAT = "limes.diagnosis"
+VERSION = 1
+# Rows diagnosed together: samples of 4096 rows of 30 columns are 200 MB
+_BLOCK = 100
+
+# By name, functions from a context to a result for each row, None for rows without one
+_ANY: Mapping[str, Callable[[Any], Sequence[Diagnostic | None]]] = {
+    "fit": fits,
+    "bandwidth": paths,
+    "sample size": sample_sizes,
+    "shrinkage": shrinkages,
+}
+_TABLE: Mapping[str, Callable[[Any], Sequence[Diagnostic | None]]] = {
+    **_ANY,
+    "cancellation": cancellations,
+    "alignment": alignments,
+    "edge": edges,
+    "dependence": dependences,
+}
+_BY_CONTEXT = {TableContext: _TABLE, SubsetContext: _ANY}
+
+
+@one_blas_thread()
+def diagnose(
+    explanation: Explanation,
+    explainer: Any = None,
+    *,
+    output: str | int | None = None,
+    calls: int | None = None,
+    progress: bool = True,
+) -> Diagnosis:
+    """Report when an explanation should not be trusted: numbers, sentences, advice.
+
+    Coefficients at other bandwidths, averages of the model in each bin, and changes at a bin's edge are exact
+    where the explanation is exact; variances are sampled. Everything is sampled, with standard errors, where
+    the model cannot be read. Thresholds are those of the files in ``limes/diagnostics``.
+
+    Parameters
+    ----------
+    explanation
+        Of :class:`limes.TabularExplainer` or :class:`limes.TextExplainer`, with all its features.
+    explainer
+        The explainer of the explanation; needed only if the explanation came from a file.
+    output
+        Name or position of the output; unless given, the positive one of two classes, else the one with the
+        largest prediction of each row.
+    calls
+        Model calls around each row, beside its explanation: 512 unless given, and 4096 where the model cannot
+        be read.
+    progress
+        Show a progress bar when it takes more than a second.
+
+    Returns
+    -------
+    Diagnosis
+        ``.findings``, ``.rows``, ``.to_html()``, ``.to_json()``, ``.plot``; it prints as a table.
+
+    Raises
+    ------
+    InputError
+        If the explanation has no explainer, or the explainer has no diagnostics.
+
+    References
+    ----------
+    Garreau & von Luxburg 2020 and 2022.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.ensemble import RandomForestRegressor
+    >>> import limes
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> model = RandomForestRegressor(10, random_state=0).fit(X, y)
+    >>> diagnosis = limes.diagnose(limes.TabularExplainer(model, X)(X.iloc[:2]))
+    >>> all(finding.advice for finding in diagnosis.findings)
+    True
+    """
+    from tqdm.auto import tqdm
+
+    explainer = explainer if explainer is not None else explanation.explainer
+    if not hasattr(explainer, "diagnostic_context"):
+        raise InputError(
+            "diagnose needs the explainer that made the explanation, a TabularExplainer or a TextExplainer: "
+            "limes.diagnose(explanation, explainer)"
+        )
+    positions, rows = output_positions(explanation, output), []
+    with tqdm(total=len(explanation), desc="diagnosing", delay=1.0, disable=not progress) as bar:
+        for start in range(0, len(explanation), _BLOCK):
+            block = slice(start, start + _BLOCK)
+            context: DiagnosticContext = explainer.diagnostic_context(
+                explanation[block], output=positions[block], calls=calls
+            )
+            rows += _row_diagnoses(context, start)
+            bar.update(len(context))
+    return Diagnosis(tuple(rows), explanation.method)
+
+
+def _row_diagnoses(context: DiagnosticContext, first: int) -> list[RowDiagnosis]:
+    """Run every diagnostic for this kind of context; rows are numbered from ``first``."""
+    results = {name: diagnostic(context) for name, diagnostic in _BY_CONTEXT[type(context)].items()}
+    return [
+        RowDiagnosis(
+            first + i,
+            row,
+            {name: each[i] for name, each in results.items() if each[i] is not None},  # type: ignore[misc]
+        )
+        for i, row in enumerate(context.row_outputs)
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class RowDiagnosis:
+    """One row: its explanation, and the result of each diagnostic by its name."""
+
+    number: int
+    explanation: RowOutput
+    diagnostics: Mapping[str, Diagnostic]
+
+    @cached_property
+    def findings(self) -> tuple[Finding, ...]:
+        """Warnings first; a low R² is no flaw of the model where whole effects of its columns are large."""
+        findings = (finding for result in self.diagnostics.values() for finding in result.findings())
+        return by_severity(f for f in findings if f.kind != "fidelity" or not self.additive >= ADDITIVE)
+
+    @property
+    def fidelity(self) -> float:
+        """R² of the surrogate under the weights."""
+        return self._result("fit", Fit).fidelity
+
+    @property
+    def additive(self) -> float:
+        """Share of the variance that whole effects of single columns capture; NaN unless all have cells."""
+        result = self.diagnostics.get("cancellation")
+        if not isinstance(result, Cancellation) or len(result.profiles) < len(self.explanation.names):
+            return float("nan")
+        return result.additive
+
+    @property
+    def verdict(self) -> str:
+        """How much the surrogate captures, and that nothing else was found, if so."""
+        captured = _captured([self.fidelity], [self.additive], "this row")
+        if self.findings:
+            return f"{captured[0].upper()}{captured[1:]}." if captured else ""
+        return f"No known failure passed its threshold{f'; {captured}' if captured else ''}."
+
+    @cached_property
+    def measures(self) -> tuple[Measure, ...]:
+        """Numbers that are always reported."""
+        return tuple(measure for result in self.diagnostics.values() for measure in result.measures())
+
+    @property
+    def path(self) -> Path:
+        """The bandwidth path."""
+        return self._result("bandwidth", Path)
+
+    @property
+    def lime(self) -> Floats:
+        """Coefficients (d,) that ``lime`` would print, in expectation."""
+        return self._result("shrinkage", Shrinkage).lime
+
+    @property
+    def shares(self) -> Floats:
+        """Each feature's part of R², (d,)."""
+        return self._result("fit", Fit).shares
+
+    @property
+    def beyond(self) -> Floats | None:
+        """Coefficients (d,) beyond the nearest edge; None if no column has edges."""
+        edge = self.diagnostics.get("edge")
+        return edge.coef.value if isinstance(edge, Edge) else None
+
+    @property
+    def profiles(self) -> tuple[Profile, ...]:
+        """Averages of the model in the cells of each column, those that hide most first; () for texts."""
+        cancellation = self.diagnostics.get("cancellation")
+        return tuple(cancellation.ordered()) if isinstance(cancellation, Cancellation) else ()
+
+    def _result(self, name: str, kind: type[_Result]) -> _Result:
+        result = self.diagnostics[name]
+        assert isinstance(result, kind)  # noqa: S101 - by `_ANY`
+        return result
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what the JSON of a diagnosis holds of the row."""
+        return {
+            "row": self.number,
+            "output": self.explanation.output,
+            "fidelity": self.fidelity,
+            "additive_fidelity": self.additive,
+            "findings": [asdict(finding) for finding in self.findings],
+            "measures": [asdict(measure) for measure in self.measures],
+            "path": {
+                "features": self.explanation.names,
+                "bandwidths": self.path.bandwidths,
+                "coefficients": self.path.values,
+                "standard_errors": self.path.errors,
+                "own": self.path.current,
+            },
+            "lime": self.lime,
+            "shares": self.shares,
+            "beyond_the_edge": self.beyond,
+            "profiles": [
+                {
+                    "feature": profile.name,
+                    "cells": profile.texts,
+                    "own": profile.current,
+                    "means": profile.mean,
+                    "standard_errors": profile.error,
+                    "probabilities": profile.probability,
+                }
+                for profile in self.profiles
+            ],
+        }
+
+
+def _captured(fidelities: Sequence[float], additives: Sequence[float], where: str) -> str:
+    """Return what surrogates and whole effects capture, "" where the model does not vary."""
+    fits, effects = (np.array([x for x in numbers if np.isfinite(x)]) for numbers in (fidelities, additives))
+    if not fits.size:
+        return ""
+    text = (
+        f"the surrogate captures {max(float(np.median(fits)), 0.0):.0%} of what the model does around {where}"
+    )
+    return (
+        f"{text}, whole effects of single columns {float(np.median(effects)):.0%}" if effects.size else text
+    )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Diagnosis(Page):
+    """What to know before trusting an explanation.
+
+    Attributes
+    ----------
+    rows
+        A :class:`RowDiagnosis` for each row: ``.findings``, ``.measures``, ``.path``, ``.profiles``,
+        ``.shares``, ``.lime`` and ``.beyond`` (coefficients).
+    method
+        "exact" or "sampled".
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.linear_model import LinearRegression
+    >>> import limes
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> explanation = limes.TabularExplainer(LinearRegression().fit(X, y), X)(X.iloc[:2])
+    >>> diagnosis = limes.diagnose(explanation)
+    >>> sorted({finding.kind for finding in diagnosis.findings})
+    ['dependence']
+    """
+
+    rows: tuple[RowDiagnosis, ...]
+    method: str
+
+    _terminal: ClassVar[str] = "diagnosis.terminal"
+    _html: ClassVar[str] = "diagnosis.html"
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """The findings of all rows, row by row."""
+        return tuple(finding for row in self.rows for finding in row.findings)
+
+    @property
+    def verdict(self) -> str:
+        """How much the surrogates capture, and how many rows have no finding."""
+        if len(self) == 1:
+            return self.rows[0].verdict
+        silent = sum(not row.findings for row in self.rows)
+        captured = _captured(
+            [row.fidelity for row in self.rows], [row.additive for row in self.rows], "these rows (medians)"
+        )
+        return (
+            f"In {silent:,} of {len(self):,} rows no known failure passed its threshold"
+            f"{f'; {captured}' if captured else ''}."
+        )
+
+    def counts(self) -> Mapping[tuple[str, str], int]:
+        """Return the number of rows with each (kind, severity)."""
+        return Counter(
+            pair for row in self.rows for pair in dict.fromkeys((f.kind, f.severity) for f in row.findings)
+        )
+
+    def numbered(self, numbers: Sequence[int]) -> Diagnosis:
+        """Return the diagnosis with other row numbers, such as their positions in a file."""
+        rows = [replace(row, number=number) for row, number in zip(self.rows, numbers, strict=True)]
+        return Diagnosis(tuple(rows), self.method)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[RowDiagnosis]:
+        return iter(self.rows)
+
+    def __getitem__(self, row: int) -> Diagnosis:
+        """Return the diagnosis of one row."""
+        return Diagnosis((self.rows[row],), self.method)
+
+    @property
+    def plot(self) -> DiagnosisPlots:
+        """Pictures: ``.plot.bandwidth(row=0)`` and ``.plot.profiles(row=0)``."""
+        return DiagnosisPlots(self)
+
+    def to_json(self, path: str | FilePath | None = None) -> str:
+        """Return strictly valid JSON, and write it to `path` if given.
+
+        It holds findings, measures and all coefficients that were computed: ``lime`` are those that the
+        ``lime`` package would print, ``beyond_the_edge`` those beyond the nearest edge.
+        """
+        content = {
+            "format": FORMAT,
+            "version": VERSION,
+            "method": self.method,
+            "rows": [row.to_dict() for row in self.rows],
+        }
+        text = json.dumps(jsonable(content), allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+        return write_text(text, path)
+
+
+@dataclass(frozen=True)
+class DiagnosisPlots:
+    """The pictures of one diagnosis; they take ``ax=``, return it and show nothing."""
+
+    diagnosis: Diagnosis
+
+    def bandwidth(self, row: int = 0, *, ax: Axes | None = None, max_features: int = 6) -> Axes:
+        """Draw the coefficients of one row at other bandwidths, those that get largest.
+
+        Bands reach 1.96 standard errors to each side where the path is sampled.
+        """
+        axes: Axes = drawer("diagnosis.terminal").draw_path(self.diagnosis.rows[row].path, ax, max_features)
+        return axes
+
+    def profile(self, feature: str | None = None, row: int = 0, *, ax: Axes | None = None) -> Axes:
+        """Draw the mean of the model in each cell of a feature, by default the one that hides most.
+
+        Raises
+        ------
+        InputError
+            If the feature has no profile: it is not cut into cells, or not in this diagnosis.
+        """
+        profiles = self.diagnosis.rows[row].profiles
+        profile = next((p for p in profiles if feature in (None, p.name)), None)
+        if profile is None:
+            raise InputError(
+                f"there is no profile of {feature!r}; there are {[profile.name for profile in profiles]}"
+            )
+        axes: Axes = drawer("diagnosis.terminal").draw_profile(profile, ax)
+        return axes

@@ -1,0 +1,146 @@
+"""What a diagnostic reads and returns: one output of one explained row; findings and measures.
+
+A *measure* is a number that is always reported. A *finding* has a number, a sentence with its meaning and an
+advice, and is reported only where something is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from limes._arrays import Floats, Ints
+from limes._explanation import Explanation
+from limes._explanation.selection import name_positions
+from limes._explanation.view import main_output, output_title
+
+# Relative rounding error of predictions
+ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RowOutput:
+    """One output of one explained row; values and errors are (d,)."""
+
+    names: tuple[str, ...]
+    conditions: tuple[str, ...]
+    output: str
+    values: Floats
+    errors: Floats
+    intercept: float
+    prediction: float
+    surrogate: float
+    surrogate_error: float
+    fidelity: float
+    fidelity_error: float
+    title: str = ""  # what the output is, for readers
+
+    @property
+    def rounding(self) -> float:
+        """Largest coefficient that rounding may cause where the model does not vary."""
+        return ROUNDING * max(abs(self.prediction), abs(self.intercept), abs(self.surrogate))
+
+
+def row_outputs(explanation: Explanation, output: Ints) -> tuple[RowOutput, ...]:
+    """Return the part of an explanation that is about each row's output, given by its position (n,)."""
+    n = len(explanation)
+    values, errors = (a.reshape(n, a.shape[1], -1) for a in (explanation.values, explanation.standard_errors))
+
+    def entry(array: Any, i: int) -> float:
+        return 0.0 if array is None else float(array.reshape(n, -1)[i, output[i]])
+
+    return tuple(
+        RowOutput(
+            names=explanation.feature_names,
+            conditions=explanation.conditions[i],
+            output=explanation.output_names[output[i]],
+            values=values[i, :, output[i]],
+            errors=errors[i, :, output[i]],
+            intercept=entry(explanation.intercepts, i),
+            prediction=entry(explanation.predictions, i),
+            surrogate=entry(explanation.surrogate_predictions, i),
+            surrogate_error=entry(explanation.surrogate_errors, i),
+            fidelity=entry(explanation.fidelity, i),
+            fidelity_error=entry(explanation.fidelity_errors, i),
+            title=output_title(explanation, int(output[i])),
+        )
+        for i in range(n)
+    )
+
+
+def output_positions(explanation: Explanation, output: str | int | None) -> Ints:
+    """Return the position of each row's output, (n,): of `output`; if None that which is shown first."""
+    if output is None:
+        return np.array([main_output(explanation, i) for i in range(len(explanation))], dtype=np.int64)
+    (position,) = name_positions(output, explanation.output_names, "output")
+    return np.full(len(explanation), position)
+
+
+Severity = Literal["note", "warning"]
+SEVERITIES: tuple[Severity, ...] = ("warning", "note")
+# Standard errors by which a sampled number must exceed a threshold
+SURE = 2.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """Something that a reader of the explanation should consider.
+
+    Attributes
+    ----------
+    kind
+        Name of the diagnostic.
+    severity
+        "warning": without it the explanation misleads. "note": worth knowing.
+    features
+        Names of the features concerned; empty if it is about the whole explanation.
+    number, error, unit
+        The measurement, its standard error (0 where exact), and its quantity in words.
+    sentence, advice
+        What it means, and what to do.
+    """
+
+    kind: str
+    severity: Severity
+    features: tuple[str, ...]
+    number: float
+    error: float
+    unit: str
+    sentence: str
+    advice: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measure:
+    """A number that is reported for every row: its name, its error (0 where exact), and how to read it."""
+
+    name: str
+    value: float
+    error: float
+    remark: str
+
+
+class Diagnostic(Protocol):
+    """The result of one diagnostic at one row."""
+
+    def measures(self) -> Iterable[Measure]:
+        """Numbers that are always reported."""
+        ...
+
+    def findings(self) -> Iterable[Finding]:
+        """What is wrong with the explanation, if anything."""
+        ...
+
+
+def by_severity(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Sort warnings before notes, otherwise in the order of the diagnostics."""
+    return tuple(sorted(findings, key=lambda f: SEVERITIES.index(f.severity)))
+
+
+def enumerate_names(names: Sequence[str], most: int = 3) -> str:
+    """Return some names as a text: "a, b, c and 4 more"."""
+    head = ", ".join(names[:most])
+    return head if len(names) <= most else f"{head} and {len(names) - most} more"

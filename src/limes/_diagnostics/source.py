@@ -1,0 +1,178 @@
+"""Where diagnostics get their numbers: from the read model, exactly, or from a sample, with errors.
+
+Both compute the same numbers for every row (`limes._diagnostics.context.Source`): coefficients at other
+bandwidths, the mean of the model in each cell of a column, and changes when one column leaves its cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from limes._arrays import Floats
+from limes._diagnostics.context import SPREAD, DiagnosticContext, Source, TableContext
+from limes._diagnostics.sample import Estimate
+from limes._expectations.moments import InBlocks
+from limes._pipeline import Expectation
+from limes.designs._coordinates import IndicatorCoordinate
+from limes.designs._product import ProductDesign
+from limes.surrogates._linear import least_squares
+
+# Rows inside the box, and rows that leave it by one column, for each column
+BOX_ROWS, _ROWS_PER_COLUMN = 128, 16
+# A column and one of its cells
+Place = tuple[int, int]
+
+
+class ExactSource:
+    """Exact numbers from the read model."""
+
+    spread: tuple[float, ...] = (1.0,)
+    calls: int = 512
+
+    def __init__(self, expectation: Any) -> None:
+        self._expectation = expectation
+
+    def path(self, context: DiagnosticContext, bandwidths: Floats) -> list[Estimate]:
+        coef = [self._coef(context, context.designs(bandwidth)) for bandwidth in bandwidths]
+        return [_exact(np.stack([each[i] for each in coef])) for i in range(len(context))]
+
+    def profile(self, context: TableContext, i: int, places: Sequence[Place]) -> Estimate:
+        # E[f | z = 1] = E f + P(z = 0) β_j, in the design where that cell is the instance's
+        designs = [context.design_in_cell(i, j, cell) for j, cell in places]
+        mean, coef = self._limits(designs, context.rows[i])
+        slopes = coef[np.arange(len(places)), [j for j, _ in places], context.positions[i]]
+        outside = [indicator(design, j).exclusion for design, (j, _) in zip(designs, places, strict=True)]
+        return _exact(mean[:, context.positions[i]] + np.array(outside) * slopes)
+
+    def coef_in_cells(self, context: TableContext, i: int, places: Sequence[Place]) -> Estimate:
+        _, coef = self._limits([context.design_in_cell(i, j, cell) for j, cell in places], context.rows[i])
+        return _exact(coef[..., context.positions[i]])
+
+    def single_column_effects(self, context: TableContext, i: int) -> Estimate:
+        _, coef = self._limits([context.box[i]], context.rows[i])
+        return _exact(coef[0, :, context.positions[i]])
+
+    def _coef(self, context: DiagnosticContext, designs: Sequence[Any]) -> list[Floats]:
+        _, coef = self._limits(designs, context.rows)
+        return [coef[i, :, k] for i, k in enumerate(context.positions)]
+
+    def _limits(self, designs: Sequence[Any], rows: Floats) -> tuple[Floats, Floats]:
+        """Return E_w f (m, k) and β (m, d, k) of m designs."""
+        expectation = self._expectation
+        first, m = designs[0], len(designs)
+        if _in_blocks(expectation, first):
+            cells = np.stack([design.cells for design in designs])
+            features = first.family.features(cells)
+            moments = expectation.many(first.family, cells, features.variance)
+            coef = least_squares(features, moments).coef
+            return moments.mean.reshape(m, -1), coef.reshape(*cells.shape, -1)
+        inner_moments = [
+            (design.in_units(), expectation.moments(design.in_units(), row))
+            for design, row in zip(designs, np.broadcast_to(rows, (m, rows.shape[-1])), strict=True)
+        ]
+        mean = np.stack([moments.mean for _, moments in inner_moments])
+        fits = [least_squares(inner, moments) for inner, moments in inner_moments]
+        coef = np.stack([fit.per(design.units).coef for fit, design in zip(fits, designs, strict=True)])
+        return mean.reshape(m, -1), coef.reshape(*coef.shape[:2], -1)
+
+
+class SampledSource:
+    """Numbers from a sample of the model, with standard errors."""
+
+    spread: tuple[float, ...] = SPREAD
+    calls: int = 4096
+
+    def __init__(self, expectation: Any) -> None:
+        self._expectation = expectation
+
+    def path(self, context: DiagnosticContext, bandwidths: Floats) -> list[Estimate]:
+        return [
+            _stacked([sample.fit(sample.weights(bandwidth)) for bandwidth in bandwidths])
+            for sample in context.samples
+        ]
+
+    def profile(self, context: TableContext, i: int, places: Sequence[Place]) -> Estimate:
+        sample, cells = context.samples[i], context.family.cells(context.samples[i].x)
+        weights = sample.weights(context.bandwidth)
+        return _stacked([sample.mean(weights, cells[:, j] == cell) for j, cell in places])
+
+    def coef_in_cells(self, context: TableContext, i: int, places: Sequence[Place]) -> Estimate:
+        sample, cells = context.samples[i], context.family.cells(context.samples[i].x)
+        estimates = []
+        for j, cell in places:
+            h = sample.h.copy()
+            h[:, j] = cells[:, j] == cell
+            # weights of bins count from the other cell; distances hardly change across an edge
+            shift = sample.h[:, j] - h[:, j] if context.family.by_cell else 0.0
+            estimates.append(sample.fit(sample.weights(context.bandwidth, sample.squared + shift), h))
+        return _stacked(estimates)
+
+    def single_column_effects(self, context: TableContext, i: int) -> Estimate:
+        x, inside = box_rows(context, i)
+        d = context.rows.shape[1]
+        mean, variance = inside.mean(), inside.var() / len(inside)
+        value, error = np.zeros(d), np.zeros(d)
+        rng = context.rng(i, 2)
+        columns = np.flatnonzero(context.binned)
+        if columns.size == 0:
+            return Estimate(value, error)
+        away = np.concatenate([_rows_outside(context, i, int(j), x[:_ROWS_PER_COLUMN], rng) for j in columns])
+        predictions = context.predictions(i, away).reshape(columns.size, _ROWS_PER_COLUMN)
+        value[columns] = mean - predictions.mean(axis=1)
+        error[columns] = np.sqrt(variance + predictions.var(axis=1) / (_ROWS_PER_COLUMN - 1))
+        return Estimate(value, error)
+
+
+_SOURCES: Mapping[str, type[ExactSource] | type[SampledSource]] = {
+    "exact": ExactSource,
+    "sampled": SampledSource,
+}
+
+
+def source_of(expectation: Expectation) -> Source:
+    """Return the source for an expectation."""
+    return _SOURCES[expectation.method](expectation)
+
+
+def box_rows(context: TableContext, i: int) -> tuple[Floats, Floats]:
+    """Draw rows x inside the cells of row i, and return them with the model's predictions, (m,)."""
+    x, _ = context.draw(context.box[i], BOX_ROWS, context.rng(i, 1))
+    return x, context.predictions(i, x)
+
+
+def _rows_outside(context: TableContext, i: int, j: int, x: Floats, rng: np.random.Generator) -> Floats:
+    """Return rows x with column j drawn from its other cells."""
+    coordinate = indicator(context.box[i], j)
+    cells = rng.choice(coordinate.elsewhere.size, size=len(x), p=coordinate.elsewhere)
+    moved = x.copy()
+    moved[:, j] = context.family.marginals[j].quantile(cells, rng.random(len(x)))
+    return moved
+
+
+def indicator(design: ProductDesign, j: int) -> IndicatorCoordinate:
+    """Return column j of a design, which is cut into cells."""
+    coordinate = design.coordinates[j]
+    assert isinstance(coordinate, IndicatorCoordinate)  # noqa: S101 - callers select such columns
+    return coordinate
+
+
+def _in_blocks(expectation: Any, design: Any) -> bool:
+    """Tell whether many designs can be taken at once."""
+    return (
+        isinstance(expectation, InBlocks)
+        and isinstance(design, ProductDesign)
+        and design.family is not None
+        and design.cells is not None
+        and expectation.serves(design.family)
+    )
+
+
+def _exact(value: Floats) -> Estimate:
+    return Estimate(value, np.zeros_like(value))
+
+
+def _stacked(estimates: Sequence[Estimate]) -> Estimate:
+    return Estimate(np.stack([e.value for e in estimates]), np.stack([e.error for e in estimates]))

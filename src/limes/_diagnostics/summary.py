@@ -1,0 +1,271 @@
+r"""Many explanations at a glance: mean |β| with its spread, a few rows to look at, and cohorts.
+
+The rows are SP-LIME's pick, whose explanations show most of what the model uses. Row i *shows* the k features
+with its largest |β_ij|. With importances I_j = √Σ_i |β_ij|, a set V of rows has the coverage
+c(V) = Σ_j I_j 1[some row of V shows j]. Greedy selection, always the row with the largest gain, reaches at
+least 1 - 1/e of the best set of that size. As no row can add more to V than it adds now, for these very rows
+
+    c(best) <= c(V) + Σ of the k largest gains.
+
+References
+----------
+Ribeiro, Singh & Guestrin 2016, section 4, algorithm 2; Nemhauser, Wolsey & Fisher 1978.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from limes._arrays import Bools, Floats, Objects
+from limes._checks import is_count
+from limes._explanation import Explanation
+from limes._explanation.drawing import Printable, drawer
+from limes.exceptions import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+GUARANTEE = 1.0 - np.exp(-1.0)
+MOST_COHORTS = 20
+
+
+@dataclass(frozen=True)
+class Pick:
+    """Rows in the order of their selection, their coverage of all importance, and its bound.
+
+    ``coverage`` and ``bound`` are shares of Σ I_j: no set of the same size covers more than ``bound``.
+    """
+
+    rows: tuple[int, ...]
+    coverage: float
+    bound: float
+
+    @property
+    def ratio(self) -> float:
+        """Lower bound of the share of the best pick's coverage; at least 1 - 1/e."""
+        return self.coverage / self.bound if self.bound > 0 else 1.0
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Cohort:
+    """A group of rows: their number, mean |β| and mean β, (d,) each."""
+
+    name: str
+    rows: int
+    mean_abs: Floats
+    mean: Floats
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Summary(Printable):
+    """Coefficients of n rows and one output; arrays are (d,), features in their own order.
+
+    Attributes
+    ----------
+    mean_abs, spread
+        Mean of |β| over rows, and its standard deviation.
+    mean, low, high
+        Mean of β, and the 10 % and 90 % quantiles over rows.
+    positive
+        Share of rows with β > 0.
+    pick
+        Rows worth looking at.
+    cohorts
+        By name, largest first; empty without ``cohorts=``.
+    """
+
+    names: tuple[str, ...]
+    output: str
+    rows: int
+    mean_abs: Floats
+    spread: Floats
+    mean: Floats
+    low: Floats
+    high: Floats
+    positive: Floats
+    pick: Pick
+    cohorts: tuple[Cohort, ...]
+
+    _terminal: ClassVar[str] = "summary"
+
+    def order(self) -> list[int]:
+        """Return the features by mean |β|, largest first."""
+        return [int(j) for j in np.argsort(-self.mean_abs, kind="stable")]
+
+    @property
+    def plot(self) -> SummaryPlots:
+        """Pictures: ``.plot.importance()`` and ``.plot.cohorts()``."""
+        return SummaryPlots(self)
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Return one list a column, features by mean |β|, for any dataframe library."""
+        order = self.order()
+        columns = {
+            "feature": [self.names[j] for j in order],
+            **{
+                name: getattr(self, name)[order].tolist()
+                for name in ("mean_abs", "spread", "mean", "low", "high", "positive")
+            },
+        }
+        return {**columns, **{f"mean_abs, {c.name}": c.mean_abs[order].tolist() for c in self.cohorts}}
+
+    def __repr__(self) -> str:
+        first = ", ".join(f"{self.names[j]} {self.mean_abs[j]:.3g}" for j in self.order()[:3])
+        return f"<Summary: {self.rows} rows, {self.output}; mean |β|: {first}>"
+
+
+@dataclass(frozen=True)
+class SummaryPlots:
+    """The pictures of one summary; they take ``ax=``, return it and show nothing."""
+
+    summary: Summary
+
+    def importance(self, *, ax: Axes | None = None, max_features: int = 12) -> Axes:
+        """Draw mean |β| as bars, with one standard deviation over rows to each side."""
+        axes: Axes = drawer("summary").draw_importance(self.summary, ax, max_features)
+        return axes
+
+    def cohorts(self, *, ax: Axes | None = None, max_features: int = 10) -> Axes:
+        """Draw mean |β| of each cohort, one dot a cohort.
+
+        Raises
+        ------
+        InputError
+            If the summary has no cohorts.
+        """
+        axes: Axes = drawer("summary").draw_cohorts(self.summary, ax, max_features)
+        return axes
+
+
+def summary(
+    explanation: Explanation,
+    *,
+    output: str | int | None = None,
+    cohorts: Any = None,
+    rows: int = 5,
+    features: int = 5,
+) -> Summary:
+    """Summarise many rows: sizes of coefficients, how much they differ, and which rows to look at.
+
+    Mean |β_j| over rows with its standard deviation; a pick of ``rows`` rows that together show the most
+    important features (SP-LIME, greedy, with a bound on what the best pick could cover); means by cohort.
+
+    Parameters
+    ----------
+    explanation
+        Of several rows of a table.
+    output
+        Name or position; the last one unless given.
+    cohorts
+        A feature's name (its conditions are the cohorts), or a label for each row, (n,).
+    rows, features
+        How many rows to pick, and how many features a row shows.
+
+    Raises
+    ------
+    InputError
+        If there are no rows, or ``cohorts`` does not fit.
+
+    References
+    ----------
+    Ribeiro, Singh & Guestrin 2016, section 4.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.ensemble import RandomForestRegressor
+    >>> import limes
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> model = RandomForestRegressor(10, random_state=0).fit(X, y)
+    >>> summary = limes.summary(limes.TabularExplainer(model, X)(X.iloc[:50]), cohorts="sex")
+    >>> [summary.names[j] for j in summary.order()[:2]], len(summary.cohorts)
+    (['bmi', 's5'], 2)
+    """
+    _check(explanation, rows=rows, features=features)
+    one = explanation[..., -1 if output is None else output]
+    values = one.values
+    size = np.abs(values)
+    low, high = np.quantile(values, [0.1, 0.9], axis=0)
+    return Summary(
+        names=one.feature_names,
+        output=one.output_names[0],
+        rows=len(one),
+        mean_abs=size.mean(axis=0),
+        spread=size.std(axis=0),
+        mean=values.mean(axis=0),
+        low=low,
+        high=high,
+        positive=(values > 0).mean(axis=0),
+        pick=greedy_pick(largest_features(values, features), np.sqrt(size.sum(axis=0)), rows),
+        cohorts=() if cohorts is None else _cohorts(values, _labels(one, cohorts)),
+    )
+
+
+def _check(explanation: Any, **counts: Any) -> None:
+    if not isinstance(explanation, Explanation) or len(explanation) == 0:
+        raise InputError("summary needs one explanation of several rows, as explainers of tables return")
+    for name, value in counts.items():
+        if not is_count(value):
+            raise InputError(f"{name}={value!r}; pass a whole number, 1 or more")
+
+
+def _labels(explanation: Explanation, cohorts: Any) -> Objects:
+    """Return a label for each row, as text."""
+    if isinstance(cohorts, str):
+        conditions = explanation[:, cohorts].conditions
+        return np.array([condition for condition, *_ in conditions], dtype=object)
+    labels = np.asarray(cohorts.to_list() if hasattr(cohorts, "to_list") else cohorts, dtype=object)
+    if labels.shape != (len(explanation),):
+        raise InputError(
+            f"cohorts has shape {labels.shape}; pass a feature's name, or one label for each of the "
+            f"{len(explanation)} rows"
+        )
+    return np.array([str(label) for label in labels], dtype=object)
+
+
+def _cohorts(values: Floats, labels: Objects) -> tuple[Cohort, ...]:
+    names: Mapping[str, int] = dict(zip(*np.unique(labels.astype(str), return_counts=True), strict=True))
+    if len(names) > MOST_COHORTS:
+        raise InputError(f"cohorts has {len(names)} labels; group them to at most {MOST_COHORTS}")
+    order: Sequence[str] = sorted(names, key=lambda name: -names[name])
+    return tuple(
+        Cohort(
+            name=str(name),
+            rows=int(names[name]),
+            mean_abs=np.abs(values[labels == name]).mean(axis=0),
+            mean=values[labels == name].mean(axis=0),
+        )
+        for name in order
+    )
+
+
+def largest_features(values: Floats, features: int) -> Bools:
+    """Tell which features each row shows, (n, d): those with its largest coefficients that are not 0."""
+    size = np.abs(values)
+    order = np.argsort(-size, axis=1, kind="stable")[:, :features]
+    shows = np.zeros(size.shape, dtype=np.bool_)
+    np.put_along_axis(shows, order, np.take_along_axis(size, order, axis=1) > 0, axis=1)
+    return shows
+
+
+def greedy_pick(shows: Bools, importance: Floats, rows: int) -> Pick:
+    """Pick rows greedily until no row gains anything; shows (n, d), importance (d,) >= 0."""
+    remaining, picked = importance.copy(), []
+    for _ in range(min(rows, len(shows))):
+        gains = shows @ remaining
+        best = int(np.argmax(gains))
+        if not gains[best] > 0:
+            break
+        picked.append(best)
+        remaining[shows[best]] = 0.0
+    total = float(importance.sum())
+    covered = total - float(remaining.sum())
+    gains = np.sort(shows @ remaining)[::-1][:rows]
+    bound = min(total, covered + float(gains.sum()), covered / GUARANTEE)
+    if total == 0:
+        return Pick((), 1.0, 1.0)
+    return Pick(tuple(picked), covered / total, bound / total)

@@ -1,0 +1,192 @@
+r"""Effects of cells, exactly: E_w[f | x_j in cell b] - E_w f, and what pairs of cells add to them.
+
+Columns are independent under w. With V_ij(b) = E[g_ij | cell b], its mean m_ij = Σ_b q_jb V_ij(b) and its
+deviation D_ij(b) = V_ij(b) - m_ij, a sum of products f = c + Σ_i a_i ∏_j g_ij(x_j) has
+
+    effect_j(b)   = Σ_i a_i D_ij(b) ∏_{l≠j} m_il
+    pair_jk(b, c) = Σ_i a_i D_ij(b) D_ik(c) ∏_{l≠j,k} m_il
+                  = E_w[f | b, c] - E_w[f | b] - E_w[f | c] + E_w f,
+
+and a sum Σ_j f_j(x_j) has the deviations of f_j themselves, and no pairs. A forest's effects come out of
+its compiled pass: in the design where cell b is the instance's, E_w[f | b] = E_w f + (1 - α_j) β_j. That is a
+pass over the nodes for each other cell, d (p - 1) of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from limes._arrays import Floats
+from limes._expectations.forest import ForestExpectation
+from limes._expectations.one_hot import centred
+from limes._functions import Function
+from limes.designs._marginals import Marginal
+from limes.designs._product import ProductDesign, ProductFamily
+from limes.models.forms._base import Combination, Form, Reducible, Sum, SumOfProducts
+from limes.models.forms._trees import Forest
+
+# Terms x cells of all columns that are tabulated: 80 MB of float64
+_MOST_NUMBERS = 10_000_000
+
+
+class CellEffects(Protocol):
+    """Effects of cells of one form under any design of one family, for k outputs."""
+
+    @property
+    def interacts(self) -> bool:
+        """Whether pairs of columns may add anything."""
+        ...
+
+    def effects(self, design: ProductDesign) -> list[Floats]:
+        """E_w[f | cell] - E_w f for every cell of each column, (p_j, k)."""
+        ...
+
+    def pairs(self, design: ProductDesign, columns: Sequence[tuple[int, int]]) -> list[Floats] | None:
+        """What pairs of cells of these columns add, (p_j, p_k, k) each; None where it is too much work."""
+        ...
+
+
+def exact_cells(form: Form, expectation: object, family: ProductFamily) -> CellEffects | None:
+    """Choose the exact effects of a form; None where no exact ones are feasible."""
+    terms = _feasible_terms(form, family)
+    if isinstance(expectation, ForestExpectation) and expectation.serves(family):
+        return ForestCells(expectation, family, terms)
+    return None if terms is None else TermCells(terms)
+
+
+def _feasible_terms(form: Form, family: ProductFamily) -> list[tuple[float, Sum | SumOfProducts]] | None:
+    """Return the form as a weighted sum of sums and sums of products; None if their tables are too large."""
+    cells = sum(law.cells.count for law in family.marginals)
+    leaves = [part for _, part in _parts(form, 1.0) if isinstance(part, Forest)]
+    if any((part.feature < 0).sum() * cells > _MOST_NUMBERS for part in leaves):
+        return None
+    terms = []
+    for weight, part in _parts(form, 1.0):
+        if not isinstance(part, Reducible):
+            return None
+        reduced = part.reduce()
+        if isinstance(reduced, SumOfProducts) and len(reduced.coef) * cells > _MOST_NUMBERS:
+            return None
+        terms.append((weight, reduced))
+    return terms
+
+
+def _parts(form: Form, weight: float) -> Iterator[tuple[float, Form]]:
+    if not isinstance(form, Combination):
+        yield weight, form
+        return
+    for part, share in zip(form.parts, form.weights, strict=True):
+        yield from _parts(part, weight * float(share))
+
+
+class TermCells:
+    """Effects of a weighted sum of sums and sums of products."""
+
+    def __init__(self, terms: list[tuple[float, Sum | SumOfProducts]]) -> None:
+        self._terms = terms
+        # law and table of a column, replaced together: a thread reads an entry once
+        self._tables: dict[tuple[int, int], tuple[Marginal, Floats]] = {}
+
+    @property
+    def interacts(self) -> bool:
+        """Whether any term is a product."""
+        return not all(isinstance(terms, Sum) for _, terms in self._terms)
+
+    def effects(self, design: ProductDesign) -> list[Floats]:
+        """E_w[f | cell] - E_w f for every cell of each column, (p_j, k)."""
+        outputs = self._terms[0][1].intercept.size
+        total = [np.zeros((c.marginal.cells.count, outputs)) for c in design.coordinates]
+        for i, (weight, terms) in enumerate(self._terms):
+            tables = self._values(i, terms, design)
+            if isinstance(terms, Sum):
+                for j, table in tables.items():
+                    total[j] += weight * (table.T @ terms.loadings[j].reshape(-1, outputs))
+                continue
+            coef = weight * terms.coef.reshape(-1, outputs)
+            means = {j: table @ design.coordinates[j].probability for j, table in tables.items()}
+            for j, table in tables.items():
+                total[j] += table.T @ (coef * _product(means, {j}, len(coef))[:, None])
+        masses = (c.probability for c in design.coordinates)
+        return [values - q @ values for values, q in zip(total, masses, strict=True)]
+
+    def pairs(self, design: ProductDesign, columns: Sequence[tuple[int, int]]) -> list[Floats] | None:
+        """What pairs of cells of these columns add, (p_j, p_k, k) each."""
+        outputs = self._terms[0][1].intercept.size
+        sizes = [c.marginal.cells.count for c in design.coordinates]
+        total = [np.zeros((sizes[j], sizes[k], outputs)) for j, k in columns]
+        for i, (weight, terms) in enumerate(self._terms):
+            if isinstance(terms, Sum):
+                continue
+            tables, coef = self._values(i, terms, design), weight * terms.coef.reshape(-1, outputs)
+            means = {j: table @ design.coordinates[j].probability for j, table in tables.items()}
+            for at, (j, k) in enumerate(columns):
+                if j in tables and k in tables:
+                    others = _product(means, {j, k}, len(coef))
+                    for output in range(outputs):
+                        weighted = tables[j] * (coef[:, output] * others)[:, None]
+                        total[at][:, :, output] += weighted.T @ tables[k]
+        masses = [c.probability for c in design.coordinates]
+        return [centred(values, masses[j], masses[k]) for values, (j, k) in zip(total, columns, strict=True)]
+
+    def _values(self, i: int, terms: Sum | SumOfProducts, design: ProductDesign) -> dict[int, Floats]:
+        """E[g_j | cell] of the columns that the terms read, (m, p) each."""
+        columns = ((j, function) for j, function in enumerate(terms.functions) if function is not None)
+        return {j: self._table((i, j), design.coordinates[j].marginal, function) for j, function in columns}
+
+    def _table(self, key: tuple[int, int], law: Marginal, function: Function) -> Floats:
+        entry = self._tables.get(key)
+        if entry is None or entry[0] is not law:
+            entry = self._tables[key] = (law, law.expect(function))
+        return entry[1]
+
+
+class ForestCells:
+    """Effects of a forest under weights that count cells: one pass over its nodes a cell."""
+
+    def __init__(
+        self,
+        expectation: ForestExpectation,
+        family: ProductFamily,
+        terms: list[tuple[float, Sum | SumOfProducts]] | None,
+    ) -> None:
+        self._expectation, self._family = expectation, family
+        self._terms = None if terms is None else TermCells(terms)
+
+    @property
+    def interacts(self) -> bool:
+        """Trees of several splits do."""
+        return True
+
+    def effects(self, design: ProductDesign) -> list[Floats]:
+        """E_w[f | cell] - E_w f for every cell of each column, (p_j, k)."""
+        assert design.cells is not None  # noqa: S101 - the family's designs depend on cells alone
+        sizes = [law.cells.count for law in self._family.marginals]
+        places = [(j, b) for j, size in enumerate(sizes) for b in range(size)]
+        patterns = np.repeat(design.cells[None], len(places), axis=0)
+        column, cell = np.array(places).T
+        patterns[np.arange(len(places)), column] = cell
+        distinct, place = np.unique(patterns, axis=0, return_inverse=True)
+        features = self._family.features(distinct)
+        moments = self._expectation.many(self._family, distinct, features.variance)
+        gamma = moments.gamma.reshape(*distinct.shape, -1)[place.ravel(), column]
+        mean = moments.mean.reshape(len(distinct), -1)[place.ravel()]
+        # (1 - α) β = Γ / α: in that design the cell is the instance's
+        inclusion = features.inclusion[place.ravel(), column][:, None]
+        values = np.split(mean + gamma / inclusion, np.cumsum(sizes)[:-1])
+        return [v - c.probability @ v for v, c in zip(values, design.coordinates, strict=True)]
+
+    def pairs(self, design: ProductDesign, columns: Sequence[tuple[int, int]]) -> list[Floats] | None:
+        """What pairs of cells of these columns add, by the leaves; None if these are too many."""
+        return None if self._terms is None else self._terms.pairs(design, columns)
+
+
+def _product(means: dict[int, Floats], without: set[int], size: int) -> Floats:
+    """Products (m,) of the columns' means, of all columns but some."""
+    total = np.ones(size)
+    for j, mean in means.items():
+        if j not in without:
+            total = total * mean
+    return total

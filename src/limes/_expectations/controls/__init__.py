@@ -1,0 +1,21 @@
+"""Control variates: readable models of a black box, whose exact coefficients are known.
+
+β is linear in f, so β(f) = β(h) + β(f - h) for any h. A readable h that follows f leaves little to be
+estimated from samples. It is fitted to calls that were made anyway, on all folds but one, and used on that
+one: so h does not depend on the rows it is subtracted from, and the estimate stays unbiased.
+"""
+
+from limes._expectations.controls.additive import additive_control
+from limes._expectations.controls.control import Control, FittedControl, no_control
+from limes._expectations.controls.kernel import kernel_control
+from limes._expectations.controls.tree import tree_control
+
+__all__ = ["CONTROLS", "Control", "FittedControl", "no_control"]
+
+# In the order in which they are tried
+CONTROLS: dict[str, Control] = {
+    "none": no_control,
+    "additive": additive_control,
+    "tree": tree_control,
+    "kernel": kernel_control,
+}

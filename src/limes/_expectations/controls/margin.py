@@ -1,0 +1,60 @@
+"""Margin control: the sum behind a link function, where it can be read.
+
+A probability is a link of a margin (logistic, softmax), and the margin of a linear model or of boosted trees
+is read exactly. A linear function of the margins, and an additive model of its residuals, follow the
+probability as far as the link is straight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from limes._arrays import Floats
+from limes._expectations.controls.additive import additive_control
+from limes._expectations.controls.control import Control, ControlMoments, FittedControl
+from limes._expectations.controls.ridge import ridge_path
+from limes._expectations.moments import ExactMoments, Moments
+
+
+@dataclass(frozen=True, eq=False)
+class _Margin:
+    margins: Callable[[Floats], Floats]
+    margin_moments: Callable[[Any], Moments]
+    intercept: Floats
+    coef: Floats
+    rest: FittedControl
+
+    def predict(self, x: Floats) -> Floats:
+        return self.intercept + _columns(self.margins(x)) @ self.coef + self.rest.predict(x)
+
+    def moments(self, design: Any) -> ControlMoments:
+        moments, rest = self.margin_moments(design), self.rest.moments(design)
+        mean = self.intercept + np.atleast_1d(moments.mean) @ self.coef + rest.mean
+        return ControlMoments(
+            mean, design.solve(_columns(moments.gamma)) @ self.coef + rest.coef, rest.errors
+        )
+
+
+def margin_control(
+    predict: Callable[[Floats], Floats], expectation: ExactMoments, rest: Control = additive_control
+) -> Control:
+    """Make a control of margins (n,) or (n, m) and their exact expectation; ``rest`` fits the residuals."""
+    # the fits to all folds share one design
+    moments = lru_cache(maxsize=1)(expectation.moments)
+
+    def control(design: Any, x: Floats, f: Floats) -> FittedControl:
+        columns = _columns(predict(x))
+        intercept, coef = ridge_path(columns, f)
+        residuals = f - intercept - columns @ coef
+        return _Margin(predict, moments, intercept, coef, rest(design, x, residuals))
+
+    return control
+
+
+def _columns(values: Floats) -> Floats:
+    return values.reshape(len(values), -1)

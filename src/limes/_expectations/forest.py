@@ -1,0 +1,314 @@
+r"""Exact expectations of a forest in one pass over its nodes.
+
+Let e be an edge of a tree, on column j, and I_e the set of x_j that reaches the node below it. With mean_e
+and contrast_e, the two functionals of 1[x_j in I_e], and anc(e) the last edge above e on the same column
+(mean 1, ρ 0 without one):
+
+    down:   P(node)  = P(parent) · mean_e / mean_anc(e)           the probability to reach the node
+    leaf:   G(leaf)  = value · P(leaf)
+    up:     G(parent) += G(child),  and column j gains  G(e) · (ρ_e - ρ_anc(e)),  ρ = contrast / mean.
+
+Then E_w f = Σ G(root), and a column's gains add up to its coefficient. mean, contrast and ρ depend on the
+row only through the law of its column, which under bin weights is decided by the row's cell: a table of
+splits × cells, made once, serves all rows. Smooth weights and slopes have a law a row, and a table of splits
+× 1 is made for each. The passes are compiled: ``kernels/forest_*.cpp``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from itertools import pairwise
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limes import _kernels
+from limes._arrays import Bools, Floats, Ints, Places
+from limes._expectations.exact import ExactExpectation
+from limes._expectations.moments import Moments
+from limes._functions import Function, Interval, Members
+from limes._lru import LRUCache
+from limes._threads import WORKERS, in_threads
+from limes.designs._coordinates import CellMeans, Coordinate
+from limes.designs._product import ProductDesign, ProductFamily
+from limes.exceptions import InputError
+from limes.models.forms._trees import Forest
+
+# Rows of one call of the kernel: few enough that all threads have work.
+_BLOCK = 128
+# The kernel holds tables of up to 16 cells in registers, padded to a multiple of four.
+_IN_REGISTERS = 16
+# Up to this many rows are quicker one at a time; sums are then added up in another order.
+_FEW = 8
+# Bytes of the largest table of splits × cells, and of all cached ones; beyond it each row gets its own one
+_LARGEST_TABLE = 2 << 30
+# Number of cached tables: a diagnosis looks at several bandwidths
+_TABLES = 4
+# Splits of a forest from which on it pays to share a single row among threads.
+_WORTH_SHARING = 25_000
+_Ends: TypeAlias = NDArray[np.uint64]
+
+
+class ForestExpectation:
+    """Moments of one forest under many designs.
+
+    Raises
+    ------
+    InputError
+        If a design and the forest have different numbers of columns.
+    """
+
+    method: Literal["exact"] = "exact"
+
+    def __init__(self, form: Forest) -> None:
+        self._form = form
+        self._layout = _Layout.from_forest(form)
+        self._outputs = form.value.shape[1:]
+        self._intercept = form.intercept
+        self._tables: LRUCache[ProductFamily, Floats] = LRUCache(_TABLES, _LARGEST_TABLE)
+        self._few = _FEW
+
+    def reproducible(self) -> ForestExpectation:
+        """Return a copy that adds up all trees in one order; see ``Pipeline.reproducible``."""
+        other = copy(self)
+        vars(other).update(_few=0, _layout=replace(self._layout, runs=_one_run(self._layout.runs)))
+        return other
+
+    def moments(self, design: ProductDesign, row: Floats | None = None) -> Moments:  # noqa: ARG002
+        """E_w f and Cov_w(h, f) under one design."""
+        self._check(design.size)
+        if any(column.nearly_fixed for column in design.coordinates):
+            return self._leaves.moments(design)
+        if design.family is not None and design.cells is not None and self.serves(design.family):
+            table, cells = self._shared(design.family), design.cells
+        else:
+            table = self._table([(c,) for c in design.coordinates])
+            cells = np.zeros(design.size, dtype=np.int64)
+        return self._moments(*self._row(table, cells), design.variance)
+
+    def serves(self, family: ProductFamily) -> bool:
+        """Whether `many` can be used: cells decide the designs, and the table is not too large."""
+        widest = max(law.cells.count for law in family.marginals)
+        return family.by_cell and 32 * _padded(widest) * self._layout.depth.size <= _LARGEST_TABLE
+
+    def many(self, family: ProductFamily, cells: Ints, variance: Floats) -> Moments:
+        """Moments under the designs at n rows, given their cells and Var_w h, both (n, d)."""
+        self._check(len(family.marginals))
+        table = self._shared(family)
+        n, d = cells.shape
+        mean, contrast = np.zeros((n, self._layout.outputs)), np.zeros((n, d, self._layout.outputs))
+        if n <= self._few:
+            for i, row in enumerate(cells):
+                mean[i], contrast[i] = self._row(table, row)
+        elif self._layout.runs:
+            self._blocks(table, np.ascontiguousarray(cells, dtype=np.uint32), mean, contrast)
+        return self._moments(mean, contrast, variance)
+
+    @cached_property
+    def _leaves(self) -> ExactExpectation:
+        """The plain expectation: slower, but it takes no differences of probabilities near 1."""
+        return ExactExpectation(self._form)
+
+    def _check(self, columns: int) -> None:
+        if columns != self._layout.columns:
+            raise InputError(f"the design has {columns} columns, the forest {self._layout.columns}")
+
+    def _row(self, table: Floats, cells: Ints) -> tuple[Floats, Floats]:
+        layout = self._layout
+        explain = partial(_kernels.explain_row, *layout.splits, table, cells.astype(np.uint32))
+        mean = np.zeros((len(layout.runs), layout.outputs))
+        contrast = np.zeros((len(layout.runs), layout.columns, layout.outputs))
+        in_threads(lambda i: explain(layout.runs[i], mean[i], contrast[i]), range(len(layout.runs)))
+        return mean.sum(axis=0), contrast.sum(axis=0)
+
+    def _blocks(self, table: Floats, cells: Places, mean: Floats, contrast: Floats) -> None:
+        layout = self._layout
+        explain = partial(_kernels.explain_block, layout.depth, layout.has_leaf, *layout.splits, table)
+
+        def block(start: int) -> None:
+            rows = slice(start, start + _BLOCK)
+            explain(cells[rows], mean[rows], contrast[rows], "")
+
+        in_threads(block, range(0, len(cells), _BLOCK))
+
+    def _shared(self, family: ProductFamily) -> Floats:
+        return self._tables.get(family, lambda: self._table(family.variants), lambda table: table.nbytes)
+
+    def _table(self, variants: Sequence[Sequence[Coordinate]]) -> Floats:
+        """Ratios and changes of the edges below every split, for each variant of its column: (S, 4, ≥ V)."""
+        layout = self._layout
+        widest = max(len(column) for column in variants)
+        sizes = [0 if f is None else layout.ranks[j] + 2 for j, f in enumerate(layout.functions)]
+        start = np.concatenate([[0], np.cumsum(sizes)])
+        functionals = np.zeros((start[-1], widest, 2))
+        mixing = np.zeros((len(variants), widest, 2, 2))
+        for j, function in enumerate(layout.functions):
+            if function is None:
+                continue
+            for v, (coordinate, means) in enumerate(_tabulated(variants[j], function)):
+                functionals[start[j] : start[j + 1], v] = coordinate.basis(means)
+                mixing[j, v] = coordinate.mixing
+        # one variant serves one row, which no registers hold
+        table = np.zeros((layout.depth.size, 4, 1 if widest == 1 else _padded(widest)))
+        _kernels.tabulate(*layout.edges, functionals, start, mixing, table)
+        return table
+
+    def _moments(self, mean: Floats, contrast: Floats, variance: Floats) -> Moments:
+        mean = (mean + self._layout.constant).reshape((*mean.shape[:-1], *self._outputs)) + self._intercept
+        contrast = contrast.reshape((*contrast.shape[:-1], *self._outputs))
+        gamma = contrast * variance.reshape((*variance.shape, *(1,) * len(self._outputs)))
+        return Moments.exact(mean, gamma, designs=variance.shape[:-1])
+
+
+def _tabulated(
+    coordinates: Sequence[Coordinate], function: Function
+) -> Iterator[tuple[Coordinate, CellMeans]]:
+    """Coordinates and their tables; those of one law share a table."""
+    table, law = None, None
+    for coordinate in coordinates:
+        if table is None or coordinate.marginal is not law:
+            table, law = coordinate.tabulate(function), coordinate.marginal
+        yield coordinate, table
+
+
+@dataclass(frozen=True, eq=False)
+class _Layout:
+    """A forest as the kernels read it.
+
+    Attributes
+    ----------
+    columns
+        Number of columns d.
+    constant
+        (k,) sum of the trees that are one leaf.
+    functions
+        For each column the indicators that its edges are differences of; None where no split reads it.
+    ranks
+        (d,) position of the last threshold's indicator of each column.
+    edges
+        (column, same, lower, upper, missing, above, is_left), each (N,): see ``kernels/forest_layout.cpp``.
+    splits
+        (column, parent, side, leaves) of S splits: their column, the split above, the side of it they lie
+        on, (S,) each; and the values of their two children, (S, 2, k), 0 where a child is a split.
+    depth, has_leaf
+        (S,) of the splits; whether any child is a leaf.
+    runs
+        First splits of trees and the end of the last one, in runs of about equal size, one a thread.
+    """
+
+    columns: int
+    constant: Floats
+    functions: tuple[Function | None, ...]
+    ranks: Ints
+    edges: tuple[Ints, Ints, Ints, Ints, Bools, Ints, Bools]
+    splits: tuple[Places, Places, Places, Floats]
+    depth: Places
+    has_leaf: Bools
+    runs: tuple[_Ends, ...]
+
+    @property
+    def outputs(self) -> int:
+        """Number of outputs k."""
+        return self.constant.size
+
+    @classmethod
+    def from_forest(cls, form: Forest) -> _Layout:
+        """Lay a forest out, its splits depth first."""
+        (node, parent, depth, column, same), is_left = _preorder(form)
+        upper_node = np.where(parent >= 0, node[parent], 0)
+        functions, ranks, rank = _thresholds(form)
+        bounds, missing = np.zeros((2, node.size), dtype=np.int64), np.zeros(node.size, dtype=np.bool_)
+        _kernels.intervals(
+            column, same, is_left, rank[upper_node], form.missing_left[upper_node], ranks, bounds, missing
+        )
+        lower, upper = bounds
+        for j in np.unique(form.feature[form.set_of >= 0]):
+            of_column = np.flatnonzero(column == j)
+            functions[j], which = _category_sets(form, int(j), node[of_column])
+            lower[of_column], upper[of_column], missing[of_column] = 0, 1 + which, False
+            ranks[j] = 1 + which.max()
+        is_leaf = form.feature[node] < 0
+        number = np.cumsum(~is_leaf) - 1
+        above = np.where(parent >= 0, number[parent], 0)
+        value = form.value[node].reshape(node.size, -1)
+        split, alone = np.flatnonzero(~is_leaf), is_leaf & (parent < 0)
+        leaves = np.zeros((split.size, 2, value.shape[1]))
+        leaf = np.flatnonzero(is_leaf & ~alone)
+        leaves[above[leaf], 1 - is_left[leaf]] = value[leaf]
+        has_leaf = np.zeros(split.size, dtype=np.bool_)
+        has_leaf[above[leaf]] = True
+        return cls(
+            columns=form.size,
+            constant=value[alone].sum(axis=0),
+            functions=tuple(functions),
+            ranks=ranks,
+            edges=(column, same, lower, upper, missing, above, is_left),
+            splits=(
+                form.feature[node[split]].astype(np.uint32),
+                above[split].astype(np.uint32),
+                (1 - is_left[split]).astype(np.uint32),
+                leaves,
+            ),
+            depth=depth[split].astype(np.uint32),
+            has_leaf=has_leaf,
+            runs=_runs(np.flatnonzero(parent[split] < 0), split.size),
+        )
+
+
+def _preorder(form: Forest) -> tuple[Ints, Bools]:
+    """The nodes of all trees, depth first: (node, parent, depth, column, same), (5, N), and is_left, (N,)."""
+    edges, is_left = np.zeros((5, form.feature.size), np.int64), np.zeros(form.feature.size, np.bool_)
+    count = _kernels.preorder(form.feature, form.left, form.right, form.roots, edges, is_left)
+    return edges[:, :count], is_left[:count]
+
+
+def _padded(cells: int) -> int:
+    """Cells of a table as the kernels want them."""
+    return -(-cells // 4) * 4 if cells <= _IN_REGISTERS else cells
+
+
+def _runs(roots: Ints, size: int) -> tuple[_Ends, ...]:
+    """Cut the trees, given by their first splits, into runs of about equal numbers of splits."""
+    ends = np.append(roots, size)
+    count = min(WORKERS, roots.size) if size > _WORTH_SHARING else 1
+    wanted = np.linspace(0, size, count + 1)[1:-1]
+    cuts = np.unique([0, *np.searchsorted(ends, wanted), roots.size])
+    return tuple(ends[first : last + 1].astype(np.uint64) for first, last in pairwise(cuts))
+
+
+def _one_run(runs: tuple[_Ends, ...]) -> tuple[_Ends, ...]:
+    """Put all trees in one run, so that sums over them do not depend on the number of cores."""
+    return (np.unique(np.concatenate(runs)),) if runs else ()
+
+
+def _thresholds(form: Forest) -> tuple[list[Function | None], Ints, Ints]:
+    """Each column's 0, 1[x <= t] for its thresholds t ascending, 1[x not missing], 1[x missing].
+
+    Returns these functions, the rank of the last threshold plus one, and every inner node's rank among them.
+    """
+    functions: list[Function | None] = []
+    ranks, rank = np.zeros(form.size, dtype=np.int64), np.zeros(form.feature.size, dtype=np.int64)
+    for j in range(form.size):
+        nodes = np.flatnonzero(form.feature == j)
+        if not nodes.size:
+            functions.append(None)
+            continue
+        cuts, place = np.unique(form.threshold[nodes], return_inverse=True)
+        rank[nodes], ranks[j] = place + 1, cuts.size + 1
+        upper = np.concatenate([[-np.inf], cuts, [np.inf, -np.inf]])
+        only_missing = np.arange(upper.size) == upper.size - 1
+        functions.append(Interval(np.full(upper.size, -np.inf), upper, only_missing))
+    return functions, ranks, rank
+
+
+def _category_sets(form: Forest, column: int, nodes: Ints) -> tuple[Function, Ints]:
+    """Distinct sets of categories that reach the nodes, between two empty ones, and each node's set."""
+    allowed, missing = form.reaching(column)
+    reaching = np.column_stack([allowed[nodes], missing[nodes]])
+    distinct, which = np.unique(reaching, axis=0, return_inverse=True)
+    rows = np.pad(distinct, ((1, 1), (0, 0)))
+    return Members(rows[:, :-2], rows[:, -1], other=rows[:, -2]), which.reshape(-1)

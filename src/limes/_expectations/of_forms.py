@@ -1,0 +1,92 @@
+"""Which expectation computes the moments of which form, under designs of columns and of words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from limes._expectations.exact import ExactExpectation
+from limes._expectations.exchangeable import PresenceExpectation, SumExpectation, SwitchExpectation
+from limes._expectations.forest import ForestExpectation
+from limes._expectations.linked import LinkedExpectation
+from limes._expectations.moments import (
+    CombinedExpectation,
+    ExactMoments,
+)
+from limes._expectations.tfidf import NormalizedExpectation
+from limes.designs._exchangeable import ExchangeableDesign
+from limes.designs._product import ProductDesign
+from limes.exceptions import InputError
+from limes.models.forms._additive import Boxes
+from limes.models.forms._base import Combination, Form, Reducible, Sum
+from limes.models.forms._linked import Linked
+from limes.models.forms._normalized_linear import NormalizedLinear
+from limes.models.forms._presence import PresenceProducts, presence_products
+from limes.models.forms._switches import SwitchProducts
+from limes.models.forms._trees import Forest
+
+
+def exact_expectation(form: Form, kind: type = ProductDesign) -> ExactMoments:
+    """Choose the exact expectation of a form under one kind of design, ProductDesign or ExchangeableDesign.
+
+    Raises
+    ------
+    InputError
+        If there is no exact expectation of such a form under this kind of design, or no such kind.
+    """
+    if kind not in _EXACT:
+        kinds = " or ".join(sorted(k.__name__ for k in _EXACT))
+        raise InputError(f"expected a design, {kinds}; got {kind.__name__}")
+    if isinstance(form, Combination):
+        parts = [exact_expectation(part, kind) for part in form.parts]
+        return CombinedExpectation(parts, form.weights, form.intercept)
+    if not isinstance(form, Form):
+        raise InputError(f"expected a form of limes.models.forms, got {type(form).__name__}")
+    choose, accepted = _EXACT[kind]
+    expectation = choose(form)
+    if expectation is None:
+        raise InputError(
+            f"{type(form).__name__} has no exact expectation under {kind.__name__}, which takes {accepted}"
+        )
+    return expectation
+
+
+def _over_columns(form: Form) -> ExactMoments | None:
+    match form:
+        case Forest():
+            return ForestExpectation(form)
+        case Linked():
+            return LinkedExpectation(form)
+        case Reducible():
+            return ExactExpectation(form)
+    return None
+
+
+def _over_words(form: Form) -> ExactMoments | None:
+    match form:
+        case PresenceProducts():
+            return PresenceExpectation(form)
+        case NormalizedLinear():
+            return NormalizedExpectation(form)
+        case SwitchProducts():
+            return SwitchExpectation(form)
+        case Forest() | Boxes():
+            return PresenceExpectation(presence_products(form))
+        case Reducible():
+            reduced = form.reduce()
+            if isinstance(reduced, Sum):
+                return SumExpectation(reduced)
+            return SwitchExpectation(SwitchProducts.from_products(reduced))
+    return None
+
+
+# A new kind of design is a line here, a new form a case above
+_EXACT: Mapping[type, tuple[Callable[[Form], ExactMoments | None], str]] = {
+    ProductDesign: (
+        _over_columns,
+        "forms over columns, as Linear, Boxes, Forest; forms over words need an ExchangeableDesign",
+    ),
+    ExchangeableDesign: (
+        _over_words,
+        "sums and sums of products, PresenceProducts, NormalizedLinear, Forest, and sums of them",
+    ),
+}

@@ -1,0 +1,234 @@
+r"""A pool of answers that serves every row of a table.
+
+Under bin weights the laws of two explained rows differ by the weight t^#changed alone, t = exp(-1/(2ν²)):
+frequencies of cells, and laws inside them, are the background's. Rows of that law, without weights, are
+therefore drawn, and the model is asked about them, once; each explained row weighs them (``pooled.py``).
+
+The pool depends on the seed and the background alone. It grows on demand, in powers of two, and a smaller
+pool is part of a larger one: the first rows of each of eight independent scrambled Sobol' sequences. An
+explained row uses the pool of a size that its own numbers decide, never what other rows happened to need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import takewhile
+from threading import Event, Lock
+from typing import Any
+
+import numpy as np
+
+from limes._arrays import Floats, Ints
+from limes._expectations.indicators import CellCodes
+from limes._streams import streams
+from limes._threads import in_workers
+from limes.designs._marginals import Atoms, Marginal
+from limes.designs._product import ProductFamily, sobol_points
+from limes.models._calling.caller import Retry, with_retries
+
+# Independent sequences, and rows of all of them together in the smallest pool
+SEQUENCES = 8
+SMALLEST = 1024
+# Key of the pool's streams, where those of explained rows have the row's hash
+_KEY = 0x706F6F6C
+# Cells that a byte can tell apart
+_BYTE = 256
+
+
+@dataclass(frozen=True, eq=False)
+class PoolRows:
+    """Rows of a pool of one size, sequence by sequence: x and cells (n, d), answers (n, ...)."""
+
+    x: Floats
+    cells: CellCodes
+    answers: Floats
+
+
+class Pool:
+    """A model's answers to rows of the background's law; threads may share it.
+
+    A copy in another process has the same answers, and grows by the same rows.
+
+    Parameters
+    ----------
+    family
+        The background's laws.
+    predict
+        (n, d) -> (n,) or (n, k); raises :class:`limes.exceptions.ModelError`.
+    seed, batch_size, retry
+        As in :class:`limes._expectations.sampling.Sampling`.
+    """
+
+    def __init__(
+        self,
+        family: ProductFamily,
+        predict: Callable[[Floats], Floats],
+        *,
+        seed: int,
+        batch_size: int,
+        retry: Retry | None = None,
+    ) -> None:
+        self._predict = predict
+        self._batch_size = batch_size
+        self._retry = retry
+        self._law = _BackgroundRows(family, seed)
+        self._steps: tuple[_Step, ...] = ()
+        self._lock = Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=Lock())
+
+    @property
+    def size(self) -> int:
+        """Number of rows with answers, as far as they make a pool."""
+        complete = (step.missing == 0 for step in self._steps)
+        return sum(len(step.x) for step, _ in zip(self._steps, takewhile(bool, complete), strict=False))
+
+    @property
+    def calls(self) -> int:
+        """Number of rows that the model has answered: fewer than rows where these repeat."""
+        return sum(len(step.questions) - step.missing for step in self._steps)
+
+    def missing(self, size: int) -> int:
+        """Number of rows that the model must answer before the pool has this size."""
+        return sum(step.missing for step in self._drawn(size))
+
+    def grow(self, size: int, *, on_progress: Callable[[int], object], workers: int = 1) -> None:
+        """Ask the model until the pool has this size; what was answered is not asked again.
+
+        ``on_progress`` is called with the number of rows of every batch, ``workers`` batches are asked at the
+        same time. If the model fails, or the user interrupts, the batches that were answered are kept.
+
+        Raises
+        ------
+        ModelError
+            If the model fails.
+        """
+        steps = self._drawn(size)
+        with self._lock:
+            for step in steps:
+                self._ask(step, on_progress, workers)
+
+    def rows(self, size: int) -> PoolRows:
+        """Return the rows of a pool that has grown to this size."""
+        steps = self._drawn(size)
+        answers = np.concatenate([answer for step in steps for _, answer in sorted(step.batches.items())])
+        parts = [(step.x, step.cells, answers[step.place]) for step in steps]
+        x, cells, f = (_by_sequence(arrays) for arrays in zip(*parts, strict=True))
+        return PoolRows(x, cells, f)
+
+    def _drawn(self, size: int) -> list[_Step]:
+        """Draw the steps that make a pool of this size."""
+        with self._lock:
+            while (first := sum(len(step.x) for step in self._steps)) < size:
+                x, cells, questions, place = self._law.draw(first, first or SMALLEST)
+                self._steps = (*self._steps, _Step(x, cells, questions, place, self._batch_size))
+        firsts = np.cumsum([0, *(len(step.x) for step in self._steps)])
+        return [step for step, first in zip(self._steps, firsts, strict=False) if first < size]
+
+    def _ask(self, step: _Step, on_progress: Callable[[int], object], workers: int) -> None:
+        stop = Event()
+
+        def work(start: int) -> None:
+            if not stop.is_set():
+                batch = step.x[step.questions[start : start + self._batch_size]]
+                step.batches[start] = with_retries(self._predict, batch, self._retry)
+                on_progress(len(batch))
+
+        in_workers(work, step.unanswered, workers, stop)
+
+
+@dataclass(frozen=True, eq=False)
+class _Step:
+    """Rows by which a pool grows at once, sequence by sequence, and the answers to its batches so far.
+
+    Attributes
+    ----------
+    questions
+        Positions of the rows that the model is asked about: equal rows are one question.
+    place
+        The answer of each row, (n,), among those to all questions of this step and the steps before.
+    batches
+        Answers by the first question of a batch.
+    """
+
+    x: Floats
+    cells: CellCodes
+    questions: Ints
+    place: Ints
+    batch_size: int
+    batches: dict[int, Floats] = field(default_factory=dict)
+
+    @property
+    def unanswered(self) -> list[int]:
+        """First question of each batch without answers."""
+        starts = range(0, len(self.questions), self.batch_size)
+        return [start for start in starts if start not in self.batches]
+
+    @property
+    def missing(self) -> int:
+        """Number of questions without answers."""
+        return len(self.questions) - sum(len(batch) for batch in tuple(self.batches.values()))
+
+
+class _BackgroundRows:
+    """The endless rows of a background's law that a seed stands for."""
+
+    def __init__(self, family: ProductFamily, seed: int) -> None:
+        self._family = family
+        self._seed = seed
+        widest = max(law.cells.count for law in family.marginals)
+        self._code: Any = np.uint8 if widest <= _BYTE else np.uint32
+        # where cells decide all values rows repeat, and a pattern of cells is a question
+        self._questions: dict[bytes, int] | None = {} if _is_discrete(family) else None
+        self._count = 0
+        self._points: tuple[int, list[Any]] = (-1, [])
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_points": (-1, [])}
+
+    def draw(self, first: int, count: int) -> tuple[Floats, CellCodes, Ints, Ints]:
+        """Draw rows from ``first`` on: x and cells (count, d), new questions, each row's question."""
+        position, points = self._points
+        if position != first:
+            seeds = streams(self._seed, _KEY, SEQUENCES)
+            points = [sobol_points(len(self._family.marginals), seed) for seed in seeds]
+            for sequence in points if first else ():
+                sequence.random(first // SEQUENCES)
+        levels = np.concatenate([sequence.random(count // SEQUENCES) for sequence in points])
+        self._points = first + count, points
+        x, cells = self._family.draw(levels)
+        codes = cells.astype(self._code)
+        return (x, codes, *self._new_questions(codes))
+
+    def _new_questions(self, codes: CellCodes) -> tuple[Ints, Ints]:
+        if self._questions is None:
+            place = self._count + np.arange(len(codes))
+            self._count += len(codes)
+            return np.arange(len(codes)), place
+        numbers, keys = self._questions, [code.tobytes() for code in codes]
+        before = len(numbers)
+        place = np.array([numbers.setdefault(key, len(numbers)) for key in keys])
+        numbers_of_rows, first = np.unique(place, return_index=True)
+        return first[numbers_of_rows >= before], place
+
+
+def _is_discrete(family: ProductFamily) -> bool:
+    """Tell whether every cell of every column has a single value."""
+
+    def single(law: Marginal) -> bool:
+        atoms = all(isinstance(measure, Atoms) for measure in law.measures)
+        return atoms and law.owners.size == law.cells.count
+
+    return all(single(law) for law in family.marginals)
+
+
+def _by_sequence(steps: Sequence[Any]) -> Any:
+    """Join the arrays of several steps, sequence by sequence."""
+    parts = [step.reshape(SEQUENCES, -1, *step.shape[1:]) for step in steps]
+    whole = np.concatenate(parts, axis=1)
+    return whole.reshape(-1, *whole.shape[2:])

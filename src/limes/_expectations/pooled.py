@@ -1,0 +1,347 @@
+r"""Expectations of a black box from one pool of answers (``pool.py``), row by row.
+
+What a pool of n rows is worth to an explained row is known from its cells before the model is asked: the
+variance of β_j is that of n · share_j rows of the row's own w, with p the background's frequencies of the
+row's cells,
+
+    share_j = (E π)² / E π² · v_j / E_π²[(z_j - α_j)²],     E π^m = ∏_j (p_j + (1 - p_j) t^m).
+
+Rows with a share of 1/32 or more take the smallest pool at which their coefficients are as accurate as
+wanted; the others, far out or under a narrow bandwidth, draw their own rows of w (``sampled.py``).
+
+The control variate h is fitted once a pool, on one half of its sequences for the other half, and chosen by
+what it leaves of rows that it has not seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from functools import cached_property
+from threading import Lock
+from typing import Any, Literal
+
+import numpy as np
+
+from limes._arrays import Bools, Floats
+from limes._expectations.controls import Control, FittedControl
+from limes._expectations.estimate import best_control, check_squares
+from limes._expectations.indicators import CellCodes
+from limes._expectations.moments import Moments, SampleStatistics, boxed
+from limes._expectations.pool import SEQUENCES, SMALLEST, Pool, PoolRows
+from limes._expectations.rule_of_three import AnswerStatistics
+from limes._expectations.sampled import CUT_SHORT, SampledExpectation
+from limes._expectations.sampling import Progress, Sampling, Tolerance
+from limes._expectations.weighted import WeightedFit, WeightedPool
+from limes.designs._product import ProductDesign, ProductFamily
+from limes.designs._weights import BinWeights
+
+# Accuracy that is wanted where the user names none: a share of the largest coefficient
+DEFAULT_TOLERANCE = Tolerance(0.02, relative=True)
+# Least share of a pool's rows that must count for an explained row
+_LEAST_SHARE = 1 / 32
+# Errors of even points fall about as 1 / n: after a pool of n rows, whose error is c times what is wanted,
+# the next has this many times n c rows
+_RATE = 0.75
+# Parts of a pool, whole sequences each: a control is fitted to the other parts
+_FOLDS = 2
+# Controls that "auto" tries: what they cost is worth it for a single row
+_QUICK = ("additive", "margin")
+
+
+class PooledExpectation:
+    """Moments of a function under the designs of one background, which differ by their cells alone.
+
+    ``sampling.max_shared`` is the size of the largest pool.
+    """
+
+    method: Literal["sampled"] = "sampled"
+
+    def __init__(
+        self,
+        family: ProductFamily,
+        predict: Callable[[Floats], Floats],
+        sampling: Sampling,
+    ) -> None:
+        assert isinstance(family.weights, BinWeights)  # noqa: S101 - of all families that are by_cell
+        self.pool = Pool(
+            family, predict, seed=sampling.seed, batch_size=sampling.batch_size, retry=sampling.retry
+        )
+        self._family = family
+        self._weights = family.weights
+        self._sampling = sampling
+        self.single = SampledExpectation(predict, sampling)
+        self._sizes = pool_sizes(len(family.marginals), sampling.max_shared)
+        self._samples: dict[int, _ControlledPool] = {}
+        self._lock = Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        # controls are fitted again: to the same answers, with the same result
+        return {**{name: value for name, value in vars(self).items() if name != "_lock"}, "_samples": {}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=Lock())
+
+    @property
+    def ratio(self) -> float:
+        """t, the weight of a changed cell."""
+        return self._weights.ratio
+
+    def fill(self, progress: Progress, *, workers: int = 1) -> None:
+        """Ask the model for the largest pool."""
+        for size in self._sizes[-1:]:
+            with progress(self.pool.missing(size)) as on_progress:
+                self.pool.grow(size, on_progress=on_progress, workers=workers)
+
+    def shares(self, designs: Sequence[ProductDesign]) -> Floats:
+        """Share of a pool's rows that count for each design, (n,): the least over its columns."""
+        ratio, marginals = self._weights.ratio, self._family.marginals
+        cells = np.stack([design.cells for design in designs if design.cells is not None], axis=1)
+        mass = np.exp([law.log_mass[b] for law, b in zip(marginals, cells, strict=True)]).T
+        first, second = (mass + (1.0 - mass) * ratio**m for m in (1, 2))
+        inside = mass / second
+        alpha = np.stack([design.inclusion for design in designs])
+        v = np.stack([design.variance for design in designs])
+        spread = inside * (1.0 - alpha) ** 2 + (1.0 - inside) * alpha**2
+        columns = np.divide(v, spread, out=np.ones_like(v), where=spread > 0)
+        return np.asarray(np.exp((2.0 * np.log(first) - np.log(second)).sum(axis=1)) * columns.min(axis=1))
+
+    def moments(self, design: ProductDesign, row: Floats) -> Moments:
+        """Moments under one design, as :meth:`many` has them for many."""
+        if not self._serves([design])[0]:
+            return self.single.moments(design, row)
+        results: list[Moments | None] = [None]
+        error = self._from_pool([design], [None], [0], results, _silent, 1)
+        if error is not None:
+            raise error
+        (moments,) = results
+        assert moments is not None  # noqa: S101 - without an error there are moments
+        return moments
+
+    def many(
+        self,
+        designs: Sequence[ProductDesign],
+        rows: Floats,
+        predictions: Floats,
+        *,
+        progress: Progress,
+        workers: int = 1,
+    ) -> tuple[list[Moments | None], BaseException | None]:
+        """Moments at rows (n, d), each with its design, and the error that ended the call early if one did.
+
+        As :meth:`SampledExpectation.many`; ``progress`` makes a bar of the calls of the model, of the rows
+        that the pool serves, and of the calls for the others, one after the other.
+        """
+        results: list[Moments | None] = [None] * len(designs)
+        served = self._serves(designs)
+        error = self._from_pool(
+            designs, predictions, np.flatnonzero(served).tolist(), results, progress, workers
+        )
+        others = np.flatnonzero(~served).tolist()
+        if error is None and others:
+            moments, error = self.single.many(
+                [designs[i] for i in others],
+                rows[others],
+                predictions[others],
+                progress=progress,
+                workers=workers,
+            )
+            for i, its in zip(others, moments, strict=True):
+                results[i] = its
+        return results, error
+
+    def _serves(self, designs: Sequence[ProductDesign]) -> Bools:
+        """Tell which designs (n,) the pool serves."""
+        return self.shares(designs) >= (_LEAST_SHARE if self._sizes else np.inf)
+
+    def _from_pool(
+        self,
+        designs: Sequence[ProductDesign],
+        predictions: Floats | Sequence[None],
+        positions: list[int],
+        results: list[Moments | None],
+        progress: Progress,
+        workers: int,
+    ) -> BaseException | None:
+        """Put the moments of the rows at these positions among the results; return what ended it early."""
+        looks: dict[int, _Look] = {}
+        error: BaseException | None = None
+        try:
+            for size in self._sizes:
+                wanted = np.inf if size == self._sizes[-1] else size
+                pending = [i for i in positions if i not in looks or looks[i].wants(wanted)]
+                if pending:
+                    self._look(size, pending, designs, predictions, looks, progress, workers)
+        except CUT_SHORT as cause:
+            error = cause
+        for i, look in looks.items():
+            results[i] = look.moments
+            if look.moments is None:  # cut short: as far as it got
+                fit = self._fit(self._sample(look.size), designs[i], predictions[i])
+                results[i] = replace(fit.moments(self._sampling.tolerance), converged=np.array(False))
+        return error
+
+    def _look(
+        self,
+        size: int,
+        pending: list[int],
+        designs: Sequence[ProductDesign],
+        predictions: Floats | Sequence[None],
+        looks: dict[int, _Look],
+        progress: Progress,
+        workers: int,
+    ) -> None:
+        """Explain the rows at these positions from the pool of one size."""
+        if missing := self.pool.missing(size):
+            with progress(missing) as on_progress:
+                self.pool.grow(size, on_progress=on_progress, workers=workers)
+        sample = self._sample(size)
+        with progress(len(pending)) as on_progress:
+            for i in pending:
+                fit = self._fit(sample, designs[i], predictions[i])
+                is_last = fit.excess <= 1.0 or size == self._sizes[-1]
+                looks[i] = _Look(size, fit.excess, fit.moments(self._sampling.tolerance) if is_last else None)
+                on_progress(1)
+
+    def _sample(self, size: int) -> _ControlledPool:
+        """Return the pool of a size with its control, fitted once."""
+        with self._lock:
+            if size not in self._samples:
+                controls = self._sampling.controls
+                quick = {name: controls[name] for name in _QUICK if name in controls}
+                self._samples[size] = _ControlledPool.fit(
+                    self.pool.rows(size), self._family, quick if len(controls) > 1 else controls
+                )
+            return self._samples[size]
+
+    def _fit(self, sample: _ControlledPool, design: ProductDesign, prediction: Floats | None) -> _RowFit:
+        """Fit one row to the pool of one size."""
+        controls = [control.moments(design) for control in sample.controls]
+        rows = WeightedPool.of(
+            design,
+            self._weights.ratio,
+            sample.cells,
+            sample.answers,
+            sample.residuals,
+            sample.statistics,
+            controls,
+            SEQUENCES,
+        )
+        fit = WeightedFit.fit(rows, None if prediction is None else prediction.reshape(-1))
+        coef = np.mean([its.coef for its in controls], axis=0)
+        coef[rows.used] = fit.coef[1:]
+        coef[design.variance == 0] = 0.0
+        errors = np.where(rows.unidentified, np.inf, 0.0)[:, None] * np.ones(coef.shape[1])
+        errors[rows.used] = fit.coef_errors
+        excess = (self._sampling.tolerance or DEFAULT_TOLERANCE).excess(coef, errors)
+        # answers that are all alike have no errors to be measured: a larger pool may tell more
+        return _RowFit(sample, fit, coef, errors, excess if fit.answers_differ else max(excess, 2.0))
+
+
+@dataclass(frozen=True, eq=False)
+class _RowFit:
+    """A fit of one row with coefficients and errors of all columns, (d, k).
+
+    ``excess`` is the largest error in units of what is wanted.
+    """
+
+    sample: _ControlledPool
+    fit: WeightedFit
+    coef: Floats
+    errors: Floats
+    excess: float
+
+    def moments(self, tolerance: Tolerance | None) -> Moments:
+        """Moments of the row; without a tolerance of the user's they count as converged."""
+        fit, shape, design = self.fit, self.sample.shape, self.fit.rows.design
+        quality = fit.quality(self.coef)
+        columns = (design.size, *shape)
+        return Moments(
+            mean=fit.coef[0].reshape(shape),
+            gamma=design.gamma(self.coef).reshape(columns),
+            coef_errors=self.errors.reshape(columns),
+            variance=quality.variance.reshape(shape),
+            converged=np.array((tolerance is None or self.excess <= 1.0) and fit.answers_differ),
+            sampled=SampleStatistics(
+                surrogate_errors=quality.surrogate_errors.reshape(shape),
+                fidelity_errors=quality.fidelity_errors.reshape(shape),
+                share_errors=quality.share_errors.reshape(columns),
+                excess=np.array(0.0 if tolerance is None else tolerance.excess(self.coef, self.errors)),
+                control=np.array(self.sample.control, dtype="U16"),
+                unlike=fit.rare.n_unlike.reshape(shape),
+                carriers=fit.carriers.reshape(shape),
+                answers=boxed(np.empty(0)),  # the pool has them
+            ),
+            shared=np.array(len(self.sample.answers)),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Look:
+    """What came of one row and the pool of one size; no moments where a larger pool is wanted.
+
+    ``excess`` is the largest error in units of what is wanted.
+    """
+
+    size: int
+    excess: float
+    moments: Moments | None
+
+    def wants(self, size: float) -> bool:
+        """Whether to look at a larger pool: sizes that can hardly be enough are passed over."""
+        return self.moments is None and size >= _RATE * self.size * self.excess
+
+
+@dataclass(frozen=True, eq=False)
+class _ControlledPool:
+    """Rows of a pool, sequence by sequence, with a control variate.
+
+    Attributes
+    ----------
+    cells, answers, residuals
+        (n, d); f (n, k); f - h, (n, k), where h was fitted to other sequences.
+    shape
+        Of one answer, () or (k,).
+    control
+        Its name.
+    controls
+        Its fits, one for each equal part of the rows.
+    """
+
+    cells: CellCodes
+    answers: Floats
+    residuals: Floats
+    shape: tuple[int, ...]
+    control: str
+    controls: list[FittedControl]
+
+    @cached_property
+    def statistics(self) -> AnswerStatistics:
+        """What the answers alone say about rare ones."""
+        return AnswerStatistics.from_rows(self.answers)
+
+    @classmethod
+    def fit(cls, rows: PoolRows, family: ProductFamily, controls: Mapping[str, Control]) -> _ControlledPool:
+        """Choose the control on the first part of the pool, and fit it to all parts but each in turn."""
+        f = rows.answers.reshape(len(rows.answers), -1)
+        check_squares(f)
+        # under bin weights a control is fitted to laws that are the same at every instance
+        anywhere = ProductDesign(tuple(column[0] for column in family.variants))
+        part = np.arange(len(f)) * _FOLDS // len(f)
+        first = {name: fit(anywhere, rows.x[part != 0], f[part != 0]) for name, fit in controls.items()}
+        name = best_control(first, rows.x[part == 0], f[part == 0])
+        others = (part != k for k in range(1, _FOLDS))
+        fits = [first[name], *(controls[name](anywhere, rows.x[other], f[other]) for other in others)]
+        values = np.concatenate([fit.predict(rows.x[part == k]) for k, fit in enumerate(fits)])
+        return cls(rows.cells, f, f - values, rows.answers.shape[1:], name, fits)
+
+
+def _silent(total: int) -> nullcontext[Callable[[int], object]]:  # noqa: ARG001 - one signature
+    return nullcontext(lambda count: None)  # noqa: ARG005 - one signature
+
+
+def pool_sizes(d: int, most: int) -> list[int]:
+    """Sizes of the pools that d coefficients can be fitted to, with at most ``most`` rows: powers of two."""
+    first = max(SMALLEST, 1 << (4 * (d + 1) - 1).bit_length())
+    return [first << i for i in range(most.bit_length()) if first << i <= most]

@@ -1,0 +1,166 @@
+"""The precision error P(w) = E[|f(z) - f(x)| given w·z = w·x], and upper bounds of expectations from samples.
+
+With u = w∘x, w·z = w·x if and only if the flipped literals T of the support have Σ_T u_j = 0. There are at
+most 2^|S| such sets; given one, all other literals flip freely. For generic weights only the empty set
+qualifies, so that P depends on the support alone: of more than 20 literals it alone is considered. The bounds
+hold at a stated confidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from limes._arrays import Bools, Floats, Ints
+from limes.designs._literals import LiteralNeighbourhood
+from limes.exceptions import InputError
+
+
+def bernstein_bound(values: Floats, *, largest: float, risk: float) -> float:
+    r"""Empirical Bernstein: E ≤ mean + √(2 V ln(2/δ)/n) + 7 L ln(2/δ)/(3(n - 1)) with probability ≥ 1 - δ.
+
+    Parameters
+    ----------
+    values
+        (n,) independent draws, all in [0, L].
+    largest
+        L.
+    risk
+        δ in (0, 1).
+
+    Raises
+    ------
+    InputError
+        If there are fewer than two draws.
+
+    References
+    ----------
+    Maurer and Pontil 2009, Theorem 4.
+
+    Examples
+    --------
+    >>> bernstein_bound(np.array([0.0, 0.5, 1.0] * 100), largest=1.0, risk=0.05).__round__(3)
+    0.593
+    """
+    n = values.size
+    if n < 2:
+        raise InputError(f"a bound needs two fresh rows at least, got {n}")
+    log = float(np.log(2.0 / risk))
+    deviation = np.sqrt(2.0 * values.var(ddof=1) * log / n)
+    return float(min(largest, values.mean() + deviation + 7.0 * largest * log / (3.0 * (n - 1))))
+
+
+def theorem_accuracy(samples: int, size: int, k: int, risk: float) -> float:
+    """Return ε of a sample: (((32 ln 2d + 8 ln 2/δ)(k + 1)²)/m)^¼, of Koriche et al. 2025, Theorem 2.
+
+    It holds for √fidelity; the paper's step from there to precision is wrong.
+    """
+    return float((_demand(size, k, risk) / samples) ** 0.25)
+
+
+def theorem_samples(accuracy: float, size: int, k: int, risk: float) -> float:
+    """Return the number of rows that the theorem asks for to be within ε."""
+    return float(np.ceil(_demand(size, k, risk) / accuracy**4))
+
+
+def _demand(size: int, k: int, risk: float) -> float:
+    return float((32.0 * np.log(2.0 * size) + 8.0 * np.log(2.0 / risk)) * (k + 1) ** 2)
+
+
+# Sums of coefficients below this share of their sizes are zero: weights carry roundings
+_ZERO = 1e-9
+# Literals whose subsets are listed at most
+_LARGEST_SUPPORT = 20
+# Free literals that are enumerated at most: 16,384 rows per set
+EXACT_LITERALS = 14
+
+
+@dataclass(frozen=True, eq=False)
+class Precision:
+    """P(w), its standard error (0 where exact), Pr[w·z = w·x], and the errors drawn ((0,) where exact)."""
+
+    value: float
+    error: float
+    coincidence: float
+    draws: Floats
+
+
+def zero_sum_sets(u: Floats) -> Bools:
+    """Return sets of positions whose coefficients add up to 0, one per row, (sets, n); the empty one first.
+
+    Raises
+    ------
+    InputError
+        If there are more than 20 coefficients: 2^20 sets are listed.
+    """
+    if u.size > _LARGEST_SUPPORT:
+        raise InputError(f"sets of at most {_LARGEST_SUPPORT} literals are listed, these are {u.size}")
+    sets = _subsets(u.size)
+    return np.asarray(sets[np.abs(sets @ u) <= _ZERO * np.abs(u).sum()])
+
+
+def precision(
+    near: LiteralNeighbourhood,
+    predict: Callable[[Floats], Floats],
+    u: Floats,
+    target: float,
+    *,
+    draws: int,
+    rng: np.random.Generator,
+    exact_literals: int = EXACT_LITERALS,
+) -> Precision:
+    """Compute P(w), exactly where few literals are free and determine the rows.
+
+    Parameters
+    ----------
+    near
+        The neighbourhood.
+    predict
+        (m, columns) -> (m,).
+    u
+        w∘x, (d,).
+    target
+        f(x).
+    draws
+        Rows where it is sampled.
+    rng
+        Of the draws.
+    exact_literals
+        Enumerate if no more literals lie outside the support.
+    """
+    support, rest = np.flatnonzero(u), np.flatnonzero(u == 0.0)
+    q, none = near.law.flip, np.zeros((1, support.size), dtype=np.bool_)
+    sets = zero_sum_sets(u[support]) if support.size <= _LARGEST_SUPPORT else none
+    probability = q ** sets.sum(axis=1) * (1.0 - q) ** (support.size - sets.sum(axis=1))
+    coincidence = float(probability.sum())
+    layout = _Layout(near, support, rest, rng)
+    if near.decided_by_flips and rest.size <= exact_literals:
+        free = _subsets(rest.size)
+        weight = q ** free.sum(axis=1) * (1.0 - q) ** (rest.size - free.sum(axis=1))
+        parts = [weight @ np.abs(predict(layout.rows(chosen, free)) - target) for chosen in sets]
+        return Precision(float(probability @ parts / coincidence), 0.0, coincidence, np.zeros(0))
+    chosen = sets[rng.choice(len(sets), draws, p=probability / coincidence)]
+    errors = np.abs(predict(layout.rows(chosen, near.law.flips(rng, draws)[:, rest])) - target)
+    return Precision(float(errors.mean()), float(errors.std(ddof=1) / np.sqrt(draws)), coincidence, errors)
+
+
+@dataclass(frozen=True, eq=False)
+class _Layout:
+    """Rows of a neighbourhood from what flips inside and outside the support."""
+
+    near: LiteralNeighbourhood
+    support: Ints
+    rest: Ints
+    rng: np.random.Generator
+
+    def rows(self, inside: Bools, outside: Bools) -> Floats:
+        flips = np.empty((len(outside), self.support.size + self.rest.size), dtype=np.bool_)
+        flips[:, self.support], flips[:, self.rest] = inside, outside
+        return self.near.rows(flips, self.rng)
+
+
+def _subsets(n: int) -> Bools:
+    """Return all subsets of n positions, (2^n, n)."""
+    return np.asarray((np.arange(2**n)[:, None] >> np.arange(n)) & 1 == 1)

@@ -1,0 +1,75 @@
+"""The range of a form's answers over rows whose columns take listed values.
+
+A sum lies in Σ_j [min f_j, max f_j], each over the values of column j, and reaches both ends. A forest lies
+between the sums of its trees' least and largest leaves; a combination between those of its parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from limes._arrays import Floats, times
+from limes.models.forms._base import Combination, Form, Reducible, Sum
+from limes.models.forms._trees import Forest
+
+
+def answer_range(form: Form, values: Sequence[Floats]) -> tuple[float, float] | None:
+    """Return the least and the largest answer of a form of one output; None where they are not bounded.
+
+    Parameters
+    ----------
+    form
+        A form that answers (n,).
+    values
+        What each column may be, (v_j,) for each.
+
+    Examples
+    --------
+    >>> from limes.models.forms import Linear
+    >>> answer_range(Linear([2.0, -1.0], 5.0), [np.array([0.0, 1.0]), np.array([3.0])])
+    (2.0, 4.0)
+    """
+    ends = _ends(form, values)
+    return None if ends is None or not np.isfinite(ends).all() else (float(ends[0]), float(ends[1]))
+
+
+def _ends(form: Form, values: Sequence[Floats]) -> Floats | None:
+    """Return least and largest, (2,)."""
+    match form:
+        case Forest():
+            return _of_leaves(form)
+        case Combination():
+            parts = [_ends(part, values) for part in form.parts]
+            weighted = [w * p for w, p in zip(form.weights, parts, strict=True) if p is not None]
+            if len(weighted) < len(parts):
+                return None
+            return np.asarray(float(form.intercept) + np.sort(weighted, axis=1).sum(axis=0))
+        case Reducible():
+            total = form.reduce()
+            return _of_sum(total, values) if isinstance(total, Sum) else None
+    return None
+
+
+def _of_sum(form: Sum, values: Sequence[Floats]) -> Floats:
+    ends = np.full(2, float(form.intercept))
+    for function, loading, points in zip(form.functions, form.loadings, values, strict=True):
+        if function is not None:
+            effects = times(function(np.asarray(points)).T, loading)
+            ends += effects.min(), effects.max()
+    return ends
+
+
+def _of_leaves(forest: Forest) -> Floats:
+    trees = np.arange(forest.roots.size)
+    nodes, ends = forest.roots, np.stack([np.full(trees.size, np.inf), np.full(trees.size, -np.inf)])
+    while nodes.size:
+        leaf = forest.feature[nodes] < 0
+        value = forest.value[nodes[leaf]]
+        np.minimum.at(ends[0], trees[leaf], value)
+        np.maximum.at(ends[1], trees[leaf], value)
+        inner = nodes[~leaf]
+        nodes = np.concatenate([forest.left[inner], forest.right[inner]])
+        trees = np.tile(trees[~leaf], 2)
+    return np.asarray(ends.sum(axis=1) + float(forest.intercept))

@@ -1,0 +1,110 @@
+"""Options of sampling a black box, and the protocol of designs that can be sampled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+import numpy as np
+
+from limes._arrays import Floats, Ints
+from limes._expectations.controls import CONTROLS, Control
+from limes.designs._features import Features
+from limes.models._calling.caller import Retry
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """The largest standard error that a coefficient may have.
+
+    ``size`` is in the output's units, or, if ``relative``, a share of the largest coefficient of its output.
+    """
+
+    size: float
+    relative: bool = False
+
+    def excess(self, coef: Floats, errors: Floats) -> float:
+        """Largest error in units of the tolerance; at most 1 where all errors meet it."""
+        allowed = self.size * (
+            np.abs(coef).max(axis=0, initial=0.0) if self.relative else np.ones(coef.shape[1])
+        )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.where(errors > 0, errors / allowed, 0.0)
+        return float(ratio.max(initial=0.0))
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Options of sampling a black box.
+
+    Attributes
+    ----------
+    max_calls
+        Largest number of rows that the model is called with for one explained row alone.
+    tolerance
+        Stop as soon as it is met. None spends the budget of a row alone, and a pool serves a row at 2 % of
+        its largest coefficient.
+    seed
+        Same seed and same row, same result.
+    controls
+        Candidates by name, cheapest first; a later one is used only where it leaves clearly less variance.
+    batch_size
+        Rows passed to the model at once.
+    retry
+        See :data:`limes.models._calling.caller.Retry`.
+    max_shared
+        Largest pool of answers that explained rows share; 0 for none.
+    """
+
+    max_calls: int
+    tolerance: Tolerance | None = None
+    seed: int = 0
+    controls: Mapping[str, Control] = field(default_factory=lambda: CONTROLS)
+    batch_size: int = 4096
+    retry: Retry | None = None
+    max_shared: int = 0
+
+
+# total -> a context whose value is called with the number of finished steps
+Progress: TypeAlias = Callable[[int], AbstractContextManager[Callable[[int], object]]]
+# Rows x and features h (n, d), and the number of each row's cluster (n,)
+Draw: TypeAlias = tuple[Floats, Floats, Ints]
+
+
+class Sampler(Protocol):
+    """Several independent sequences of rows of w."""
+
+    def draw(self, rows: int) -> Draw:
+        """Draw the next ``rows`` rows of every sequence, sequence by sequence.
+
+        Rows of one cluster depend on each other; rows of different clusters do not, apart from the evenness
+        of a sequence as a whole.
+        """
+        ...
+
+
+class SampledDesign(Features, Protocol):
+    """A design that can be sampled."""
+
+    @property
+    def size(self) -> int:
+        """Number of features d."""
+        ...
+
+    @property
+    def units(self) -> Floats:
+        """Units of the features, (d,), that coefficients are divided by in the end: 1 but for slopes."""
+        ...
+
+    def sampler(self, streams: Sequence[np.random.SeedSequence]) -> Sampler:
+        """Sequences of rows of w, all of the same weight, one from each stream."""
+        ...
+
+    def states(self, most: int) -> tuple[Floats, Floats, Floats] | None:
+        """All states x (m, d), their probabilities under w (m,), and W (d, m) with β = W f.
+
+        None if there are more than ``most``.
+        """
+        ...

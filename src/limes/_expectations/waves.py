@@ -1,0 +1,105 @@
+"""Exponentials e^{z f(x)} of a function of one column, with real or complex z: what products are made of.
+
+Where f is constant between breaks an integral is a sum over the pieces. Elsewhere the points of a quadrature
+that resolves the fastest exponential serve all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from limes._arrays import Floats
+from limes._functions import Density, Function, texture
+from limes.designs._gaussian import GaussianPieces
+from limes.designs._marginals import Marginal
+from limes.exceptions import ModelError
+from limes.models.forms._links import Complexes
+
+_TINY = 1e-250
+
+
+@dataclass(frozen=True, eq=False)
+class Waves:
+    """e^{z_n f(x) - offset_n} for N nodes z, f = loading · functions; loading (m,), offsets (N,).
+
+    The first ``equidistant`` nodes are a constant step apart, and have one offset.
+    """
+
+    function: Function
+    loading: Floats
+    nodes: Complexes
+    offsets: Floats
+    equidistant: int = 0
+
+    def __call__(self, x: Floats) -> Complexes:
+        value, count = self._value(x), max(self.equidistant, 1)
+        waves = np.empty((self.nodes.size, x.size), dtype=np.complex128)
+        waves[0] = np.exp(self.nodes[0] * value - self.offsets[0])
+        if count > 1:
+            ratio, filled = np.exp((self.nodes[1] - self.nodes[0]) * value), 1
+            while filled < count:
+                more = min(filled, count - filled)
+                np.multiply(waves[:more], ratio, out=waves[filled : filled + more])
+                ratio, filled = ratio * ratio, filled + more
+        waves[count:] = np.exp(np.multiply.outer(self.nodes[count:], value) - self.offsets[count:, None])
+        return waves
+
+    def integrate(self, density: Density) -> Complexes:
+        """Integrate against P measures -> (N, P)."""
+        breaks, constant, panels = texture(self.function)
+        whole = self.function.integrate(density)  # raises where a lookup meets a density
+        if constant:
+            ends = np.concatenate([[-np.inf], breaks, [np.inf]])
+            return np.asarray(self(ends[1:]) @ density.interval(ends[:-1], ends[1:]))
+        piece, x, weight = density.points(self._fastest, breaks, panels)
+        values = self(x) * weight
+        first = np.searchsorted(piece, np.arange(whole.shape[1] + 1))
+        sums = np.add.reduceat(values, np.minimum(first[:-1], piece.size - 1), axis=1)
+        return np.where(first[:-1] < first[1:], sums, 0.0)
+
+    def _value(self, x: Floats) -> Floats:
+        return np.asarray(self.loading @ self.function(x))
+
+    def _fastest(self, x: Floats) -> Floats:
+        """The exponentials that turn and grow fastest, as real functions, (m, n)."""
+        extremes = {
+            int(pick(part)) for part in (self.nodes.real, self.nodes.imag) for pick in (np.argmin, np.argmax)
+        }
+        chosen = sorted(extremes)
+        waves = np.exp(np.multiply.outer(self.nodes[chosen], self._value(x)) - self.offsets[chosen, None])
+        # below a float64 nothing has digits: there is nothing to resolve
+        return np.concatenate([waves.real, waves.imag]) + _TINY
+
+
+def extent(marginal: Marginal, function: Function, loading: Floats) -> tuple[float, float]:
+    """The least and the largest value of f = loading · functions where the law is, and a little more.
+
+    Raises
+    ------
+    ModelError
+        If it is not finite somewhere.
+    """
+    values = np.concatenate([loading @ function(x) for x in _support(marginal, function)])
+    if not np.isfinite(values).all():
+        raise ModelError("the margin has no finite value somewhere under the background's law")
+    lower, upper = float(values.min()), float(values.max())
+    # a curve may rise higher between two points
+    slack = 0.01 * (upper - lower)
+    return lower - slack, upper + slack
+
+
+def _support(marginal: Marginal, function: Function) -> list[Floats]:
+    breaks, constant, panels = texture(function)
+    points = []
+    for measure in marginal.measures:
+        if not isinstance(measure, GaussianPieces):
+            points.append(measure.value[measure.weight > 0])
+        elif constant:
+            ends = np.concatenate([[-np.inf], breaks, [np.inf]])
+            points.append(ends[1:][(measure.interval(ends[:-1], ends[1:]) > 0).any(axis=1)])
+        else:
+            _, inside, _ = measure.points(function, breaks, panels)
+            points += [inside, *(measure.anchor + measure.scale * side for side in measure.reach)]
+    return points

@@ -1,0 +1,333 @@
+"""What text and image explainers share: features that are kept or removed, as words and superpixels are.
+
+The design is a uniform draw of which features are removed (:class:`ExchangeableDesign`); the model is a
+function of rows z (n, d), 1 where a feature is kept. It is read if it can be, else asked: about all 2^d rows
+if they are few, about a sample if not. A subclass defines its features, and how a model is bound to one text
+or image.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeAlias, TypeVar
+
+import numpy as np
+
+from limes._arrays import Floats, Ints, Objects
+from limes._checks import check_count, check_size
+from limes._diagnostics.context import SubsetContext
+from limes._diagnostics.finding import row_outputs
+from limes._diagnostics.source import source_of
+from limes._expectations.controls.control import Control, no_control
+from limes._expectations.controls.kernel import switch_kernels
+from limes._expectations.controls.margin import margin_control
+from limes._expectations.controls.process import gaussian_process
+from limes._expectations.moments import ExactMoments, Moments
+from limes._expectations.of_forms import exact_expectation
+from limes._expectations.sampled import SampledExpectation
+from limes._explainers.options import SamplingOptions
+from limes._explainers.progress import (
+    UNFINISHED,
+    explain_each,
+    explanation_fields,
+    output_positions,
+    progress_of,
+)
+from limes._explainers.subset_fits import SubsetFits
+from limes._explainers.verification import SUBSET_DRAWS, check_draws, kept_features
+from limes._explainers.warnings import sampling_warnings
+from limes._explanation import Explanation
+from limes._explanation.drawing import Described
+from limes._explanation.fit import Fit
+from limes._lru import LRUCache
+from limes._pipeline import Expectation, Fitted, fitted_at
+from limes._threads import one_blas_thread
+from limes.designs._exchangeable import ExchangeableDesign
+from limes.designs._weights import check_bandwidth
+from limes.exceptions import InputError, ModelError, NotReadableError, ReadMismatchError
+from limes.models.forms._base import BlackBox, Form
+
+CONTROLS = ("none", "kernel", "process", "margin")
+
+# rows z (n, d) -> (n,) or (n, k)
+Predict: TypeAlias = Callable[[Floats], Floats]
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, eq=False)
+class MaskedModel:
+    """A model bound to one text or image.
+
+    Attributes
+    ----------
+    ask
+        The model's own answers to rows z.
+    form
+        What could be read, or a black box with the reason.
+    outputs
+        Names of the explained answers.
+    whole
+        The model's answer (1, ...) to the whole text or image, if it was asked already.
+    predict
+        Answers of the form where they are the model's own; None where only ``ask`` is.
+    margin
+        The form behind the model's link, if there is one that could be read.
+    kernel
+        The control of that name.
+    usual
+        Name of the control that "auto" takes for models without a margin.
+    all_outputs
+        Whether the explained answers are all that the model has.
+    computed
+        A design, and the form's moments under it, where they were computed already.
+    """
+
+    ask: Predict
+    form: Form | BlackBox
+    outputs: tuple[str, ...] = ()
+    whole: Floats | None = None
+    predict: Predict | None = None
+    margin: Form | None = None
+    kernel: Control = switch_kernels
+    usual: str = "kernel"
+    all_outputs: bool = True
+    computed: tuple[ExchangeableDesign, Moments] | None = None
+
+    def verified(self, design: ExchangeableDesign) -> MaskedModel:
+        """Return the model as a black box if the form's exact moments disagree with the form itself."""
+        if isinstance(self.form, BlackBox):
+            return self
+        moments = exact_expectation(self.form, ExchangeableDesign).moments(design)
+        try:
+            check_draws(moments, self.form.predict, design, kept_features(design), SUBSET_DRAWS)
+        except ReadMismatchError as reason:
+            return replace(self, form=BlackBox(self.ask, str(reason)))
+        return replace(self, computed=(design, moments))
+
+    def expectation(
+        self, design: ExchangeableDesign, options: SamplingOptions, features: str = "features"
+    ) -> Expectation:
+        """Return the exact expectation of the form, or one that asks the model.
+
+        Raises
+        ------
+        NotReadableError
+            If ``method="exact"``, the model could not be read, and the subsets of ``features`` are many.
+        InputError
+            If ``control="margin"`` and the model has no margin that can be read.
+        """
+        if options.method != "sampled" and not isinstance(self.form, BlackBox):
+            exact = exact_expectation(self.form, ExchangeableDesign)
+            return exact if self.computed is None else _Computed(exact, *self.computed)
+        if options.method == "exact" and design.states(options.sampling.max_calls) is None:
+            raise NotReadableError(
+                f"method='exact' needs a model that can be read: {self.reason}; or a budget for all 2^d "
+                f"subsets of d = {design.size} {features} (max_calls). Use method='auto' to sample it, with "
+                "error bars"
+            )
+        controls: dict[str, Control] = {
+            "none": no_control,
+            "kernel": self.kernel,
+            "process": gaussian_process,
+        }
+        if self.margin is not None:
+            exact = exact_expectation(self.margin, ExchangeableDesign)
+            controls["margin"] = margin_control(self.margin.predict, exact, rest=no_control)
+        # others take some tenths of a second, and are hardly better than a margin
+        auto = ("none", self.usual if self.margin is None else "margin")
+        return SampledExpectation(self.ask, options.with_controls(controls, auto))
+
+    @property
+    def reason(self) -> str:
+        """Why it is sampled."""
+        return self.form.reason if isinstance(self.form, BlackBox) else "asked for by method='sampled'"
+
+
+@dataclass(frozen=True)
+class _Computed:
+    """An exact expectation whose moments under one design were computed already."""
+
+    expectation: ExactMoments
+    design: ExchangeableDesign
+    computed: Moments
+
+    @property
+    def method(self) -> Literal["exact"]:
+        return "exact"
+
+    def moments(self, design: ExchangeableDesign, row: Floats | None = None) -> Moments:
+        return self.computed if design is self.design else self.expectation.moments(design, row)
+
+
+class FittedItem(NamedTuple, Generic[Item]):
+    """A text or image, the model bound to it, its predictions (1, ...) and its surrogate."""
+
+    item: Item
+    model: MaskedModel
+    predictions: Floats
+    fitted: Fitted
+
+
+class Description(NamedTuple):
+    """Fields of an explanation that depend on the text or image alone: of its features, and of itself."""
+
+    conditions: tuple[str, ...]
+    data: Objects
+    warnings: tuple[str, ...]
+    provenance: Mapping[str, Any]
+
+
+class MaskedExplainer(Described, ABC, Generic[Item]):
+    """Explains a text or an image: binds the model to it, fits, and makes the explanation."""
+
+    _kind: ClassVar[str]
+    _features: ClassVar[str]
+
+    def __init__(
+        self, options: SamplingOptions, bandwidth: float, ridge: float, provenance: Mapping[str, Any]
+    ) -> None:
+        self._options = options
+        self._bandwidth = check_bandwidth(bandwidth)
+        self._ridge = check_size("ridge", ridge, zero=True)
+        self._provenance = {**provenance, "bandwidth": float(bandwidth), "ridge": self._ridge}
+        # expectations with the answers so far, of items whose model failed; the same call continues from them
+        self._unfinished: LRUCache[Hashable, Expectation] = LRUCache(UNFINISHED)
+
+    def _facts(self) -> Mapping[str, Any]:
+        return self._provenance
+
+    @staticmethod
+    @abstractmethod
+    def _design(d: int, bandwidth: float) -> ExchangeableDesign:
+        """Return the law of removed features."""
+
+    @abstractmethod
+    def _bind(self, item: Item) -> MaskedModel:
+        """Read the model at one text or image, and compare the form with its answers."""
+
+    @abstractmethod
+    def _names(self, item: Item) -> tuple[str, ...]:
+        """Return the names of the features."""
+
+    @abstractmethod
+    def _key(self, item: Item) -> Hashable:
+        """Return what tells texts or images apart."""
+
+    @abstractmethod
+    def _describe(self, item: Item) -> Description:
+        """Return the fields of an explanation that need no model."""
+
+    def _scene_maker(self, item: Item) -> Any:  # noqa: ARG002 - for subclasses whose explanations lack the item
+        """Return the object whose ``scene`` diagnostics call."""
+        return self
+
+    @abstractmethod
+    def _parse(self, raw: Any) -> Item:
+        """Take a user's text or image apart into its features, or raise an InputError."""
+
+    @one_blas_thread()
+    def _explain(self, raw: Any, *, progress: bool) -> Explanation:
+        return self._to_explanation(self._fit(self._parse(raw), progress=progress))
+
+    def _explain_each(self, several: Sequence[Any], *, progress: bool, workers: int) -> list[Explanation]:
+        """Explain several texts or images, all of which are parsed before the first is explained."""
+        return explain_each(
+            [self._numbered(raw, i) for i, raw in enumerate(several)],
+            lambda item: self._to_explanation(self._fit(item, progress=False)),
+            progress=progress,
+            workers=check_count("workers", workers),
+            name=f"{self._kind}s",
+        )
+
+    def _numbered(self, raw: Any, place: int) -> Item:
+        try:
+            return self._parse(raw)
+        except InputError as error:
+            raise InputError(f"{self._kind} {place}: {error}") from None
+
+    @one_blas_thread()
+    def _fit(self, item: Item, *, progress: bool = True) -> FittedItem[Item]:
+        """Fit the surrogate of one text or image; `_to_explanation` makes the explanation."""
+        names = self._names(item)
+        design = self._design(len(names), self._bandwidth)
+        model = self._verified(item, design)
+        predictions = model.ask(design.at_instance[None]) if model.whole is None else model.whole
+        key = self._key(item)
+        expectation = self._unfinished.take(key)
+        if expectation is None:
+            expectation = model.expectation(design, self._options, self._features)
+        try:
+            fitted = fitted_at(
+                design,
+                expectation,
+                predictions,
+                penalty=self._ridge or None,
+                progress=progress_of(shown=progress),
+                names=names,
+            )
+        except (ModelError, KeyboardInterrupt):
+            self._unfinished.put(key, expectation)
+            raise
+        return FittedItem(item, model, predictions, fitted)
+
+    def _verified(self, item: Item, design: ExchangeableDesign) -> MaskedModel:
+        model = self._bind(item)
+        return model if self._options.method == "sampled" else model.verified(design)
+
+    def _to_explanation(self, fit: FittedItem[Item]) -> Explanation:
+        """Build the explanation of a fit: with conditions, warnings and provenance."""
+        item, model, predictions, fitted = fit
+        names, description, sampling = self._names(item), self._describe(item), self._options.sampling
+        exact = fitted.sampled is None
+        # some answers of many need not add up to 1
+        answers = predictions if model.all_outputs else predictions.reshape(1, -1)[:, :1]
+        warnings = sampling_warnings(fitted, answers, names, model.outputs, sampling=sampling)
+        enumerated = f"the model was asked about every subset of the {self._features}"
+        return Explanation(
+            **explanation_fields(fitted),
+            predictions=predictions,
+            feature_names=names,
+            output_names=model.outputs,
+            conditions=(description.conditions,),
+            data=description.data,
+            method="exact" if exact else "sampled",
+            reason=(enumerated if fitted.calls.any() else "") if exact else model.reason,
+            row_warnings=(warnings.get(0, ()) + description.warnings,),
+            provenance={
+                **self._provenance,
+                "seed": None if exact else sampling.seed,
+                **description.provenance,
+            },
+            explainer=self._scene_maker(item),
+            fit=Fit.of(self._fits(model, fitted), fitted.surrogate.coef.shape),
+        )
+
+    def _fits(self, model: MaskedModel, fitted: Fitted) -> SubsetFits:
+        """Return what computes R² of a fit: through the form, if there is one."""
+        design = self._design(fitted.surrogate.coef.shape[1], self._bandwidth)
+        expectation = model.expectation(design, self._options, self._features)
+        sampled = expectation if isinstance(expectation, SampledExpectation) else None
+        return SubsetFits(model.form, model.ask, sampled, fitted, design, self._options.sampling.seed)
+
+    @one_blas_thread()
+    def _diagnostic_context(
+        self, item: Item, explanation: Explanation, output: Ints, calls: int | None
+    ) -> SubsetContext:
+        """Return what ``limes.diagnose`` examines of an explained text or image."""
+        design = self._design(len(self._names(item)), self._bandwidth)
+        model = self._verified(item, design)
+        d = len(explanation.feature_names)
+        return SubsetContext(
+            row_outputs=row_outputs(explanation, output),
+            rows=np.ones((1, d)),
+            positions=output_positions(explanation, output, model.outputs),
+            predict=model.predict or model.ask,
+            source=source_of(model.expectation(design, self._options, self._features)),
+            bandwidth=float(explanation.provenance["bandwidth"]),
+            ridge=float(explanation.provenance["ridge"]),
+            budget=calls,
+            seed=int(explanation.provenance.get("seed") or 0),
+            make_design=lambda bandwidth: self._design(d, bandwidth),
+        )

@@ -1,0 +1,251 @@
+"""A model bound to one image: its answers where superpixels are off, which are explained, and its form."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from limes._arrays import Floats
+from limes._checks import check_choice
+from limes._explainers._masked import MaskedModel
+from limes._explainers.verification import check_agreement
+from limes.exceptions import InputError, ModelError, ReadMismatchError
+from limes.models._calling.caller import ModelCaller
+from limes.models._calling.networks import Preprocess, columns, composer_of, flat, is_network
+from limes.models._calling.outputs import Output, resolve
+from limes.models._documents import some_rows
+from limes.models._images import SwitchedImage
+from limes.models._reading import read_output, tolerance_of
+from limes.models.forms._base import BlackBox, Form
+from limes.models.forms._switches import Switches, over_switches
+
+# (n, k) -> (n, k), put on a network's answers
+Link: TypeAlias = Callable[[Floats], Floats]
+
+# Perturbed images on which form and model are compared
+_CHECKED_ROWS = 16
+
+
+@dataclass(frozen=True)
+class ImageModel:
+    """A model of images, and which of its answers are explained.
+
+    Attributes
+    ----------
+    model, preprocess, link
+        What is called, what makes its input of an image, and what is put on its answers.
+    output, top, labels
+        Which answers are explained, how many if none is named, and their names.
+    """
+
+    model: Any
+    preprocess: Preprocess | None
+    link: Link | None
+    output: Any
+    top: int
+    labels: tuple[str, ...] | None
+
+    @property
+    def is_estimator(self) -> bool:
+        """Whether it has methods and classes, as scikit-learn's models have, and takes rows of numbers."""
+        return columns(self.model) is not None
+
+    def bind(self, image: SwitchedImage) -> MaskedModel:
+        """Ask the model about an image, read it, and compare the form with its answers.
+
+        A model whose form answers something else is left to sampling.
+
+        Raises
+        ------
+        InputError
+            If the model does not take such an image, or has no such output.
+        ModelError
+            If the model fails.
+        """
+        output = resolve(self.model, self.output if self.is_estimator else None)
+        everything = _LinkedModel(
+            ModelCaller(self.model, output, composer_of(self.model, image, self.preprocess)), self.link, None
+        )
+        whole = everything(np.ones((1, image.size)))
+        output, names = self._chosen(output, whole)
+        caller = replace(everything.caller, output=replace(output, columns=None))
+        ask = _LinkedModel(caller, self.link, output.columns)
+        form = self._read(output, image, ask)
+        bound = partial(
+            MaskedModel,
+            outputs=names,
+            all_outputs=output.columns is None or len(names) == np.size(whole),
+        )
+        if isinstance(form, BlackBox):
+            # beside a network's own time a Gaussian process takes little
+            usual = "process" if is_network(self.model) else "kernel"
+            return bound(ask, form, margin=self._margin(output, image, ask), usual=usual)
+        rows = some_rows(image.size, _CHECKED_ROWS)
+        where = lambda row: f"the superpixels {np.flatnonzero(rows[row]).tolist()} alone"  # noqa: E731
+        answers = ask(rows)
+        allowed = tolerance_of(self.model) * float(np.abs(answers).max())
+        try:
+            check_agreement(answers, form.predict(rows), allowed, where)
+        except ReadMismatchError as reason:
+            return bound(ask, BlackBox(ask, str(reason)))
+        return bound(ask, form)
+
+    def _chosen(self, output: Output, whole: Floats) -> tuple[Output, tuple[str, ...]]:
+        """Return the output with the explained columns of the answers (1, ...), and their names."""
+        if whole.ndim == 1:
+            if self.labels is not None:
+                _check_labels(self.labels, 1)
+            return output, self.labels or output.names(())
+        if output.columns is not None:
+            return output, output.names(whole.shape[1:])
+        if self.labels is not None:
+            _check_labels(self.labels, whole.shape[1])
+        names = self.labels or output.names(whole.shape[1:])
+        wanted = None if self.is_estimator else self.output
+        if wanted is None and len(names) <= self.top:
+            return replace(output, labels=names), names
+        positions = chosen(wanted, names, whole[0], self.top)
+        chosen_names = tuple(names[k] for k in np.atleast_1d(positions))
+        return replace(output, columns=positions, labels=chosen_names), chosen_names
+
+    def _read(self, output: Output, image: SwitchedImage, ask: _LinkedModel) -> Form | BlackBox:
+        form = read_output(self.model, output)
+        if isinstance(form, BlackBox):
+            return BlackBox(ask, form.reason)
+        if self.link is not None:
+            return BlackBox(ask, "a link is put on the model's answers, which is no sum of effects")
+        row = flat(image, self.preprocess)
+        switches = Switches(row.shown[0], row.fill[0], row.labels[0])
+        try:
+            return over_switches(form, switches)
+        except InputError as reason:
+            return BlackBox(ask, str(reason))
+
+    def _margin(self, output: Output, image: SwitchedImage, ask: _LinkedModel) -> Form | None:
+        """Return the sum behind the probabilities of an estimator, if it can be read."""
+        if not self.is_estimator or output.method not in ("predict", "predict_proba"):
+            return None
+        try:
+            form = self._read(resolve(self.model, "margin"), image, ask)
+        except InputError:
+            return None
+        return None if isinstance(form, BlackBox) else form
+
+
+@dataclass(frozen=True)
+class _LinkedModel:
+    """Answers of a model at rows z (n, d), after the link: all of them, or some columns."""
+
+    caller: ModelCaller
+    link: Link | None
+    columns: int | list[int] | None
+
+    def __call__(self, z: Floats) -> Floats:
+        try:
+            answers = self.caller(z)
+        except ModelError as error:
+            # buffers are used again: the error keeps a copy
+            batch = error.batch
+            error.batch = (
+                batch.clone() if hasattr(batch, "clone") else batch if batch is None else np.array(batch)
+            )
+            raise
+        answers = answers if self.link is None else self.link(answers)
+        return answers if self.columns is None else np.ascontiguousarray(answers[:, self.columns])
+
+
+def labels_of(labels: Any) -> tuple[str, ...] | None:
+    """Return names of classes, from a list, or from a text file with one per line.
+
+    Raises
+    ------
+    InputError
+        If it is neither, or the file cannot be read.
+    """
+    if labels is None:
+        return None
+    if isinstance(labels, str | Path):
+        path = Path(labels)
+        try:
+            labels = path.read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"labels: {path} could not be read: {error}") from None
+    if not isinstance(labels, Sequence | np.ndarray) or not len(labels):
+        raise InputError(f"labels must be a list of names, or a text file of one a line; got {labels!r}")
+    return _distinct([str(label).strip() for label in labels])
+
+
+def _distinct(names: list[str]) -> tuple[str, ...]:
+    """Add the position to names that occur twice."""
+    counts = Counter(names)
+    return tuple(f"{name} ({k})" if counts[name] > 1 else name for k, name in enumerate(names))
+
+
+def _check_labels(labels: tuple[str, ...], answers: int) -> None:
+    """Raise unless there is one name per answer."""
+    if len(labels) != answers:
+        first = f", the first of them {labels[0]!r}" if labels else ""
+        raise InputError(
+            f"there are {len(labels)} labels{first}, and the model gives {answers} answers: pass one name "
+            "per answer, in their order; a first name of no class, such as background, may have to go "
+            "(labels[1:], or --skip-labels 1 on the command line)"
+        )
+
+
+def chosen(output: Any, names: Sequence[str], answers: Floats, top: int) -> int | list[int]:
+    """Return the positions of the explained answers: those that ``output`` names, else the ``top`` largest.
+
+    Raises
+    ------
+    InputError
+        If there is no such answer.
+    """
+    if output is None:
+        return [int(k) for k in np.argsort(-answers, kind="stable")[:top]]
+    if isinstance(output, list | tuple | np.ndarray):
+        if not len(output):
+            raise InputError("output=[] asks for no class at all")
+        return [_position(one, names) for one in output]
+    return _position(output, names)
+
+
+def _position(output: Any, names: Sequence[str]) -> int:
+    whole = isinstance(output, int | np.integer) and not isinstance(output, bool)
+    if whole and 0 <= output < len(names):
+        return int(output)
+    if str(output) in names:
+        return list(names).index(str(output))
+    close = get_close_matches(str(output), names, n=1)
+    advice = f" (did you mean {close[0]!r}?)" if close else ""
+    raise InputError(
+        f"output={output!r} is not among the model's {len(names)} answers{advice}; pass a name of labels=, "
+        "or a position counted from 0"
+    )
+
+
+def link_of(link: Any) -> Link | None:
+    """Return the option ``link`` as a function."""
+    return None if link is None else _LINKS[check_choice("link", link, tuple(_LINKS))]
+
+
+def _softmax(answers: Floats) -> Floats:
+    if answers.ndim == 1:
+        raise InputError("link='softmax' needs several answers an image, and the model gives one")
+    powers = np.exp(answers - answers.max(axis=1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+
+
+def _sigmoid(answers: Floats) -> Floats:
+    from scipy.special import expit
+
+    return np.asarray(expit(answers))
+
+
+_LINKS: Mapping[str, Link] = {"softmax": _softmax, "sigmoid": _sigmoid}

@@ -1,0 +1,153 @@
+"""The options of sampling that explainers share, and those of sparse rules, documented and checked once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from limes._checks import check_choice, check_count, check_seed, check_size
+from limes._expectations.controls import Control
+from limes._expectations.sampling import Sampling, Tolerance
+from limes._pipeline import METHODS
+from limes.exceptions import InputError
+from limes.models._calling.caller import Retry
+from limes.surrogates._sparse import AnswerRange
+
+# Most answers behind an explanation where the user sets no limit: a row's own, and those that rows share
+MAX_CALLS, MAX_SHARED = 4096, 16_384
+
+
+@dataclass(frozen=True)
+class SamplingOptions:
+    """How a model that cannot be read is sampled.
+
+    Parameters
+    ----------
+    method
+        "exact" (an error where the model cannot be read), "sampled", or "auto". Texts and images whose 2^d
+        subsets are no more than ``max_calls`` are enumerated, which is exact for any model.
+    tolerance
+        Sampling stops when no coefficient's standard error is larger: a number in the output's units, or a
+        share of the largest coefficient, "5%". None spends the budget.
+    max_calls
+        No explanation rests on more answers of the model than this, shared with other rows or its own. Rows
+        of a table share one pool of answers where their bins decide how perturbed rows are weighted
+        (``weights="bins"``), 1,024 of them are allowed, and enough of the pool lies near the row. None allows
+        a pool of 16,384 and 4,096 answers of a row's own, of which a pool takes as many as bring standard
+        errors below 2 % of the largest coefficient: below what readers of a picture see.
+    control
+        Readable model that takes variance away from the sampler: one of ``controls``, or "auto".
+        ``explanation.controls`` names the one that was used.
+    rng
+        Seed of the sampler. A result depends on the seed and the explained row alone; None is a fixed seed.
+    batch_size
+        Rows, texts or images handed to the model at once, at most.
+    retry
+        (error, attempt) -> seconds to wait before a failed batch is tried again, or None to give up; attempts
+        count from 1. None never tries again.
+    controls
+        Names that ``control`` may take, beside "auto".
+
+    Attributes
+    ----------
+    sampling
+        The same, as the sampler takes them.
+
+    Raises
+    ------
+    InputError
+        If one of them is not usable.
+    """
+
+    method: str = "auto"
+    tolerance: float | str | None = None
+    max_calls: int | None = None
+    control: str = "auto"
+    rng: int | np.random.Generator | np.random.SeedSequence | None = None
+    batch_size: int = 4096
+    retry: Retry | None = None
+    controls: Sequence[str] = ()
+    sampling: Sampling = field(init=False)
+
+    def __post_init__(self) -> None:
+        check_choice("method", self.method, METHODS)
+        check_choice("control", self.control, ("auto", *self.controls))
+        if self.retry is not None and not callable(self.retry):
+            raise InputError(
+                "retry must be a callable (error, attempt) -> seconds to wait, or None to give up; got "
+                f"{self.retry!r}"
+            )
+        most = None if self.max_calls is None else check_count("max_calls", self.max_calls)
+        sampling = Sampling(
+            max_calls=MAX_CALLS if most is None else most,
+            max_shared=MAX_SHARED if most is None else most,
+            tolerance=_tolerance(self.tolerance),
+            seed=check_seed(self.rng),
+            batch_size=check_count("batch_size", self.batch_size),
+            retry=self.retry,
+        )
+        object.__setattr__(self, "sampling", sampling)
+
+    def with_controls(self, available: Mapping[str, Control], auto: Sequence[str] = ()) -> Sampling:
+        """Return the sampler's options with its candidates for the control variate.
+
+        These are the one that ``control`` names; for "auto" those of ``auto``, all unless given.
+
+        Raises
+        ------
+        InputError
+            If there is no such control, as the model has no margin that can be read.
+        """
+        names = tuple(auto or available) if self.control == "auto" else (self.control,)
+        if not available.keys() >= set(names):
+            raise InputError("control='margin' needs a model with a margin that can be read; use 'auto'")
+        return replace(self.sampling, controls={name: available[name] for name in names})
+
+
+def _tolerance(tolerance: Any) -> Tolerance | None:
+    """Convert None, a number in the output's units, or a text such as "5%" of the largest coefficient."""
+    if tolerance is None:
+        return None
+    if not isinstance(tolerance, str):
+        return Tolerance(check_size("tolerance", tolerance))
+    try:
+        share = float(tolerance.removesuffix("%")) if tolerance.endswith("%") else 0.0
+    except ValueError:
+        share = 0.0
+    if not 0 < share < 100:
+        raise InputError(
+            f"tolerance={tolerance!r} is neither a number nor a share of the largest coefficient such as '5%'"
+        )
+    return Tolerance(share / 100, relative=True)
+
+
+def check_gap(gap: float | None, tolerance: float | None) -> float:
+    """Return the gap, by either of its names."""
+    if gap is not None and tolerance is not None:
+        raise InputError("gap= and tolerance= are two names of one option: pass gap=")
+    return next((value for value in (gap, tolerance) if value is not None), 0.0)
+
+
+def check_confidence(confidence: Any) -> float:
+    """Return it if it lies between 0 and 1."""
+    if not check_size("confidence", confidence) < 1.0:
+        raise InputError(f"confidence must be below 1, got {confidence!r}")
+    return float(confidence)
+
+
+def check_scale(scale: Any) -> AnswerRange | None:
+    """Return the option as a range, None for "auto"."""
+    if isinstance(scale, str) and scale == "auto":
+        return None
+    if scale is None:
+        return AnswerRange(-1.0, 1.0, "scale=")
+    try:
+        low, high = (float(end) for end in scale)
+    except (TypeError, ValueError) as problem:
+        raise InputError(f"scale must be 'auto', None or (low, high), got {scale!r}") from problem
+    if not (np.isfinite([low, high]).all() and low < high):
+        raise InputError(f"scale=(low, high) needs finite numbers, low < high; got {scale!r}")
+    return AnswerRange(low, high, "scale=")

@@ -1,0 +1,148 @@
+"""From inputs to results: progress bars, several inputs, partial results, and an explanation's fields."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from threading import Event
+from typing import Any, TypeVar
+
+import numpy as np
+
+from limes._arrays import Ints
+from limes._expectations.sampling import Progress
+from limes._explanation import Explanation
+from limes._pipeline import Fitted
+from limes._threads import in_workers
+from limes.exceptions import InputError, Interrupted, ModelError
+
+# Inputs whose explanation was cut short, of which the model's answers are kept
+UNFINISHED = 16
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def progress_of(*, shown: bool) -> Progress:
+    """Return a bar that appears when work takes more than a second, or no bar."""
+    return _bar if shown else _no_bar
+
+
+@contextmanager
+def _bar(total: int) -> Iterator[Callable[[int], object]]:
+    if total == 1:
+        yield _ignore
+        return
+    from tqdm.auto import tqdm
+
+    with tqdm(total=total, desc="explaining", delay=1.0, unit_scale=True) as bar:
+        yield bar.update
+
+
+def _no_bar(total: int) -> nullcontext[Callable[[int], object]]:  # noqa: ARG001 - one signature
+    return nullcontext(_ignore)
+
+
+def _ignore(count: int) -> None:
+    pass
+
+
+def compute_each(
+    items: Sequence[Item], compute: Callable[[Item], Result], *, progress: Progress, workers: int = 1
+) -> tuple[list[Result | None], BaseException | None]:
+    """Return a result per item, None for those that were not finished, and the error that ended it, if any.
+
+    ``workers`` items are computed at the same time, each in its own thread.
+    """
+    results: list[Result | None] = [None] * len(items)
+    stop = Event()
+    try:
+        with progress(len(items)) as advance:
+
+            def step(i: int) -> None:
+                if not stop.is_set():
+                    results[i] = compute(items[i])
+                    advance(1)
+
+            in_workers(step, range(len(items)), workers, stop)
+    except (ModelError, KeyboardInterrupt) as error:
+        return results, error
+    return results, None
+
+
+def explain_each(
+    items: Sequence[Item],
+    explain: Callable[[Item], Explanation],
+    *,
+    progress: bool,
+    workers: int = 1,
+    name: str,
+) -> list[Explanation]:
+    """Explain several texts or images; after a failure the explanations so far are the error's ``partial``.
+
+    Raises
+    ------
+    ModelError
+        If the model fails.
+    Interrupted
+        If the user stops it.
+    """
+    results, error = compute_each(items, explain, progress=progress_of(shown=progress), workers=workers)
+    explanations = [result for result in results if result is not None]
+    if error is None:
+        return explanations
+    if isinstance(error, ModelError):
+        error.partial = explanations
+        raise error
+    raise Interrupted(
+        f"stopped: {len(explanations)} of {len(items)} {name} are explained (in this error's partial)",
+        explanations,
+    ) from None
+
+
+def interrupted(cause: BaseException | None, partial: Explanation | None, rows: int) -> BaseException:
+    """Return the error for a table that was cut short, with the explanation of the rows so far."""
+    count = 0 if partial is None else len(partial)
+    state = (
+        f"{count} of {rows} rows are explained, in part or in full (in this error's partial); calls made so "
+        "far are kept: repeat the call to continue"
+    )
+    if isinstance(cause, ModelError):
+        error = ModelError(f"{cause}; {state}", batch=cause.batch)
+        error.partial = partial
+        return error
+    return Interrupted(f"stopped: {state}", partial)
+
+
+def explanation_fields(fitted: Fitted) -> dict[str, Any]:
+    """Return fields of a :class:`limes.Explanation`: coefficients, and their errors if sampled."""
+    surrogate, sampled = fitted.surrogate, fitted.sampled
+    fields = {
+        "values": surrogate.coef,
+        "standard_errors": surrogate.standard_errors,
+        "intercepts": surrogate.intercept,
+        "surrogate_predictions": fitted.at_instance,
+        # one that needs Var_w f is left to the explanation's fit
+        "fidelity": None if np.isnan(surrogate.fidelity).any() else surrogate.fidelity,
+        "calls": fitted.calls,
+        "row_converged": fitted.converged,
+    }
+    if sampled is None:
+        return fields
+    return {
+        **fields,
+        "shares": surrogate.shares,
+        "surrogate_errors": sampled.surrogate_errors,
+        "fidelity_errors": sampled.fidelity_errors,
+        "share_errors": sampled.share_errors,
+        "controls": tuple(sampled.control.tolist()),
+        "shared_calls": fitted.shared,
+    }
+
+
+def output_positions(explanation: Explanation, output: Ints, outputs: Sequence[str]) -> Ints:
+    """Return the positions of an explanation's chosen outputs among all outputs of the model."""
+    unknown = [name for name in explanation.output_names if name not in outputs]
+    if unknown:
+        raise InputError(f"this explainer has no output {unknown[0]!r}, only {list(outputs)}")
+    return np.array([outputs.index(explanation.output_names[k]) for k in output])

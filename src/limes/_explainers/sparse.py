@@ -1,0 +1,429 @@
+"""Explain rows by a base and few literals that add up to the prediction, with a certificate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, Never
+
+import numpy as np
+
+from limes import __version__
+from limes._arrays import Floats
+from limes._checks import check_choice, check_count, check_size, refuse_unknown
+from limes._expectations.of_forms import exact_expectation
+from limes._expectations.ranges import answer_range
+from limes._explainers.options import SamplingOptions, check_confidence, check_gap, check_scale
+from limes._explainers.progress import UNFINISHED, compute_each, interrupted, progress_of
+from limes._explainers.tables.literals import Literals, SignRows, TableRows, rows_of
+from limes._explainers.tables.row_names import ids_of
+from limes._explainers.verification import Watch, check_agreement
+from limes._explainers.warnings import rule_warnings
+from limes._explanation import Explanation
+from limes._explanation.drawing import Described
+from limes._explanation.wording import rule_text
+from limes._lru import LRUCache
+from limes._sparse_pipeline import EvaluatedRule, ModelReading, certificate, explain_row
+from limes._sparse_rows import RowCalls, SparseConfig
+from limes._streams import fingerprint
+from limes._threads import one_blas_thread
+from limes.designs._literals import LiteralNeighbourhood
+from limes.exceptions import InputError, ModelError, NotReadableError, ReadMismatchError
+from limes.models._calling.bound_methods import behind_method
+from limes.models._calling.caller import ModelCaller, OneOutput, Retry
+from limes.models._calling.outputs import resolve
+from limes.models._reading import read_output, tolerance_of
+from limes.models.forms._base import BlackBox, Form
+from limes.surrogates._solvers import SOLVERS
+from limes.surrogates._sparse import AnswerRange, PopulationProblem, check_sparsity
+
+_MEANING = (
+    "weight of a literal, which counts +1 where it holds and -1 where it does not; "
+    "with the intercept they add up to the prediction"
+)
+# k="smallest" tries no more: longer rules are not read, and their precision is not enumerated
+_MOST_LITERALS = 20
+
+
+class SparseExplainer(Described):
+    r"""Explain a prediction by a constant and k literals that add up to it, and certify how well.
+
+    Around x every literal flips with probability q = e^{-σ}/(1 + e^{-σ}). The explanation w has at most k
+    nonzero weights and a constant b, b + w·x = f(x), and least fidelity error E (b + w·z - f(z))². Its errors
+    are estimated on fresh rows, with upper bounds that hold with the stated confidence.
+
+    Parameters
+    ----------
+    model
+        A fitted estimator or a callable. Without ``literals`` it takes rows of -1 and +1, and so do you.
+    k
+        Number of literals, or "smallest": the fewest whose bound is at most ``error`` (20 at most).
+    spread
+        σ ≥ 0; 0 makes all rows equally likely.
+    intercept
+        Whether the constant b is fitted. False is the paper's form: b is 0 (or the middle of the scale, where
+        answers leave [-1, 1]), literals carry the model's base, and |w| ≤ 1 in units of the scale.
+    samples
+        Rows around each instance that w is fitted on.
+    solver
+        "projection": the optimum under the law itself, from E[s f], which is exact for models that can be
+        read and else estimated from the sample. "hard_thresholding", "branch_and_bound" (certified) and
+        "convex" (dense, a bound) solve the problem of the sample.
+    literals
+        :class:`limes.Literals` of a table; rows to explain are then rows of that table.
+    neighbourhood
+        With literals: "columns" (a literal a column: it stays as it is, or takes a background value of
+        another bin; no row is impossible; the model takes rows of the table) or "flips" (the literals flip on
+        their own, as in the paper; the model takes their -1 and +1).
+    confidence
+        With which all bounds of the certificate hold together.
+    output
+        As for :class:`limes.TabularExplainer`; of two classes the second is explained, of more choose one.
+    fresh
+        Fresh rows for the certificate; as many as ``samples`` by default.
+    scale
+        The range of the model's answers, which bounds need. (low, high); None: [-1, 1]; an answer outside
+        either is an error. "auto": [0, 1] of probabilities, the range of sums, and the leaves of trees;
+        of any other model that of the answers seen ([-1, 1] if they lie inside), and the certificate says
+        that it is an assumption.
+    error, certify
+        For k="smallest": the bound, and of what, "precision" or "fidelity", in units of the answers.
+    method
+        For "projection": "exact", "sampled" or "auto".
+    gap, time_limit, threads
+        For "branch_and_bound": the gap to stop at, seconds per row, and how many threads search together.
+    tolerance
+        Another name of ``gap``; it is no standard error here, as it is in other explainers.
+    rng, batch_size, retry
+        As for :class:`limes._explainers.options.SamplingOptions`.
+
+    Raises
+    ------
+    InputError
+        If an option or a row is not usable.
+    ModelError
+        If the model fails.
+    NotReadableError
+        If ``method="exact"`` and the model cannot be read.
+
+    References
+    ----------
+    Koriche, Lagniez and Tran, "Probabilistic Explanations for Regression Models", 2025.
+
+    Examples
+    --------
+    >>> import limes
+    >>> explainer = limes.SparseExplainer(lambda X: 0.5 * X[:, 0] - 0.25 * X[:, 3], k=2)
+    >>> explanation = explainer([[1, 1, -1, 1]])
+    >>> explanation.rule()
+    '0.5 [x0 = 1] - 0.25 [x3 = 1]  ->  output = 0.25'
+    >>> round(explanation.certificate.r2, 6), explanation.certificate.stability
+    (1.0, 1.0)
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        *,
+        k: int | str = 7,
+        intercept: bool = True,
+        spread: float = 1.0,
+        samples: int = 1000,
+        solver: str = "projection",
+        literals: Literals | None = None,
+        neighbourhood: str | None = None,
+        confidence: float = 0.95,
+        output: Any = None,
+        fresh: int | None = None,
+        scale: Any = "auto",
+        error: float | None = None,
+        certify: str = "precision",
+        method: str = "auto",
+        gap: float | None = None,
+        tolerance: float | None = None,
+        time_limit: float = 60.0,
+        threads: int = 1,
+        rng: int | np.random.Generator | np.random.SeedSequence | None = None,
+        batch_size: int = 4096,
+        retry: Retry | None = None,
+        **unknown: Never,
+    ) -> None:
+        refuse_unknown(unknown, SparseExplainer)
+        check_choice("solver", solver, tuple(SOLVERS))
+        check_choice("certify", certify, ("precision", "fidelity"))
+        self._options = SamplingOptions(method=method, rng=rng, batch_size=batch_size, retry=retry)
+        self._spread = check_size("spread", spread, zero=True)
+        self._rows = rows_of(literals, neighbourhood)
+        self._k, error = _check_k(k, error)
+        model, output = behind_method(model, output)
+        _check_columns(model, self._rows)
+        self._explained, self._output = model, resolve(model, output)
+        self._ask = OneOutput(ModelCaller(model, self._output, self._rows.decode), self._output)
+        search: dict[str, Any] = {
+            "tolerance": check_gap(gap, tolerance),
+            "time_limit": time_limit,
+            "threads": threads,
+        }
+        self._config = SparseConfig(
+            solver=solver,
+            sizes=(),
+            samples=check_count("samples", samples),
+            fresh=check_count("fresh", samples if fresh is None else fresh),
+            confidence=check_confidence(confidence),
+            seed=self._options.sampling.seed,
+            error=error,
+            certify=certify,
+            search=tuple((name, search[name]) for name in SOLVERS[solver].options),
+            intercept=_check_intercept(intercept),
+        )
+        self._range: AnswerRange | None = check_scale(scale)
+        self._bound = self._bind() if method == "exact" else None
+        self._provenance = {
+            "meaning": _MEANING,
+            "limes": __version__,
+            "model": type(model).__name__,
+            "answer": self._output.method or "call",
+            "neighbourhood": self._rows.label,
+            "spread": self._spread,
+            "k": k,
+            "intercept": intercept,
+            "solver": solver,
+            "seed": self._config.seed,
+        }
+
+    def _facts(self) -> Mapping[str, Any]:
+        return {**self._provenance, "reason": self._model.reason}
+
+    @property
+    def method(self) -> Literal["exact", "sampled"]:
+        """How E[s f] is computed: "exact" or "sampled"."""
+        return self._model.method
+
+    @property
+    def _model(self) -> _BoundRule:
+        """The model as it is read, at first use."""
+        if self._bound is None:
+            self._bound = self._bind()
+        return self._bound
+
+    @one_blas_thread()
+    def __call__(self, X: Any, *, progress: bool = True, workers: int = 1) -> Explanation:
+        """Explain one row or many.
+
+        Parameters
+        ----------
+        X
+            Rows of -1 and +1, or rows of the literals' table.
+        progress
+            Show a progress bar when it takes more than a second or two.
+        workers
+            Rows that are explained at the same time, each in its own thread.
+
+        Raises
+        ------
+        InputError
+            If a row is not usable: says which.
+        ModelError
+            If the model fails. Its ``partial`` is the explanation of the rows so far; calls made so far are
+            kept, and the same call continues from them.
+        Interrupted
+            If the user stops it (Ctrl-C), with the same ``partial``; a KeyboardInterrupt.
+        """
+        rows = self._rows.encode(X)
+        model = self._model
+        if not model.watch.unchanged(rows):
+            self._bound = model = self._bind()
+        near = [self._rows.near(row, self._spread) for row in rows]
+        config = self._with_sizes(near[0].law.size)
+        results, error = compute_each(
+            range(len(rows)),
+            lambda i: self._explain_row(model, config, near[i], rows[i]),
+            progress=progress_of(shown=progress),
+            workers=check_count("workers", workers),
+        )
+        finished = [i for i, rule in enumerate(results) if rule is not None]
+        rules = [rule for rule in results if rule is not None]
+        explanation = None
+        if rules:
+            explanation = self._to_explanation(model, rows[finished], [near[i] for i in finished], rules)
+            names = ids_of(X, len(rows))
+            explanation = replace(explanation, ids=tuple(names[i] for i in finished))
+        if error is not None or explanation is None:
+            raise interrupted(error, explanation, len(rows)) from error
+        return explanation
+
+    def _explain_row(
+        self, model: _BoundRule, config: SparseConfig, near: LiteralNeighbourhood, row: Floats
+    ) -> EvaluatedRule:
+        key, sampling = fingerprint(row), self._options.sampling
+        calls = model.unfinished.take(key)
+        if calls is None:
+            calls = RowCalls(self._ask, batch_size=sampling.batch_size, retry=sampling.retry)
+        try:
+            return explain_row(near, calls, row, config, model.reading)
+        except (ModelError, KeyboardInterrupt):
+            model.unfinished.put(key, calls)
+            raise
+
+    def _bind(self) -> _BoundRule:
+        """Read the model as it is now: for its expectation, and for the range of its answers."""
+        why_sampled, form, allowed = self._why_sampled(), None, 0.0
+        bounded = self._range is not None or self._output.method == "predict_proba"
+        watch, reason = Watch(self._explained), why_sampled
+        if not (why_sampled and bounded):
+            form, unread, allowed = self._read()
+            reason = why_sampled or unread
+        if form is not None:
+            watch = Watch(self._explained, ask=self._ask, predict=form.predict, allowed=allowed)
+        exact, passed = form is not None and not why_sampled, self._range
+
+        def span(near: LiteralNeighbourhood) -> AnswerRange | None:
+            if passed is not None:
+                return passed
+            if self._output.method == "predict_proba":
+                return AnswerRange(0.0, 1.0, "the range of probabilities")
+            ends = None if form is None else answer_range(form, near.column_values)
+            source = "the range that its form has"
+            return None if ends is None else AnswerRange(ends[0] - allowed, ends[1] + allowed, source)
+
+        reading = ModelReading(
+            expectation=exact_expectation(form) if form is not None and exact else None,
+            predict=form.predict if form is not None and exact else None,
+            answer_range=span,
+            background=np.zeros(0) if bounded or form is not None else self._rows.scale_answers(self._ask),
+        )
+        return _BoundRule(reading, reason, watch, LRUCache(UNFINISHED))
+
+    def _why_sampled(self) -> str:
+        """Return why Γ is sampled whatever the model is; "" if it is computed where that is possible."""
+        solver, method = self._config.solver, self._options.method
+        if SOLVERS[solver].needs is not PopulationProblem:
+            if method == "exact":
+                raise InputError(
+                    f"method='exact' goes with solver='projection'; {solver!r} works on a sample"
+                )
+            return f"solver={solver!r} works on a sample"
+        return "asked for by method='sampled'" if method == "sampled" else ""
+
+    def _read(self) -> tuple[Form | None, str, float]:
+        """Return the model's form and by how much it may differ; None and why, if it cannot be read."""
+        exact = self._options.method == "exact"
+        form = read_output(self._explained, self._output, self._rows.decode, schema=self._rows.schema)
+        if isinstance(form, BlackBox):
+            if exact:
+                raise NotReadableError(f"method='exact' needs a model that can be read: {form.reason}")
+            return None, form.reason, 0.0
+        if self._output.columns is None and self._ask.column is not None:
+            form = form.select(self._ask.column)
+        rows = self._rows.checked_rows(form.size)
+        answers = self._ask(rows)
+        allowed = tolerance_of(self._explained) * float(np.abs(answers).max())
+        try:
+            check_agreement(answers, form.predict(rows), allowed, lambda i: f"row {rows[i]}")
+        except ReadMismatchError as error:
+            if exact:
+                raise
+            return None, str(error), 0.0
+        return form, "", allowed
+
+    def _with_sizes(self, size: int) -> SparseConfig:
+        config = self._config
+        if self._k is None:
+            return replace(config, sizes=tuple(range(1, min(size, _MOST_LITERALS) + 1)))
+        check_sparsity(self._k, size)
+        return replace(config, sizes=(self._k,))
+
+    def _to_explanation(
+        self,
+        model: _BoundRule,
+        rows: Floats,
+        near: Sequence[LiteralNeighbourhood],
+        rules: Sequence[EvaluatedRule],
+    ) -> Explanation:
+        config, feature_names = self._config, self._rows.names(rows.shape[1])
+        values, errors = np.zeros((2, len(rows), len(feature_names)))
+        for i, (around, rule) in enumerate(zip(near, rules, strict=True)):
+            values[i, around.varying] = rule.weights
+            errors[i, around.varying] = rule.standard_errors
+        intercepts = np.array([rule.intercept for rule in rules])
+        output = self._ask.name
+        at_rows = np.stack([self._rows.signs(row) for row in rows])
+        texts = [
+            rule_text(values[i] * at_rows[i], self._rows.holding(row), output, rules[i].target, intercepts[i])
+            for i, row in enumerate(rows)
+        ]
+        return Explanation(
+            values=values,
+            standard_errors=errors,
+            intercepts=intercepts,
+            predictions=np.array([rule.target for rule in rules]),
+            surrogate_predictions=intercepts + (values * at_rows).sum(axis=1),
+            fidelity=np.array([rule.r2 for rule in rules]),
+            feature_names=feature_names,
+            output_names=(output,),
+            conditions=tuple(self._rows.conditions(row) for row in rows),
+            data=self._rows.originals(rows),
+            method=model.method,
+            reason=model.reason,
+            calls=np.array([rule.calls for rule in rules]),
+            row_converged=np.array([rule.meets(config) for rule in rules]),
+            row_warnings=tuple(rule_warnings(rule, config) for rule in rules),
+            provenance=self._provenance,
+            certificates=tuple(
+                asdict(certificate(rule, config, text, self._rows.conditions(row)))
+                for rule, text, row in zip(rules, texts, rows, strict=True)
+            ),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _BoundRule:
+    """A model as it was read.
+
+    Attributes
+    ----------
+    reading, reason
+        What is known of it; why it is sampled, where it is.
+    watch
+        Notices that the model was fitted again.
+    unfinished
+        Answers around rows whose explanation was cut short.
+    """
+
+    reading: ModelReading
+    reason: str
+    watch: Watch
+    unfinished: LRUCache[int, RowCalls]
+
+    @property
+    def method(self) -> Literal["exact", "sampled"]:
+        return "sampled" if self.reading.expectation is None else "exact"
+
+
+def _check_columns(model: Any, rows: SignRows | TableRows) -> None:
+    """Raise if a model was fitted on a table with another number of columns than its rows will have."""
+    fitted = getattr(model, "n_features_in_", None)
+    if fitted is not None and rows.width is not None and fitted != rows.width:
+        raise InputError(
+            f"the model was fitted on {fitted} columns, and rows of this neighbourhood have {rows.width}: "
+            "neighbourhood='columns' is for models of the literals' table, 'flips' for those of -1 and +1"
+        )
+
+
+def _check_k(k: int | str, error: float | None) -> tuple[int | None, float | None]:
+    """Return the number of literals, None for "smallest"; and the error that the latter has to meet."""
+    if k == "smallest":
+        if error is None:
+            raise InputError("k='smallest' needs error=, the bound that the explanation has to meet")
+        return None, check_size("error", error)
+    if error is not None:
+        raise InputError("error= goes with k='smallest'")
+    if isinstance(k, str):
+        raise InputError(f"k must be a whole number >= 1 or 'smallest', got {k!r}")
+    return check_count("k", k), None
+
+
+def _check_intercept(intercept: object) -> bool:
+    if not isinstance(intercept, bool):
+        raise InputError(f"intercept must be True or False, got {intercept!r}")
+    return intercept

@@ -1,0 +1,172 @@
+r"""How well the surrogate of one text or image fits, and its effects, computed when somebody looks.
+
+R² = (2 b·Γ - b·Σb) / Var_w f. Var_w f is β·Γ itself for a sum over words or superpixels, exact by enumeration
+where the 2^d sets are few, and else estimated on sets that are drawn from w and evaluated through the read
+form: the model is not called. A feature has two cells, removed and kept,
+
+    E_w[f | z_j = 1] - E_w f = Γ_j / α,      E_w[f | z_j = 0] - E_w f = -Γ_j / (1 - α),
+
+and the best sum of functions of the cells is the surrogate. Features are dependent under w: effects do not
+add up to it, as those of a table's columns do.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NoReturn
+
+import numpy as np
+
+from limes._arrays import Floats, power_of_two
+from limes._expectations.sampled import SampledExpectation
+from limes._expectations.weighted_rows import WeightedRows, explained_variance, r_squared
+from limes._explanation.fit import RowEffects
+from limes._streams import streams
+from limes.designs._exchangeable import ExchangeableDesign
+from limes.exceptions import InputError
+from limes.models.forms._base import BlackBox, Form, Reducible, Sum
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from limes._pipeline import Fitted
+
+# Sets that are enumerated, at most; sets that are drawn, in independent sequences; and numbers that these are
+_STATES, _ROWS, _SEQUENCES, _NUMBERS = 4096, 4096, 4, 4_000_000
+_CELLS = ("removed", "kept")
+
+
+class SubsetFits:
+    """The fit of one text or image.
+
+    ``form`` was read, or ``ask`` (m, d) -> (m, ...) is a black box, and ``sampled`` its expectation where not
+    all sets were enumerated.
+    """
+
+    def __init__(
+        self,
+        form: Form | BlackBox,
+        ask: Callable[[Floats], Floats],
+        sampled: SampledExpectation | None,
+        fitted: Fitted,
+        design: ExchangeableDesign,
+        seed: int,
+    ) -> None:
+        self._form, self._sampled, self._fitted = form, sampled, fitted
+        self._predict = ask if isinstance(form, BlackBox) else form.predict
+        self._design, self._seed = design, seed
+        self._fidelity: tuple[Floats, Floats] | None = None
+        self._effects: RowEffects | None = None
+
+    def fidelity(self, row: int) -> tuple[Floats, Floats]:  # noqa: ARG002 - there is one row
+        """R² and its standard errors, 0 where exact, (k,) each."""
+        if self._fidelity is None:
+            self._fidelity = self._r_squared(self._per_feature(self._fitted.surrogate.coef))
+        return self._fidelity
+
+    def effects(self, row: int) -> RowEffects:  # noqa: ARG002 - there is one row
+        """Effects of the features' two cells."""
+        if self._effects is None:
+            self._effects = self._computed_effects()
+        return self._effects
+
+    def pairs(self, row: int, output: int, top: int) -> NoReturn:  # noqa: ARG002 - as for tables
+        """Raise: pairs of dependent features have no separate effects."""
+        raise InputError(
+            "interactions are those of a table's columns; words and superpixels have effects alone"
+        )
+
+    def cell_texts(self, row: int, column: int) -> tuple[str, ...]:  # noqa: ARG002 - the same for all
+        """The cells in words."""
+        return _CELLS
+
+    def _computed_effects(self) -> RowEffects:
+        design, d = self._design, self._design.size
+        gamma = self._per_feature(self._fitted.moments.gamma)
+        inside = np.array([design.counts.exclusion, design.counts.inclusion])
+        safe = np.where(inside > 0, inside, 1.0)
+        values = np.stack([-gamma / safe[0], gamma / safe[1]], axis=1)  # (d, 2, k)
+        errors = np.zeros_like(values)
+        if self._fitted.sampled is not None:
+            values, errors = self._estimated_effects(self._unit)
+        coef = design.solve(gamma)
+        additive, additive_errors = self._r_squared(coef)
+        whole = explained_variance(design, coef, gamma)
+        shares = coef * gamma * np.where(whole > 0, additive / np.where(whole > 0, whole, 1.0), 0.0)
+        return RowEffects(
+            list(values * self._unit),
+            list(errors * self._unit),
+            [inside] * d,
+            [1] * d,
+            shares,
+            additive,
+            additive_errors,
+        )
+
+    def _r_squared(self, coef: Floats) -> tuple[Floats, Floats]:
+        """R² of coefficients (d, k), in units, and its standard errors."""
+        design, unit, moments = self._design, self._unit, self._fitted.moments
+        gamma, mean = self._per_feature(moments.gamma), moments.mean[0].reshape(-1) / unit
+        explained = explained_variance(design, coef, gamma)
+        if isinstance(self._form, Reducible) and isinstance(self._form.reduce(), Sum):
+            # f is its own least squares surrogate
+            variance = (design.solve(gamma) * gamma).sum(axis=0)
+            rest, error = np.maximum(variance - explained, 0.0), np.zeros(unit.size)
+        else:
+            rows, exact = self._rows()
+            rest, error = rows.mean(rows.residuals(mean, design.inclusion, coef) ** 2)
+            error = 0.0 * error if exact else error
+        return r_squared(explained, rest, error, np.ones(unit.size))
+
+    @property
+    def _unit(self) -> Floats:
+        """Size of the answers, (k,)."""
+        fitted = self._fitted
+        sizes = [np.abs(numbers[0].reshape(-1)) for numbers in (fitted.moments.mean, fitted.at_instance)]
+        return power_of_two(np.maximum(*sizes))
+
+    def _per_feature(self, numbers: Floats) -> Floats:
+        """Numbers (1, d, ...) in units, (d, k)."""
+        return np.asarray(numbers[0].reshape(self._design.size, -1) / self._unit)
+
+    def _rows(self) -> tuple[WeightedRows, bool]:
+        """Return sets with their weights, and whether they are all there are."""
+        sampled = self._fitted.sampled
+        if sampled is not None:
+            return self._answered(sampled.answers[0]), False
+        states, groups = self._design.states(_STATES), None
+        if states is not None:
+            z, weights, _ = states
+        else:
+            count = min(_ROWS, max(_NUMBERS // self._design.size, _ROWS // 8))
+            sampler = self._design.sampler(streams(self._seed, self._design.size, _SEQUENCES))
+            z, _, groups = sampler.draw(count // _SEQUENCES)
+            weights = np.full(len(z), 1.0 / len(z))
+        answers = self._predict(z).reshape(len(z), -1) / self._unit
+        return WeightedRows(np.ascontiguousarray(z.T), answers, weights, groups), states is not None
+
+    def _answered(self, answers: Floats) -> WeightedRows:
+        """Return the sets that the model was asked about, with its answers (m, ...)."""
+        assert self._sampled is not None  # noqa: S101 - the model was sampled
+        z, _, groups = self._sampled.redraw(self._design, self._design.at_instance, len(answers))
+        weights = np.full(len(z), 1.0 / len(z))
+        return WeightedRows(
+            np.ascontiguousarray(z.T), answers.reshape(len(z), -1) / self._unit, weights, groups
+        )
+
+    def _estimated_effects(self, unit: Floats) -> tuple[Floats, Floats]:
+        """Return means of the answers in either cell less their mean, (d, 2, k), and standard errors."""
+        rows, _ = self._rows()
+        mean = rows.weights @ rows.f
+        values, errors = np.zeros((2, self._design.size, 2, unit.size))
+        for j, z in enumerate(rows.h):
+            for cell in (0, 1):
+                weights = rows.weights * (z == cell)
+                if not weights.any():
+                    values[j, cell], errors[j, cell] = np.nan, np.inf
+                    continue
+                weights = weights / weights.sum()
+                inside = weights @ rows.f
+                values[j, cell] = inside - mean
+                moved = weights[:, None] * (rows.f - inside) - rows.weights[:, None] * (rows.f - mean)
+                errors[j, cell] = rows.error(moved)
+        return values, errors

@@ -1,0 +1,305 @@
+"""A model bound to a background: its answers, the form that could be read, and its expectation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from limes._arrays import Floats
+from limes._expectations.controls import CONTROLS
+from limes._expectations.controls.control import Control
+from limes._expectations.controls.margin import margin_control
+from limes._expectations.moments import ExactMoments, Moments
+from limes._expectations.of_forms import exact_expectation
+from limes._expectations.pooled import PooledExpectation
+from limes._explainers.options import SamplingOptions
+from limes._explainers.tables.table import Table
+from limes._explainers.verification import (
+    TABLE_DRAWS,
+    Probe,
+    Watch,
+    check_agreement,
+    check_atoms,
+    check_draws,
+    product_rows,
+    widened,
+)
+from limes._pipeline import Expectation, expectation_of
+from limes.designs._product import ProductDesign, ProductFamily
+from limes.exceptions import InputError, ModelError, NotReadableError, ReadMismatchError
+from limes.models._algebra import category_columns
+from limes.models._calling.bound_methods import is_log_odds
+from limes.models._calling.caller import ModelCaller
+from limes.models._calling.outputs import Output, prediction_method, resolve
+from limes.models._reading import EXACT_TOLERANCE, SINGLE_TOLERANCE, read_output, tolerance_of
+from limes.models.forms._base import BlackBox, Form
+from limes.models.forms._trees import Forest
+
+_ASKED_FOR = "asked for by method='sampled'"
+
+
+@dataclass(frozen=True, eq=False)
+class ReadModel:
+    """A model and the form that could be read, before the background's laws are learnt.
+
+    Attributes
+    ----------
+    model, output
+        The model, and which of its answers.
+    form
+        Of the answers, or a black box with the reason.
+    margin
+        Form of the margin behind the answers' link, and the model's output for it; None without a
+        margin that can be read.
+    """
+
+    model: Any
+    output: Output
+    form: Form | BlackBox
+    margin: tuple[Form, Output] | None
+
+    @classmethod
+    def of(cls, model: Any, output: Any, table: Table) -> ReadModel:
+        """Read a model.
+
+        Raises
+        ------
+        InputError, ModelError
+            As for :class:`limes.TabularExplainer`.
+        """
+        output = resolve(model, output)
+        if getattr(model, "n_features_in_", len(table.columns)) != len(table.columns):
+            # a reader's error about other columns would puzzle the user: the model raises its own
+            ModelCaller(model, output, table.decode)(table.matrix[:2])
+        form = read_output(model, output, table.decode, schema=table.schema)
+        return cls(model, output, form, _margin_of(model, output, table))
+
+    def unread(self, reason: str) -> ReadModel:
+        """Return the same model, left to sampling."""
+        return replace(self, form=BlackBox(np.asarray, reason), margin=None)
+
+    @property
+    def category_columns(self) -> frozenset[int]:
+        """Positions of the columns that the model takes for categories."""
+        margin_form = None if self.margin is None else self.margin[0]
+        forms = [form for form in (self.form, margin_form) if isinstance(form, Form)]
+        return frozenset().union(*map(category_columns, forms))
+
+
+def _margin_of(model: Any, output: Output, table: Table) -> tuple[Form, Output] | None:
+    if (
+        output.method not in ("predict", "predict_proba")
+        or prediction_method(model, "decision_function") is None
+    ):
+        return None
+    try:
+        margin_output = resolve(model, "margin")
+    except InputError:
+        return None
+    form = read_output(model, margin_output, table.decode, schema=table.schema)
+    return None if isinstance(form, BlackBox) else (form, margin_output)
+
+
+@dataclass(frozen=True, eq=False)
+class BoundModel:
+    """A model as the pipeline takes it.
+
+    Attributes
+    ----------
+    predict
+        (n, d) -> (n,) or (n, k), the model's own answers, or those of its form where they are the same.
+    predict_reproducibly
+        The same, where a row's answer does not depend on the rows beside it, to the last bit: a model may add
+        up many rows in another order than few.
+    expectation
+        Exact or sampled.
+    outputs
+        Names of the outputs.
+    answer
+        Method of the model, "call" where it is called itself.
+    is_log_odds
+        Whether it is the log-odds of a class.
+    reason
+        Why it is sampled; "" where exact.
+    watch
+        Notices that the model is no longer the one that was read.
+    form
+        What was read, of an exact expectation; None where it is sampled.
+    """
+
+    predict: Callable[[Floats], Floats]
+    predict_reproducibly: Callable[[Floats], Floats]
+    expectation: Expectation
+    outputs: tuple[str, ...]
+    answer: str
+    is_log_odds: bool
+    reason: str
+    watch: Watch
+    form: Form | None = None
+
+    @classmethod
+    def of(
+        cls,
+        reading: ReadModel,
+        table: Table,
+        family: ProductFamily,
+        options: SamplingOptions,
+        *,
+        also: Floats | None = None,
+    ) -> BoundModel:
+        """Compare the form with the model, and choose an exact or a sampled expectation.
+
+        ``also`` are further rows at which the two must agree.
+
+        Raises
+        ------
+        ModelError, NotReadableError, ReadMismatchError
+            As for :class:`limes.TabularExplainer`.
+        """
+        check = _Check(reading.model, table, family, also)
+        form, reason = reading.form, _ASKED_FOR
+        if isinstance(form, BlackBox):
+            reason = form.reason
+        elif options.method != "sampled":
+            try:
+                return cls._exact(reading, form, check)
+            except (NotReadableError, ReadMismatchError) as error:
+                if options.method == "exact":
+                    raise
+                reason = str(error)
+        ask = check.caller(reading.output)
+        # called first: a model that is not fitted, or fails on this table, raises its own error
+        names = reading.output.names(ask(table.matrix[:2]).shape[1:])
+        margin_control = _margin_control(reading, options.control, check)
+        controls = CONTROLS if margin_control is None else {**CONTROLS, "margin": margin_control}
+        sampling = options.with_controls(controls)
+        expectation = expectation_of(BlackBox(ask, reason), ask, method=options.method, sampling=sampling)
+        if family.by_cell and sampling.max_shared:
+            expectation = PooledExpectation(family, ask, sampling)
+        return cls(
+            ask,
+            partial(_one_by_one, ask),
+            expectation,
+            names,
+            reading.output.method or "call",
+            check.is_log_odds(reading.output),
+            reason,
+            Watch(reading.model),
+        )
+
+    @classmethod
+    def _exact(cls, reading: ReadModel, form: Form, check: _Check) -> BoundModel:
+        ask = check.caller(reading.output)
+        expectation, answers, allowed = check.expectation(form, ask)
+        predict: Callable[[Floats], Floats] = form.predict if check.tolerance <= EXACT_TOLERANCE else ask
+        return cls(
+            predict,
+            # every library adds up trees row by row
+            predict if isinstance(form, Forest) else form.predict,
+            expectation,
+            reading.output.names(answers.shape[1:]),
+            reading.output.method or "call",
+            check.is_log_odds(reading.output),
+            "",
+            Watch(reading.model, ask=ask, predict=form.predict, allowed=allowed),
+            form,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Check:
+    """Everything that a form is compared with."""
+
+    model: Any
+    table: Table
+    family: ProductFamily
+    also: Floats | None
+
+    @cached_property
+    def tolerance(self) -> float:
+        """How closely the model itself adds up, relative to its largest answer."""
+        single = any(column.dtype == np.float32 for column in self.table.columns)
+        return max(tolerance_of(self.model), SINGLE_TOLERANCE if single else 0.0)
+
+    def caller(self, output: Output) -> ModelCaller:
+        """Return what calls the model with tables like the background."""
+        return ModelCaller(self.model, output, self.table.decode)
+
+    def is_log_odds(self, output: Output) -> bool:
+        """Tell whether an output is the log-odds of a class, by two background rows."""
+        return is_log_odds(self.model, output, self.table.decode(self.table.matrix[:2]))
+
+    def expectation(self, form: Form, ask: Callable[[Floats], Floats]) -> tuple[ExactMoments, Floats, float]:
+        """Return the exact expectation of a form that agrees with the model.
+
+        With it the model's answers on which the two were compared, and by how much they may differ.
+
+        Raises
+        ------
+        ModelError
+            If the model fails on the background.
+        NotReadableError
+            If the background's laws have no exact expectation of the form.
+        ReadMismatchError
+            If form or expectation disagree with the model.
+        """
+        probe = Probe.of(self.table, self.family.marginals, self.also)
+        try:
+            answers = probe.answers(ask)
+        except ReadMismatchError:
+            self._moments(form)  # its error may name the column and the step without an answer
+            raise
+        allowed = self.tolerance * float(np.abs(answers).max())
+        check_agreement(answers, form.predict(probe.rows), allowed, probe.where)
+        expectation, design, moments = self._moments(form)
+        with _no_exact_expectation():
+            check_atoms(expectation, probe, answers, allowed)
+        check_draws(moments, form.predict, design, product_rows(design), TABLE_DRAWS)
+        return expectation, answers, allowed
+
+    def _moments(self, form: Form) -> tuple[ExactMoments, ProductDesign, Moments]:
+        """Return the expectation, and its design and moments at one background row.
+
+        Raises
+        ------
+        NotReadableError
+            If no exact expectation exists on this background.
+        """
+        row = self.table.matrix[len(self.table.matrix) // 2]
+        design = widened(self.family).at(row).in_units()
+        with _no_exact_expectation():
+            expectation = exact_expectation(form)
+            return expectation, design, expectation.moments(design)
+
+
+@contextmanager
+def _no_exact_expectation() -> Iterator[None]:
+    """Turn errors of an expectation into a reason to leave the model to sampling."""
+    try:
+        yield
+    except (InputError, ModelError) as error:
+        raise NotReadableError(
+            f"the model was read, but its expectation is not exact on this background: {error}"
+        ) from error
+
+
+def _margin_control(reading: ReadModel, control: str, check: _Check) -> Control | None:
+    """Return the control from the margin behind a link; None without one, or where it is not the model's."""
+    if reading.margin is None or control not in ("auto", "margin"):
+        return None
+    form, output = reading.margin
+    try:
+        return margin_control(form.predict, check.expectation(form, check.caller(output))[0])
+    except (ModelError, NotReadableError, ReadMismatchError):
+        if control == "margin":
+            raise
+        return None
+
+
+def _one_by_one(ask: Callable[[Floats], Floats], rows: Floats) -> Floats:
+    return np.concatenate([ask(rows[i : i + 1]) for i in range(len(rows))])

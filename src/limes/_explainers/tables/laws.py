@@ -1,0 +1,124 @@
+"""The laws of a table's columns, learnt from it, and their cells in words.
+
+Bins of numbers and levels of categories read "bmi <= -0.54", "workclass = Private", "age is missing".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from limes._arrays import Floats
+from limes._explainers.tables.columns import TableColumn
+from limes._explainers.tables.table import Table
+from limes.designs._bins import bin_edges
+from limes.designs._columns import BinStatistics, binned, categorical, unbinned
+from limes.designs._marginals import BinCells, Marginal
+from limes.exceptions import InputError
+
+# The tails of a normal law with values up to here end before the largest float64.
+_LARGEST = 1e307
+# Digits of a number in words, at least
+_DIGITS = 3
+
+
+def fit_laws(table: Table, bins: Any, target: ArrayLike | None, law: str) -> tuple[Marginal, ...]:
+    """Learn one law per column; ``bins`` is None for numbers without bins, but for those that may be missing.
+
+    Raises
+    ------
+    InputError
+        If a column cannot be learnt: names it.
+    """
+    _check_sizes(table)
+    statistics = _statistics(bins)
+    edges: list[Floats | None] = [None] * table.matrix.shape[1]
+    if bins is None:
+        # a slope needs a number everywhere; a cell may be "missing"
+        incomplete = table.numeric & np.isnan(table.matrix).any(axis=0)
+        edges = bin_edges(table.matrix, incomplete, bins="quartile", names=table.names)
+    else:
+        cut = [None if j in statistics else edge for j, edge in enumerate(bins)] if statistics else bins
+        learnt = [bool(number) and j not in statistics for j, number in enumerate(table.numeric)]
+        edges = bin_edges(table.matrix, learnt, bins=cut, target=target, names=table.names)
+    sources = [statistics.get(j, e) for j, e in enumerate(edges)]
+    columns = zip(table.columns, table.matrix.T, sources, strict=True)
+    return tuple(_fit_law(column, x, source, law) for column, x, source in columns)
+
+
+def _check_sizes(table: Table) -> None:
+    """Refuse columns whose values are so large that their differences are no finite numbers."""
+    for column, x in zip(table.columns, table.matrix.T, strict=True):
+        largest = np.nanmax(np.abs(x)) if not column.categorical else 0.0
+        if largest > _LARGEST:
+            raise InputError(
+                f"column {column.name!r} holds {largest:.3g}: sums of values beyond {_LARGEST:g} are not "
+                "finite; divide the column by a constant"
+            )
+
+
+def _statistics(bins: Any) -> dict[int, BinStatistics]:
+    """Return the statistics among the option's entries, by column."""
+    entries = bins if isinstance(bins, list | tuple) else []
+    return {j: entry for j, entry in enumerate(entries) if isinstance(entry, BinStatistics)}
+
+
+def _fit_law(column: TableColumn, x: Floats, source: BinStatistics | Floats | None, law: str) -> Marginal:
+    try:
+        if isinstance(source, BinStatistics):
+            return _from_statistics(column, x, source)
+        if column.categorical:
+            return categorical(x)
+        return unbinned(x, law=law) if source is None else binned(x, source, law=law)
+    except InputError as error:
+        raise InputError(f"column {column.name!r} {error}") from None
+
+
+def _from_statistics(column: TableColumn, x: Floats, statistics: BinStatistics) -> Marginal:
+    if column.categorical:
+        raise InputError("is categorical, and has no bins with statistics: pass None there")
+    if np.isnan(x).any():
+        raise InputError("has missing values, which statistics of bins do not cover: pass edges")
+    return statistics.marginal()
+
+
+def cell_texts(column: TableColumn, marginal: Marginal) -> tuple[str, ...]:
+    """Return one text per cell of the column's marginal."""
+    cells = marginal.cells
+    if isinstance(cells, BinCells):
+        return (*_bin_texts(column.name, cells.edges), *[f"{column.name} is missing"] * cells.missing)
+    levels = column.originals(cells.values)
+    return tuple(
+        f"{column.name} is missing" if level is None else f"{column.name} = {level}" for level in levels
+    )
+
+
+def _bin_texts(name: str, edges: Floats) -> list[str]:
+    if edges.size == 2:
+        return [f"{name} = {number_texts(edges[:1])[0]}" if edges[0] == edges[1] else name]
+    inner = number_texts(edges[1:-1])
+    between = [f"{low} < {name} <= {high}" for low, high in pairwise(inner)]
+    return [f"{name} <= {inner[0]}", *between, f"{name} > {inner[-1]}"]
+
+
+def number_texts(numbers: Floats | Sequence[float]) -> list[str]:
+    """Return numbers with as few digits as tell them apart, three at least."""
+    distinct = np.unique(numbers).size
+    texts: list[str] = []
+    for digits in range(_DIGITS, 18):
+        texts = [_plain(float(x), digits) for x in numbers]
+        if len(set(texts)) == distinct:
+            break
+    return texts
+
+
+def _plain(x: float, digits: int) -> str:
+    """Return a number without an exponent where a person would write none."""
+    text = f"{x:.{digits}g}"
+    if "e" in text and 1e-5 < abs(x) < 1e9:
+        return np.format_float_positional(float(text), trim="-")
+    return text

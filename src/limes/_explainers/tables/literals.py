@@ -1,0 +1,395 @@
+"""Literals: a table as named yes-or-no facts, +1 where a fact holds and -1 where it does not.
+
+A sparse explanation is about rows of literals (:class:`SignRows`), or about rows of the table itself, whose
+columns keep their value or leave their bin (:class:`TableRows`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from limes._arrays import Bools, Floats, Ints, Objects
+from limes._checks import check_choice
+from limes._explainers.tables.laws import cell_texts, number_texts
+from limes._explainers.tables.table import Table
+from limes._explainers.verification import even_positions, shuffled
+from limes.designs._bins import bin_edges
+from limes.designs._columns import binned, categorical
+from limes.designs._literals import ColumnChanges, LiteralFlips, LiteralNeighbourhood, checked_signs
+from limes.designs._marginals import BinCells, Marginal
+from limes.exceptions import InputError
+
+# Background rows whose answers make the scale
+_SCALE_ROWS = 1000
+# Rows of the law on which form and model are compared
+_CHECKED_ROWS = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Literals:
+    """A table's columns as named literals, learnt from a background.
+
+    Made by :meth:`fit`. A column is cut into cells: quantile bins of a number, the levels of a category, and
+    "missing" where the background has missing values.
+
+    Attributes
+    ----------
+    names
+        Texts of the d literals: "income > 70", "proof_of_address = yes".
+    owners
+        (d,) the column that each literal is about.
+
+    Examples
+    --------
+    >>> import limes
+    >>> literals = limes.Literals.fit([[1.0], [2.0], [3.0], [4.0]], bins=2)
+    >>> literals.names
+    ('x0 <= 2.5', 'x0 > 2.5')
+    >>> literals.transform([[1.5], [4.0]])
+    array([[ 1., -1.],
+           [-1.,  1.]])
+    """
+
+    table: Table
+    columns: tuple[LiteralColumn, ...]
+    encoding: str = "bins"
+
+    @classmethod
+    def fit(
+        cls, background: Any, bins: Any = 4, *, encoding: str = "bins", categorical: Any = None
+    ) -> Literals:
+        """Learn literals.
+
+        Parameters
+        ----------
+        background
+            Table or array (n, columns), as for :class:`limes.TabularExplainer`.
+        bins
+            Bins of numeric columns: a number of quantile bins, "quartile", "decile", or a list of edges.
+        encoding
+            "bins": one literal a bin, of which exactly one holds (K-bins one-hot). "thresholds": one a cut
+            between bins ("income > 70"), which holds for all values above it. Categories have one a level.
+        categorical
+            Names or positions of columns of numbers to be taken as categories.
+
+        Raises
+        ------
+        InputError
+            If the background or an option is not usable.
+
+        References
+        ----------
+        Koriche et al. 2025, section 7.1 (4 bins an attribute).
+        """
+        check_choice("encoding", encoding, tuple(_ENCODINGS))
+        table = Table.fit(background, categorical=categorical)
+        edges = bin_edges(table.matrix, table.numeric, bins=bins, target=None, names=table.names)
+        columns = []
+        for j, column in enumerate(table.columns):
+            law = _law(table.matrix[:, j], edges[j])
+            cells = cell_texts(column, law)
+            literals_of = _ENCODINGS[encoding if isinstance(law.cells, BinCells) else "bins"]
+            texts = literals_of(column.name, law, cells)
+            columns.append(LiteralColumn(law, table.matrix[:, j], cells, *texts))
+        return cls(table, tuple(columns), encoding)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Texts of the literals."""
+        return tuple(text for column in self.columns for text in column.names)
+
+    @cached_property
+    def owners(self) -> Ints:
+        """Column of each literal, (d,)."""
+        return np.repeat(np.arange(len(self.columns)), [len(column.names) for column in self.columns])
+
+    def transform(self, X: Any) -> Floats:
+        """Return rows of a table as literals, (n, d), of -1 and +1.
+
+        Raises
+        ------
+        InputError
+            If columns do not match, or a cell cannot be read: says which.
+        """
+        cells = self.cells(self.table.encode(X))
+        signs = [column.holds[cells[:, j]] for j, column in enumerate(self.columns)]
+        return np.where(np.concatenate(signs, axis=1), 1.0, -1.0)
+
+    def inverse_transform(self, Z: ArrayLike) -> Any:
+        """Return literals (n, d) as a table of the background's kind, with a typical value of each bin.
+
+        Raises
+        ------
+        InputError
+            If the shape is wrong, or no row can have these literals (a column in two bins, or in none).
+        """
+        holds = self._checked(np.asarray(Z, dtype=np.float64)) > 0
+        starts = np.searchsorted(self.owners, np.arange(1, len(self.columns)))
+        parts = np.split(holds, starts, axis=1)
+        places = [
+            column.cell_of(part, name)
+            for column, part, name in zip(self.columns, parts, self.table.names, strict=True)
+        ]
+        typical = [column.typical[cell] for column, cell in zip(self.columns, places, strict=True)]
+        return self.table.decode(np.column_stack(typical))
+
+    def cells(self, matrix: Floats) -> Ints:
+        """Return the cell of each value of an encoded table, (n, columns)."""
+        return np.stack([c.law.cells.locate(matrix[:, j]) for j, c in enumerate(self.columns)], axis=1)
+
+    def changes(self, row: Floats, spread: float) -> ColumnChanges:
+        """Return the neighbourhood of an encoded row: a column keeps its value, or leaves its bin."""
+        others = [
+            column.elsewhere(cell) for column, cell in zip(self.columns, self._cells_of(row), strict=True)
+        ]
+        return ColumnChanges(row, others, spread)
+
+    def conditions(self, row: Floats) -> tuple[str, ...]:
+        """Return the text of each column's cell at an encoded row."""
+        return tuple(c.cells[cell] for c, cell in zip(self.columns, self._cells_of(row), strict=True))
+
+    def _cells_of(self, row: Floats) -> list[int]:
+        return [int(cell) for cell in self.cells(row[None, :])[0]]
+
+    def _checked(self, Z: Floats) -> Floats:
+        if Z.ndim != 2 or Z.shape[1] != len(self.names):
+            raise InputError(f"literals have shape {Z.shape}, expected (rows, {len(self.names)})")
+        if not (np.abs(Z) == 1.0).all():
+            row, literal = np.argwhere(np.abs(Z) != 1.0)[0]
+            raise InputError(
+                f"row {row}, {self.names[literal]!r} is {Z[row, literal]}: literals are -1 or +1"
+            )
+        return Z
+
+
+@dataclass(frozen=True, eq=False)
+class LiteralColumn:
+    """One column: its cells, its literals, and which of them hold in which cell.
+
+    Attributes
+    ----------
+    law
+        Of the background.
+    values
+        (n,) of the background.
+    cells
+        Text of each cell.
+    names
+        Texts of the literals.
+    holds
+        (cells, literals).
+    """
+
+    law: Marginal
+    values: Floats
+    cells: tuple[str, ...]
+    names: tuple[str, ...]
+    holds: Bools
+
+    @cached_property
+    def _owner(self) -> Ints:
+        return self.law.cells.locate(self.values)
+
+    @cached_property
+    def typical(self) -> Floats:
+        """A background value of each cell, (cells,): the middle one; an edge where a bin is empty."""
+        typical = np.empty(self.law.cells.count)
+        for cell in range(typical.size):
+            inside = np.sort(self.values[self._owner == cell])
+            typical[cell] = inside[inside.size // 2] if inside.size else self.law.means[cell]
+        return typical
+
+    def elsewhere(self, cell: int) -> Floats:
+        """Return the background's values outside a cell."""
+        return np.asarray(self.values[self._owner != cell])
+
+    def cell_of(self, holds: Bools, name: str) -> Ints:
+        """Return the cell that has exactly these literals, (n,)."""
+        same = (holds[:, None, :] == self.holds[None, :, :]).all(axis=2)
+        impossible = np.flatnonzero(~same.any(axis=1))
+        if impossible.size:
+            row = impossible[0]
+            literals = [text for text, yes in zip(self.names, holds[row], strict=True) if yes]
+            raise InputError(
+                f"row {row}: no value of column {name!r} has exactly the literals {literals}; "
+                "rows in which literals flip on their own cannot always be turned back"
+            )
+        return np.asarray(same.argmax(axis=1))
+
+
+def _law(x: Floats, edges: Floats | None) -> Marginal:
+    return categorical(x) if edges is None else binned(x, edges, law="empirical")
+
+
+# Literals of a column, and which of them hold in each cell (cells, literals)
+Texts = tuple[tuple[str, ...], Bools]
+
+
+def _per_cell(name: str, law: Marginal, cells: tuple[str, ...]) -> Texts:  # noqa: ARG001 - one signature
+    """Return one literal per cell."""
+    return cells, np.eye(len(cells), dtype=np.bool_)
+
+
+def _per_cut(name: str, law: Marginal, cells: tuple[str, ...]) -> Texts:
+    """Return one literal per cut, and one for missing values, where no other literal holds."""
+    assert isinstance(law.cells, BinCells)  # noqa: S101 - categories have one literal a level
+    cuts = number_texts(law.cells.edges[1:-1])
+    holds = np.arange(law.cells.count)[:, None] > np.arange(len(cuts))[None, :]
+    names = [f"{name} > {cut}" for cut in cuts]
+    if law.cells.missing:
+        names.append(cells[-1])
+        holds = np.pad(holds, ((0, 0), (0, 1)))
+        holds[-1] = [False] * len(cuts) + [True]
+    return tuple(names), holds
+
+
+def _negation(text: str) -> str:
+    """Return the negation of a text: ``a <= 1`` for ``a > 1``, ``a != b`` for ``a = b``."""
+    for sign, other in ((" <= ", " > "), (" > ", " <= "), (" = ", " != ")):
+        if text.count(sign) == 1 and " < " not in text:
+            return text.replace(sign, other)
+    return f"not ({text})"
+
+
+_ENCODINGS: Mapping[str, Callable[[str, Marginal, tuple[str, ...]], Texts]] = {
+    "bins": _per_cell,
+    "thresholds": _per_cut,
+}
+
+
+# -- rows of sparse explanations -----------------------------------------------------------------------------
+
+
+class SignRows:
+    """Rows of -1 and +1 (``literals=None``), or a table seen as such rows (``neighbourhood="flips"``)."""
+
+    label = "literals flip on their own"
+    schema = None
+
+    def __init__(self, literals: Literals | None) -> None:
+        self._literals = literals
+        self.width = None if literals is None else len(literals.names)
+
+    def decode(self, x: Floats) -> Floats:
+        """Return rows as the model takes them."""
+        return x
+
+    def encode(self, X: Any) -> Floats:
+        """Return the user's rows as a matrix."""
+        if self._literals is not None:
+            return self._literals.transform(X)
+        rows = np.atleast_2d(np.asarray(X))
+        if rows.dtype.kind not in "biuf" or rows.ndim != 2 or 0 in rows.shape:
+            raise InputError(
+                f"rows must be numbers -1 and +1, (rows, literals); got {type(X).__name__} of shape "
+                f"{rows.shape}: use literals=limes.Literals.fit(...) for a table"
+            )
+        return rows.astype(np.float64)
+
+    def near(self, row: Floats, spread: float) -> LiteralFlips:
+        """Return the neighbourhood of a row."""
+        return LiteralFlips(checked_signs(row), spread)
+
+    def signs(self, row: Floats) -> Floats:
+        """Return x of a row, which the weights are multiplied with."""
+        return row
+
+    def names(self, size: int) -> tuple[str, ...]:
+        """Return the names of the features."""
+        return tuple(f"x{j}" for j in range(size)) if self._literals is None else self._literals.names
+
+    def conditions(self, row: Floats) -> tuple[str, ...]:
+        """Return the label of each feature at a row."""
+        return self.names(row.size)
+
+    def holding(self, row: Floats) -> tuple[str, ...]:
+        """Return the literal of each feature that holds at a row."""
+        if self._literals is None:
+            return tuple(f"x{j} = {sign:g}" for j, sign in enumerate(row))
+        pairs = zip(self._literals.names, row, strict=True)
+        return tuple(name if sign > 0 else _negation(name) for name, sign in pairs)
+
+    def originals(self, rows: Floats) -> Objects:
+        """Return the user's own values."""
+        return rows
+
+    def checked_rows(self, size: int) -> Floats:
+        """Return rows of literals on which form and model are compared."""
+        return np.random.default_rng(0).choice([-1.0, 1.0], (_CHECKED_ROWS, size))
+
+    def scale_answers(self, ask: Callable[[Floats], Floats]) -> Floats:  # noqa: ARG002 - there is no background
+        """Return answers that an assumed range has to cover, besides those around the row."""
+        return np.zeros(0)
+
+
+class TableRows:
+    """Rows of a table: a column keeps its value or leaves its bin."""
+
+    label = "a column keeps its value, or takes a background value of another bin"
+
+    def __init__(self, literals: Literals) -> None:
+        self._literals = literals
+        self.width: int | None = len(literals.columns)
+        self.decode = literals.table.decode
+        self.schema = literals.table.schema
+
+    def encode(self, X: Any) -> Floats:
+        """Return the user's rows as a matrix."""
+        return self._literals.table.encode(X)
+
+    def near(self, row: Floats, spread: float) -> LiteralNeighbourhood:
+        """Return the neighbourhood of a row."""
+        return self._literals.changes(row, spread)
+
+    def signs(self, row: Floats) -> Floats:
+        """Return x of a row, which the weights are multiplied with."""
+        return np.ones(row.size)
+
+    def names(self, size: int) -> tuple[str, ...]:  # noqa: ARG002 - the table's own
+        """Return the names of the features."""
+        return self._literals.table.names
+
+    def conditions(self, row: Floats) -> tuple[str, ...]:
+        """Return the label of each feature at a row."""
+        return self._literals.conditions(row)
+
+    holding = conditions
+
+    def originals(self, rows: Floats) -> Objects:
+        """Return the user's own values."""
+        return self._literals.table.originals(rows)
+
+    def checked_rows(self, size: int) -> Floats:  # noqa: ARG002 - the table's own
+        """Return rows on which form and model are compared: of the background, and mixed from several."""
+        return np.concatenate([self._some_rows(), shuffled(self._literals.table.matrix, _CHECKED_ROWS)])
+
+    def scale_answers(self, ask: Callable[[Floats], Floats]) -> Floats:
+        """Return answers that an assumed range has to cover, besides those around the row."""
+        return ask(self._some_rows())
+
+    def _some_rows(self) -> Floats:
+        matrix = self._literals.table.matrix
+        return np.asarray(matrix[even_positions(len(matrix), _SCALE_ROWS)])
+
+
+def rows_of(literals: Literals | None, neighbourhood: str | None) -> SignRows | TableRows:
+    """Return the kind of rows that the public options name."""
+    if literals is None:
+        if neighbourhood not in (None, "flips"):
+            raise InputError(f"neighbourhood={neighbourhood!r} needs literals=limes.Literals.fit(background)")
+        return SignRows(None)
+    if not isinstance(literals, Literals):
+        raise InputError(f"literals must be made by limes.Literals.fit, got {type(literals).__name__}")
+    check_choice("neighbourhood", neighbourhood or "columns", ("columns", "flips"))
+    if neighbourhood != "flips" and literals.encoding != "bins":
+        raise InputError(
+            f"encoding={literals.encoding!r} has no effect where a literal is a column that keeps its bin: "
+            "use encoding='bins', or neighbourhood='flips' and a model of the literals' -1 and +1"
+        )
+    return SignRows(literals) if neighbourhood == "flips" else TableRows(literals)

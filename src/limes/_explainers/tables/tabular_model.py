@@ -1,0 +1,255 @@
+"""What explanations of a table's rows share: the background's laws, the model as read, the pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from limes import __version__
+from limes._arrays import Floats, Ints, Objects, column_stds, distinct_rows, mean_and_std
+from limes._expectations.pooled import PooledExpectation
+from limes._expectations.sampled import SampledExpectation
+from limes._explainers.options import SamplingOptions
+from limes._explainers.tables.bound_model import BoundModel, ReadModel
+from limes._explainers.tables.fits import FormSpread, PooledFits, ReadFits, SampledFits, TableFits
+from limes._explainers.tables.laws import cell_texts, fit_laws
+from limes._explainers.tables.table import Table
+from limes._explainers.warnings import RowWarnings
+from limes._pipeline import Fitted, Pipeline
+from limes.designs._marginals import Marginal
+from limes.designs._product import ProductDesign, ProductFamily
+from limes.designs._weights import named_weights
+
+SLOPE_MEANING = (
+    "how much the surrogate changes per unit of a number, or if a category holds rather than not; bars are "
+    "per standard deviation"
+)
+
+
+@dataclass(frozen=True)
+class TabularOptions:
+    """Options of :class:`limes.TabularExplainer`, checked."""
+
+    output: Any
+    bins: Any
+    target: Any
+    law: str
+    bandwidth: float | None
+    weights: str
+    ridge: float
+    sampling: SamplingOptions
+
+    @property
+    def weights_name(self) -> str:
+        """Name of the weights: slopes always have smooth ones."""
+        return "euclidean" if self.bins is None else self.weights
+
+
+@dataclass(frozen=True, eq=False)
+class TabularModel:
+    """One model on one background, under fixed options: all that explanations of rows are computed from.
+
+    Attributes
+    ----------
+    table
+        The background; columns that the model takes for categories are categorical.
+    family
+        The designs, one at each row.
+    texts
+        Of each column, the condition that each of its cells stands for.
+    bound
+        The model, read and checked.
+    pipeline
+        Family, expectation and surrogate.
+    units
+        (d,) standard deviation of numbers, 1 for categories and for columns that do not vary.
+    provenance
+        Of its explanations.
+    seed
+        Of rows that are drawn.
+    warns
+        Whether explanations carry warnings.
+    """
+
+    table: Table
+    family: ProductFamily
+    texts: Sequence[Objects]
+    bound: BoundModel
+    pipeline: Pipeline
+    units: Floats
+    provenance: dict[str, Any]
+    seed: int
+    warns: bool = True
+
+    @classmethod
+    def fit(
+        cls, model: Any, table: Table, options: TabularOptions, also: Floats | None = None
+    ) -> TabularModel:
+        """Read the model, learn the background's laws, and compare the form with the model on them.
+
+        ``also`` are further rows at which the two must agree.
+
+        Raises
+        ------
+        InputError, ModelError, NotReadableError, ReadMismatchError
+            As for :class:`limes.TabularExplainer`.
+        """
+        reading = ReadModel.of(model, options.output, table)
+        numbers = [j for j in np.flatnonzero(table.numeric).tolist() if j in reading.category_columns]
+        by_model = [j for j in numbers if not _has_bins(options.bins, j)]
+        if len(by_model) < len(numbers):
+            (name, *_) = (table.names[j] for j in numbers if j not in by_model)
+            reading = reading.unread(
+                f"the model takes column {name!r} for categories, and bins= cuts it as a number: pass None "
+                "in its place"
+            )
+        table = table.with_categories(by_model)
+        marginals = fit_laws(table, options.bins, options.target, options.law)
+        units = _units(table)
+        family = _family(table, marginals, units, options)
+        bound = BoundModel.of(reading, table, family, options.sampling, also=also)
+        slopes = np.zeros(len(marginals), dtype=np.bool_) if family.slopes is None else family.slopes
+        pipeline = Pipeline(
+            family,
+            bound.expectation,
+            penalty=options.ridge or None,
+            # lime fits slopes on standardised columns: its penalty is per standard deviation
+            scales=np.where(slopes, units, 1.0),
+            names=table.names,
+        )
+        return cls(
+            table,
+            family,
+            [
+                np.array(cell_texts(column, law), dtype=object)
+                for column, law in zip(table.columns, marginals, strict=True)
+            ],
+            bound,
+            pipeline,
+            units,
+            _provenance(model, table, family, bound, options, by_model),
+            options.sampling.sampling.seed,
+        )
+
+    def reproducible(self) -> TabularModel:
+        """Return the same, with results that depend on no other row, to the last bit; without warnings."""
+        bound = replace(self.bound, predict=self.bound.predict_reproducibly)
+        return replace(self, bound=bound, pipeline=self.pipeline.reproducible(), warns=False)
+
+    def conditions(self, cells: Ints) -> tuple[tuple[str, ...], ...]:
+        """Return the texts of rows' cells (n, d); rows with the same cells share a tuple."""
+        patterns, place = distinct_rows(cells)
+        columns = [column[cell] for column, cell in zip(self.texts, patterns.T, strict=True)]
+        conditions = list(zip(*columns, strict=True))
+        return tuple(map(conditions.__getitem__, place.tolist()))
+
+    def laws(self, rows: Floats) -> tuple[list[ProductDesign], Callable[[Floats], Floats]]:
+        """Return the designs of rows (n, d), and the model's answers; the form's where the model was read."""
+        form = self.bound.form
+        predict = self.bound.predict if form is None else form.predict
+        return [self.family.at(row) for row in rows], predict
+
+    def features_at(self, row: Floats, x: Floats) -> Floats:
+        """Return the surrogate's features of rows x (m, d) around a row (d,), (m, d)."""
+        features = (self.family.cells(x) == self.family.cells(row[None])).astype(np.float64)
+        return features if self.family.slopes is None else np.where(self.family.slopes, x, features)
+
+    def effective_share(self, rows: Floats) -> Floats:
+        """Return the effective share of a weighted sample of the background's law, E[π]² / E[π²], (n,)."""
+        narrower = self.family.weights.bandwidth / np.sqrt(2.0)
+        weights = replace(self.family.weights, bandwidth=narrower)  # type: ignore[type-var]
+        squared = replace(self.family, weights=weights)
+        logs = [2.0 * self.family.at(row).log_weight - squared.at(row).log_weight for row in rows]
+        return np.exp(np.array(logs))
+
+    def fits(self, rows: Floats, cells: Ints, fitted: Fitted) -> TableFits | None:
+        """Return what computes R² and effects of explained rows; None where that costs too much memory."""
+        expectation = self.bound.expectation
+        if isinstance(expectation, PooledExpectation):
+            return PooledFits(expectation, self.family, self.texts, rows, cells, fitted)
+        if isinstance(expectation, SampledExpectation):
+            return (
+                SampledFits(expectation, self.family, self.texts, rows, cells, fitted) if self.warns else None
+            )
+        return ReadFits(self._spread, self.texts, rows, cells, fitted)
+
+    @cached_property
+    def _spread(self) -> FormSpread:
+        form = self.bound.form
+        assert form is not None  # noqa: S101 - the expectation is exact
+        return FormSpread(form, self.bound.expectation, self.family, self.table.matrix, self.seed)
+
+    @cached_property
+    def row_warnings(self) -> RowWarnings:
+        """Warnings about rows, by what is ordinary in the background."""
+        return RowWarnings.from_background(self.table, self.family, self.units)
+
+
+def _units(table: Table) -> Floats:
+    scales = column_stds(table.matrix)
+    return np.where(table.numeric & (scales > 0), scales, 1.0)
+
+
+def _has_bins(bins: Any, j: int) -> bool:
+    """Return whether the user passed bins for a column."""
+    return isinstance(bins, list | tuple) and j < len(bins) and bins[j] is not None
+
+
+def _family(
+    table: Table, marginals: tuple[Marginal, ...], units: Floats, options: TabularOptions
+) -> ProductFamily:
+    complete = ~np.isnan(table.matrix).any(axis=0)
+    slopes = table.numeric & complete & (options.bins is None)
+    bandwidth = 0.75 * np.sqrt(len(marginals)) if options.bandwidth is None else options.bandwidth
+    return ProductFamily(
+        marginals,
+        named_weights(options.weights_name, bandwidth),
+        slopes=slopes if slopes.any() else None,
+        scales=units,
+    )
+
+
+def _provenance(
+    model: Any,
+    table: Table,
+    family: ProductFamily,
+    bound: BoundModel,
+    options: TabularOptions,
+    by_model: Sequence[int],
+) -> dict[str, Any]:
+    bins = options.bins
+    sampled = bound.expectation.method == "sampled"
+    error_bound = getattr(bound.expectation, "error_bound", 0.0)
+    return {
+        **({"meaning": SLOPE_MEANING} if bins is None else {}),
+        **_slopes(table, family),
+        "limes": __version__,
+        "model": type(model).__name__,
+        "answer": bound.answer,
+        **({"quantity": "log-odds"} if bound.is_log_odds else {}),
+        "background": f"{len(table.matrix)} rows",
+        "bins": bins if bins is None or isinstance(bins, str | int) else "given",
+        **({"categories of the model": [table.names[j] for j in by_model]} if by_model else {}),
+        "law": options.law,
+        "weights": options.weights_name,
+        "bandwidth": float(family.weights.bandwidth),
+        "ridge": float(options.ridge),
+        **({"error bound": f"{error_bound:g} of each mean, by quadrature"} if error_bound else {}),
+        "seed": options.sampling.sampling.seed if sampled else None,
+    }
+
+
+def _slopes(table: Table, family: ProductFamily) -> dict[str, Any]:
+    """Return mean and standard deviation of each column that has a slope, by its name."""
+    if family.slopes is None:
+        return {}
+    slopes = {}
+    for j in np.flatnonzero(family.slopes).tolist():
+        column = table.matrix[:, j]
+        mean, deviation = mean_and_std(column[np.isfinite(column)])
+        slopes[table.names[j]] = {"mean": mean, "deviation": deviation}
+    return {"slopes": slopes}

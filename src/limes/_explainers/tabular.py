@@ -1,0 +1,443 @@
+"""Explain rows of a table.
+
+All that does not depend on the explained rows is one frozen :class:`TabularModel`. A call takes the present
+one, or makes a new one where the model was fitted again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import copy
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, NamedTuple, Never
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from limes._arrays import Floats, Ints
+from limes._checks import check_choice, check_count, check_size, refuse_unknown
+from limes._diagnostics.context import TableContext
+from limes._diagnostics.finding import row_outputs
+from limes._diagnostics.source import source_of
+from limes._expectations.controls import CONTROLS
+from limes._expectations.pooled import PooledExpectation
+from limes._explainers.options import SamplingOptions
+from limes._explainers.progress import explanation_fields, interrupted, output_positions, progress_of
+from limes._explainers.tables.row_names import RowNames, row_names
+from limes._explainers.tables.suggestion import DesignSuggestion, suggest_design
+from limes._explainers.tables.table import EncodedRows, Table
+from limes._explainers.tables.tabular_model import TabularModel, TabularOptions
+from limes._explainers.verification import few_rows
+from limes._explainers.warnings import sampling_warnings
+from limes._explanation import Explanation
+from limes._explanation.drawing import Described
+from limes._explanation.fit import Fit
+from limes._pipeline import Fitted, Interrupted, Method
+from limes._threads import one_blas_thread
+from limes.designs._columns import LAWS
+from limes.designs._features import FeatureTable, stacked_features
+from limes.designs._product import ProductDesign
+from limes.exceptions import InputError
+from limes.models._calling.bound_methods import behind_method
+from limes.models._calling.caller import Retry
+
+# Rows predicted at once, where only predictions are needed
+_BATCH = 10_000
+
+
+class TabularExplainer(Described):
+    r"""Explain predictions on a table: what LIME converges to, exactly where the model can be read.
+
+    The surrogate is g = β₀ + Σ_j β_j z_j, where z_j says that column j stays in the row's bin (or
+    category), and minimises E_w (f - g)² under the background's law, columns independent, weighted towards
+    the row:
+
+        β_j = E_w[f | z_j = 1] - E_w[f | z_j = 0].
+
+    Parameters
+    ----------
+    model
+        A fitted estimator, a Pipeline, or a callable: X -> (n,) or (n, k). Behind a bound method,
+        ``model.predict_proba``, the estimator itself is read.
+    background
+        Table or array (n, d): bins, frequencies and the laws inside bins are learnt from it. pandas, polars,
+        pyarrow, numpy, lists. The model is asked with tables of the same kind, names, categories and dtypes
+        (whole-number columns become float64 where their perturbed values are not whole).
+    output
+        None: ``predict`` of regressors, ``predict_proba`` of classifiers. "margin", "probability", a class
+        label, or a list of labels.
+    bins
+        "quartile", "decile", "entropy" (needs ``target``), "auto" (what :func:`limes.suggest_design` chooses
+        for rows of the background), a number of bins, a list of edge arrays with
+        both ends (as ``numpy.histogram`` takes them) or of :class:`limes.designs.BinStatistics`, which are
+        not learnt from the background, or None: no bins, β_j is the slope in x_j itself, per unit of the
+        column, under normal(mean, std) with smooth weights; columns with missing values keep quartiles.
+    target
+        (n,) classes or numbers that "entropy" bins separate.
+    law
+        Inside a bin: "truncnorm" (LIME's), "uniform", or "empirical" (the bin's own background values).
+    categorical
+        Names or positions of columns to be taken as categories; text, booleans and categoricals always are.
+    bandwidth
+        ν > 0; 0.75 √d if not given, infinity allowed.
+    weights
+        "bins": exp(-#changed columns / (2ν²)), LIME's default. "euclidean": exp(-‖x - ξ‖² / (2ν²)), in
+        standard deviations of each column; another category counts 1. Without bins weights are always smooth.
+    ridge
+        0, or the penalty of ``lime``'s own fit on 5000 rows (``lime`` uses 1).
+    method, tolerance, max_calls, rng, batch_size, retry
+        How a model that cannot be read is sampled: "exact", "sampled" or "auto"; the largest standard error
+        of a coefficient, a number or "5%" of the largest coefficient; the most answers of the model that an
+        explanation rests on; the seed; how many rows at once; and when a failed batch is tried again. See
+        :class:`limes._explainers.options.SamplingOptions`. With bins, rows share one pool of answers
+        (``pool_calls``, ``explanation.shared_calls``), so that a thousand rows cost no more than one; rows in
+        rare cells or under a narrow bandwidth, and all rows without bins, are sampled each by itself.
+    control
+        Readable model that takes variance away from the sampler: "none", "additive", "tree", "kernel",
+        "margin" (of models with a link, where the margin can be read), or "auto", which takes the one that
+        leaves least of the variance of rows it has not seen. ``explanation.controls`` says which. "auto"
+        takes about a second a row of 4096 calls, beside the model's own time; "additive" a tenth of it.
+
+    errors
+        "raise": a cell that cannot be explained is an error. "row": it costs its own row alone, which is left
+        out; ``explanation.errors`` says why, and ``explanation.ids`` which rows there are.
+
+    Raises
+    ------
+    InputError
+        If the background or an option is not usable.
+    ModelError
+        If the model fails on background rows.
+    NotReadableError
+        If ``method="exact"`` and the model cannot be read.
+    ReadMismatchError
+        If ``method="exact"`` and what was read off the model does not answer what the model answers, on the
+        background or on rows of its law: says where. With "auto" such a model is sampled, and the reason
+        says where.
+
+    Notes
+    -----
+    A model that is fitted again is read again at the next call. Columns of numbers that the model takes for
+    categories (by an encoder, or by itself) are categories here too.
+
+    References
+    ----------
+    Garreau & von Luxburg, "Looking deeper into tabular LIME", 2022, Theorem 1; Ribeiro et al. 2016.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.ensemble import RandomForestRegressor
+    >>> import limes
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> model = RandomForestRegressor(10, random_state=0).fit(X, y)
+    >>> explanation = limes.TabularExplainer(model, X)(X.iloc[:2])
+    >>> explanation.method, explanation.values.shape
+    ('exact', (2, 10))
+    """
+
+    @one_blas_thread()
+    def __init__(
+        self,
+        model: Any,
+        background: Any,
+        *,
+        output: Any = None,
+        bins: Any = "quartile",
+        target: ArrayLike | None = None,
+        law: str = "truncnorm",
+        categorical: Any = None,
+        bandwidth: float | None = None,
+        weights: str = "bins",
+        ridge: float = 0.0,
+        method: str = "auto",
+        tolerance: float | str | None = None,
+        max_calls: int | None = None,
+        control: str = "auto",
+        rng: int | np.random.Generator | np.random.SeedSequence | None = None,
+        batch_size: int = 4096,
+        retry: Retry | None = None,
+        errors: str = "raise",
+        **unknown: Never,
+    ) -> None:
+        refuse_unknown(unknown, TabularExplainer)
+        controls = (*CONTROLS, "margin")
+        model, output = behind_method(model, output)
+        self._options = TabularOptions(
+            output=output,
+            bins=bins,
+            target=target,
+            law=check_choice("law", law, tuple(LAWS)),
+            bandwidth=bandwidth,
+            weights=weights,
+            ridge=check_size("ridge", ridge, zero=True),
+            sampling=SamplingOptions(
+                method, tolerance, max_calls, control, rng, batch_size, retry, controls=controls
+            ),
+        )
+        self._errors = check_choice("errors", errors, ("raise", "row"))
+        self._explained = model
+        self._background = Table.fit(background, categorical=categorical)
+        self._is_reproducible = False
+        automatic = isinstance(bins, str) and bins == "auto"
+        if automatic:
+            self._options = replace(self._options, bins="quartile")
+        self._model = TabularModel.fit(model, self._background, self._options)
+        self._suggestion = self._adopted_suggestion() if automatic else None
+
+    def _adopted_suggestion(self) -> DesignSuggestion:
+        """Take the design that fits best at some rows of the background."""
+        suggestion = suggest_design(self, self._background.decode(few_rows(self._background.matrix)[::8]))
+        vars(self).update(vars(self.with_design(**suggestion.options)))
+        return suggestion
+
+    @property
+    def suggestion(self) -> DesignSuggestion | None:
+        """With ``bins="auto"``: the design that was chosen, and what it was compared with."""
+        return self._suggestion
+
+    def _facts(self) -> Mapping[str, Any]:
+        bound = self._model.bound
+        return {**self._model.provenance, "outputs": ", ".join(bound.outputs), "reason": bound.reason}
+
+    @property
+    def method(self) -> Method:
+        """How rows will be explained: "exact" or "sampled"."""
+        return self._model.pipeline.method
+
+    @property
+    def pool_calls(self) -> int:
+        """Rows that the model was asked about once for all explained rows; 0 without a pool."""
+        expectation = self._model.bound.expectation
+        return expectation.pool.calls if isinstance(expectation, PooledExpectation) else 0
+
+    def fill_pool(self, *, progress: bool = True, workers: int = 1) -> None:
+        """Ask the model for the whole pool of answers now, so that copies of the explainer have it.
+
+        An explainer asks for as much of its pool as the rows need, and every copy in another process does so
+        for itself; nothing happens where there is no pool, or where it is full.
+
+        Raises
+        ------
+        ModelError
+            If the model fails; what was answered is kept.
+        """
+        expectation = self._model.bound.expectation
+        if isinstance(expectation, PooledExpectation):
+            expectation.fill(progress_of(shown=progress), workers=check_count("workers", workers))
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return self._background.names
+
+    @one_blas_thread()
+    def __call__(self, X: Any, *, ids: Any = None, progress: bool = True, workers: int = 1) -> Explanation:
+        """Explain one row or many.
+
+        Parameters
+        ----------
+        X
+            Rows of the background's columns: a table of any kind, one row as a list, Series or mapping.
+            Columns of a dataframe are matched by name.
+        ids
+            What the rows are called, (n,) numbers or texts; the index of a pandas frame unless given, else
+            their positions.
+        progress
+            Show a progress bar when it takes more than a second or two.
+        workers
+            Rows that are sampled at the same time, each in its own thread: for models that wait for
+            something, or release the interpreter. Exact explanations always use all cores.
+
+        Raises
+        ------
+        InputError
+            If columns do not match, or a value is infinite, of an unseen category, or missing where the
+            background has none: says which row and column.
+        ModelError
+            If the model fails. Its ``batch`` is the table it was given, its ``partial`` the explanation of
+            the rows so far; calls made so far are kept, and the same call continues from them.
+        Interrupted
+            If the user stops it (Ctrl-C), with the same ``partial``; a KeyboardInterrupt.
+        """
+        return self._to_explanation(self._fit(X, ids=ids, progress=progress, workers=workers))
+
+    @one_blas_thread()
+    def _fit(self, X: Any, *, ids: Any = None, progress: bool = True, workers: int = 1) -> FittedRows:
+        """Fit the rows' surrogates, of which `_to_explanation` makes the explanation."""
+        model, encoded = self._current(X)
+        rows, names = encoded.matrix, row_names(X, ids, encoded)
+        starts = range(0, len(rows), _BATCH)
+        predictions = np.concatenate([model.bound.predict(rows[i : i + _BATCH]) for i in starts])
+        cells = model.family.cells(rows)
+        try:
+            fitted = model.pipeline.explain(
+                rows,
+                cells,
+                predictions,
+                progress=progress_of(shown=progress),
+                workers=check_count("workers", workers),
+            )
+        except Interrupted as stop:
+            partial = None
+            if stop.fitted is not None:
+                at = stop.rows
+                partial = self._to_explanation(
+                    FittedRows(model, rows[at], cells[at], predictions[at], stop.fitted, names.at(at))
+                )
+            raise interrupted(stop.__cause__, partial, len(rows)) from stop.__cause__
+        return FittedRows(model, rows, cells, predictions, fitted, names)
+
+    def _to_explanation(self, fit: FittedRows) -> Explanation:
+        """Build the explanation of fitted rows: with conditions, warnings and provenance."""
+        model, rows, cells, predictions, fitted, row_names = fit
+        names, outputs = model.table.names, model.bound.outputs
+        warnings: tuple[tuple[str, ...], ...] = ((),) * len(rows)
+        if model.warns:
+            sampling = sampling_warnings(
+                fitted, predictions, names, outputs, sampling=self._options.sampling.sampling
+            )
+            warnings = model.row_warnings.of_rows(rows, cells, fitted, predictions, sampling)
+        fits = model.fits(rows, cells, fitted)
+        return Explanation(
+            **explanation_fields(fitted),
+            predictions=predictions,
+            feature_names=names,
+            output_names=outputs,
+            conditions=model.conditions(cells),
+            data=model.table.originals(rows),
+            method=model.pipeline.method,
+            reason=model.bound.reason,
+            row_warnings=warnings,
+            provenance=model.provenance,
+            ids=row_names.ids,
+            errors=row_names.errors,
+            explainer=self,
+            fit=None if fits is None else Fit.of(fits, fitted.surrogate.coef.shape),
+        )
+
+    def _current(self, X: Any) -> tuple[TabularModel, EncodedRows]:
+        """Return the present model, read again if it was fitted again, and the rows to be explained.
+
+        Threads may read a model twice, but each explains all of its rows from one reading.
+        """
+        model = self._model
+        encoded = self._encoded(model, X)
+        if model.bound.watch.unchanged(encoded.matrix):
+            return model, encoded
+        model = TabularModel.fit(self._explained, self._background, self._options, few_rows(encoded.matrix))
+        self._model = model = model.reproducible() if self._is_reproducible else model
+        return model, self._encoded(model, X)
+
+    def _encoded(self, model: TabularModel, X: Any) -> EncodedRows:
+        if self._errors == "row":
+            return model.table.encode_good(X)
+        matrix = model.table.encode(X)
+        return EncodedRows(matrix, np.arange(len(matrix)), {})
+
+    @cached_property
+    def reproducible(self) -> TabularExplainer:
+        """The same explainer, with results that are the same to the last bit however a table is cut.
+
+        Else a few rows of a forest are added up in another order than many, and a black box is asked for the
+        predictions of many rows at once, which is quicker. Its explanations carry no warnings.
+        """
+        other = copy(self)
+        vars(other).update(_is_reproducible=True, _errors="raise", _model=self._model.reproducible())
+        return other
+
+    def with_design(self, *, bins: Any, bandwidth: float | None = None) -> TabularExplainer:
+        """Return an explainer of the same model and background with other bins, and another bandwidth.
+
+        ``bandwidth`` is the present one unless given.
+        """
+        present = self._options.bandwidth if bandwidth is None else bandwidth
+        options = replace(self._options, bins=bins, bandwidth=present)
+        other = copy(self)
+        model = TabularModel.fit(self._explained, self._background, options)
+        vars(other).update(_options=options, _model=model, _is_reproducible=False)
+        return other
+
+    @property
+    def design_options(self) -> dict[str, Any]:
+        """The options ``bins`` and ``bandwidth``, with the number that the default stands for."""
+        return {"bins": self._options.bins, "bandwidth": float(self._model.family.weights.bandwidth)}
+
+    def model_at(self, X: Any) -> tuple[TabularModel, Floats]:
+        """Return the present model, and rows encoded, (n, d)."""
+        model, encoded = self._current(X)
+        return model, encoded.matrix
+
+    def design(self, row: Any) -> ProductDesign:
+        """Return the weighted law w of perturbed rows at one row, with E_w h, Var_w h and its draws.
+
+        Parameters
+        ----------
+        row
+            As ``__call__`` takes it.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> explainer = TabularExplainer(lambda X: X[:, 0], np.eye(4))
+        >>> explainer.design(np.zeros(4)).inclusion.round(2)
+        array([0.79, 0.79, 0.79, 0.79])
+        """
+        model, encoded = self._current(row)
+        return model.family.at(encoded.matrix[0])
+
+    @one_blas_thread()
+    def features(self, X: Any) -> FeatureTable:
+        """Return moments of the rows' features, (n, d) each: E_w h, Var_w h, h at the row."""
+        model, encoded = self._current(X)
+        rows = encoded.matrix
+        if model.family.by_cell:
+            return model.family.features(model.family.cells(rows))
+        return stacked_features([model.family.at(row) for row in rows])
+
+    def diagnostic_context(
+        self, explanation: Explanation, *, output: Ints, calls: int | None
+    ) -> TableContext:
+        """Return what ``limes.diagnose`` and ``limes.suggest_bandwidth`` examine of explained rows.
+
+        Bandwidth, ridge and seed are in the explanation's provenance.
+
+        Raises
+        ------
+        InputError
+            If features or outputs are not those of the explainer.
+        """
+        model, table = self._model, self._model.table
+        if explanation.feature_names != table.names:
+            raise InputError(
+                "diagnose needs an explanation by this explainer with all its features, in their order: "
+                "diagnose first, and pick features afterwards"
+            )
+        return TableContext(
+            row_outputs=row_outputs(explanation, output),
+            rows=table.encode(explanation.data),
+            positions=output_positions(explanation, output, model.bound.outputs),
+            predict=model.bound.predict,
+            source=source_of(model.bound.expectation),
+            bandwidth=float(explanation.provenance["bandwidth"]),
+            ridge=float(explanation.provenance["ridge"]),
+            budget=calls,
+            seed=int(explanation.provenance.get("seed") or 0),
+            family=model.family,
+            background=table.matrix,
+            numeric=table.numeric,
+            texts=model.texts,
+            units=model.units,
+        )
+
+
+class FittedRows(NamedTuple):
+    """Rows (n, d), their cells (n, d), the model's predictions (n, ...) there, their surrogates and names."""
+
+    model: TabularModel
+    rows: Floats
+    cells: Ints
+    predictions: Floats
+    fitted: Fitted
+    names: RowNames

@@ -1,0 +1,227 @@
+"""Explain texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Never, overload
+
+import numpy as np
+
+from limes import __version__
+from limes._arrays import Ints
+from limes._checks import refuse_unknown
+from limes._diagnostics.context import SubsetContext
+from limes._explainers._masked import CONTROLS, Description, MaskedExplainer, MaskedModel
+from limes._explainers.options import SamplingOptions
+from limes._explainers.texts.bound_model import bind, parse_text, splitter, word_conditions, word_spans
+from limes._explainers.warnings import text_warnings
+from limes._explanation import Explanation
+from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
+from limes.exceptions import InputError
+from limes.models._calling.bound_methods import behind_method
+from limes.models._calling.caller import Retry
+from limes.models._calling.outputs import resolve
+from limes.models._documents import Document, TextModel
+from limes.models.readers.word_rows import word_normalizer
+
+_SPELLING = "spelling"
+_MEANING = "change of the surrogate when the word is in the text against when it is removed"
+
+
+class TextExplainer(MaskedExplainer[Document]):
+    r"""Explain predictions on texts: what LIME converges to, exactly where the model can be read.
+
+    The surrogate is g = β₀ + Σ_j β_j z_j, where z_j says that word j is kept, and minimises E_w (f - g)²,
+    where s of the d words are removed, s uniform on 1, ..., d and the words any s of them, weighted towards
+    the text by exp(-(1 - √(1 - s/d))² / (2ν²)).
+
+    Parameters
+    ----------
+    model
+        A Pipeline of a vectorizer and an estimator; a fitted estimator with its ``vectorizer``; or anything
+        with ``predict``, or a callable, that takes a list of texts and gives (n,) or (n, k).
+    vectorizer
+        What makes rows of numbers of texts, if the model does not do it itself.
+    split
+        Regular expression of what stands between words; or a callable text -> [(start, end), ...]; or a fast
+        tokenizer of Hugging Face, whose offsets are taken.
+    bag
+        All occurrences of a word are kept or removed together; words are the same if a known vectorizer takes
+        them for the same (Food, food). "spelling": if they are spelt alike, as for ``lime``. False: each
+        occurrence by itself.
+    mask
+        None deletes words; a text is put in their places.
+    bandwidth
+        ν > 0 in the paper's unit, infinity allowed; ``lime`` calls 0.25 a kernel width of 25.
+    output
+        None: ``predict`` of regressors, ``predict_proba`` of classifiers. "margin", "probability", a class
+        label, or a list of labels.
+    ridge
+        0, or the penalty of ``lime``'s own fit on 5000 rows (``lime`` uses 1).
+    method, tolerance, max_calls, rng, batch_size, retry
+        As for :class:`limes.TabularExplainer`. A model that cannot be read is asked about all 2^d deletions,
+        and explained exactly, where they are no more than ``max_calls``.
+    control
+        What takes variance away from the sampler: "none", "kernel", "margin" (of models with a link, where
+        the margin can be read), "process" (a Gaussian process, for models that take their time), or "auto":
+        the margin, and kernels for models without one. ``explanation.controls`` says which.
+
+    Raises
+    ------
+    InputError
+        If an option is not usable, or the model takes numbers and there is no vectorizer.
+
+    References
+    ----------
+    Mardaoui & Garreau, "An Analysis of LIME for Text Data", 2021; Ribeiro et al. 2016.
+
+    Examples
+    --------
+    >>> from sklearn.feature_extraction.text import TfidfVectorizer
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.pipeline import make_pipeline
+    >>> import limes
+    >>> reviews = ["good food", "good service", "bad food", "bad and slow service"]
+    >>> model = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(reviews, [1, 1, 0, 0])
+    >>> explanation = limes.TextExplainer(model, output="margin")("Good food, and slow service!")
+    >>> explanation.method, explanation.feature_names
+    ('exact', ('Good', 'food', 'and', 'slow', 'service'))
+    """
+
+    _kind = "text"
+    _features = "words"
+    _design = staticmethod(ExchangeableDesign.word_deletions)
+
+    def __init__(
+        self,
+        model: Any,
+        *,
+        vectorizer: Any = None,
+        split: Any = r"\W+",
+        bag: bool | str = True,
+        mask: str | None = None,
+        bandwidth: float = BANDWIDTH,
+        output: Any = None,
+        ridge: float = 0.0,
+        method: str = "auto",
+        tolerance: float | str | None = None,
+        max_calls: int = 4096,
+        control: str = "auto",
+        rng: int | np.random.Generator | np.random.SeedSequence | None = None,
+        batch_size: int = 4096,
+        retry: Retry | None = None,
+        **unknown: Never,
+    ) -> None:
+        refuse_unknown(unknown, TextExplainer)
+        options = SamplingOptions(
+            method, tolerance, max_calls, control, rng, batch_size, retry, controls=CONTROLS
+        )
+        self._spans = splitter(split)
+        self._bag, self._mask = _check_bag(bag), _check_mask(mask)
+        model, output = behind_method(model, output)
+        self._model = TextModel.from_model(model, vectorizer)
+        self._output = resolve(self._model.head, output)
+        self._same_words = word_normalizer(self._model.steps) if bag is True else None
+        provenance = {
+            "meaning": _MEANING,
+            "limes": __version__,
+            "model": type(model).__name__,
+            "answer": self._output.method or "call",
+            "split": getattr(split, "pattern", split) if isinstance(split, str) else type(split).__name__,
+            "bag": bag,
+            "mask": mask,
+        }
+        super().__init__(options, bandwidth, ridge, provenance)
+
+    @overload
+    def __call__(self, texts: str, *, progress: bool = True, workers: int = 1) -> Explanation: ...  # type: ignore[overload-overlap]
+    @overload
+    def __call__(
+        self, texts: Sequence[str], *, progress: bool = True, workers: int = 1
+    ) -> list[Explanation]: ...
+    def __call__(
+        self, texts: Any, *, progress: bool = True, workers: int = 1
+    ) -> Explanation | list[Explanation]:
+        """Explain one text, or each of several.
+
+        Parameters
+        ----------
+        texts
+            A text gives an explanation of one row; a list of texts (or a column of a table) a list of them,
+            as each text has its own words.
+        progress
+            Show a progress bar when it takes more than a second or two.
+        workers
+            Texts that are explained at the same time, each in its own thread: for models that wait for
+            something, or release the interpreter.
+
+        Raises
+        ------
+        InputError
+            If a text is empty, is no text, or has no words: says which.
+        ModelError
+            If the model fails; its ``partial`` has the explanations of the texts before.
+        NotReadableError
+            If ``method="exact"`` and the model cannot be read.
+        ReadMismatchError
+            If what was read off the model does not answer what the model answers.
+        Interrupted
+            If the user stops it (Ctrl-C), with the same ``partial``; a KeyboardInterrupt.
+        """
+        if isinstance(texts, str | bytes | bytearray):
+            return self._explain(texts, progress=progress)
+        return self._explain_each(_as_list(texts), progress=progress, workers=workers)
+
+    def diagnostic_context(
+        self, explanation: Explanation, *, output: Ints, calls: int | None
+    ) -> SubsetContext:
+        """Return what ``limes.diagnose`` examines of an explained text."""
+        return self._diagnostic_context(
+            self._parse(explanation.provenance.get("text", "")), explanation, output, calls
+        )
+
+    def _parse(self, raw: Any) -> Document:
+        return parse_text(raw, self._spans, bag=bool(self._bag), mask=self._mask, key=self._same_words)
+
+    def _bind(self, item: Document) -> MaskedModel:
+        return bind(self._model, self._output, item)
+
+    def _names(self, item: Document) -> tuple[str, ...]:
+        return item.names
+
+    def _key(self, item: Document) -> str:
+        return item.text
+
+    def _describe(self, item: Document) -> Description:
+        conditions = word_conditions(item)
+        places = {"text": item.text, "spans": dict(zip(conditions, word_spans(item), strict=True))}
+        return Description(conditions, item.counts[None].astype(object), text_warnings(item), places)
+
+
+def _as_list(texts: Any) -> list[Any]:
+    column = next((name for name in ("to_list", "to_pylist") if hasattr(texts, name)), None)
+    texts = texts if column is None else getattr(texts, column)()
+    if not isinstance(texts, list | tuple | np.ndarray):
+        raise InputError(
+            f"expected a text or a list of texts, got {type(texts).__name__}; of a table pass one column"
+        )
+    for i, text in enumerate(texts):
+        if isinstance(text, list | tuple | np.ndarray):
+            raise InputError(
+                f"text {i} is a {type(text).__name__}: pass texts, not lists; join its words first"
+            )
+    return list(texts)
+
+
+def _check_bag(bag: Any) -> bool | str:
+    if not isinstance(bag, bool) and (not isinstance(bag, str) or bag != _SPELLING):
+        raise InputError(f"bag must be True, False or {_SPELLING!r}, got {bag!r}")
+    return bag
+
+
+def _check_mask(mask: Any) -> str:
+    if mask is not None and not isinstance(mask, str):
+        raise InputError(
+            f"mask must be None, to delete words, or a text to put in their places; got {mask!r}"
+        )
+    return mask or ""

@@ -1,0 +1,395 @@
+"""Warnings that explanations carry, about sampling, rows of a table, texts and certificates.
+
+They cost next to nothing: arrays decide which rows have one, and sentences are written for those alone.
+``limes.diagnose`` looks closer.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from limes._arrays import Bools, Floats, Ints
+from limes._diagnostics.edges import Crossings
+from limes._explainers.tables.laws import number_texts
+from limes._pipeline import Fitted
+
+if TYPE_CHECKING:
+    from limes._expectations.sampling import Sampling
+    from limes._explainers.tables.table import Table
+    from limes._sparse_pipeline import EvaluatedRule
+    from limes._sparse_rows import SparseConfig
+    from limes.designs._product import ProductFamily
+    from limes.models._documents import Document
+
+# -- sampling: ties, accuracy not reached, odd probabilities -------------------------------------------------
+
+# Features that people look at
+_LOOKED_AT = 5
+_CONFIDENCE = 1.96
+# Rounding that a sum of probabilities is allowed
+_PROBABILITY = 1e-3
+# Rows that differ from the most frequent answer: from fewer, the size of errors is hardly known
+_ENOUGH_ANSWERS = 16
+# Effective rows that an error rests on: with fewer, the sample may have missed the ones that matter
+_ENOUGH_CARRIERS = 12.0
+# Part of every warning that standard errors are not to be believed
+RARE = "standard errors are not to be trusted"
+
+
+def sampling_warnings(
+    fitted: Fitted, predictions: Floats, names: Sequence[str], outputs: Sequence[str], *, sampling: Sampling
+) -> dict[int, tuple[str, ...]]:
+    """Return warnings about the sample behind each row, keyed by row index."""
+    warnings = _odd_probabilities(predictions)
+    if fitted.sampled is None:
+        return warnings
+    for i in range(len(predictions)):
+        texts = (
+            *_shortfall(fitted, i, sampling),
+            *_rare(fitted, i, outputs),
+            *_unseen(fitted, i, names),
+            *_ties(fitted, i, names, outputs),
+        )
+        if texts:
+            warnings[i] = (*warnings.get(i, ()), *texts)
+    return warnings
+
+
+def _shortfall(fitted: Fitted, i: int, sampling: Sampling) -> tuple[str, ...]:
+    assert fitted.sampled is not None  # noqa: S101 - checked by the caller
+    calls, excess = _answers(fitted, i), float(fitted.sampled.excess[i])
+    if fitted.converged[i]:
+        return ()
+    if excess <= 1 and not fitted.sampled.unlike[i].all():
+        # all answers were alike, which more calls need not change: ``_rare`` warns of that
+        return ()
+    if excess <= 1:
+        most = sampling.max_shared if fitted.shared[i] else sampling.max_calls
+        return (f"stopped after {calls:,} of at most {most:,} model calls; explain the row again to go on",)
+    needed = (
+        f"; about {calls * excess**2:,.0f} calls would be needed (max_calls)" if np.isfinite(excess) else ""
+    )
+    return (
+        f"the tolerance is not met: after {calls:,} model calls the largest error is {excess:.3g} times "
+        f"what is allowed{needed}",
+    )
+
+
+def _answers(fitted: Fitted, i: int) -> int:
+    """Return the number of the model's answers that a row rests on, shared with other rows or its own."""
+    return int(fitted.calls[i] + fitted.shared[i])
+
+
+def _rare(fitted: Fitted, i: int, outputs: Sequence[str]) -> tuple[str, ...]:
+    """Return a sentence for outputs that too few rows inform, shared by outputs with the same words."""
+    assert fitted.sampled is not None  # noqa: S101 - checked by the caller
+    calls = _answers(fitted, i)
+    by_sentence: dict[str, list[str]] = {}
+    numbers = zip(fitted.sampled.unlike[i].ravel(), fitted.sampled.carriers[i].ravel(), outputs, strict=True)
+    for unlike, carriers, output in numbers:
+        sentence = _few(int(unlike), float(carriers), calls)
+        if sentence:
+            by_sentence.setdefault(sentence, []).append(output)
+    return tuple(
+        f"{sentence} (output {', '.join(owners)})" if len(outputs) > 1 else sentence
+        for sentence, owners in by_sentence.items()
+    )
+
+
+def _few(unlike: int, carriers: float, calls: int) -> str:
+    if unlike == 0:
+        return (
+            f"the model answered the same in all {calls:,} perturbed rows: rarer answers were not seen, and "
+            f"{RARE} beyond a rule of three; raise max_calls or the bandwidth"
+        )
+    if unlike < _ENOUGH_ANSWERS:
+        return (
+            f"the model answered the same in all but {unlike} of {calls:,} perturbed rows: {RARE}; "
+            "raise max_calls"
+        )
+    if carriers < _ENOUGH_CARRIERS:
+        return f"about {carriers:.0f} of {calls:,} rows decide the coefficients: {RARE}; raise max_calls"
+    return ""
+
+
+def _unseen(fitted: Fitted, i: int, names: Sequence[str]) -> tuple[str, ...]:
+    """Return a warning about features that hardly changed in the sample of outputs whose answers differ."""
+    assert fitted.sampled is not None  # noqa: S101 - checked by the caller
+    seen = fitted.sampled.unlike[i].reshape(-1) > 0
+    blind = np.isinf(fitted.surrogate.standard_errors[i].reshape(len(names), -1))[:, seen].any(axis=1)
+    if not blind.any():
+        return ()
+    unchanged = ", ".join(names[j] for j in np.flatnonzero(blind).tolist())
+    return (
+        f"{unchanged}: hardly changed in the sample; the coefficient is the control variate's guess, and how "
+        "far off that is, is not known: raise max_calls",
+    )
+
+
+def _ties(fitted: Fitted, i: int, names: Sequence[str], outputs: Sequence[str]) -> tuple[str, ...]:
+    """Return a sentence for coefficients of uncertain order, shared by outputs with the same ties."""
+    d = len(names)
+    values = fitted.surrogate.coef[i].reshape(d, -1)
+    errors = fitted.surrogate.standard_errors[i].reshape(d, -1)
+    by_pairs: dict[str, list[str]] = {}
+    for k, output in enumerate(outputs):
+        tied = _tied(values[:, k], errors[:, k])
+        if tied:
+            by_pairs.setdefault("; ".join(f"{names[a]} and {names[b]}" for a, b in tied), []).append(output)
+    return tuple(
+        "the order is not certain, coefficients are equal within their errors: "
+        + (f"{pairs} (output {', '.join(owners)})" if len(outputs) > 1 else pairs)
+        for pairs, owners in by_pairs.items()
+    )
+
+
+def _tied(values: Floats, errors: Floats) -> list[tuple[int, int]]:
+    """Return neighbours among the largest coefficients whose sizes differ by less than their errors."""
+    order = np.argsort(-np.abs(values), kind="stable")[: _LOOKED_AT + 1]
+    size = np.abs(values)
+    return [
+        (int(a), int(b))
+        for a, b in pairwise(order)
+        if size[a] - size[b] < _CONFIDENCE * np.hypot(errors[a], errors[b])
+    ]
+
+
+def _odd_probabilities(predictions: Floats) -> dict[int, tuple[str, ...]]:
+    """Warn of rows (n, k) of several numbers between 0 and 1 that do not add up to 1."""
+    if predictions.ndim == 1 or predictions.shape[1] < 2:
+        return {}
+    total = predictions.sum(axis=1)
+    odd = ((predictions >= 0) & (predictions <= 1)).all(axis=1) & (np.abs(total - 1) > _PROBABILITY)
+    return {
+        int(i): (
+            f"the model's {predictions.shape[1]} answers lie between 0 and 1 and add up to {total[i]:.3g}: "
+            "as probabilities of classes that would be wrong; they are explained as they are",
+        )
+        for i in np.flatnonzero(odd)
+    }
+
+
+# -- rows of a table -----------------------------------------------------------------------------------------
+
+# Standard deviations: a row so near to an edge is on it
+_ON_THE_EDGE = 1e-4
+# Share of the row's largest coefficient above which a coefficient is large
+_LARGE = 0.2
+# Rows looked at together: their distances fit the processor's memory
+_BLOCK = 10_000
+# An R² below the first, by the second number of standard errors, is poor
+_POOR, _SURE = 0.1, 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class RowWarnings:
+    """Warnings about rows of a table, by what is ordinary in its background.
+
+    Attributes
+    ----------
+    names, numeric
+        Of the columns; which of them hold numbers.
+    low, high
+        (d,) smallest and largest background value.
+    crossings
+        Distances of values from the edges of their bins.
+    fixed
+        Warnings about every row.
+    """
+
+    names: tuple[str, ...]
+    numeric: Bools
+    low: Floats
+    high: Floats
+    crossings: Crossings
+    fixed: tuple[str, ...]
+
+    @classmethod
+    def from_background(cls, table: Table, family: ProductFamily, units: Floats) -> RowWarnings:
+        """Learn what is ordinary."""
+        values = np.ma.masked_invalid(table.matrix)  # a column may be all missing
+        laws = family.marginals
+        slopes = np.zeros(len(laws), dtype=np.bool_) if family.slopes is None else family.slopes
+        binned = ~slopes & np.array([law.cells.count > 1 for law in laws])
+        return cls(
+            names=table.names,
+            numeric=table.numeric,
+            low=values.min(axis=0).filled(np.nan),
+            high=values.max(axis=0).filled(np.nan),
+            crossings=Crossings.learn(laws, table.matrix, binned, units),
+            fixed=tuple(
+                f"{name} does not vary in the background (it has one cell): its coefficient is 0"
+                for name, law, slope in zip(table.names, laws, slopes, strict=True)
+                if law.is_point or (law.cells.count == 1 and not slope)
+            ),
+        )
+
+    def of_rows(
+        self,
+        rows: Floats,
+        cells: Ints,
+        fitted: Fitted,
+        predictions: Floats,
+        sampling: Mapping[int, tuple[str, ...]],
+    ) -> tuple[tuple[str, ...], ...]:
+        """Return warnings of rows (n, d) with their cells, those of ``sampling`` among them.
+
+        Rows without warnings share one tuple.
+        """
+        outside = self.numeric & ((rows < self.low) | (rows > self.high))
+        near = np.concatenate(
+            [self._near(rows[i : i + _BLOCK], cells[i : i + _BLOCK]) for i in range(0, len(rows), _BLOCK)]
+        )
+        near &= _large(fitted) if near.any() else False
+        far, poor = _far(fitted, predictions), _poor(fitted)
+        warnings = [self.fixed] * len(rows)
+        remarkable = np.flatnonzero(outside.any(axis=1) | near.any(axis=1) | far | poor)
+        for i in sorted({*remarkable.tolist(), *sampling}):
+            warnings[i] = (
+                *(self._outside(int(j), rows[i, j]) for j in np.flatnonzero(outside[i])),
+                *(self._on_the_edge(int(j), rows[i, j]) for j in np.flatnonzero(near[i])),
+                *_fit_warnings(far=bool(far[i]), poor=bool(poor[i])),
+                *sampling.get(i, ()),
+                *self.fixed,
+            )
+        return tuple(warnings)
+
+    def _near(self, rows: Floats, cells: Ints) -> Bools:
+        """Return which values (n, d) lie on an edge."""
+        down, up = self.crossings.distances(rows, cells)
+        return np.asarray(np.fmin(down, up) <= _ON_THE_EDGE)
+
+    def _outside(self, j: int, x: float) -> str:
+        value, low, high = number_texts([x, self.low[j], self.high[j]])
+        return (
+            f"{self.names[j]} = {value} lies outside the background's range [{low}, {high}]; "
+            "it is explained as if it lay in the outermost bin"
+        )
+
+    def _on_the_edge(self, j: int, x: float) -> str:
+        return (
+            f"{self.names[j]} = {x:.6g} lies on an edge of its bin: a hair's breadth away the explanation is "
+            "another one; limes.diagnose shows it"
+        )
+
+
+def _large(fitted: Fitted) -> Bools:
+    """Return which features (n, d) have a large coefficient: their bin matters."""
+    coef = fitted.surrogate.coef
+    size = np.abs(coef).reshape(*coef.shape[:2], -1).max(axis=2)
+    return np.asarray(size >= _LARGE * size.max(axis=1, keepdims=True))
+
+
+def _far(fitted: Fitted, predictions: Floats) -> Bools:
+    """Return rows (n,) where the surrogate misses the prediction by more than its coefficients together."""
+    n = len(predictions)
+    missed = np.abs(predictions - fitted.at_instance).reshape(n, -1)
+    reach = np.abs(fitted.surrogate.coef).reshape(n, fitted.surrogate.coef.shape[1], -1).sum(axis=1)
+    return np.asarray((missed > reach).any(axis=1) & (reach > 0).any(axis=1))
+
+
+def _poor(fitted: Fitted) -> Bools:
+    """Return rows (n,) whose R² was estimated, and is poor in every output."""
+    n = len(fitted.calls)
+    if fitted.sampled is None:
+        return np.zeros(n, dtype=np.bool_)
+    upper = fitted.surrogate.fidelity + _SURE * fitted.sampled.fidelity_errors
+    return np.asarray((upper.reshape(n, -1) < _POOR).all(axis=1))
+
+
+def _fit_warnings(*, far: bool, poor: bool) -> Iterator[str]:
+    if far:
+        yield (
+            "the surrogate misses the prediction by more than all its coefficients together: do not derive "
+            "the prediction from them; limes.diagnose says more"
+        )
+    if poor:
+        yield (
+            "the surrogate tells less than a tenth of how the model varies around the row (R² below 0.1): "
+            "its coefficients are averages, no description; limes.diagnose says more"
+        )
+
+
+# -- texts ---------------------------------------------------------------------------------------------------
+
+# First words of the Unicode names of letters of scripts that put no spaces between words
+_WITHOUT_SPACES = frozenset({"CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN"})
+# Letters: hardly any word of these scripts is longer
+_LONG = 8
+
+
+def text_warnings(document: Document) -> tuple[str, ...]:
+    """Return warnings about a text that has one word, or whose script puts no spaces between words."""
+    warnings = []
+    if document.size == 1:
+        warnings.append(
+            "the text has one word: its coefficient is the prediction less that of the text without it"
+        )
+    long = [word for word in document.names if _unsplit(word)]
+    if long:
+        warnings.append(
+            f"{long[0][:20]!r} is taken as one word, as its script puts no spaces between words: pass split= "
+            "a tokenizer, or a callable text -> [(start, end), ...]"
+        )
+    return tuple(warnings)
+
+
+def _unsplit(word: str) -> bool:
+    """Return whether a word is so long, in a script without spaces, that it is probably several."""
+    scripts = (unicodedata.name(letter, "").split(" ")[0] for letter in word)
+    return sum(script in _WITHOUT_SPACES for script in scripts) > _LONG
+
+
+# -- certificates --------------------------------------------------------------------------------------------
+
+
+def rule_warnings(rule: EvaluatedRule, config: SparseConfig) -> tuple[str, ...]:
+    """Return warnings about a sparse explanation and its certificate."""
+    warnings, span = [], rule.problem.span
+    if rule.excess > 0.0:
+        warnings.append(
+            f"the model answers outside [{span.low:g}, {span.high:g}], the range seen around this row, by up "
+            f"to {rule.excess:.3g} of its width: bounds hold for a known range; pass scale=(low, high)"
+        )
+    if rule.vacuous:
+        warnings.append(
+            f"{config.fresh} fresh rows are too few for a certificate: the bound of the precision error is "
+            "no smaller than its largest possible value; raise fresh"
+        )
+    if not rule.solution.proved and rule.meets_box:
+        warnings.append(
+            "not proved optimal: a weight ends at 1 or -1 of the scale, and the best rule within these "
+            "bounds is not searched for; use intercept=True, which has none"
+        )
+    elif not rule.solution.proved and config.solver == "branch_and_bound":
+        warnings.append(
+            f"not proved optimal within the time limit: gap {rule.solution.gap:.1%}; raise time_limit, or "
+            "samples, so that literals are less correlated"
+        )
+    if config.error is not None and rule.meets(config) and not span.source:
+        warnings.append(
+            f"the {config.certify} error of at most {config.error:g} rests on the range of the answers seen, "
+            f"[{span.low:g}, {span.high:g}]: pass scale=(low, high)"
+        )
+    if not rule.meets(config):
+        warnings.append(
+            f"no explanation of up to {rule.solution.support.size} literals has a certified {config.certify} "
+            f"error of {config.error:g}: this is the longest that was tried; raise error, or fresh"
+        )
+    if rule.r2 < 0.0:
+        warnings.append(
+            f"R² is {rule.r2:.3g}: the mean answer alone errs less than this rule, which does not describe "
+            "the model around the row; raise k" + ("" if config.intercept else ", or use intercept=True")
+        )
+    if 0.0 <= rule.r2 < _POOR:
+        warnings.append(
+            f"R² is {rule.r2:.3g}: the rule tells less than a tenth of how the model varies around the row; "
+            "raise k"
+        )
+    return tuple(warnings)

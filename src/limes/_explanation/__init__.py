@@ -1,0 +1,9 @@
+"""What an explanation is: frozen data, how it is checked, picked from, stored, and seen row by row.
+
+``limes._show`` draws it, and is imported when something is drawn (``drawing.py``).
+"""
+
+from limes._explanation.explanation import Explanation
+from limes._explanation.selection import UnknownNameError
+
+__all__ = ["Explanation", "UnknownNameError"]

@@ -1,0 +1,398 @@
+"""The explanation of one or many rows: frozen arrays, names, and how they were computed.
+
+Everything that draws an explanation lives in `limes._show` and is imported when it is called.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+import numpy as np
+
+from limes._checks import is_count
+from limes._explanation import json
+from limes._explanation.drawing import Page, Plots, drawer, write_text
+from limes._explanation.fields import Certificate, data_field_names, select, validate
+from limes._explanation.fit import Fit, left_to_fit
+from limes._explanation.selection import by_size, is_single, name_positions, row_positions, split_key
+from limes.exceptions import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from limes._arrays import Bools, Floats, Ints, Objects
+    from limes._explanation.effects import Effects, Interaction
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Explanation(Page):
+    """Local linear surrogates of n rows, d features and one or k outputs.
+
+    The surrogate of a row is ``intercept + sum_j value_j * [condition j holds]``: a value is how much
+    the surrogate changes if the condition holds rather than not. Arrays are copied and read-only; a
+    one-row input gives n = 1.
+
+    Parameters
+    ----------
+    values, standard_errors : (n, d) or (n, d, k)
+        Coefficients and their standard errors, 0 where a coefficient is exact.
+    intercepts, predictions, surrogate_predictions, fidelity : (n,) or (n, k)
+        Of the surrogate; of the model at the row; of the surrogate at the row; the weighted R², 1 where the
+        model does not vary. Without ``fidelity`` the ``fit`` computes it, when it is first read.
+    feature_names, output_names : d names; one name for (n, d), k for (n, d, k)
+        Output names differ from each other; a repeated feature name selects all its features.
+    conditions : n tuples of d texts
+        What holds at the row, such as ``"bmi <= -0.54"`` or ``"age is missing"``.
+    data : (n, d)
+        The rows in the user's own values; None where missing. NumPy scalars become Python ones,
+        dates and other objects become text, so that JSON returns the same.
+    method : "exact" or "sampled"
+    reason : str
+        Why it is sampled; or why it is exact although the model was not read.
+    calls, row_converged, row_warnings : (n,), (n,), n tuples of texts
+        Model calls for this row alone; whether the tolerance was met; warnings about the row.
+    shared_calls : (n,), or None
+        Model calls that a row shares with others: the size of the pool that it was sampled from, 0 where it
+        was sampled by itself; None where exact.
+    shares, share_errors : (n, d) or (n, d, k), or None
+        Each feature's part of the fidelity, with standard errors; None where exact.
+    surrogate_errors : (n,) or (n, k), or None
+        Standard errors of the surrogate's predictions; None where exact.
+    fidelity_errors : (n,) or (n, k)
+        Standard errors of the fidelity; 0 where exact.
+    controls : n texts, or None
+        The control variate of each row; None where exact.
+    provenance : mapping
+        Options and facts that JSON can hold: bandwidth, weights, bins, law, version. ``"meaning"``,
+        if present, replaces the sentence under tables and pictures that defines a coefficient.
+    ids : n texts or numbers, or None
+        What the rows are called: the index of a dataframe, or what ``explainer(X, ids=...)`` was passed;
+        their positions where they have no names. Rows keep their names when they are selected.
+    errors : pairs of a name and a text
+        Rows that have no explanation, by their names, and why: of ``errors="row"``.
+    explainer : any
+        The explainer, for ``limes.diagnose``; it is neither written to JSON nor pickled.
+    fit : Fit, or None
+        Computes R², effects and interactions when they are looked at; neither written to JSON nor pickled,
+        which store R².
+    certificates : n mappings, or none
+        Of sparse explanations; see :class:`limes._explanation.fields.Certificate`.
+
+    Raises
+    ------
+    InputError
+        Shapes, names or kinds do not agree.
+
+    Examples
+    --------
+    >>> explanation = Explanation(
+    ...     values=[[0.5, -2.0]], standard_errors=[[0.0, 0.0]], intercepts=[3.0],
+    ...     predictions=[1.6], surrogate_predictions=[1.5], fidelity=[0.9],
+    ...     feature_names=["age", "bmi"], output_names=["risk"],
+    ...     conditions=[["age > 40", "bmi <= 25"]], data=[[52, 21.5]], method="exact",
+    ...     calls=[1], row_converged=[True], row_warnings=[[]])
+    >>> explanation
+    <Explanation: 1 row x 2 features, exact; risk: bmi <= 25 -2.00, age > 40 +0.50>
+    >>> explanation[0, "bmi"].values
+    array([[-2.]])
+    >>> Explanation.from_json(explanation.to_json()).values.tolist()
+    [[0.5, -2.0]]
+    """
+
+    values: Floats
+    standard_errors: Floats
+    intercepts: Floats
+    predictions: Floats
+    surrogate_predictions: Floats
+    fidelity: Floats = left_to_fit()  # noqa: RUF009 - a descriptor
+    feature_names: tuple[str, ...]
+    output_names: tuple[str, ...]
+    conditions: tuple[tuple[str, ...], ...]
+    data: Objects
+    method: Literal["exact", "sampled"]
+    reason: str = ""
+    calls: Ints
+    row_converged: Bools
+    row_warnings: tuple[tuple[str, ...], ...]
+    shares: Floats | None = None
+    surrogate_errors: Floats | None = None
+    fidelity_errors: Floats = left_to_fit()  # noqa: RUF009 - a descriptor
+    share_errors: Floats | None = None
+    controls: tuple[str, ...] | None = None
+    shared_calls: Ints | None = None
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    certificates: tuple[Mapping[str, Any], ...] = ()
+    ids: tuple[Any, ...] = None  # type: ignore[assignment]  # positions
+    errors: tuple[tuple[Any, str], ...] = ()
+    explainer: Any = None
+    fit: Fit | None = None
+
+    _terminal: ClassVar[str] = "terminal"
+    _html: ClassVar[str] = "html"
+
+    def __post_init__(self) -> None:
+        fields = self._stored()
+        if fields["fidelity"] is None and self.fit is None:
+            raise InputError(
+                "fidelity is missing; pass R², one number a row and output, or the fit that computes it"
+            )
+        for name, value in validate(fields).items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def model_calls(self) -> int:
+        """Model calls of all rows together, without those that rows share (``shared_calls``)."""
+        return int(self.calls.sum())
+
+    @property
+    def converged(self) -> bool:
+        """Whether every row met its tolerance."""
+        return bool(self.row_converged.all())
+
+    @property
+    def local_errors(self) -> Floats:
+        """Error of the surrogate at the rows themselves: prediction - surrogate's, (n,) or (n, k).
+
+        Its standard errors are ``surrogate_errors``.
+        """
+        return self.predictions - self.surrogate_predictions
+
+    @property
+    def effects(self) -> Effects:
+        """The whole effect of every column, E_w[f | cell] - E_w f in each of its cells, row by row.
+
+        A column's coefficient compares the row's own cell with the average of the others: one number of this
+        curve. ``effects["bmi"]`` picks one, ``to_frame()`` lists all. Computed when it is looked at; the
+        model is not called.
+
+        Raises
+        ------
+        InputError
+            If the explanation comes from JSON or a pickle, or its columns have no cells.
+        """
+        return self._computed("effects").effects(self.feature_names, self.output_names)
+
+    @property
+    def additive_fidelity(self) -> Floats:
+        """R² of all effects together, (n,) or (n, k): of the best sum of functions of the cells."""
+        return self._computed("additive_fidelity").additive()[0]
+
+    @property
+    def additive_fidelity_errors(self) -> Floats:
+        """Standard errors of ``additive_fidelity``, 0 where exact."""
+        return self._computed("additive_fidelity_errors").additive()[1]
+
+    def interactions(self, top: int = 3) -> tuple[Interaction, ...]:
+        """Return the pairs of columns that matter most beyond their effects, of each row and output.
+
+        E_w[f | both cells] - E_w[f | one] - E_w[f | other] + E_w f, and its share of Var_w f.
+
+        Raises
+        ------
+        InputError
+            As for ``effects``.
+        """
+        if not is_count(top):
+            raise InputError(f"interactions(top={top!r}): top is the number of pairs; pass 1 or more")
+        return self._computed("interactions").interactions(self.feature_names, self.output_names, top)
+
+    def _computed(self, name: str) -> Fit:
+        if self.fit is None:
+            raise InputError(
+                f"{name} needs the explainer that made the explanation: files and pickles store R² alone; "
+                "explain the rows again"
+            )
+        return self.fit
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The rows' warnings, without repetitions, in their order."""
+        return tuple(dict.fromkeys(text for row in self.row_warnings for text in row))
+
+    @property
+    def certificate(self) -> Certificate:
+        """The certificate of a sparse explanation; for several rows use ``explanation[i].certificate``.
+
+        Raises
+        ------
+        InputError
+            If the explanation is not sparse, or not of one row.
+        """
+        return Certificate(**self._certified(None))
+
+    def rule(self, row: int | None = None) -> str:
+        """Return a sparse explanation as text: ``0.5 [income > 70] - 0.75 [debt > 35]  ->  score = -0.25``.
+
+        Raises
+        ------
+        InputError
+            If the explanation is not sparse, or has several rows and ``row`` is None.
+        """
+        return str(self._certified(row)["rule"])
+
+    def _certified(self, row: int | None) -> Mapping[str, Any]:
+        if not self.certificates:
+            raise InputError("only explanations of limes.SparseExplainer have a certificate and a rule")
+        if row is None and len(self) != 1:
+            raise InputError(f"the explanation has {len(self)} rows: choose one, as in explanation[0]")
+        return self.certificates[row or 0]
+
+    @property
+    def plot(self) -> Plots:
+        """Pictures: ``explanation.plot.bar(row=0)``, ``.beeswarm()``, and ``.text()`` of a text."""
+        return Plots(self)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __iter__(self) -> Iterator[Self]:
+        return (self[row] for row in range(len(self)))
+
+    def __getitem__(self, key: Any) -> Self:
+        """Select rows, features and outputs: ``e[0]``, ``e[mask]``, ``e[:, "bmi"]``, ``e[..., -1]``.
+
+        Rows and features keep their axis; one output, by name or position, drops it.
+
+        Raises
+        ------
+        UnknownNameError
+            No feature or output has this name; it is a KeyError and an `InputError`.
+        IndexError
+            A position, or the length of a mask, does not fit.
+        """
+        row, feature, output = split_key(key)
+        rows = row_positions(row, len(self))
+        columns = name_positions(feature, self.feature_names, "feature")
+        outputs = name_positions(output, self.output_names, "output")
+        positions = {"n": rows, "d": columns, "k": outputs}
+        stored, drops_axis = self._stored(), is_single(output)
+        fit = None if self.fit is None else self.fit.select(positions, drops_axis=drops_axis)
+        selection = select(stored, positions, drops_axis=drops_axis)
+        return type(self)(**{**stored, **selection, "explainer": self.explainer, "fit": fit})
+
+    def top(self, k: int = 5) -> Self:
+        """Return the k features with the largest mean absolute value, largest first.
+
+        The mean goes over rows and outputs; ties keep their order.
+        """
+        if not is_count(k):
+            raise InputError(f"top(k={k!r}): k is the number of features; pass 1 or more")
+        # The sum orders as the mean does, and is defined without rows.
+        sizes = np.abs(self.values).sum(axis=(0, *range(2, self.values.ndim)))
+        return self[:, by_size(sizes)[:k]]
+
+    def mask(self, output: str | int | None = None, *, top: int = 5, sign: str = "+") -> Bools:
+        """Return which pixels of the image belong to the superpixels that matter most, (H, W).
+
+        Parameters
+        ----------
+        output : name or position
+            The output with the largest prediction, unless given.
+        top, sign : int, and "+", "-" or "both"
+            How many superpixels at most, and the sign of their coefficients.
+
+        Raises
+        ------
+        InputError
+            The explanation is not of an image, or ``top`` or ``sign`` is not valid.
+        """
+        mask: Bools = drawer("images").mask(self, output, top, sign)
+        return mask
+
+    def reasons(
+        self,
+        k: int = 4,
+        catalogue: Mapping[str, Any] | None = None,
+        *,
+        row: int = 0,
+        output: str | int | None = None,
+        sign: str = "both",
+    ) -> tuple[str, ...]:
+        """Return the k largest coefficients of a row as sentences, marked where the order is not certain.
+
+        Parameters
+        ----------
+        k : int
+            How many.
+        catalogue : mapping
+            From features to sentences, which may contain ``{value}`` and ``{condition}``; or to pairs of
+            them, where the feature raises the prediction, and where it lowers it.
+        row, output
+            Which row; which output, the positive class of two unless given.
+        sign : "both", "+" or "-"
+            Whether only reasons count that raise the prediction, or that lower it.
+
+        Returns
+        -------
+        tuple of texts
+            With the attributes ``feature``, ``condition``, ``data``, ``value``, ``standard_error`` and
+            ``certain``: whether the place in the order, and the sign, are certain by 1.96 standard errors.
+
+        Raises
+        ------
+        InputError
+            If a name in the catalogue is no feature, or an entry no sentence.
+
+        Examples
+        --------
+        >>> import limes
+        >>> from sklearn.datasets import load_diabetes
+        >>> from sklearn.linear_model import Ridge
+        >>> X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+        >>> explanation = limes.TabularExplainer(Ridge().fit(X, y), X)(X.iloc[:1])
+        >>> name = explanation.reasons(1)[0].feature
+        >>> explanation.reasons(1, {name: "It is {value}."})[0].startswith("It is ")
+        True
+        """
+        chosen: tuple[str, ...] = drawer("reasons").reasons(self, k, catalogue, row, output, sign)
+        return chosen
+
+    def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
+        """Return a long data frame: one line a row, feature and output.
+
+        Its columns are row (its position), id (its name), feature, condition, data (as text, null where
+        missing), output, value, standard_error, prediction and fidelity (R²). `backend` is "pandas", "polars"
+        or "pyarrow".
+        """
+        return drawer("frames").to_frame(self, backend)
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """Return strictly valid JSON, and write it to `path` if given; see `limes._explanation.json`."""
+        return write_text(json.dumps(self._fields()), path)
+
+    @classmethod
+    def from_json(cls, text_or_path: str | Path) -> Self:
+        """Return the explanation that `to_json` wrote, every float to the last bit.
+
+        Raises
+        ------
+        InputError
+            The text or file is not readable, not complete, or of an unknown format or version.
+        """
+        return cls(**json.loads(text_or_path, data_field_names(cls)))
+
+    def to_shap(self) -> Any:
+        """Return a ``shap.Explanation`` for shap's plots; base values are the intercepts.
+
+        The values are the surrogate's coefficients, not Shapley values: with the intercept they
+        sum to the surrogate's prediction, not to the model's. Its output is named accordingly, and a
+        warning says so.
+        """
+        return drawer("frames").to_shap(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Through the constructor: arrays that were merely unpickled would be writable.
+        return _rebuilt, (type(self), self._fields())
+
+    def _fields(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in data_field_names(type(self))}
+
+    def _stored(self) -> dict[str, Any]:
+        """Return the fields as they are: None where the fit has not computed them yet."""
+        return {name: vars(self)[name] for name in data_field_names(type(self))}
+
+
+def _rebuilt(cls: type[Explanation], state: dict[str, Any]) -> Explanation:
+    return cls(**state)

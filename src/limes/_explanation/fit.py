@@ -1,0 +1,210 @@
+"""How well surrogates fit, computed when somebody looks: R² of the rows of an explanation.
+
+An explainer attaches a `Fit`: a selection of rows, features and outputs of its `RowFits`, which compute row
+by row and cache. The fields of an explanation that depend on it are ``left_to_fit``: nothing is spent on them
+until they are first read. JSON and pickles store the numbers, not the fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+
+from limes._explanation.effects import Effect, Effects, Interaction
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from limes._arrays import Floats
+
+    Positions = NDArray[np.intp]
+
+
+class RowEffects(NamedTuple):
+    """Effects of the columns around one row: lists of d arrays.
+
+    values, errors : (p_j, k)
+        E_w[f | cell] - E_w f, and standard errors.
+    masses : (p_j,)
+        P_w(cell).
+    current : d positions
+        Of the row's cells.
+    shares : (d, k)
+        Part of Var_w f that each column's effect explains.
+    additive, additive_errors : (k,)
+        R² of all effects together, and its standard errors.
+    """
+
+    values: list[Floats]
+    errors: list[Floats]
+    masses: list[Floats]
+    current: list[int]
+    shares: Floats
+    additive: Floats
+    additive_errors: Floats
+
+
+class RowPair(NamedTuple):
+    """What two columns add for one output: (p, q) values and errors, and the part of Var_w f it explains."""
+
+    columns: tuple[int, int]
+    values: Floats
+    errors: Floats
+    share: float
+    share_error: float
+
+
+class RowFits(Protocol):
+    """Computes how well the surrogates of one call's rows fit; threads may share it."""
+
+    def fidelity(self, row: int) -> tuple[Floats, Floats]:
+        """R² of one row and its standard errors, (k,) each."""
+        ...
+
+    def effects(self, row: int) -> RowEffects:
+        """Effects of one row's columns."""
+        ...
+
+    def pairs(self, row: int, output: int, top: int) -> list[RowPair]:
+        """The pairs of columns that explain most beyond the effects, at most ``top``, largest first."""
+        ...
+
+    def cell_texts(self, row: int, column: int) -> tuple[str, ...]:
+        """The cells of a column in words."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Rows, features and outputs of `RowFits`, by position.
+
+    ``several`` tells whether arrays have an axis of outputs.
+    """
+
+    source: RowFits
+    rows: Positions
+    features: Positions
+    outputs: Positions
+    several: bool
+
+    @classmethod
+    def of(cls, source: RowFits, shape: tuple[int, ...]) -> Fit:
+        """Return the fit of all rows and features, for values of this shape, (n, d) or (n, d, k)."""
+        n, d, *k = shape
+        return cls(source, np.arange(n), np.arange(d), np.arange(k[0] if k else 1), bool(k))
+
+    def select(self, positions: Mapping[str, Positions], *, drops_axis: bool) -> Fit:
+        """Return the fit at positions of the rows, "n", features, "d", and outputs, "k"."""
+        return Fit(
+            self.source,
+            self.rows[positions["n"]],
+            self.features[positions["d"]],
+            self.outputs[positions["k"]],
+            self.several and not drops_axis,
+        )
+
+    def fidelity(self) -> tuple[Floats, Floats]:
+        """R² and its standard errors, (n,) or (n, k) each."""
+        return self.stacked([self.source.fidelity(row) for row in self.rows.tolist()])
+
+    def of_row(self, place: int) -> tuple[Floats, Floats]:
+        """R² of one row and its standard errors, (k,) each."""
+        value, error = self.source.fidelity(int(self.rows[place]))
+        return value[self.outputs], error[self.outputs]
+
+    def additive(self) -> tuple[Floats, Floats]:
+        """R² of all effects together and its standard errors, (n,) or (n, k) each."""
+        effects = [self.source.effects(row) for row in self.rows.tolist()]
+        return self.stacked([(row.additive, row.additive_errors) for row in effects])
+
+    def effects(self, names: Sequence[str], outputs: Sequence[str]) -> Effects:
+        """Effects of the chosen columns, row by row and output by output, under these names."""
+        return Effects(tuple(self._effects(names, outputs)))
+
+    def _effects(self, names: Sequence[str], outputs: Sequence[str]) -> Iterator[Effect]:
+        for place, row in enumerate(self.rows.tolist()):
+            numbers = self.source.effects(row)
+            for k, output in zip(self.outputs.tolist(), outputs, strict=True):
+                for j, name in zip(self.features.tolist(), names, strict=True):
+                    yield Effect(
+                        feature=name,
+                        output=output,
+                        row=place,
+                        cells=self.source.cell_texts(row, j),
+                        values=numbers.values[j][:, k],
+                        standard_errors=numbers.errors[j][:, k],
+                        masses=numbers.masses[j],
+                        current=numbers.current[j],
+                        share=float(numbers.shares[j, k]),
+                    )
+
+    def interactions(self, names: Sequence[str], outputs: Sequence[str], top: int) -> tuple[Interaction, ...]:
+        """The ``top`` pairs of each row and output that explain most, largest first."""
+        return tuple(self._interactions(dict(zip(self.features.tolist(), names, strict=True)), outputs, top))
+
+    def _interactions(self, names: dict[int, str], outputs: Sequence[str], top: int) -> Iterator[Interaction]:
+        for place, row in enumerate(self.rows.tolist()):
+            effects = self.source.effects(row)
+            for k, output in zip(self.outputs.tolist(), outputs, strict=True):
+                for pair in self.source.pairs(row, k, top):
+                    (i, j), (p, q) = pair.columns, (effects.masses[column] for column in pair.columns)
+                    if i in names and j in names:
+                        yield Interaction(
+                            features=(names[i], names[j]),
+                            output=output,
+                            row=place,
+                            cells=(self.source.cell_texts(row, i), self.source.cell_texts(row, j)),
+                            values=pair.values,
+                            standard_errors=pair.errors,
+                            masses=np.multiply.outer(p, q),
+                            current=(effects.current[i], effects.current[j]),
+                            share=pair.share,
+                            share_error=pair.share_error,
+                        )
+
+    def stacked(self, rows: list[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
+        """Stack values and errors (k,) of the rows, with an axis of the chosen outputs if they have one."""
+        both = np.array(rows, dtype=np.float64).reshape(len(rows), 2, -1)[:, :, self.outputs]
+        values, errors = (both if self.several else both[:, :, 0]).swapaxes(0, 1)
+        for array in (values, errors):
+            array.flags.writeable = False
+        return values, errors
+
+
+class _LeftToFit:
+    """A field that is computed, with the other ones that its fit computes, when it is first read.
+
+    Threads may compute it at the same time, and get the same numbers.
+    """
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, explanation: Any, owner: type) -> Any:
+        if explanation is None:
+            return None  # the default of the dataclass
+        state = vars(explanation)
+        if state[self._name] is None and explanation.fit is not None:
+            state["fidelity"], state["fidelity_errors"] = explanation.fit.fidelity()
+        return state[self._name]
+
+    def __set__(self, explanation: Any, value: Any) -> None:
+        vars(explanation)[self._name] = value
+
+
+def fidelity_at(explanation: Any, row: int, output: int) -> tuple[float, float]:
+    """Return R² of one row and output of an explanation and its standard error; no other row is computed."""
+    state = vars(explanation)
+    if state["fidelity"] is None:
+        numbers = explanation.fit.of_row(row)
+    else:
+        numbers = tuple(np.reshape(state[name][row], -1) for name in ("fidelity", "fidelity_errors"))
+    return float(numbers[0][output]), float(numbers[1][output])
+
+
+def left_to_fit() -> Any:
+    """Return a field of an explanation that may be None, and is then computed by its ``fit``."""
+    return _LeftToFit()

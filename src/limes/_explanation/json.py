@@ -1,0 +1,214 @@
+"""An explanation as strictly valid JSON, and back, every float to the last bit.
+
+The object holds ``"format"``, ``"version"``, ``"shape"`` (of the values) and the fields of the
+explanation under their own names, arrays as nested lists. Finite floats are written with the fewest
+digits that read back as the same float. JSON has no number for the others: they are
+``{"$float": "nan"}``, ``{"$float": "inf"}`` and ``{"$float": "-inf"}``; a missing cell is ``null``. Images
+are data URLs, ``data:image/png;base64,...``.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import math
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from limes._explanation.fields import NOT_FINITE
+from limes.exceptions import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from limes._arrays import Ints
+
+
+FORMAT = "limes._explanation"
+VERSION = 1
+
+_SPECIAL = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+_FULL = ("values", "standard_errors", "shares", "share_errors")
+_PER_ROW = (
+    *("intercepts", "predictions", "surrogate_predictions", "fidelity"),
+    *("surrogate_errors", "fidelity_errors"),
+)
+_HEAD = ("format", "version", "shape")
+# Fields that files of earlier versions of limes do not have
+_LATER = {"shared_calls"}
+_DEEPEST = 50
+
+
+def dumps(fields: Mapping[str, Any]) -> str:
+    """Return the fields of an explanation as JSON."""
+    head = {"format": FORMAT, "version": VERSION, "shape": list(fields["values"].shape)}
+    body = {name: jsonable(value) for name, value in fields.items()}
+    return json.dumps({**head, **body}, allow_nan=False, separators=(",", ":"))
+
+
+def loads(text_or_path: str | Path, names: tuple[str, ...]) -> dict[str, Any]:
+    """Return the fields `names` of an explanation from JSON text or from a file of it.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, is not JSON, has another format or version, or lacks fields.
+    """
+    text, where = _read(text_or_path)
+    content = _parse(text, where)
+    _check_format(content, where)
+    _check_fields({*content, *_LATER}, {*_HEAD, *names}, where)
+    shape = content["shape"]
+    if not isinstance(shape, list) or not all(type(size) is int for size in shape):
+        raise InputError(f"{where} is damaged: its shape is {shape!r}; write it again")
+    try:
+        _check_depth(content)
+        return {name: _shaped(name, content[name], shape) for name in names if name in content}
+    except (KeyError, TypeError, ValueError) as problem:
+        raise InputError(f"{where} is damaged ({problem}); write it again") from problem
+
+
+def jsonable(value: Any) -> Any:
+    """Return arrays, tuples, mappings and numbers that are not finite in a form that JSON can hold."""
+    if isinstance(value, np.ndarray):
+        finite = value.dtype != object and bool(np.isfinite(value).all())
+        return value.tolist() if finite else jsonable(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return {NOT_FINITE: str(value)}
+    if isinstance(value, list | tuple):
+        return [jsonable(v) for v in value]
+    if hasattr(value, "items"):
+        return {key: jsonable(v) for key, v in value.items()}
+    return value
+
+
+def _check_depth(value: Any) -> None:
+    """Raise ValueError where lists and objects are nested deeper than anything that `dumps` writes."""
+    level = [value]
+    for _ in range(_DEEPEST):
+        parts = [part.values() if isinstance(part, dict) else part for part in level]
+        level = [item for part in parts for item in part if isinstance(item, dict | list)]
+        if not level:
+            return
+    raise ValueError(f"it is nested deeper than {_DEEPEST} levels")
+
+
+def _shaped(name: str, value: Any, shape: list[int]) -> Any:
+    # Nested lists lose the width of an array without rows: hence the shape beside them.
+    rows, features, *outputs = shape
+    per_row = dict.fromkeys(_PER_ROW, (rows, *outputs))
+    shapes = {**dict.fromkeys(_FULL, tuple(shape)), **per_row, "data": (rows, features)}
+    if value is None or 0 not in shapes.get(name, ()):
+        return value
+    if np.size(value):
+        raise ValueError(f"{name} has entries, but its shape is {shapes[name]}")
+    return np.empty(shapes[name], dtype=object if name == "data" else float)
+
+
+def _read(text_or_path: str | Path) -> tuple[str, str]:
+    if isinstance(text_or_path, str) and text_or_path.lstrip().startswith("{"):
+        return text_or_path, "The JSON text"
+    try:
+        return Path(text_or_path).read_text(encoding="utf-8"), f"The file {text_or_path}"
+    except (OSError, ValueError, TypeError) as problem:
+        raise InputError(
+            f"No explanation could be read from {str(text_or_path)[:80]!r} ({problem}); "
+            "pass the path of a file, or the text, that to_json wrote"
+        ) from problem
+
+
+def _parse(text: str, where: str) -> Any:
+    def special(piece: dict[str, Any]) -> Any:
+        return _SPECIAL[piece[NOT_FINITE]] if set(piece) == {NOT_FINITE} else piece
+
+    def refuse(constant: str) -> NoReturn:
+        raise ValueError(f"{constant} is not JSON")
+
+    try:
+        return json.loads(text, object_hook=special, parse_constant=refuse)
+    except (ValueError, KeyError, TypeError, RecursionError) as problem:
+        raise InputError(f"{where} is not valid JSON: {problem}; write it with to_json") from problem
+
+
+def _check_format(content: Any, where: str) -> None:
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise InputError(f'{where} has no "format": "{FORMAT}"; write it with Explanation.to_json')
+    if content.get("version") != VERSION:
+        raise InputError(
+            f"{where} has version {content.get('version')!r} of its format, this limes reads "
+            f"version {VERSION}; use the limes that wrote it, or write it again"
+        )
+
+
+def _check_fields(present: set[str], required: set[str], where: str) -> None:
+    if present != required:
+        raise InputError(
+            f"{where} lacks the fields {sorted(required - present)} and has the unknown fields "
+            f"{sorted(present - required)}; write it again with to_json"
+        )
+
+
+# Most pixels that are decoded: 32 bytes a pixel are 1 GB
+MAX_PIXELS = 1 << 25
+_FORMATS = ("PNG", "JPEG")
+_DATA_URL = re.compile(r"data:image/(png|jpeg);base64,([A-Za-z0-9+/]+={0,2})")
+# Larger photographs are written as JPEG, which is small and lossy
+_LARGEST_PNG = 512 * 512
+
+
+def to_data_url(pixels: Any, *, lossless: bool = True) -> str:
+    """Return an image (H, W) or (H, W, 3 or 4) of uint8 as a data URL."""
+    from PIL import Image
+
+    buffer, image = io.BytesIO(), Image.fromarray(pixels)
+    kind = "png" if lossless or pixels.shape[0] * pixels.shape[1] <= _LARGEST_PNG else "jpeg"
+    image.save(buffer, kind, **({"quality": 92} if kind == "jpeg" else {"compress_level": 1}))
+    return f"data:image/{kind};base64,{base64.b64encode(buffer.getvalue()).decode('ascii')}"
+
+
+def from_data_url(url: Any) -> Any:
+    """Return the image (H, W, C) of a data URL.
+
+    The text may come from a file of anyone: it is a PNG or JPEG in base64 and nothing else, as HTML shows it
+    in a style, and its size is checked before a pixel is decoded.
+
+    Raises
+    ------
+    InputError
+        If it is no such text, has too many pixels, or cannot be decoded.
+    """
+    from PIL import Image
+
+    if not isinstance(url, str) or not (match := _DATA_URL.fullmatch(url)):
+        raise InputError("the image of this explanation is damaged: it is no PNG or JPEG in base64")
+    try:
+        with Image.open(io.BytesIO(base64.b64decode(match[2], validate=True)), formats=_FORMATS) as image:
+            if image.width * image.height > MAX_PIXELS:
+                raise InputError(
+                    f"the image of this explanation has {image.width} x {image.height} pixels, and limes "
+                    f"decodes {MAX_PIXELS:,}: explain a smaller image"
+                )
+            return np.asarray(image)
+    except (ValueError, OSError, SyntaxError, Image.DecompressionBombError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"the image of this explanation is damaged: {error}") from None
+
+
+def labels_to_data_url(labels: Ints) -> str:
+    """Return labels (H, W) below 2^24 as an image, one byte a pixel where that is enough, else three."""
+    if labels.max(initial=0) < 256:
+        return to_data_url(labels.astype(np.uint8))
+    return to_data_url(np.stack([labels >> shift & 255 for shift in (0, 8, 16)], axis=-1).astype(np.uint8))
+
+
+def labels_from_data_url(url: Any) -> Ints:
+    """Return the labels (H, W) of a data URL."""
+    parts = from_data_url(url).astype(np.int64)
+    if parts.ndim == 2:
+        return np.asarray(parts)
+    return np.asarray(parts[..., 0] | parts[..., 1] << 8 | parts[..., 2] << 16)

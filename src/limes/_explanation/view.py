@@ -1,0 +1,384 @@
+"""One row of an explanation for readers: sorted by size, in words, one part an output.
+
+Terminal, HTML and plots all draw a `RowView`; none of them indexes arrays.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from limes._explanation.fit import fidelity_at
+from limes._explanation.selection import by_size
+from limes._explanation.wording import cell, count, error, number, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from limes._arrays import Floats
+    from limes._explanation import Explanation
+
+MEANING = "how much the surrogate changes if the condition holds rather than not"
+
+# R² below the first is a warning, below the second a sentence
+POOR_FIT, PARTIAL_FIT = 0.25, 0.5
+# Standard errors by which a sampled R² must be below
+_SURE = 2.0
+# Two probabilities that add up to 1 within this much are one
+_ROUNDING = 1e-6
+_ANONYMOUS = "output"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """One feature of one output: its condition, the row's value, its coefficient.
+
+    ``drawn`` is the length of its bar: the coefficient, or of a slope that per standard deviation.
+    """
+
+    position: int
+    feature: str
+    condition: str
+    data: str
+    value: float
+    standard_error: float
+    deviation: float = 1.0
+
+    @property
+    def drawn(self) -> float:
+        """Length of the bar."""
+        return self.value * self.deviation
+
+    @property
+    def drawn_error(self) -> float:
+        """Standard error of the bar."""
+        return self.standard_error * self.deviation
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputView:
+    """One output of one row; its lines by falling size of the coefficient.
+
+    ``title`` is its name for readers, such as "P(target = 1)". ``fit`` returns R² and its standard error,
+    which may take a while, and is called only where somebody reads it.
+    """
+
+    position: int
+    name: str
+    title: str
+    prediction: float
+    surrogate: float
+    intercept: float
+    fit: Callable[[], tuple[float, float]]
+    lines: tuple[Line, ...]
+    omitted: int  # features without a line
+    is_rule: bool  # a rule has no diagnosis
+
+    @cached_property
+    def _fit(self) -> tuple[float, float]:
+        return self.fit()
+
+    @property
+    def fidelity(self) -> float:
+        """R² under the weights."""
+        return self._fit[0]
+
+    @property
+    def fidelity_error(self) -> float:
+        """Standard error of R²; 0 where exact."""
+        return self._fit[1]
+
+    @property
+    def remark(self) -> str:
+        """How little the surrogate captures; "" where it captures half or more."""
+        return fit_remark(self.fidelity, self.fidelity_error, can_diagnose=not self.is_rule)
+
+    @property
+    def difference(self) -> float:
+        """Error of the surrogate at the row."""
+        return self.prediction - self.surrogate
+
+    @property
+    def fits_poorly(self) -> bool:
+        """Whether the remark is a warning."""
+        return is_poor(self.fidelity, self.fidelity_error)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowView:
+    """One row: its outputs, its warnings, and the rule and certificate of a sparse explanation."""
+
+    number: int
+    label: str
+    outputs: tuple[OutputView, ...]
+    calls: int
+    shared_calls: int
+    warnings: tuple[str, ...]
+    rule: str = ""
+    certificate: tuple[tuple[str, str, str], ...] = ()  # name, number, remark
+
+
+def with_outputs(array: Floats, explanation: Explanation) -> Floats:
+    """Return the array with a last axis of outputs, of length one for a single output."""
+    return array[..., None] if explanation.values.ndim == 2 else array
+
+
+def view_row(explanation: Explanation, row: int, max_features: int) -> RowView:
+    """Return one row with at most `max_features` lines an output."""
+    facts = explanation.certificates[row] if explanation.certificates else {}
+    return RowView(
+        number=row,
+        label=row_label(explanation, row),
+        outputs=tuple(
+            _view_output(explanation, row, k, max_features) for k in shown_outputs(explanation, row)
+        ),
+        calls=int(explanation.calls[row]),
+        shared_calls=_shared(explanation, row),
+        warnings=_warnings(explanation, row),
+        rule=_headlined_rule(facts) if facts else "",
+        certificate=certificate_lines(facts) if facts else (),
+    )
+
+
+def _view_output(explanation: Explanation, row: int, output: int, limit: int) -> OutputView:
+    values = with_outputs(explanation.values, explanation)[row, :, output]
+    order = by_size(np.abs(values * slope_deviations(explanation)))[:limit]
+    if explanation.certificates:  # a rule is its facts that have a weight
+        order = order[values[order] != 0]
+
+    def of_row(array: Floats) -> float:
+        return float(with_outputs(array, explanation)[row, output])
+
+    return OutputView(
+        position=output,
+        name=one_line(explanation.output_names[output]),
+        title=output_title(explanation, output),
+        prediction=of_row(explanation.predictions),
+        surrogate=of_row(explanation.surrogate_predictions),
+        intercept=of_row(explanation.intercepts),
+        fit=lambda: fidelity_at(explanation, row, output),
+        lines=tuple(_view_line(explanation, row, int(j), output) for j in order),
+        omitted=0 if explanation.certificates else len(values) - len(order),
+        is_rule=bool(explanation.certificates),
+    )
+
+
+def _view_line(explanation: Explanation, row: int, feature: int, output: int) -> Line:
+    index = (row, feature, output)
+    return Line(
+        position=feature,
+        feature=one_line(explanation.feature_names[feature]),
+        condition=one_line(explanation.conditions[row][feature]),
+        data=cell(explanation.data[row, feature]),
+        value=float(with_outputs(explanation.values, explanation)[index]),
+        standard_error=float(with_outputs(explanation.standard_errors, explanation)[index]),
+        deviation=float(slope_deviations(explanation)[feature]),
+    )
+
+
+def slope_facts(explanation: Explanation) -> Mapping[str, Mapping[str, float]]:
+    """Return mean and deviation of each feature that has a slope, by its name."""
+    slopes = explanation.provenance.get("slopes", {})
+    return {name: slopes[name] for name in explanation.feature_names if name in slopes}
+
+
+def slope_deviations(explanation: Explanation) -> Floats:
+    """Return standard deviations (d,) of columns with slopes, the unit of their bars; 1 for others."""
+    slopes = slope_facts(explanation)
+    names = explanation.feature_names
+    return np.array([slopes[name]["deviation"] if name in slopes else 1.0 for name in names])
+
+
+def row_label(explanation: Explanation, row: int) -> str:
+    """Return what a row is called: "row 3", or its own name."""
+    label = explanation.ids[row]
+    return f"row {label}" if isinstance(label, int) else one_line(str(label))
+
+
+def left_out(explanation: Explanation) -> str:
+    """Return how many rows have no explanation, and why the first has none; "" if all have."""
+    if not explanation.errors:
+        return ""
+    row, why = explanation.errors[0]
+    total = len(explanation) + len(explanation.errors)
+    return (
+        f"{len(explanation.errors):,} of {total:,} rows have no explanation (explanation.errors); "
+        f"{one_line(str(row))}: {one_line(why)}"
+    )
+
+
+def are_complementary(predictions: Floats) -> bool:
+    """Tell whether predictions (..., 2) are the probabilities of two classes: one mirrors the other."""
+    if predictions.shape[-1] != 2 or not np.isfinite(predictions).all():
+        return False
+    unit = (predictions >= -_ROUNDING) & (predictions <= 1 + _ROUNDING)
+    return bool(unit.all() and (np.abs(predictions.sum(axis=-1) - 1) <= _ROUNDING).all())
+
+
+def shown_outputs(explanation: Explanation, row: int) -> list[int]:
+    """Return the positions of the outputs that are shown: of two classes the second, the positive one."""
+    predictions = with_outputs(explanation.predictions, explanation)[row]
+    outputs = list(range(predictions.size))
+    return outputs[1:] if are_complementary(predictions) else outputs
+
+
+def main_output(explanation: Explanation, row: int) -> int:
+    """Return the position of the output with the largest prediction; of two classes the positive one."""
+    shown = shown_outputs(explanation, row)
+    predictions = with_outputs(explanation.predictions, explanation)[row]
+    return shown[int(by_size(predictions[shown])[0])]
+
+
+def output_title(explanation: Explanation, output: int) -> str:
+    """Return what an output is, for readers: "P(target = 1)", "log-odds of Bad", "prediction"."""
+    name = one_line(explanation.output_names[output])
+    facts = explanation.provenance
+    quantity = facts.get("quantity", _QUANTITIES.get(facts.get("answer")))
+    if name == _ANONYMOUS:
+        return "margin" if quantity == "margin" else "prediction"
+    label = f"target = {name}" if _is_bare(name) else name
+    return _TITLES.get(quantity, "{name}").format(label=label, name=name)
+
+
+# By the method that answers
+_QUANTITIES: Mapping[Any, str] = {"predict_proba": "probability", "decision_function": "margin"}
+_TITLES: Mapping[Any, str] = {
+    "probability": "P({label})",
+    "log-odds": "log-odds of {label}",
+    "margin": "margin of {label}",
+}
+
+
+def _is_bare(name: str) -> bool:
+    """Tell whether the label of a class says nothing by itself: a number, true or false."""
+    try:
+        float(name)
+    except ValueError:
+        return name in ("True", "False")
+    return True
+
+
+def _warnings(explanation: Explanation, row: int) -> tuple[str, ...]:
+    warnings = tuple(one_line(warning) for warning in explanation.row_warnings[row])
+    if explanation.row_converged[row]:
+        return warnings
+    calls = count(int(explanation.calls[row]) + _shared(explanation, row), "model call")
+    return (f"The tolerance was not reached within {calls}: the errors are larger than allowed.", *warnings)
+
+
+def certificate_lines(facts: Mapping[str, Any]) -> tuple[tuple[str, str, str], ...]:
+    """Return name, number and remark of each part of a certificate."""
+    sure, bounds = f"with {facts['confidence']:.0%} confidence", facts["bounds"]
+    fresh, samples = count(facts["fresh_samples"], "fresh row"), count(facts["samples"], "row")
+    precision_error = f"± {number(facts['precision_error'], 2)}" if facts["precision_error"] else "exact"
+    low, high = facts["scale"]
+    sampled = f"{samples} that the weights have seen"
+    in_sample = ("squared error, in sample", number(facts["fidelity"]), sampled)
+    return (
+        ("squared error", number(facts["fresh_fidelity"]), f"on average over {fresh}"),
+        ("", f"≤ {number(bounds['fidelity'])}", sure),
+        *([in_sample] if facts["samples"] else []),
+        (
+            "precision error",
+            number(facts["precision"]),
+            f"mean |f(z) − f(x)| where w·z = w·x; {precision_error}",
+        ),
+        ("", f"≤ {number(bounds['precision'])}", sure),
+        ("optimal", *_optimality(facts)),
+        ("answers", f"in [{number(low)}, {number(high)}]", _assumption(facts)),
+    )
+
+
+_OPTIMAL_OF = {"population": "of all rules of this size", "sample": "for the rows of the sample"}
+
+
+def _optimality(facts: Mapping[str, Any]) -> tuple[str, str]:
+    """Return whether the rule is the best of its size, and of what, or how firm the choice is."""
+    if facts["proved"]:
+        return "proved", f"{_OPTIMAL_OF.get(facts.get('optimum', ''), '')} ({facts['solver']})"
+    if facts.get("optimum") == "estimate":
+        ties = ", ".join(f"{one_line(name)} ({share:.0%})" for name, share in facts["near_ties"].items())
+        chosen = f"resampled rows choose the same literals in {facts['stability']:.0%}"
+        return "estimated", chosen + (f"; others: {ties}" if ties else "")
+    return f"within {facts['gap']:.1%}" if facts["lower_bound"] > 0 else "not certified", facts["solver"]
+
+
+def _assumption(facts: Mapping[str, Any]) -> str:
+    if facts.get("assumption"):
+        return "assumed: all bounds hold if no answer lies beyond; pass scale=(low, high)"
+    return "known: all bounds hold"
+
+
+def _headlined_rule(facts: Mapping[str, Any]) -> str:
+    """Return the rule, behind a verdict where it is worse than the mean."""
+    r2 = facts.get("r2", math.nan)
+    if r2 < 0.0:
+        verdict = "worse than the mean answer, no description of the model here"
+        return f"R² {number(r2, 3)}: {verdict}. {facts['rule']}"
+    return str(facts["rule"])
+
+
+def _shared(explanation: Explanation, row: int) -> int:
+    return 0 if explanation.shared_calls is None else int(explanation.shared_calls[row])
+
+
+def method_line(explanation: Explanation, calls: int, shared_calls: int) -> str:
+    """Return how the numbers were computed: exactly, or from how many model calls and why."""
+    spent = count(calls, "model call")
+    if explanation.method == "exact":
+        how = one_line(explanation.reason) or "read off the model"
+        if explanation.certificates:
+            return f"exact: {how} ({spent} to certify it)"
+        return f"exact: {how}, no sampling ({spent})"
+    why = f", because {one_line(explanation.reason)}" if explanation.reason else ""
+    if not shared_calls:
+        return f"sampled with {spent}{why}"
+    alone = f", and {spent}" if calls else ""
+    return f"sampled from a pool of {count(shared_calls, 'model call')} that rows share{alone}{why}"
+
+
+def meaning(explanation: Explanation) -> str:
+    """Return what a coefficient means; designs without conditions state it in provenance["meaning"]."""
+    return one_line(str(explanation.provenance.get("meaning", MEANING)))
+
+
+def headline(view: OutputView) -> str:
+    """Return prediction, surrogate and R² of one output in a line."""
+    fit = f", R² {fidelity(view)}" if fidelity(view) else ""
+    return f"prediction {number(view.prediction)}, surrogate {number(view.surrogate)}{fit}"
+
+
+def fidelity(view: OutputView) -> str:
+    """Return R², with its error if it is sampled; "" where it was not computed."""
+    if not np.isfinite(view.fidelity):
+        return ""
+    uncertain = f" {error(view.fidelity_error)}" if view.fidelity_error > 0 else ""
+    return f"{number(view.fidelity, 3)}{uncertain}"
+
+
+def fit_remark(fidelity: float, error: float = 0.0, *, can_diagnose: bool = True) -> str:
+    """Return how much the surrogate captures, as a sentence, where that is surely less than half."""
+    if not fidelity + _SURE * error < PARTIAL_FIT:
+        return ""
+    share = f"{max(fidelity, 0.0):.0%}" if fidelity >= _LEAST else "nothing"
+    captured = f"The surrogate captures {share} of how the model varies around this row"
+    if not is_poor(fidelity, error):
+        return f"{captured}; the rest is in none of its coefficients."
+    advice = " limes.diagnose(explanation) shows what they miss." if can_diagnose else ""
+    return (
+        f"{captured}: its coefficients are averages over the neighbourhood, and do not describe the model "
+        f"there.{advice}"
+    )
+
+
+# Smaller shares would be written as 0 %
+_LEAST = 0.005
+
+
+def is_poor(fidelity: float, error: float = 0.0) -> bool:
+    """Tell whether R² is surely so low that it is a warning."""
+    return fidelity + _SURE * error < POOR_FIT

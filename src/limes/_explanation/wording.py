@@ -1,0 +1,130 @@
+"""Numbers, cells, names and rules in words; the same in the terminal, in HTML and in plots."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from limes._explanation.fields import is_missing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from limes._arrays import Floats
+
+CONFIDENCE = 1.96
+"""Error bars reach this many standard errors to each side: 95 % of a normal law."""
+
+_RULE_DIGITS = 3
+_SMALL, _LARGE = 1e-3, 1e6  # outside, numbers are written with an exponent
+
+
+def number(value: float, significant: int = 4) -> str:
+    """Write a number with a few significant digits and no trailing zeros.
+
+    >>> [number(x) for x in (0.0, 152.13348, -0.0021, 3.0, 1.2345e-7, float("nan"))]
+    ['0', '152.1', '-0.0021', '3', '1.235e-07', 'nan']
+    """
+    text = _digits(value, significant)
+    return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
+
+
+def _digits(value: float, significant: int) -> str:
+    if value == 0 or not math.isfinite(value):
+        return f"{abs(value) if value == 0 else value:g}"
+    if not _SMALL <= abs(value) < _LARGE:
+        return f"{value:.{significant - 1}e}"
+    return f"{value:.{_decimals(value, significant)}f}"
+
+
+def signed_column(values: Iterable[float], significant: int = 4) -> list[str]:
+    """Write the numbers of one column, with their signs and the same number of decimals.
+
+    The largest decides the decimals. An exact zero is written ``0``, a rounded one ``0.00``.
+
+    >>> signed_column([23.4142, -0.0712, 0.0, 1e-9])
+    ['+23.41', '-0.07', '0', '0.00']
+    """
+    numbers = [float(value) for value in values]
+    largest = max((abs(v) for v in numbers if math.isfinite(v)), default=0.0)
+    if not _SMALL <= largest < _LARGE:
+        return [_sign(number(v, 3), v) for v in numbers]
+    decimals = _decimals(largest, significant)
+    return [_aligned(v, decimals) for v in numbers]
+
+
+def difference(value: float) -> str:
+    """Write a number with its sign."""
+    return _sign(number(value), value)
+
+
+def error(value: float) -> str:
+    """Write a standard error with two digits: ``± 0.020``."""
+    return f"± {_digits(value, 2)}"
+
+
+def cell(value: Any) -> str:
+    """Write a value of the user's data: texts and whole numbers in full, others with four digits."""
+    if is_missing(value):
+        return "missing"
+    if isinstance(value, float):
+        whole = value.is_integer() and abs(value) < 1e15  # beyond, floats do not hold every integer
+        return str(int(value)) if whole else number(value)
+    return one_line(str(value))
+
+
+def one_line(text: str) -> str:
+    """Replace line ends and control characters by spaces: names are data, never commands."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
+def shorten(text: str, width: int) -> str:
+    """Shorten a text in its middle, since both the name and the bound of a condition matter.
+
+    >>> shorten("mean concave points <= 0.0203", 20)
+    'mean concave… 0.0203'
+    """
+    text = one_line(text)
+    if len(text) <= width:
+        return text
+    tail = (width - 1) * 2 // 5
+    return f"{text[: width - 1 - tail].rstrip()}…{text[len(text) - tail :]}"
+
+
+def count(amount: int, noun: str) -> str:
+    """Write an amount with its noun: ``1 row``, ``1,024 model calls``."""
+    return f"{amount:,} {noun}{'' if amount == 1 else 's'}"
+
+
+def rule_text(
+    weights: Floats, facts: Sequence[str], name: str, prediction: float, intercept: float = 0.0
+) -> str:
+    """Write a sparse explanation as a rule: the facts that have a weight, largest first.
+
+    >>> rule_text(np.array([0.5, 0.0, -0.75]), ["income > 70", "age > 30", "debt > 35"], "score", -0.25)
+    '-0.75 [debt > 35] + 0.5 [income > 70]  ->  score = -0.25'
+    """
+    order = np.argsort(-np.abs(weights), kind="stable")
+    terms = [(float(weights[j]), f" [{one_line(facts[j])}]") for j in order if weights[j] != 0.0]
+    if intercept != 0.0 or not terms:
+        terms.insert(0, (intercept, ""))
+    texts = [f"{'-' if w < 0 else '+'} {number(abs(w), _RULE_DIGITS)}{fact}" for w, fact in terms]
+    first = texts[0][2:] if texts[0].startswith("+") else f"-{texts[0][2:]}"
+    return f"{' '.join([first, *texts[1:]])}  ->  {one_line(name)} = {number(prediction)}"
+
+
+def _decimals(value: float, significant: int) -> int:
+    return max(0, significant - 1 - math.floor(math.log10(abs(value))))
+
+
+def _aligned(value: float, decimals: int) -> str:
+    if value == 0 or not math.isfinite(value):
+        return _sign(number(value), value)
+    text = f"{value:+.{decimals}f}"
+    return text if float(text) else text[1:]
+
+
+def _sign(text: str, value: float) -> str:
+    return f"+{text}" if value > 0 else text

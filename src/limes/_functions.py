@@ -1,0 +1,382 @@
+"""Functions of one coordinate, which models consist of and laws integrate.
+
+LIME's tables meet few kinds. A tree tests *intervals* and *members* of category sets, an RBF kernel
+multiplies *Gaussian bumps*, a linear model adds *identities* and a polynomial *powers*, a generalised
+additive model adds *steps*, *lookups* or whatever *shape* it has learnt; preprocessing makes *smooth
+functions* of any of them. A ``Function`` is a family of m functions of the same kind. It can be evaluated,
+and integrated against a density, in closed form where one exists and else by adaptive quadrature.
+
+This file lies below designs and models because both use it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from limes._arrays import Bools, Floats, Ints
+from limes.exceptions import InputError, ModelError
+
+# -LARGEST is below every other finite number; -inf is treated as it
+LARGEST = float(np.finfo(np.float64).max)
+
+
+class Density(Protocol):
+    """A family of P (possibly signed) measures with densities, and their integrals of common functions."""
+
+    def interval(self, lower: Floats, upper: Floats) -> Floats:
+        """∫ 1[lower < x <= upper], bounds (m,) -> (m, P)."""
+        ...
+
+    def bump(self, center: Floats, precision: float) -> Floats:
+        """∫ exp(-precision (x - center)² / 2), centers (m,) -> (m, P)."""
+        ...
+
+    def decay(self, center: Floats, rate: float) -> Floats:
+        """∫ exp(-rate |x - center|), centers (m,) -> (m, P)."""
+        ...
+
+    def identity(self, center: float = 0.0) -> Floats:
+        """∫ (x - center), (1, P)."""
+        ...
+
+    def square(self, center: float = 0.0) -> Floats:
+        """∫ (x - center)², (1, P)."""
+        ...
+
+    def quadrature(self, shape: Callable[[Floats], Floats], breaks: Sequence[float]) -> Floats:
+        """∫ shape(x), smooth between the breaks, for a callable (n,) -> (n,) or (m, n): (1, P) or (m, P)."""
+        ...
+
+    def points(
+        self, shape: Callable[[Floats], Floats], breaks: Floats, panels: int
+    ) -> tuple[Ints, Floats, Floats]:
+        """Measure, value and weight of points, (K,) each by measure: for functions as smooth as shape."""
+        ...
+
+
+class Function(Protocol):
+    """m functions of one coordinate; those of ``limes._expectations.waves`` have complex values."""
+
+    def __call__(self, x: Floats) -> Any:
+        """Evaluate at x (n,) -> (m, n)."""
+        ...
+
+    def integrate(self, density: Density) -> Any:
+        """Integrate against P measures -> (m, P)."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Interval:
+    """1[lower < x <= upper], and ``missing`` where x is NaN; arrays (m,).
+
+    An interval whose lower bound is -inf contains -inf.
+    """
+
+    lower: Floats
+    upper: Floats
+    missing: Bools
+
+    def __call__(self, x: Floats) -> Floats:
+        x = np.maximum(x, -LARGEST)
+        inside = (self.lower[:, None] < x) & (x <= self.upper[:, None])
+        return np.where(np.isnan(x), self.missing[:, None], inside).astype(np.float64)
+
+    def integrate(self, density: Density) -> Floats:
+        return density.interval(self.lower, self.upper)
+
+
+@dataclass(frozen=True, eq=False)
+class Members:
+    """1[x is one of the allowed categories], ``other`` at any other value, ``missing`` where x is NaN.
+
+    ``allowed`` is (m, L): a column per category code 0 .. L - 1. Codes beyond L - 1, negative ones and
+    numbers that are not whole are other values; ``missing`` and ``other`` are (m,).
+    """
+
+    allowed: Bools
+    missing: Bools
+    other: Bools
+
+    def __call__(self, x: Floats) -> Floats:
+        codes = self.allowed.shape[1]
+        is_code = (x >= 0) & (x < codes) & (x == np.floor(x))
+        column = np.where(np.isnan(x), codes + 1, np.where(is_code, x, codes)).astype(np.int64)
+        table = np.column_stack([self.allowed, self.other, self.missing])
+        return table[:, column].astype(np.float64)
+
+    def integrate(self, density: Density) -> Floats:  # noqa: ARG002 - raises
+        raise InputError(
+            "the model splits a column by its categories, but the background takes it as a number: "
+            "name it in categorical="
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Bump:
+    """exp(-precision (x - center)² / 2); centers (m,), one precision = 1 / scale²."""
+
+    center: Floats
+    precision: float
+
+    def __call__(self, x: Floats) -> Floats:
+        return np.asarray(np.exp(-0.5 * self.precision * (x - self.center[:, None]) ** 2))
+
+    def integrate(self, density: Density) -> Floats:
+        return density.bump(self.center, self.precision)
+
+
+@dataclass(frozen=True, eq=False)
+class Decay:
+    """exp(-rate |x - center|); centers (m,), one rate > 0."""
+
+    center: Floats
+    rate: float
+
+    def __call__(self, x: Floats) -> Floats:
+        return np.asarray(np.exp(-self.rate * np.abs(x - self.center[:, None])))
+
+    def integrate(self, density: Density) -> Floats:
+        return density.decay(self.center, self.rate)
+
+
+@dataclass(frozen=True, eq=False)
+class Identity:
+    """x itself (m = 1)."""
+
+    def __call__(self, x: Floats) -> Floats:
+        return x[None, :]
+
+    def integrate(self, density: Density) -> Floats:
+        return density.identity()
+
+
+@dataclass(frozen=True, eq=False)
+class Power:
+    """x ** exponent; exponents (m,) among 0, 1 and 2."""
+
+    exponent: Ints
+
+    def __call__(self, x: Floats) -> Floats:
+        return np.stack([np.ones_like(x), x, x * x])[self.exponent]
+
+    def integrate(self, density: Density) -> Floats:
+        line = np.array([np.inf])
+        moments = [density.interval(-line, line), density.identity(), density.square()]
+        return np.concatenate(moments)[self.exponent]
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """values[:, b] where cuts[b - 1] < x <= cuts[b], and ``missing`` where x is NaN.
+
+    c ascending cuts, shared by all m functions; values (m, c + 1), missing (m,).
+    """
+
+    cuts: Floats
+    values: Floats
+    missing: Floats
+
+    def __call__(self, x: Floats) -> Floats:
+        values = self.values[:, np.searchsorted(self.cuts, x, side="left")]
+        return np.where(np.isnan(x), self.missing[:, None], values)
+
+    def integrate(self, density: Density) -> Floats:
+        ends = np.concatenate([[-np.inf], self.cuts, [np.inf]])
+        return np.asarray(self.values @ density.interval(ends[:-1], ends[1:]))
+
+
+@dataclass(frozen=True, eq=False)
+class Lookup:
+    """values[:, i] where x = keys[i], ``missing`` where x is NaN, ``other`` at any other value.
+
+    L ascending keys, category codes or the user's own numbers; values (m, L), missing and other (m,).
+    """
+
+    keys: Floats
+    values: Floats
+    missing: Floats
+    other: Floats
+
+    def __call__(self, x: Floats) -> Floats:
+        table = np.column_stack([self.values, self.other, self.missing])
+        column = np.searchsorted(self.keys, x)
+        is_key = np.append(self.keys, np.nan)[column] == x
+        column = np.where(is_key, column, self.keys.size)
+        return table[:, np.where(np.isnan(x), self.keys.size + 1, column)]
+
+    def integrate(self, density: Density) -> Floats:  # noqa: ARG002 - raises
+        raise InputError(
+            "the model looks up the categories of a column, but the background takes it as a number: "
+            "name it in categorical="
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """A user's callable (n,) -> (n,), smooth between its breaks (m = 1)."""
+
+    shape: Callable[[Floats], Floats]
+    breaks: tuple[float, ...] = ()
+
+    def __call__(self, x: Floats) -> Floats:
+        values = np.asarray(self.shape(x), dtype=np.float64)
+        if values.shape != x.shape:
+            raise InputError(
+                f"a one-dimensional function was called with an array of shape {x.shape} and answered with "
+                f"shape {values.shape}; it must map (n,) to (n,), for instance with numpy functions"
+            )
+        return values[None, :]
+
+    def integrate(self, density: Density) -> Floats:
+        return density.quadrature(lambda x: self(x)[0], self.breaks)
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothFunctions:
+    """m functions that are smooth between their breaks, integrated by quadrature.
+
+    Attributes
+    ----------
+    shape
+        (n,) -> (m, n); NaN or infinite where the model has no answer.
+    breaks
+        Points where a function may jump or bend.
+    name
+        What they are functions of, for error messages.
+    """
+
+    shape: Callable[[Floats], Floats]
+    breaks: tuple[float, ...] = ()
+    name: str = "a function of one column"
+
+    def __call__(self, x: Floats) -> Floats:
+        with np.errstate(all="ignore"):
+            return np.asarray(self.shape(x), dtype=np.float64)
+
+    def integrate(self, density: Density) -> Floats:
+        """Integrate by quadrature.
+
+        Raises
+        ------
+        ModelError
+            If the density reaches a place where a function is not finite, or where quadrature fails.
+        """
+        try:
+            return density.quadrature(self._checked, self.breaks)
+        except InputError as error:
+            raise ModelError(f"{self.name}: {error}; use method='sampled'") from error
+
+    def _checked(self, x: Floats) -> Floats:
+        values = self(x)
+        wrong = ~np.isfinite(values).all(axis=0)
+        if wrong.any():
+            raise ModelError(
+                f"{self.name}: the model has no finite answer at {x[wrong][0]:.6g}, where the background's "
+                "law reaches; use law='uniform' or law='empirical', which stay within the background's "
+                "values, or bins= where the model has finite answers"
+            )
+        return values
+
+
+@dataclass(frozen=True, eq=False)
+class Polynomial:
+    """c₀ + c₁ (x - center) + c₂ (x - center)², and ``missing`` where x is NaN; c (m, 3), missing (m,)."""
+
+    coefficients: Floats
+    center: float
+    missing: Floats
+
+    def __call__(self, x: Floats) -> Floats:
+        t = x - self.center
+        values = self.coefficients @ np.stack([np.ones_like(t), t, t * t])
+        return np.where(np.isnan(x), self.missing[:, None], values)
+
+    def integrate(self, density: Density) -> Floats:
+        line = np.array([np.inf])
+        # moments about the center: those about 0 would cancel the digits of columns far from 0
+        mass, first = density.interval(-line, line), density.identity(self.center)
+        integral = self.coefficients[:, :1] * mass + self.coefficients[:, 1:2] * first
+        if self.coefficients[:, 2].any():
+            integral = integral + self.coefficients[:, 2:] * density.square(self.center)
+        return integral
+
+
+@dataclass(frozen=True, eq=False)
+class Filled:
+    """factor · function(x), and ``missing`` where x is NaN; factor and missing (m,)."""
+
+    function: Function
+    factor: Floats
+    missing: Floats
+
+    def __call__(self, x: Floats) -> Floats:
+        is_missing = np.isnan(x)
+        values = self.function(np.where(is_missing, 0.0, x)) * self.factor[:, None]
+        return np.where(is_missing, self.missing[:, None], values)
+
+    def integrate(self, density: Density) -> Floats:
+        return np.asarray(self.function.integrate(density) * self.factor[:, None])
+
+
+@dataclass(frozen=True, eq=False)
+class Stacked:
+    """The functions of several families, one after the other."""
+
+    families: tuple[Function, ...]
+
+    def __call__(self, x: Floats) -> Floats:
+        return np.concatenate([family(x) for family in self.families])
+
+    def integrate(self, density: Density) -> Floats:
+        return np.concatenate([family.integrate(density) for family in self.families])
+
+
+class Texture(NamedTuple):
+    """Points where functions may jump or bend, ascending; whether they are constant between them.
+
+    ``panels`` are those on each side of a density's peak with which a quadrature begins.
+    """
+
+    breaks: Floats
+    constant: bool
+    panels: int = 4
+
+
+def texture(function: Function) -> Texture:
+    """The texture of a family of functions; lookups are constant, and have no breaks."""
+    match function:
+        case Interval():
+            ends = np.concatenate([function.lower, function.upper])
+            return Texture(np.unique(ends[np.isfinite(ends)]), constant=True)
+        case Step():
+            return Texture(function.cuts, constant=True)
+        case Members() | Lookup():
+            return Texture(np.zeros(0), constant=True)
+        case Bump() | Decay():
+            return Texture(np.unique(function.center), constant=False)
+        case Filled():
+            return texture(function.function)
+        case Stacked():
+            parts = [texture(family) for family in function.families]
+            breaks = np.unique(np.concatenate([part.breaks for part in parts]))
+            panels = max(part.panels for part in parts)
+            return Texture(breaks, all(part.constant for part in parts), panels)
+        case Shape() | SmoothFunctions():
+            return Texture(np.unique(np.asarray(function.breaks, dtype=np.float64)), constant=False)
+        case Identity() | Power() | Polynomial():
+            return Texture(np.zeros(0), constant=False, panels=1)
+    return Texture(np.zeros(0), constant=False)
+
+
+def as_function(candidate: Callable[[Floats], Floats] | Function, breaks: Sequence[float]) -> Function:
+    """Wrap a plain callable; return one that has ``integrate`` unchanged."""
+    if hasattr(candidate, "integrate"):
+        return candidate  # type: ignore[return-value]  # it has both methods of the protocol
+    if not callable(candidate):
+        raise InputError(f"expected a callable of one array, got {type(candidate).__name__}")
+    return Shape(candidate, tuple(float(b) for b in breaks))

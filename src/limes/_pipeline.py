@@ -1,0 +1,395 @@
+"""From a design and a model to a surrogate: the only file that sees all stages.
+
+The design knows Σ and the weighted law w, the expectation gives Γ, the surrogate is β = Σ⁻¹Γ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from limes._arrays import Bools, Floats, Ints, distinct_rows
+from limes._expectations.forest import ForestExpectation
+from limes._expectations.moments import (
+    CombinedExpectation,
+    InBlocks,
+    MomentCache,
+    Moments,
+    SampleStatistics,
+    concatenate_moments,
+    stack_moments,
+)
+from limes._expectations.of_forms import exact_expectation
+from limes._expectations.pooled import PooledExpectation
+from limes._expectations.sampled import SampledExpectation
+from limes._expectations.sampling import Progress, Sampling
+from limes._threads import one_blas_thread
+from limes.designs._exchangeable import ExchangeableDesign
+from limes.designs._features import Features, FeatureTable, stacked_features, weighted_sum
+from limes.designs._product import ProductDesign, ProductFamily
+from limes.exceptions import NotReadableError
+from limes.models.forms._base import BlackBox, Form
+from limes.surrogates._linear import Surrogate, check_finite, least_squares, ridge
+
+METHODS = ("auto", "exact", "sampled")
+Method = Literal["exact", "sampled"]
+_PATTERNS = 4096  # that a forest explains between two steps of the progress bar
+
+
+class Expectation(Protocol):
+    """Moments of one model under any design."""
+
+    @property
+    def method(self) -> Method:
+        """Exact or sampled."""
+        ...
+
+    def moments(self, design: Any, row: Floats) -> Moments:
+        """Moments under the design at the row (d,)."""
+        ...
+
+
+@one_blas_thread()
+def limit(design: ProductDesign | ExchangeableDesign, form: Form) -> Surrogate:
+    """Compute what LIME converges to when its sample grows, exactly.
+
+    β = Σ⁻¹Γ with Σ from the design and Γ from the form; intercept = E_w f - Σ α_j β_j.
+
+    Parameters
+    ----------
+    design
+        A :class:`limes.designs.ProductDesign` or :class:`limes.designs.ExchangeableDesign`.
+    form
+        A form of :mod:`limes.models.forms`: over columns for the one, over words for the other.
+
+    Returns
+    -------
+    Surrogate
+        ``.intercept`` () or (k,), ``.coef`` (d,) or (d, k), exact to 1e-9 relative.
+
+    Raises
+    ------
+    NotReadableError
+        If the form is a black box.
+    InputError
+        If design and form have different numbers of columns, or do not go together.
+    ModelError
+        If the intercept or a coefficient is larger than a float64 can be.
+
+    References
+    ----------
+    Garreau & von Luxburg 2022, Theorem 1; Mardaoui & Garreau 2021, Proposition 2.
+
+    Examples
+    --------
+    >>> import limes
+    >>> from limes.designs import ProductDesign
+    >>> from limes.models import forms
+    >>> design = ProductDesign.from_bins([[0, 1, 2]], [[0.5, 1.5]], [[0.3, 0.3]], [0.2], 1.0)
+    >>> limes.limit(design, forms.Boxes([[0.0]], [[1.0]], [2.0])).coef
+    array([2.])
+    """
+    if isinstance(form, BlackBox):
+        raise NotReadableError(f"a black box has no exact limit: {form.reason}")
+    expectation = exact_expectation(form, type(design))
+    inner = design.in_units()
+    surrogate = least_squares(inner, expectation.moments(inner)).per(design.units)
+    check_finite(surrogate, axis=0)
+    return surrogate
+
+
+def expectation_of(
+    form: Form | BlackBox, predict: Callable[[Floats], Floats], *, method: str, sampling: Sampling
+) -> Expectation:
+    """Choose the expectation of a model: exact where the model was read, else sampled.
+
+    Raises
+    ------
+    NotReadableError
+        If ``method="exact"`` and the model could not be read, with the reason.
+    """
+    if method != "sampled" and not isinstance(form, BlackBox):
+        return exact_expectation(form)
+    if method == "exact" and isinstance(form, BlackBox):
+        raise NotReadableError(
+            f"method='exact' needs a model that can be read: {form.reason}. "
+            "Use method='auto' to sample it, with error bars"
+        )
+    return SampledExpectation(predict, sampling)
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """Surrogates of n rows, arrays (n, ...), and their values ``at_instance``, at the rows themselves.
+
+    ``features`` has the moments of their features: of all rows, or of one design alone. ``moments`` are those
+    of the model and of the features in units (``in_units``), which the surrogates were made of.
+    """
+
+    features: Features
+    surrogate: Surrogate
+    at_instance: Floats
+    moments: Moments
+
+    @property
+    def calls(self) -> Ints:
+        """Rows that the model was called with for each row alone, (n,)."""
+        return self.moments.calls
+
+    @property
+    def shared(self) -> Ints:
+        """Rows of a pool of answers that served each row, (n,)."""
+        return self.moments.shared
+
+    @property
+    def converged(self) -> Bools:
+        """Whether the tolerance was reached, (n,)."""
+        return self.moments.converged
+
+    @property
+    def sampled(self) -> SampleStatistics | None:
+        """None where exact."""
+        return self.moments.sampled
+
+
+class Interrupted(Exception):  # noqa: N818 - caught by explainers, never seen by users
+    """Explaining stopped early, for the reason in ``__cause__``; carries the rows that can be explained.
+
+    ``rows`` (m,) are their positions; ``fitted`` is None if m = 0.
+    """
+
+    def __init__(self, rows: Ints, fitted: Fitted | None) -> None:
+        super().__init__()
+        self.rows = rows
+        self.fitted = fitted
+
+
+class Pipeline:
+    """Explains rows of one background: design, expectation and surrogate of each; threads may share it.
+
+    Parameters
+    ----------
+    family
+        The designs, one at each row.
+    expectation
+        Of the model that is explained.
+    penalty
+        None for least squares, else the ridge penalty in ``lime``'s finite sample, per ``scales`` (d,).
+    names
+        Of the columns, for messages.
+    cache
+        Of moments by pattern of cells, from one call to the next; None computes them in every call.
+    """
+
+    def __init__(
+        self,
+        family: ProductFamily,
+        expectation: Expectation,
+        *,
+        penalty: float | Floats | None = None,
+        scales: Floats | None = None,
+        names: Sequence[str] = (),
+        cache: MomentCache | None = None,
+    ) -> None:
+        self._family = family
+        self._expectation = expectation
+        self._penalty = penalty
+        self._scales = np.ones(len(family.marginals)) if scales is None else scales
+        self._names = names
+        self._cache = cache
+
+    @property
+    def method(self) -> Method:
+        """Exact or sampled."""
+        return self._expectation.method
+
+    def reproducible(self) -> Pipeline:
+        """Return a pipeline whose explanation of a row is the same to the last bit in any call.
+
+        A sum of floats depends on the order of its terms. The fast way through a forest shares trees among
+        cores, and takes another order for few rows than for many, so that a row's last bits depend on the
+        number of cores and on the rows beside it. The reproducible one always adds in one order, a little
+        slower for few rows. Results can then be compared bit for bit however a table is cut into parts, and
+        moments can be cached from one call to the next, which the pipeline does.
+        """
+        return Pipeline(
+            self._family,
+            _reproducible(self._expectation),
+            penalty=self._penalty,
+            scales=self._scales,
+            names=self._names,
+            cache=MomentCache(),
+        )
+
+    def explain(
+        self, rows: Floats, cells: Ints, predictions: Floats, *, progress: Progress, workers: int = 1
+    ) -> Fitted:
+        """Surrogates at rows (n, d), given their cells (n, d) and the model's predictions (n, ...) there.
+
+        Rows with the same cells have the same design under bin weights; exact moments are computed once for
+        them. ``workers`` rows are sampled at the same time.
+
+        Raises
+        ------
+        Interrupted
+            If the model fails or the user interrupts while rows are sampled.
+        """
+        if isinstance(self._expectation, SampledExpectation | PooledExpectation):
+            return self._sampled(self._expectation, rows, predictions, progress, workers)
+        if self._family.by_cell:
+            return self._by_cell(rows, cells, predictions, progress)
+        with progress(len(rows)) as on_progress:
+            designs, moments = zip(*(self._at(row, on_progress) for row in rows), strict=True)
+        return self._of_designs(designs, stack_moments(moments), predictions)
+
+    def _by_cell(self, rows: Floats, cells: Ints, predictions: Floats, progress: Progress) -> Fitted:
+        patterns, place = distinct_rows(cells)
+        features = self._family.features(patterns)
+        expectation = self._expectation
+
+        def compute(new: Ints) -> Moments:
+            with progress(len(new)) as on_progress:
+                if _is_batched(expectation, self._family):
+                    variance = features.variance[new]
+                    return _in_blocks(expectation, self._family, patterns[new], variance, on_progress)
+                first = _first_of_each(place, len(patterns))[new]
+                return stack_moments([self._at(rows[i], on_progress)[1] for i in first])
+
+        if self._cache is None:
+            moments = compute(np.arange(len(patterns)))
+        else:
+            moments = self._cache.moments(patterns, compute)
+        moments = moments.take(place)
+        features = features.select(place)
+        units = np.ones((1, len(self._family.marginals)))
+        return self._fitted(features, features, units, moments, predictions)
+
+    def _at(self, row: Floats, on_progress: Callable[[int], object]) -> tuple[ProductDesign, Moments]:
+        design = self._family.at(row)
+        moments = self._expectation.moments(design.in_units(), row)
+        on_progress(1)
+        return design, moments
+
+    def _sampled(
+        self,
+        expectation: SampledExpectation | PooledExpectation,
+        rows: Floats,
+        predictions: Floats,
+        progress: Progress,
+        workers: int,
+    ) -> Fitted:
+        designs = [self._family.at(row) for row in rows]
+        inner = [design.in_units() for design in designs]
+        results, error = expectation.many(inner, rows, predictions, progress=progress, workers=workers)
+        finished = {i: moments for i, moments in enumerate(results) if moments is not None}
+        positions, fitted = np.array(list(finished), dtype=np.int64), None
+        if finished:
+            moments = stack_moments(list(finished.values()))
+            fitted = self._of_designs([designs[i] for i in finished], moments, predictions[positions])
+        if error is not None:
+            raise Interrupted(positions, fitted) from error
+        assert fitted is not None  # noqa: S101 - without an error all rows are finished, and there is one
+        return fitted
+
+    def _of_designs(self, designs: Sequence[ProductDesign], moments: Moments, predictions: Floats) -> Fitted:
+        """Fit rows, each with its design, given moments of the features in units."""
+        inner = stacked_features([design.in_units() for design in designs])
+        units = np.stack([design.units for design in designs])
+        return self._fitted(stacked_features(designs), inner, units, moments, predictions)
+
+    def _fitted(
+        self,
+        features: FeatureTable,
+        inner: FeatureTable,
+        units: Floats,
+        moments: Moments,
+        predictions: Floats,
+    ) -> Fitted:
+        """Fit the features in units, ``inner``, and return coefficients of the features themselves."""
+        if self._penalty is None:
+            surrogate = least_squares(inner, moments)
+        else:
+            penalty = self._penalty * (self._scales / units) ** 2
+            surrogate = ridge(inner, moments, predictions, penalty=penalty)
+        at_instance = surrogate.intercept + weighted_sum(inner.at_instance, surrogate.coef)
+        surrogate = surrogate.per(units)
+        check_finite(surrogate, axis=1, names=self._names)
+        return Fitted(features, surrogate, at_instance, moments)
+
+
+def fitted_at(
+    design: ExchangeableDesign,
+    expectation: Expectation,
+    predictions: Floats,
+    *,
+    penalty: float | None,
+    progress: Progress,
+    names: Sequence[str] = (),
+) -> Fitted:
+    """Fit the surrogate of one text or image, given the model's prediction (1, ...): arrays (1, ...).
+
+    ``penalty`` is None for least squares, else that of the ridge in ``lime``'s finite sample; ``names`` are
+    those of the features, for messages.
+
+    Raises
+    ------
+    ModelError
+        If a coefficient is larger than a float64 can be.
+    """
+    instance = design.at_instance
+    if isinstance(expectation, SampledExpectation):
+        with progress(expectation.max_calls) as on_progress:
+            moments = expectation.moments(
+                design, instance, on_progress=on_progress, prediction=predictions[0]
+            )
+    else:
+        moments = expectation.moments(design, instance)
+    if penalty is None:
+        surrogate = least_squares(design, moments)
+    else:
+        surrogate = ridge(design, moments, predictions[0], penalty=penalty)
+    check_finite(surrogate, axis=0, names=names)
+    at_instance = surrogate.intercept + weighted_sum(instance, surrogate.coef)
+    row = stack_moments([moments])
+    rows = Surrogate(**{f.name: getattr(surrogate, f.name)[None] for f in fields(surrogate)})
+    return Fitted(design, rows, np.asarray(at_instance)[None], row)
+
+
+def _reproducible(expectation: Any) -> Any:
+    """Make forests, alone or as parts of a combination, add up in one order; other forms always do."""
+    if isinstance(expectation, CombinedExpectation):
+        return replace(expectation, parts=[_reproducible(part) for part in expectation.parts])
+    return expectation.reproducible() if isinstance(expectation, ForestExpectation) else expectation
+
+
+def _is_batched(expectation: Any, family: ProductFamily) -> bool:
+    """Whether many patterns are computed together, to the bits of each alone: in sums, forests are not."""
+    if isinstance(expectation, CombinedExpectation):
+        parts = expectation.parts
+        return all(_is_batched(part, family) and not isinstance(part, ForestExpectation) for part in parts)
+    return isinstance(expectation, InBlocks) and expectation.serves(family)
+
+
+def _in_blocks(
+    expectation: Any,
+    family: ProductFamily,
+    patterns: Ints,
+    variance: Floats,
+    on_progress: Callable[[int], object],
+) -> Moments:
+    def block(start: int) -> Moments:
+        rows = slice(start, start + _PATTERNS)
+        moments: Moments = expectation.many(family, patterns[rows], variance[rows])
+        on_progress(len(patterns[rows]))
+        return moments
+
+    return concatenate_moments([block(start) for start in range(0, len(patterns), _PATTERNS)])
+
+
+def _first_of_each(place: Ints, count: int) -> Ints:
+    first = np.zeros(count, dtype=np.int64)
+    first[place[::-1]] = np.arange(len(place))[::-1]
+    return first

@@ -1,0 +1,104 @@
+"""An explanation as a long data frame, one line a row, feature and output, or as an object of shap's."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from limes._checks import require
+from limes._explanation.view import output_title, with_outputs
+from limes.exceptions import InputError
+
+if TYPE_CHECKING:
+    from limes._arrays import Floats, Objects
+    from limes._explanation import Explanation
+
+_BACKENDS = ("pandas", "polars", "pyarrow")
+
+
+def to_frame(explanation: Explanation, backend: Any) -> Any:
+    """Return the long frame of `backend`; see `Explanation.to_frame`."""
+    if backend not in _BACKENDS:
+        raise InputError(f"backend={backend!r} is not known; use one of {_BACKENDS}")
+    require(backend, f"to_frame(backend={backend!r})")
+    import narwhals as nw
+
+    whole = all(type(label) is int for label in explanation.ids)
+    schema = {
+        "row": nw.Int64(),
+        "id": nw.Int64() if whole else nw.String(),
+        "feature": nw.String(),
+        "condition": nw.String(),
+        "data": nw.String(),
+        "output": nw.String(),
+        "value": nw.Float64(),
+        "standard_error": nw.Float64(),
+        "prediction": nw.Float64(),
+        "fidelity": nw.Float64(),
+    }
+    return nw.from_dict(_columns(explanation), schema, backend=backend).to_native()
+
+
+def _columns(explanation: Explanation) -> dict[str, list[Any]]:
+    values = with_outputs(explanation.values, explanation)
+    errors = with_outputs(explanation.standard_errors, explanation)
+    per_row = {
+        name: np.repeat(with_outputs(numbers, explanation)[:, None], values.shape[1], axis=1)
+        for name, numbers in (("prediction", explanation.predictions), ("fidelity", explanation.fidelity))
+    }
+    n, d, k = values.shape
+    ids = explanation.ids
+    names = ids if all(type(label) is int for label in ids) else [*map(str, ids)]
+    rows, features, outputs = (axis.ravel().tolist() for axis in np.indices((n, d, k)))
+    texts = [[None if v is None else str(v) for v in row] for row in explanation.data.tolist()]
+    cells = list(zip(rows, features, strict=True))
+    return {
+        "row": rows,
+        "id": [names[i] for i in rows],
+        "feature": [_encodable(explanation.feature_names[j]) for j in features],
+        "condition": [_encodable(explanation.conditions[i][j]) for i, j in cells],
+        "data": [_encodable(texts[i][j]) for i, j in cells],
+        "output": [_encodable(explanation.output_names[j]) for j in outputs],
+        "value": values.ravel().tolist(),
+        "standard_error": errors.ravel().tolist(),
+        **{name: numbers.ravel().tolist() for name, numbers in per_row.items()},
+    }
+
+
+def _encodable(text: str | None) -> str | None:
+    """Replace lone surrogates, which no column of texts can hold, by question marks."""
+    return text and text.encode("utf-8", "replace").decode("utf-8")
+
+
+def to_shap(explanation: Explanation) -> Any:
+    """Return a ``shap.Explanation``; see `Explanation.to_shap`."""
+    shap = require("shap", "to_shap()")
+    several = explanation.values.ndim == 3
+    warnings.warn(
+        "to_shap() holds coefficients of LIME's surrogate, not Shapley values: shap's plots call their sum "
+        "f(x), which is the surrogate's prediction, and the intercept E[f(X)]; explanation.plot.waterfall() "
+        "draws both as what they are",
+        UserWarning,
+        stacklevel=3,
+    )
+    names = [f"surrogate of {output_title(explanation, k)}" for k in range(len(explanation.output_names))]
+    return shap.Explanation(
+        # shap writes into these arrays
+        values=explanation.values.copy(),
+        base_values=explanation.intercepts.copy(),
+        data=_shap_data(explanation.data),
+        feature_names=list(explanation.feature_names),
+        output_names=names if several else names[0],
+    )
+
+
+def _shap_data(cells: Objects) -> Floats | Objects:
+    try:
+        return cells.astype(float)  # shap colours by value, for which it needs numbers
+    except (TypeError, ValueError):
+        texts = cells.copy()
+        missing = np.array([cell is None for cell in cells.ravel()]).reshape(cells.shape)
+        texts[missing] = "missing"  # shap formats every cell that is not a text as a number
+        return texts

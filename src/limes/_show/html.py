@@ -1,0 +1,266 @@
+"""An explanation as HTML: one self-contained page, or a part of one for notebooks.
+
+The templates escape every text; no script is needed, and the page forbids any.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from limes._explanation.json import to_data_url
+from limes._explanation.view import (
+    OutputView,
+    fidelity,
+    left_out,
+    main_output,
+    meaning,
+    method_line,
+    output_title,
+    row_label,
+    shown_outputs,
+    view_row,
+)
+from limes._explanation.wording import CONFIDENCE, count, difference, error, number, one_line, signed_column
+from limes._show.images import ImageView
+from limes._show.texts import pieces, shortened
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from jinja2 import Environment
+
+    from limes._explanation import Explanation
+    from limes._explanation.view import Line
+
+MAX_ROWS = 50
+MAX_FEATURES = 20
+MAX_OPEN_OUTPUTS = 3
+_MOST_LINES = {"exact": 500, "sampled": 400}  # in one page: with ten features below 100 kB
+_LONGEST_FACT = 300
+_LONGEST_TEXT = 20_000
+_DRAWN = ("text", "spans", "image", "labels", "superpixels")  # facts that are the coloured text or image
+
+
+def page(explanation: Explanation, *, hidden: Collection[str] = ()) -> str:
+    """Return a page that needs nothing but a browser, without the facts and columns in ``hidden``."""
+    return render("explanation_page.html", {**_content(explanation), "hidden": hidden})
+
+
+def fragment(explanation: Explanation) -> str:
+    """Return a part of a page whose style touches nothing outside itself."""
+    return render("explanation.html", _content(explanation))
+
+
+def render(template: str, content: Mapping[str, Any]) -> str:
+    """Fill in a template, escaping all texts; a name that is not in ``content`` is an error."""
+    return _environment().get_template(template).render(content)
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    return Environment(
+        loader=PackageLoader("limes._show"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _content(explanation: Explanation) -> dict[str, Any]:
+    n, d = explanation.values.shape[:2]
+    outputs = len(explanation.output_names)
+    lines = max(1, outputs * min(d, MAX_FEATURES))
+    shown = min(n, MAX_ROWS, max(1, _MOST_LINES[explanation.method] // lines))
+    rows = [_row(explanation, row) for row in range(shown)]
+    return {
+        "title": _title(explanation),
+        "hidden": (),
+        "method": method_line(
+            explanation,
+            explanation.model_calls,
+            0 if explanation.shared_calls is None else int(explanation.shared_calls.max(initial=0)),
+        ),
+        "sampled": explanation.method == "sampled",
+        "meaning": meaning(explanation),
+        "rows": rows,
+        "several": n > 1,
+        "image": _photo(explanation),
+        "warnings": _gathered_warnings(explanation) if n > 1 else [],
+        "omitted": count(n - shown, "further row") if n > shown else "",
+        "facts": [
+            (one_line(name), _fact(fact))
+            for name, fact in explanation.provenance.items()
+            if name not in _DRAWN
+        ],
+    }
+
+
+def _title(explanation: Explanation) -> str:
+    outputs = shown_outputs(explanation, 0) if len(explanation) else range(len(explanation.output_names))
+    named = output_title(explanation, outputs[0]) if len(outputs) == 1 else count(len(outputs), "output")
+    named = f"{named[0].upper()}{named[1:]}" if named == "prediction" else named
+    if len(explanation) == 1:
+        return named if explanation.ids == (0,) else f"{named}, {row_label(explanation, 0)}"
+    return f"{named}, {count(len(explanation), 'row')}"
+
+
+def _gathered_warnings(explanation: Explanation) -> list[str]:
+    """Return the warnings of many rows, each once with the number of rows that it concerns."""
+    n = len(explanation)
+    counts = Counter(text for row in explanation.row_warnings for text in dict.fromkeys(row))
+    warnings = [f"{number:,} of {n:,} rows: {one_line(text)}" for text, number in counts.items()]
+    missed = n - int(explanation.row_converged.sum())
+    if missed:
+        warnings.insert(0, f"{missed:,} of {n:,} rows: the tolerance was not reached")
+    if explanation.errors:
+        warnings.insert(0, left_out(explanation))
+    return warnings
+
+
+def _row(explanation: Explanation, row: int) -> dict[str, Any]:
+    view = view_row(explanation, row, MAX_FEATURES)
+    first = main_output(explanation, row)
+    few = len(view.outputs) <= MAX_OPEN_OUTPUTS
+    return {
+        "label": view.label,
+        "poor": any(output.fits_poorly for output in view.outputs),
+        "warnings": view.warnings,
+        "rule": view.rule,
+        "certificate": view.certificate,
+        "summary": _summary(
+            next(output for output in view.outputs if output.position == first),
+            alone=len(view.outputs) == 1,
+        ),
+        "outputs": [
+            {
+                **_output(
+                    output,
+                    is_open=few or output.position == first,
+                    sampled=explanation.method == "sampled",
+                ),
+                "text": _text(explanation, row, output.position),
+                "tint": _tint(explanation, row, output.position),
+            }
+            for output in view.outputs
+        ],
+    }
+
+
+def _text(explanation: Explanation, row: int, output: int) -> list[dict[str, Any]]:
+    """Return the coloured pieces of an explained text, [] for other explanations."""
+    return [
+        {
+            "text": piece.text,
+            "sign": "p" if piece.value > 0 else "m",
+            "strength": round(100 * piece.strength),
+            "coefficient": difference(piece.value) if piece.strength else "",
+        }
+        for piece in shortened(pieces(explanation, row, output), _LONGEST_TEXT)
+    ]
+
+
+def _photo(explanation: Explanation) -> dict[str, str]:
+    """Return the explained image and its shape, {} for other explanations."""
+    image = ImageView.of_output(explanation, 0)
+    if image is None:
+        return {}
+    height, width = image.labels.shape
+    return {"url": explanation.provenance["image"], "shape": f"{width} / {height}"}
+
+
+def _tint(explanation: Explanation, row: int, output: int) -> str:
+    """Return the colours of an image's superpixels, to be laid over it; "" for other explanations."""
+    image = ImageView.of_output(explanation, output, row)
+    return "" if image is None else to_data_url(image.glass())
+
+
+def _summary(output: OutputView, *, alone: bool) -> str:
+    prediction = f"prediction {number(output.prediction)}"
+    largest = "" if alone else f" ({output.title})"
+    fit = f", R² {fidelity(output)}" if fidelity(output) else ""
+    reason = f"; largest: {output.lines[0].condition}" if output.lines else ""
+    return f"{prediction}{largest}{fit}{reason}"
+
+
+def _output(output: OutputView, *, is_open: bool, sampled: bool) -> dict[str, Any]:
+    facts = [
+        ("prediction", number(output.prediction)),
+        ("surrogate", number(output.surrogate)),
+        *([("R²", fidelity(output))] if fidelity(output) else []),
+        ("not captured at the row", difference(output.difference)),
+        ("intercept", number(output.intercept)),
+    ]
+    return {
+        "name": output.title,
+        "remark": output.remark,
+        "poor": output.fits_poorly,
+        "open": is_open,
+        "facts": facts,
+        "zero": _Scale.of_lines(output.lines).position(0.0),
+        "lines": _lines(output, sampled=sampled),
+        "omitted": count(output.omitted, "smaller coefficient") if output.omitted else "",
+    }
+
+
+def _lines(output: OutputView, *, sampled: bool) -> list[dict[str, Any]]:
+    scale = _Scale.of_lines(output.lines)
+    texts = signed_column(line.value for line in output.lines)
+    return [
+        {
+            "condition": line.condition,
+            "data": line.data,
+            "coefficient": text,
+            "error": error(line.standard_error) if sampled else "",
+            "sign": "p" if line.value > 0 else "m",
+            "bar": scale.between(0.0, line.drawn),
+            "whisker": scale.between(line.drawn - _reach(line), line.drawn + _reach(line)),
+        }
+        for line, text in zip(output.lines, texts, strict=True)
+    ]
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """From coefficients to positions in a picture, in per cent of its width; zero is inside."""
+
+    low: float
+    high: float
+
+    @classmethod
+    def of_lines(cls, lines: tuple[Line, ...]) -> _Scale:
+        ends = [line.drawn + side * _reach(line) for line in lines for side in (-1, 1)]
+        finite = [0.0, *(end for end in ends if np.isfinite(end))]
+        return cls(min(finite), max(finite))
+
+    def position(self, value: float) -> float:
+        # Divided before subtracted: the whole range of floats is wider than a float.
+        size = max(abs(self.low), abs(self.high)) or 1.0
+        span = (self.high / size - self.low / size) or 1.0
+        return round(99 * (value / size - self.low / size) / span, 1)
+
+    def between(self, start: float, end: float) -> tuple[float, float] | None:
+        """Return left end and width, or None if there is nothing to draw."""
+        if not (np.isfinite(start) and np.isfinite(end)) or start == end:
+            return None
+        left, right = sorted((self.position(start), self.position(end)))
+        return left, round(right - left, 1)
+
+
+def _reach(line: Line) -> float:
+    reach = CONFIDENCE * line.drawn_error
+    return reach if np.isfinite(reach) else 0.0
+
+
+def _fact(fact: Any) -> str:
+    text = fact if isinstance(fact, str) else json.dumps(fact, ensure_ascii=False)
+    text = one_line(text)
+    return text if len(text) <= _LONGEST_FACT else f"{text[:_LONGEST_FACT]}…"

@@ -1,0 +1,298 @@
+"""The image of an explanation with the coefficients of its superpixels: masks, overlays, cutouts, boundaries.
+
+The provenance of an image's explanation holds the image and the pixels of each condition. Pictures are arrays
+of uint8, which HTML and matplotlib show: one, side by side for several outputs, or many images.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from limes._checks import is_count
+from limes._explanation.json import from_data_url, labels_from_data_url
+from limes._explanation.selection import by_size, name_positions
+from limes._explanation.view import main_output, with_outputs
+from limes._explanation.wording import number, shorten
+from limes.exceptions import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from limes._arrays import Bools, Floats, Ints
+    from limes._explanation import Explanation
+
+SIGNS = ("+", "-", "both")
+KINDS = ("overlay", "cutout", "boundaries", "original")
+_RAISES, _LOWERS = np.array([200, 68, 60.0]), np.array([59, 111, 182.0])
+_PAPER, _LINE = np.array([244, 245, 247.0]), np.array([255, 255, 255.0])
+_STRONGEST = 0.8  # of the colour of the largest coefficient
+_ROUNDING = 1e-9  # smaller shares of the largest coefficient are 0
+_INCHES = 3.1  # of one picture
+_COLOURS = "blue superpixels raise the answer, orange ones lower it"
+
+
+@dataclass(frozen=True, eq=False)
+class ImageView:
+    """An image, its superpixels, and the coefficient of each for one output.
+
+    Attributes
+    ----------
+    image
+        (H, W, 3) uint8.
+    labels
+        (H, W) superpixel of each pixel.
+    values
+        (d,) coefficients, nan for superpixels that are not in the explanation.
+    """
+
+    image: Any
+    labels: Ints
+    values: Floats
+
+    @classmethod
+    def of_output(cls, explanation: Explanation, output: int, row: int = 0) -> ImageView | None:
+        """Return the view of one output, by position; None if the explanation is not of an image."""
+        facts = explanation.provenance
+        if not all(name in facts for name in ("image", "labels", "superpixels")):
+            return None
+        labels, image = labels_from_data_url(facts["labels"]), from_data_url(facts["image"])
+        if labels.shape != image.shape[:2]:
+            raise InputError(
+                f"the image of this explanation is damaged: it has {image.shape[:2]} pixels, its superpixels "
+                f"have {labels.shape}"
+            )
+        values = np.full(int(labels.max()) + 1, np.nan)
+        coef = with_outputs(explanation.values, explanation)[row, :, output]
+        for condition, value in zip(explanation.conditions[row], coef.tolist(), strict=True):
+            values[facts["superpixels"][condition]] = value
+        return cls(image[..., :3], labels, values)
+
+    def top(self, k: int, sign: str) -> Ints:
+        """Positions of the k largest coefficients of a sign, "+", "-" or "both", largest first.
+
+        Raises
+        ------
+        InputError
+            If k or the sign is not valid.
+        """
+        if not is_count(k):
+            raise InputError(f"top={k!r}: pass the number of superpixels, 1 or more")
+        if sign not in SIGNS:
+            raise InputError(f"sign={sign!r} is not one of {list(SIGNS)}")
+        values = np.nan_to_num(self.values)
+        sizes = {"+": values, "-": -values, "both": np.abs(values)}[sign]
+        least = _ROUNDING * np.abs(values).max(initial=0.0)
+        return np.asarray([j for j in by_size(sizes) if sizes[j] > least][:k], dtype=np.int64)
+
+    def mask(self, k: int = 5, sign: str = "+") -> Bools:
+        """(H, W), true in the superpixels of the k largest coefficients of a sign."""
+        return np.asarray(np.isin(self.labels, self.top(k, sign)))
+
+    @cached_property
+    def edges(self) -> Bools:
+        """(H, W), true at pixels whose right or lower neighbour is of another superpixel."""
+        edges = np.zeros(self.labels.shape, dtype=np.bool_)
+        edges[:-1] |= self.labels[1:] != self.labels[:-1]
+        edges[:, :-1] |= self.labels[:, 1:] != self.labels[:, :-1]
+        return edges
+
+    def tint(self, largest: float | None = None) -> tuple[Floats, Floats]:
+        """Colour (d, 3) of each superpixel and its strength (d,), 1 at the largest size of a coefficient."""
+        values = np.nan_to_num(self.values)
+        most = largest or float(np.abs(values).max(initial=0.0))
+        strength = np.minimum(np.abs(values) / most, 1.0) if most > 0 else np.zeros(values.size)
+        return np.where((values > 0)[:, None], _RAISES, _LOWERS), strength
+
+    def overlay(self, largest: float | None = None) -> Any:
+        """The image in grey, its superpixels in the colours of their coefficients."""
+        colour, strength = self.tint(largest)
+        grey = np.repeat(self.image.mean(axis=2, keepdims=True), 3, axis=2)
+        share = (_STRONGEST * strength)[self.labels][..., None]
+        lined = np.where(self.edges[..., None], _mixed(grey, _LINE, 0.2), grey)
+        return _pixels(_mixed(lined, colour[self.labels], share))
+
+    def glass(self) -> Any:
+        """The colours of the superpixels alone, (H, W, 4), transparent where they are weak."""
+        colour, strength = self.tint()
+        # looked up as bytes: a large image takes four bytes a pixel, not a hundred
+        glass = _pixels(np.column_stack([colour, 255 * (_STRONGEST * strength)]))[self.labels]
+        glass[self.edges] = _pixels(np.append(_LINE, 255 * 0.35))
+        return glass
+
+    def cutout(self, k: int = 5, sign: str = "+") -> Any:
+        """The top superpixels alone, on plain paper."""
+        return _pixels(np.where(self.mask(k, sign)[..., None], self.image, _PAPER))
+
+    def boundaries(self, k: int = 5, sign: str = "both") -> Any:
+        """The image with the outlines of all superpixels, and of the top ones in their colour."""
+        colour, _ = self.tint()
+        image = np.where(self.edges[..., None], _mixed(self.image, _LINE, 0.45), self.image)
+        for j in reversed(self.top(k, sign).tolist()):
+            image = np.where(_outline(self.labels == j)[..., None], colour[j], image)
+        return _pixels(image)
+
+    def picture(self, kind: str, k: int, sign: str, largest: float | None = None) -> Any:
+        """The picture of a kind in `KINDS`; ``largest`` is the coefficient of full colour.
+
+        Raises
+        ------
+        InputError
+            If the kind is not known.
+        """
+        match kind:
+            case "overlay":
+                return self.overlay(largest)
+            case "cutout":
+                return self.cutout(k, sign)
+            case "boundaries":
+                return self.boundaries(k, sign)
+            case "original":
+                return self.image
+        raise InputError(f"kind={kind!r} is not one of {list(KINDS)}")
+
+
+def _mixed(image: Any, colour: Any, share: Any) -> Any:
+    return (1.0 - share) * image + share * colour
+
+
+def _outline(inside: Bools, width: int = 2) -> Bools:
+    """Return the pixels of a region at most `width` from its border."""
+    from scipy.ndimage import binary_erosion
+
+    return np.asarray(inside & ~binary_erosion(inside, iterations=width, border_value=0))
+
+
+def _pixels(image: Any) -> Any:
+    return np.clip(np.rint(image), 0, 255).astype(np.uint8)
+
+
+def image_view(explanation: Explanation, output: int) -> ImageView:
+    """Return the view of one output, by position, of an explanation of an image.
+
+    Raises
+    ------
+    InputError
+        If the explanation is not of an image.
+    """
+    view = ImageView.of_output(explanation, output)
+    if view is None:
+        raise InputError("There is no image here; explanations of limes.ImageExplainer have one")
+    return view
+
+
+def mask(explanation: Explanation, output: str | int | None, top: int, sign: str) -> Bools:
+    """Return the pixels of the top superpixels, (H, W); see `Explanation.mask`."""
+    name = main_output(explanation, 0) if output is None else output
+    position = name_positions(name, explanation.output_names, "output")
+    return image_view(explanation, int(np.atleast_1d(position)[0])).mask(top, sign)
+
+
+def draw_image(
+    ax: Axes,
+    explanation: Explanation,
+    output: int,
+    *,
+    kind: str,
+    top: int,
+    sign: str,
+    largest: float | None = None,
+    title: bool = True,
+) -> Axes:
+    """Draw one output of one image on empty axes.
+
+    Raises
+    ------
+    InputError
+        If the explanation is not of an image, or the kind of picture is not known.
+    """
+    view = image_view(explanation, output)
+    ax.imshow(view.picture(kind, top, sign, largest), interpolation="nearest")
+    ax.set_axis_off()
+    if title:
+        prediction = float(with_outputs(explanation.predictions, explanation)[0, output])
+        name = shorten(explanation.output_names[output], 34)
+        ax.set_title(f"{name}\n{number(prediction, 3)}", fontsize=10, parse_math=False)
+    return ax
+
+
+def side_by_side(
+    explanation: Explanation, outputs: Sequence[int], *, kind: str, top: int, sign: str
+) -> Figure:
+    """Draw the image, and beside it one picture an output, all with the same scale of colours."""
+    from matplotlib import pyplot as plt
+
+    shape = image_view(explanation, 0).labels.shape
+    wide = _INCHES * (len(outputs) + 1)
+    figure, axes = plt.subplots(
+        1,
+        len(outputs) + 1,
+        figsize=(wide, _INCHES * shape[0] / shape[1] + 0.8),
+        layout="constrained",
+        squeeze=False,
+    )
+    _original(axes[0, 0], explanation)
+    largest = _largest(explanation, outputs)
+    for ax, output in zip(axes[0, 1:], outputs, strict=True):
+        draw_image(ax, explanation, output, kind=kind, top=top, sign=sign, largest=largest)
+    figure.supxlabel(_COLOURS, fontsize=9)
+    return figure
+
+
+def gallery(
+    explanations: Sequence[Explanation],
+    *,
+    kinds: Sequence[str] = ("original", "overlay", "cutout"),
+    top: int = 5,
+    sign: str = "+",
+) -> Figure:
+    """Draw several images on one figure: a row each, for its output with the largest prediction.
+
+    Parameters
+    ----------
+    explanations
+        Of images.
+    kinds
+        Pictures of a row: "original", "overlay", "cutout", "boundaries".
+    top, sign
+        Which superpixels are cut out or outlined.
+
+    Raises
+    ------
+    InputError
+        If there are no explanations, or one is not of an image.
+    """
+    from matplotlib import pyplot as plt
+
+    if not len(explanations):
+        raise InputError("There is nothing to draw: pass one explanation or more")
+    figure, axes = plt.subplots(
+        len(explanations),
+        len(kinds),
+        figsize=(_INCHES * len(kinds), (_INCHES + 0.5) * len(explanations) + 0.3),
+        layout="constrained",
+        squeeze=False,
+    )
+    for row, explanation in zip(axes, explanations, strict=True):
+        output = int(np.argmax(with_outputs(explanation.predictions, explanation)[0]))
+        for k, (ax, kind) in enumerate(zip(row, kinds, strict=True)):
+            draw_image(ax, explanation, output, kind=kind, top=top, sign=sign, title=k == 0)
+    figure.supxlabel(_COLOURS, fontsize=9)
+    return figure
+
+
+def _original(ax: Axes, explanation: Explanation) -> None:
+    ax.imshow(image_view(explanation, 0).image, interpolation="nearest")
+    ax.set_axis_off()
+    ax.set_title(f"image\n({explanation.method})", fontsize=10)
+
+
+def _largest(explanation: Explanation, outputs: Sequence[int]) -> float:
+    values: Any = with_outputs(explanation.values, explanation)[0][:, list(outputs)]
+    return float(np.abs(np.nan_to_num(values)).max(initial=0.0))

@@ -1,0 +1,169 @@
+"""A summary of many rows: a table in the terminal, and pictures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from limes._explanation.wording import number, one_line, shorten, signed_column
+from limes._show.axes import COLOURS, FULL, axes_or_new, ink, plain_frame
+from limes._show.cards import Card
+from limes._show.terminal import ascii_text, captured
+from limes.exceptions import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from matplotlib.axes import Axes
+    from rich.console import ConsoleOptions, Group, RenderableType
+    from rich.text import Text
+
+    from limes._diagnostics.summary import Summary
+
+MAX_FEATURES = 15
+_BARS = 16
+
+
+def plain_text(summary: Summary) -> str:
+    """Return what is printed, without colours."""
+    return captured(lambda _: _printed(summary))
+
+
+def printed(summary: Summary, options: ConsoleOptions) -> RenderableType:
+    """Return what rich prints."""
+    return ascii_text(plain_text(summary)) if options.ascii_only else _printed(summary)
+
+
+def _printed(summary: Summary) -> Group:
+    """Return table and remarks."""
+    from rich import box
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    order = summary.order()[:MAX_FEATURES]
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    table.add_column("feature", min_width=10)
+    for name in ("mean |β|", "± spread", "mean β", "10 %", "90 %", "β > 0"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    columns = [signed_column(a[order], 3) for a in (summary.mean, summary.low, summary.high)]
+    largest = summary.mean_abs.max(initial=0.0)
+    for line, j in enumerate(order):
+        bar = "█" * round(_BARS * summary.mean_abs[j] / largest) if largest > 0 else ""
+        table.add_row(
+            Text(shorten(summary.names[j], 32)),
+            number(summary.mean_abs[j], 3),
+            _spread(summary, j),
+            *(column[line] for column in columns),
+            f"{summary.positive[j]:.0%}",
+            Text(bar, style="grey62"),
+        )
+    head = Text.assemble((one_line(summary.output), "bold"), f": {summary.rows:,} rows")
+    return Group(head, table, *_remarks(summary, len(order)))
+
+
+def _remarks(summary: Summary, shown: int) -> Iterator[Text]:
+    from rich.text import Text
+
+    if shown < len(summary.names):
+        yield Text(f"{len(summary.names) - shown} smaller features in .to_dict()", style="dim")
+    pick = summary.pick
+    rows = ", ".join(map(str, pick.rows))
+    yield Text.assemble(
+        ("rows to look at: ", "bold"),
+        rows,
+        (f"  (they show features with {pick.coverage:.0%} of all importance; ", "dim"),
+        (f"the best {len(pick.rows)} rows show at most {pick.bound:.0%})", "dim"),
+    )
+    for cohort in summary.cohorts:
+        top = np.argsort(-cohort.mean_abs, kind="stable")[:3]
+        largest = ", ".join(f"{one_line(summary.names[j])} {number(cohort.mean_abs[j], 3)}" for j in top)
+        yield Text.assemble((f"{shorten(cohort.name, 40)}", "bold"), f" ({cohort.rows:,} rows): {largest}")
+
+
+def card(summary: Summary) -> Card:
+    """Return the table of the summary, and its rows to look at."""
+    order = summary.order()[:MAX_FEATURES]
+    columns = [signed_column(a[order], 3) for a in (summary.mean, summary.low, summary.high)]
+    return Card(
+        title=f"{summary.output}: {summary.rows:,} rows",
+        columns=["feature", "mean |β|", "± spread", "mean β", "10 %", "90 %", "β > 0"],
+        rows=[
+            [
+                one_line(summary.names[j]),
+                number(summary.mean_abs[j], 3),
+                _spread(summary, j),
+                *(column[line] for column in columns),
+                f"{summary.positive[j]:.0%}",
+            ]
+            for line, j in enumerate(order)
+        ],
+        remarks=[text.plain for text in _remarks(summary, len(order))],
+    )
+
+
+def _spread(summary: Summary, j: int) -> str:
+    """Write a standard deviation over rows; 0 where it is rounding."""
+    spread = float(summary.spread[j])
+    return number(spread if spread > _ROUNDING * float(summary.mean_abs[j]) else 0.0, 2)
+
+
+# Of a mean
+_ROUNDING = 1e-12
+
+
+def draw_importance(summary: Summary, ax: Axes | None, max_features: int) -> Axes:
+    """Draw mean |β| as bars, with one standard deviation over rows to each side."""
+    order = summary.order()[:max_features]
+    axes = axes_or_new(ax, (6.5, 1.3 + 0.34 * len(order)))
+    positions = np.arange(len(order))
+    axes.barh(positions, summary.mean_abs[order], color=FULL, height=0.66, zorder=2)
+    axes.errorbar(
+        summary.mean_abs[order],
+        positions,
+        xerr=[np.minimum(summary.spread[order], summary.mean_abs[order]), summary.spread[order]],
+        fmt="none",
+        ecolor=ink(),
+        elinewidth=1.0,
+        capsize=2.5,
+        zorder=3,
+    )
+    _name_lines(axes, [summary.names[j] for j in order])
+    axes.set_xlabel("mean |coefficient|, lines: one standard deviation over rows", fontsize=9)
+    title = f"{shorten(summary.output, 36)}: {summary.rows:,} rows"
+    axes.set_title(title, loc="left", fontsize=10.5, parse_math=False)
+    return axes
+
+
+def draw_cohorts(summary: Summary, ax: Axes | None, max_features: int) -> Axes:
+    """Draw mean |β| of each cohort, one dot a cohort."""
+    if not summary.cohorts:
+        raise InputError('there are no cohorts to draw: limes.summary(explanation, cohorts="a feature")')
+    order = summary.order()[:max_features]
+    axes = axes_or_new(ax, (7.0, 1.6 + 0.34 * len(order)))
+    for k, cohort in enumerate(summary.cohorts):
+        axes.scatter(
+            cohort.mean_abs[order],
+            np.arange(len(order)),
+            s=42,
+            color=COLOURS[k % len(COLOURS)],
+            marker="osD^v"[(k // len(COLOURS)) % 5],
+            label=f"{shorten(cohort.name, 34)} ({cohort.rows:,})",
+            zorder=3,
+        )
+    _name_lines(axes, [summary.names[j] for j in order])
+    axes.set_xlabel("mean |coefficient| of a cohort", fontsize=9)
+    axes.set_title(f"{shorten(summary.output, 36)}: cohorts", loc="left", fontsize=10.5, parse_math=False)
+    legend = axes.legend(fontsize=8.5, frameon=False, loc="lower right")
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+    return axes
+
+
+def _name_lines(axes: Axes, names: list[str]) -> None:
+    labels = [shorten(name, 36) for name in names]
+    axes.set_yticks(np.arange(len(names)), labels=labels, parse_math=False, fontsize=10)
+    axes.invert_yaxis()
+    plain_frame(axes, 9)

@@ -1,0 +1,333 @@
+"""From a neighbourhood and a model to a sparse explanation and its certificate, row by row.
+
+Rows are drawn and the model is asked (or read), the sparse problem is solved, and the solution is evaluated
+on fresh rows that it was not fitted to. Bounds need the range of the answers: it is known (of probabilities,
+of forms), passed, or assumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from limes._arrays import Floats
+from limes._expectations.precision import (
+    Precision,
+    bernstein_bound,
+    precision,
+    theorem_accuracy,
+    theorem_samples,
+)
+from limes._explanation.fields import Certificate
+from limes._pipeline import Expectation
+from limes._sparse_rows import Ask, Draws, RowCalls, RowProblem, SparseConfig, Stability, standard_errors
+from limes._streams import fingerprint, streams
+from limes.designs._literals import LiteralNeighbourhood
+from limes.surrogates._solvers import SOLVERS
+from limes.surrogates._sparse import (
+    AnswerRange,
+    AnswerScale,
+    PopulationProblem,
+    SampleProblem,
+    SparseSolution,
+)
+
+_ASSUMPTION = (
+    "the model answers in [{low:.4g}, {high:.4g}] wherever the literals flip; rarer answers may lie beyond, "
+    "and then no bound holds: pass scale=(low, high)"
+)
+# A spread of answers below this share of their size is rounding
+_ROUNDING = 1e-12
+# The accuracy that the paper's sample size is computed for
+_ACCURACY = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class ModelReading:
+    """What is known of a model before a row is explained.
+
+    Attributes
+    ----------
+    expectation
+        Exact, or None.
+    predict
+        Answers rows in place of the model, (m, columns) -> (m,); None where the model must be asked.
+    answer_range
+        The range of answers in a neighbourhood; None where it is not known.
+    background
+        Answers at the background's rows, (n,), that an assumed range has to cover.
+    """
+
+    expectation: Expectation | None
+    predict: Ask | None
+    answer_range: Callable[[LiteralNeighbourhood], AnswerRange | None]
+    background: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class EvaluatedRule:
+    """A solution, evaluated on fresh rows; all numbers are in units of the model's answers.
+
+    Attributes
+    ----------
+    solution, problem
+        Of the scaled model.
+    exact
+        Whether Γ is.
+    precision
+        Of the scaled model.
+    excess
+        How far answers of the precision's rows leave an assumed range, as a share of its width.
+    risk
+        With which one of the bounds may fail.
+    calls
+        Rows that the model was asked.
+    stability
+        Of the choice of literals; its share is NaN where they are proved to be the best.
+    """
+
+    solution: SparseSolution
+    problem: RowProblem
+    exact: bool
+    precision: Precision
+    excess: float
+    risk: float
+    calls: int
+    stability: Stability
+
+    @property
+    def target(self) -> float:
+        """f(x)."""
+        return self.problem.target * self.problem.scale.half + self.problem.scale.middle
+
+    @cached_property
+    def u(self) -> Floats:
+        """w∘x of the scaled model, (d,)."""
+        return self.solution.w * self.problem.near.instance
+
+    @property
+    def intercept(self) -> float:
+        """The constant; 0 where it is no more than roundings."""
+        scale = self.problem.scale
+        constant = scale.middle + scale.half * self.solution.intercept
+        size = abs(self.target) + scale.half * float(np.abs(self.u).sum())
+        return constant if abs(constant) > _ROUNDING * size else 0.0
+
+    @property
+    def weights(self) -> Floats:
+        """w, (d,)."""
+        return self.problem.scale.half * self.solution.w
+
+    @property
+    def standard_errors(self) -> Floats:
+        """Standard errors of the weights, for this choice of literals, (d,)."""
+        if self.exact:
+            return np.zeros(self.u.size)
+        return self.problem.scale.half * standard_errors(self.problem, self.u, self.solution.intercept)
+
+    @cached_property
+    def squares(self) -> Floats:
+        """(b + w·z - f(z))² at fresh rows, (m,)."""
+        errors = self.problem.fresh.errors(self.u, self.solution.intercept)
+        return np.asarray((self.problem.scale.half * errors) ** 2)
+
+    @property
+    def fidelity(self) -> float:
+        """Mean of (b + w·z - f(z))² over the rows that w was fitted on."""
+        errors = self.problem.seen.errors(self.u, self.solution.intercept)
+        return float(((self.problem.scale.half * errors) ** 2).mean())
+
+    @cached_property
+    def r2(self) -> float:
+        """1 - F/Var f over fresh rows."""
+        return _r2(float(self.squares.mean()), self.problem.scale.half * self.problem.fresh.values)
+
+    @property
+    def farthest(self) -> float:
+        """The largest |f(z) - f(x)| that the range allows."""
+        return max(self.problem.span.high - self.target, self.target - self.problem.span.low)
+
+    @cached_property
+    def bounds(self) -> dict[str, float]:
+        """Upper bounds of fidelity and precision, each at half of the risk."""
+        reach, span = self.problem.scale.half * float(np.abs(self.u).sum()), self.problem.span
+        largest = max(self.intercept + reach - span.low, span.high - self.intercept + reach)
+        fidelity = bernstein_bound(self.squares, largest=largest**2, risk=self.risk / 2)
+        direct = self.problem.scale.half * self.precision.value
+        if self.precision.draws.size:
+            draws = self.problem.scale.half * self.precision.draws
+            farthest = max(self.farthest, float(draws.max()))
+            direct = bernstein_bound(draws, largest=farthest, risk=self.risk / 2)
+        through = min(self.farthest, float(np.sqrt(fidelity / self.precision.coincidence)))
+        return {"fidelity": fidelity, "precision": direct, "precision_from_fidelity": through}
+
+    @property
+    def theory(self) -> dict[str, float]:
+        """What Theorem 2 of the paper guarantees, for answers in [-1, 1]."""
+        size, k = self.u.size, self.solution.support.size
+        return {
+            "accuracy": theorem_accuracy(self.problem.config.samples, size, k, self.risk),
+            "samples_for_0.1": theorem_samples(_ACCURACY, size, k, self.risk),
+        }
+
+    @property
+    def optimum(self) -> str:
+        """Of what the rule is the best, where that is proved."""
+        if self.exact:
+            return "population"
+        sampled = SOLVERS[self.problem.config.solver].needs is SampleProblem
+        return "sample" if sampled else "estimate"
+
+    @property
+    def proved(self) -> bool:
+        """Whether no better rule of this size exists, in the population or for the sample."""
+        return self.solution.proved and self.optimum != "estimate"
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether the precision's bound is no smaller than any model in the range has."""
+        return self.bounds["precision"] >= self.farthest > 0.0
+
+    @property
+    def meets_box(self) -> bool:
+        """Whether a weight ends at the bounds -1 and 1 of the paper's form."""
+        return not self.problem.config.intercept and bool((np.abs(self.u) >= 1.0 - _ROUNDING).any())
+
+    def meets(self, config: SparseConfig) -> bool:
+        """Return whether the certified error is as small as requested, if it was."""
+        return config.error is None or self.bounds[config.certify] <= config.error
+
+
+def explain_row(
+    near: LiteralNeighbourhood,
+    ask: RowCalls,
+    row: Floats,
+    config: SparseConfig,
+    reading: ModelReading,
+) -> EvaluatedRule:
+    """Explain the model at one row of its table; with an expectation, from its exact Γ.
+
+    Raises
+    ------
+    InputError
+        If there are fewer literals than requested, or the model leaves a range that is no assumption.
+    """
+    ask.restart()
+    first, second, third, fourth = streams(config.seed, fingerprint(row), 4)
+    answer = reading.predict or ask
+    fresh = Draws.draw(near, answer, config.fresh, np.random.default_rng(second))
+    # an exact Γ needs no rows but the fresh ones
+    seen = fresh
+    if reading.expectation is None:
+        seen = Draws.draw(near, answer, config.samples, np.random.default_rng(first))
+    target = float(answer(row[None, :])[0])
+    answers = (np.array([target]), seen.values, fresh.values)
+    span = reading.answer_range(near) or AnswerRange.of_answers(*answers, reading.background)
+    for part in answers:
+        span.check(part)
+    boxed = not config.intercept or SOLVERS[config.solver].boxed
+    scale = span.scale if boxed else AnswerScale()
+    scaled_target = float(scale.to_unit(answers[0])[0])
+    problem = RowProblem(near, seen.scaled(scale), fresh.scaled(scale), scaled_target, config, scale, span)
+    exact = None
+    if reading.expectation is not None:
+        exact = _exact_population(near, reading.expectation, row, problem)
+    for step, k in enumerate(config.sizes, start=1):
+        solution = problem.solve(k, exact)
+        # each size that is tried may go wrong: together they do no more often than one alone
+        risk = (1.0 - config.confidence) / (1 if config.error is None else step * (step + 1))
+        # the same fresh draws for every size
+        error, excess = _precision(problem, solution, answer, np.random.default_rng(third))
+        rule = EvaluatedRule(
+            solution=solution,
+            problem=problem,
+            exact=exact is not None,
+            precision=error,
+            excess=excess,
+            risk=risk,
+            calls=ask.rows,
+            stability=problem.stability(solution, np.random.default_rng(fourth), exact=exact is not None),
+        )
+        if config.error is not None and rule.meets(config):
+            break
+    return rule
+
+
+def _exact_population(
+    near: LiteralNeighbourhood,
+    expectation: Expectation,
+    row: Floats,
+    problem: RowProblem,
+) -> PopulationProblem:
+    """Compute Γ of the readable model. z = (1 + s)/2, so that Cov(s, f) is twice Cov(z, f)."""
+    moments, scale = expectation.moments(near.design, row), problem.scale
+    gamma = 2.0 * moments.gamma[near.varying] / scale.half
+    mean = (float(moments.mean) - scale.middle) / scale.half
+    return PopulationProblem(
+        near.instance,
+        problem.target,
+        near.law,
+        gamma,
+        mean,
+        float(problem.fresh.values.var()),
+        problem.config.intercept,
+    )
+
+
+def _precision(
+    problem: RowProblem, solution: SparseSolution, answer: Ask, rng: np.random.Generator
+) -> tuple[Precision, float]:
+    """Return the precision error, and how far answers of its rows leave the range."""
+    excess = [0.0]
+
+    def answer_scaled(x: Floats) -> Floats:
+        answers = answer(x)
+        problem.span.check(answers)
+        excess.append(problem.span.excess(answers))
+        return problem.scale.to_unit(answers)
+
+    u = solution.w * problem.near.instance
+    draws = problem.config.fresh
+    return precision(problem.near, answer_scaled, u, problem.target, draws=draws, rng=rng), max(excess)
+
+
+def _r2(error: float, answers: Floats) -> float:
+    """Return 1 - F/Var f; 1 where neither differs from 0 by more than roundings."""
+    variance, rounding = float(answers.var()), (_ROUNDING * float(np.abs(answers).max())) ** 2
+    if variance > rounding:
+        return 1.0 - error / variance
+    return 1.0 if error <= rounding else -np.inf
+
+
+def certificate(rule: EvaluatedRule, config: SparseConfig, text: str, names: tuple[str, ...]) -> Certificate:
+    """Certify a rule with this text; ``names`` are the conditions of all columns."""
+    unit, span, solved = rule.problem.scale.half, rule.problem.span, rule.solution
+    varying = rule.problem.near.varying
+    return Certificate(
+        solver=config.solver,
+        fidelity=rule.fidelity,
+        fresh_fidelity=float(rule.squares.mean()),
+        r2=rule.r2,
+        precision=unit * rule.precision.value,
+        precision_error=unit * rule.precision.error,
+        coincidence=rule.precision.coincidence,
+        confidence=config.confidence,
+        bounds=rule.bounds,
+        objective=unit**2 * solved.objective,
+        lower_bound=unit**2 * solved.lower_bound,
+        gap=solved.gap,
+        proved=rule.proved,
+        optimum=rule.optimum,
+        stability=rule.stability.share,
+        near_ties={names[varying[j]]: share for j, share in rule.stability.others},
+        nodes=solved.nodes,
+        samples=0 if rule.exact else config.samples,
+        fresh_samples=config.fresh,
+        theory={} if config.intercept else rule.theory,
+        scale=(span.low, span.high),
+        assumption="" if span.source else _ASSUMPTION.format(low=span.low, high=span.high),
+        rule=text,
+    )

@@ -1,0 +1,395 @@
+r"""Integrals against Gaussian pieces, without loss of digits.
+
+In steps t = (x - anchor) / scale a piece has the density exp(-slope t - precision t²/2), which is 1 at t = 0,
+its largest value on the piece, so that nothing under- or overflows. Three kinds of integrands:
+
+- 1 and t on an interval (``gaussian_area``, ``gaussian_moment``): closed forms. Φ(b) - Φ(a) is 0 - 0 far out
+  and a difference of equals where an interval is narrow, so that erfcx takes the place of Φ, and narrow
+  intervals go by Gauss-Legendre;
+- exp(-rate |x - center|) (``decay_integrals``): on each side of the center the product with the density is
+  again the exponential of a concave polynomial of degree two. It is integrated by Gauss-Legendre from the
+  point where the product is largest to both sides, as far as it matters: closed forms would subtract equals
+  for steep kernels, and divide 0 by 0 on uniform pieces;
+- any other function (``adaptive_quadrature``): Gauss-Legendre on panels that are halved. All panels of all
+  pieces are evaluated in one call of the function. A panel is finished when its rule agrees with the rule on
+  its two halves; the others are replaced by their halves. A function that is smooth between its breaks takes
+  two or three rounds, however many breaks there are; one that bends or jumps elsewhere costs a round for each
+  binary digit of the place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import erfcx, log_ndtr, ndtri_exp
+
+from limes._arrays import Bools, Floats, Ints
+from limes.exceptions import InputError
+
+if TYPE_CHECKING:
+    from limes.designs._gaussian import GaussianPieces
+
+# exp(-45) = 3e-20: beyond this exponent a density cannot change a float64 sum.
+NEGLIGIBLE_EXPONENT = 45.0
+
+# Closed forms: below this drop of the exponent they lose digits to cancellation, and eight nodes give them
+# all.
+_NARROW = 0.1
+_NARROW_NODES, _NARROW_WEIGHTS = np.polynomial.legendre.leggauss(8)
+
+# Decays: 64 nodes integrate exp(-45 t) on [0, 1] to the last digit.
+_DECAY_NODES, _DECAY_WEIGHTS = np.polynomial.legendre.leggauss(64)
+# Numbers computed at once: 16 MB of float64
+_DECAY_BLOCK = 2_000_000
+
+# Quadrature: the tolerance of each panel and that of the sum, relative to ∫ |function|. The second is one
+# digit more than what is promised to users.
+_PANEL_TOLERANCE, _SUM_TOLERANCE = 1e-13, 1e-10
+_NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(16)
+# Panels on each side of an anchor to begin with, rounds of halving, and the most panels before an error
+_FIRST_PANELS, _ROUNDS, _MOST_PANELS = 4, 60, 20_000
+# Values of functions computed at once: 32 MB of float64
+_BLOCK = 4_000_000
+
+
+def gaussian_area(start: Floats, end: Floats, slope: Floats, precision: Floats) -> Floats:
+    """Return ∫ exp(-slope t - precision t²/2) dt over [start, end].
+
+    The maximum of the integrand over the piece must lie at t = 0: slope >= 0 where the piece lies right of 0,
+    <= 0 where it lies left, 0 where it lies on both sides.
+    """
+    right = _one_sided(np.maximum(start, 0.0), np.maximum(end, 0.0), slope, precision)
+    left = _one_sided(np.maximum(-end, 0.0), np.maximum(-start, 0.0), -slope, precision)
+    return right + left
+
+
+def gaussian_moment(start: Floats, end: Floats, slope: Floats, precision: Floats) -> tuple[Floats, Floats]:
+    """Return :func:`gaussian_area`, and ∫ t exp(-slope t - precision t²/2) dt over the same interval."""
+    right = _one_sided_moment(np.maximum(start, 0.0), np.maximum(end, 0.0), slope, precision)
+    left = _one_sided_moment(np.maximum(-end, 0.0), np.maximum(-start, 0.0), -slope, precision)
+    return right[0] + left[0], right[1] - left[1]
+
+
+def normal_quantile(level: Floats, lower: Floats, upper: Floats) -> Floats:
+    """Return quantiles of the standard normal law cut to [lower, upper], all (n,).
+
+    Φ(x) = (1 - level) Φ(lower) + level Φ(upper), in logarithms, and mirrored where the interval lies more to
+    the right: probabilities of left tails keep their digits.
+    """
+    mirrored = -lower < upper
+    start, end = np.where(mirrored, -upper, lower), np.where(mirrored, -lower, upper)
+    share = np.where(mirrored, 1.0 - level, level)
+    with np.errstate(divide="ignore"):
+        log_p = np.logaddexp(log_ndtr(start) + np.log1p(-share), log_ndtr(end) + np.log(share))
+    quantile = ndtri_exp(np.minimum(log_p, 0.0))
+    return np.asarray(np.where(mirrored, -quantile, quantile))
+
+
+def _one_sided(start: Floats, end: Floats, slope: Floats, precision: Floats) -> Floats:
+    """Return the area over [start, end] with 0 <= start <= end."""
+    with np.errstate(over="ignore", under="ignore"):
+        height = np.exp(-start * (slope + 0.5 * precision * start))
+    return np.asarray(height * _area_from_edge(end - start, slope + precision * start, precision))
+
+
+def _area_from_edge(width: Floats, slope: Floats, precision: Floats) -> Floats:
+    """Return ∫ exp(-slope t - precision t²/2) dt over [0, width], for slope >= 0, precision >= 0."""
+    width, slope, precision = np.broadcast_arrays(width, np.maximum(slope, 0.0), precision)
+    area = np.zeros(width.shape)
+    narrow = width * (slope + np.sqrt(precision)) < _NARROW
+    w, a, p = width[narrow], slope[narrow], precision[narrow]
+    t = 0.5 * w[:, None] * (1.0 + _NARROW_NODES)
+    area[narrow] = 0.5 * w * (np.exp(-t * (a[:, None] + 0.5 * p[:, None] * t)) @ _NARROW_WEIGHTS)
+    w, a, p = width[~narrow], slope[~narrow], precision[~narrow]
+    root = np.sqrt(0.5 * p)
+    with np.errstate(over="ignore"):
+        drop = np.exp(-w * (a + 0.5 * p * w))
+    near, far = a / (2.0 * root), a / (2.0 * root) + w * root
+    area[~narrow] = (erfcx(near) - drop * erfcx(far)) * np.sqrt(np.pi) / (2.0 * root)
+    return area
+
+
+def _one_sided_moment(start: Floats, end: Floats, slope: Floats, precision: Floats) -> tuple[Floats, Floats]:
+    """Return the area and ∫ t ... dt over [start, end] with 0 <= start <= end."""
+    width, edge = end - start, slope + precision * start
+    height = np.exp(-start * (slope + 0.5 * precision * start))
+    area = _area_from_edge(width, edge, precision)
+    width, edge, precision = np.broadcast_arrays(width, np.maximum(edge, 0.0), precision)
+    moment = np.zeros(width.shape)
+    narrow = width * (edge + np.sqrt(precision)) < _NARROW
+    w, a, p = width[narrow], edge[narrow], precision[narrow]
+    t = 0.5 * w[:, None] * (1.0 + _NARROW_NODES)
+    height_at = t * np.exp(-t * (a[:, None] + 0.5 * p[:, None] * t))
+    moment[narrow] = 0.5 * w * (height_at @ _NARROW_WEIGHTS)
+    w, a, p = width[~narrow], edge[~narrow], precision[~narrow]
+    # d/dt exp(-a t - p t²/2) = -(a + p t) exp(...)
+    moment[~narrow] = (-np.expm1(-w * (a + 0.5 * p * w)) - a * area[~narrow]) / p
+    with np.errstate(invalid="ignore"):
+        from_start = np.where(height > 0, start * area, 0.0)
+    return np.asarray(height * area), np.asarray(height * (from_start + moment))
+
+
+def decay_integrals(
+    pieces: GaussianPieces, center: Floats, rate: float, centred: tuple[Floats, float] | None = None
+) -> Floats:
+    """Return ∫ exp(-rate |x - center|) [(x - origin) / unit] d(piece), (m, P).
+
+    Parameters
+    ----------
+    pieces
+        P pieces.
+    center, rate
+        (m,) and one number > 0.
+    centred
+        (origin (P,), unit) of the factor in brackets; without it, the factor is 1.
+    """
+    step = max(1, _DECAY_BLOCK // (_DECAY_NODES.size * pieces.anchor.size))
+    blocks = [
+        _decay_block(pieces, center[i : i + step, None], rate, centred) for i in range(0, center.size, step)
+    ]
+    return np.concatenate(blocks) if blocks else np.zeros((0, pieces.anchor.size))
+
+
+def _decay_block(
+    pieces: GaussianPieces, center: Floats, rate: float, centred: tuple[Floats, float] | None
+) -> Floats:
+    """Return the integrals of one block of centers, (m, 1)."""
+    ends = [(side - pieces.anchor) / pieces.scale for side in (pieces.lower, pieces.upper)]
+    middle = (center - pieces.anchor) / pieces.scale
+    turn = np.clip(middle, *ends)
+    pull = rate * pieces.scale
+    below = _one_side(pieces, (ends[0], turn), middle, -pull, centred)
+    above = _one_side(pieces, (turn, ends[1]), middle, pull, centred)
+    return np.asarray((below + above) * (pieces.weight / pieces.area))
+
+
+def _one_side(
+    pieces: GaussianPieces,
+    ends: tuple[Floats, Floats],
+    middle: Floats,
+    pull: Floats,
+    centred: tuple[Floats, float] | None,
+) -> Floats:
+    """Return ∫ exp(-slope t - precision t²/2 - pull (t - middle)) [...] dt between the ends."""
+    start, end = np.broadcast_arrays(*ends)
+    slope, precision = pieces.slope + pull, pieces.precision
+    with np.errstate(divide="ignore", invalid="ignore"):
+        free = np.where(precision > 0, -slope / precision, np.where(slope > 0, -np.inf, np.inf))
+    peak = np.clip(free, start, end)
+    steepness = np.abs(slope + precision * peak) * (peak != free)
+    # at most 0 wherever the side is not empty: both the density and the kernel are at most 1
+    exponent = -peak * (pieces.slope + 0.5 * precision * peak) - pull * (peak - middle)
+    height = np.exp(np.where(start < end, exponent, 0.0))
+    with np.errstate(divide="ignore"):
+        root = np.sqrt(steepness**2 + 2.0 * precision * NEGLIGIBLE_EXPONENT)
+        far = 2.0 * NEGLIGIBLE_EXPONENT / (steepness + root)
+    total = np.zeros(peak.shape)
+    for sign, length in ((-1.0, np.minimum(peak - start, far)), (1.0, np.minimum(end - peak, far))):
+        s = 0.5 * length[..., None] * (1.0 + _DECAY_NODES)
+        weight = 0.5 * length[..., None] * _DECAY_WEIGHTS
+        weight = weight * np.exp(-s * (steepness[..., None] + 0.5 * precision[..., None] * s))
+        if centred is not None:
+            origin, unit = centred
+            shift, step = (pieces.anchor - origin) / unit, pieces.scale / unit
+            weight = weight * ((peak[..., None] + sign * s) * step[..., None] + shift[..., None])
+        total += weight.sum(axis=-1)
+    return total * height
+
+
+@dataclass(frozen=True, eq=False)
+class _Panels:
+    """K intervals [start, end] in steps of their pieces, and the integrals over them, (m, K)."""
+
+    piece: Ints
+    start: Floats
+    end: Floats
+    value: Floats
+    size: Floats
+
+    def pick(self, chosen: Bools) -> _Panels:
+        return _Panels(
+            self.piece[chosen],
+            self.start[chosen],
+            self.end[chosen],
+            self.value[:, chosen],
+            self.size[:, chosen],
+        )
+
+
+def adaptive_quadrature(
+    pieces: GaussianPieces,
+    shape: Callable[[Floats], Floats],
+    breaks: Sequence[float] | Floats,
+    centred: tuple[Floats, float] | None = None,
+) -> Floats:
+    """Return ∫ shape(x) [(x - origin) / unit] d(piece), (m, P).
+
+    Parameters
+    ----------
+    pieces
+        P pieces.
+    shape
+        (n,) -> (n,) for one function, (m, n) for m.
+    breaks
+        Points where a function may jump or bend.
+    centred
+        (origin (P,), unit) of the factor in brackets; without it, the factor is 1.
+
+    Raises
+    ------
+    InputError
+        If a function is not finite somewhere, or could not be integrated.
+    """
+    value, _ = _integrate(_Rule(pieces, shape, centred), np.asarray(breaks, dtype=np.float64))
+    return np.asarray(value * (pieces.weight / pieces.area))
+
+
+def quadrature_points(
+    pieces: GaussianPieces, shape: Callable[[Floats], Floats], breaks: Floats, panels: int
+) -> tuple[Ints, Floats, Floats]:
+    """Return points that stand for the pieces in integrals of m functions, and of others as smooth.
+
+    Parameters
+    ----------
+    pieces, shape, breaks
+        As for :func:`adaptive_quadrature`.
+    panels
+        On each side of an anchor to begin with.
+
+    Returns
+    -------
+    piece, x, weight
+        (K,) each, ordered by piece.
+
+    Raises
+    ------
+    InputError
+        If a function is not finite somewhere, or could not be integrated.
+    """
+    rule = _Rule(pieces, shape, None)
+    _, finished = _integrate(rule, breaks, panels)
+    piece, start, end = (np.concatenate(each) for each in zip(*finished, strict=True))
+    order = np.lexsort((start, piece))
+    piece = piece[order]
+    t, factor = rule.nodes(piece, start[order], end[order])
+    x = pieces.anchor[piece][:, None] + pieces.scale[piece][:, None] * t
+    weight = factor * (pieces.weight / pieces.area)[piece][:, None]
+    return np.repeat(piece, _NODES.size), x.ravel(), weight.ravel()
+
+
+def _integrate(
+    rule: _Rule, breaks: Floats, first: int = _FIRST_PANELS
+) -> tuple[Floats, list[tuple[Ints, Floats, Floats]]]:
+    """Integrals, (m, P), and the panels that they were added up from: piece, start and end."""
+    pieces = rule.pieces
+    pending = rule.panels(*_first_panels(pieces, breaks, first))
+    count, evaluated = pieces.anchor.size, pending.piece.size
+    value, size, error = (np.zeros((len(pending.value), count)) for _ in range(3))
+    panels = []
+    for _ in range(_ROUNDS):
+        halves = rule.halves(pending)
+        evaluated += halves.piece.size
+        difference = np.abs(pending.value - _pairs(halves.value))
+        whole = size + _by_piece(halves.piece, halves.size, count)
+        finished: Bools = np.asarray((difference <= _PANEL_TOLERANCE * whole[:, pending.piece]).all(axis=0))
+        if evaluated > _MOST_PANELS + 8 * len(breaks) * count:
+            finished = np.ones_like(finished)
+        accepted = halves.pick(np.repeat(finished, 2))
+        panels.append((accepted.piece, accepted.start, accepted.end))
+        value += _by_piece(accepted.piece, accepted.value, count)
+        size += _by_piece(accepted.piece, accepted.size, count)
+        error += _by_piece(pending.piece[finished], difference[:, finished], count)
+        pending = halves.pick(np.repeat(~finished, 2))
+        if pending.piece.size == 0:
+            break
+    panels.append((pending.piece, pending.start, pending.end))
+    value += _by_piece(pending.piece, pending.value, count)
+    error += _by_piece(pending.piece, np.abs(pending.value), count)
+    bad = np.flatnonzero((error > _SUM_TOLERANCE * size).any(axis=0))
+    if bad.size:
+        raise InputError(
+            f"a one-dimensional function could not be integrated to {_SUM_TOLERANCE:g} "
+            f"{_where(pieces, bad[0])}; pass breaks= with the points where it jumps or bends"
+        )
+    return value, panels
+
+
+@dataclass(frozen=True, eq=False)
+class _Rule:
+    """Gauss-Legendre sums of the functions times the density, which is 1 at the anchor."""
+
+    pieces: GaussianPieces
+    shape: Callable[[Floats], Floats]
+    centred: tuple[Floats, float] | None
+
+    def panels(self, piece: Ints, start: Floats, end: Floats) -> _Panels:
+        """Evaluate panels [start, end] of pieces, in blocks of bounded memory."""
+        step, sums = piece.size, []
+        first = 0
+        while first < piece.size:
+            block = slice(first, first + step)
+            sums.append(self._sums(piece[block], start[block], end[block]))
+            step = max(1, _BLOCK // (_NODES.size * len(sums[0][0])))
+            first = block.stop
+        value, size = (np.concatenate(each, axis=1) for each in zip(*sums, strict=True))
+        return _Panels(piece, start, end, value, size)
+
+    def halves(self, panels: _Panels) -> _Panels:
+        """Evaluate both halves of every panel, side by side."""
+        middle = 0.5 * (panels.start + panels.end)
+        start, end = np.stack([panels.start, middle], axis=1), np.stack([middle, panels.end], axis=1)
+        return self.panels(np.repeat(panels.piece, 2), start.ravel(), end.ravel())
+
+    def nodes(self, piece: Ints, start: Floats, end: Floats) -> tuple[Floats, Floats]:
+        """Return the nodes t of panels, and their weights times the density, (K, 16) each."""
+        p = self.pieces
+        half = 0.5 * (end - start)[:, None]
+        t = start[:, None] + half * (1.0 + _NODES)
+        factor = half * _NODE_WEIGHTS
+        return t, factor * np.exp(-t * (p.slope[piece][:, None] + 0.5 * p.precision[piece][:, None] * t))
+
+    def _sums(self, piece: Ints, start: Floats, end: Floats) -> tuple[Floats, Floats]:
+        p = self.pieces
+        t, factor = self.nodes(piece, start, end)
+        if self.centred is not None:
+            origin, unit = self.centred
+            shift, length = (p.anchor - origin) / unit, p.scale / unit
+            factor = factor * (t * length[piece][:, None] + shift[piece][:, None])
+        x = p.anchor[piece][:, None] + p.scale[piece][:, None] * t
+        values = np.asarray(self.shape(x.ravel()), dtype=np.float64).reshape(-1, *x.shape)
+        terms = values * factor
+        if not np.isfinite(terms).all():
+            bad = piece[~np.isfinite(terms).all(axis=(0, 2))]
+            raise InputError(f"a one-dimensional function is not finite somewhere {_where(p, bad[0])}")
+        return terms.sum(axis=2), np.abs(terms).sum(axis=2)
+
+
+def _first_panels(pieces: GaussianPieces, breaks: Floats, count: int) -> tuple[Ints, Floats, Floats]:
+    """Return piece, start and end of panels between the breaks, at least some on each side of an anchor."""
+    left, right = (side[:, None] for side in pieces.reach)
+    share = np.linspace(0.0, 1.0, count + 1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        inside = (breaks[None, :] - pieces.anchor[:, None]) / pieces.scale[:, None]
+    ends = np.concatenate([left * share, right * share, np.clip(inside, left, right)], axis=1)
+    ends.sort(axis=1)
+    piece, place = np.nonzero(ends[:, :-1] < ends[:, 1:])
+    return piece, ends[piece, place], ends[piece, place + 1]
+
+
+def _pairs(values: Floats) -> Floats:
+    return np.asarray(values[:, 0::2] + values[:, 1::2])
+
+
+def _by_piece(piece: Ints, values: Floats, count: int) -> Floats:
+    """Add up the panels of each piece: (m, K) -> (m, P)."""
+    sums = np.zeros((count, len(values)))
+    np.add.at(sums, piece, values.T)
+    return sums.T
+
+
+def _where(pieces: GaussianPieces, piece: int) -> str:
+    start, end = (pieces.anchor[piece] + pieces.scale[piece] * side[piece] for side in pieces.reach)
+    return f"on [{start:.6g}, {end:.6g}]"

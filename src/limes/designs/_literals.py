@@ -1,0 +1,282 @@
+r"""Neighbourhoods of literals: literals flip independently, all with the same probability.
+
+A literal is true or false, +1 or -1. Around the instance x the law is P(z) ∝ exp(-σ · #flips), that is: the d
+literals flip independently with probability q = e^{-σ}/(1 + e^{-σ}). With s = z∘x (+1 kept, -1 flipped),
+
+    E s_j = ρ = 1 - 2q = tanh(σ/2),     E[s sᵀ] = ρ² 11ᵀ + a I,     a = 1 - ρ² = 4q(1 - q),
+
+and sparse explanations need nothing else of the law. Two instances of this notion:
+
+- ``LiteralFlips``: the model takes rows of ±1 itself, and a flip changes one entry (the 2025 paper);
+- ``ColumnChanges``: a literal means "this column keeps its value"; where it flips, the column takes a
+  background value of another bin, so that a row is never impossible (a column in two bins, or in none).
+
+Both are product designs, LIME's with bin weights and bandwidth ν = 1/√(2σ). So the exact expectations
+of readable models apply, and with z_j = (1 + s_j)/2, Γ_j = Cov(z_j, f):
+
+    g_j = E[s_j f] = 2 Γ_j + ρ E f.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import expit
+
+from limes._arrays import Bools, Floats, Ints
+from limes.designs._coordinates import IndicatorCoordinate
+from limes.designs._marginals import Atoms, Levels, Marginal, marginal
+from limes.designs._product import ProductDesign
+from limes.exceptions import InputError
+
+# Rows made at once: their signs, and the rows, stay in the processor's cache
+_BLOCK = 1 << 17
+# Beyond it the probability of a flip is below 1e-200, and its products vanish
+_LARGEST_SPREAD = 460.0
+
+
+@dataclass(frozen=True)
+class FlipLaw:
+    """d literals, each flipped with probability q = e^{-σ}/(1 + e^{-σ}).
+
+    Attributes
+    ----------
+    size
+        Number of literals d.
+    spread
+        σ ≥ 0; at 0 all rows are equally likely.
+
+    Raises
+    ------
+    InputError
+        If there is no literal, or the spread is negative or too large.
+
+    References
+    ----------
+    Koriche, Lagniez and Tran 2025, section 7.1. (Its normaliser is that of σ times the number of flips.)
+
+    Examples
+    --------
+    >>> law = FlipLaw(3, spread=0.0)
+    >>> law.flip, law.correlation, law.variance
+    (0.5, 0.0, 1.0)
+    """
+
+    size: int
+    spread: float
+
+    def __post_init__(self) -> None:
+        if self.size < 1:
+            raise InputError("a neighbourhood needs at least one literal")
+        if isinstance(self.spread, bool) or not 0 <= self.spread <= _LARGEST_SPREAD:
+            raise InputError(
+                f"spread must be a number from 0 to {_LARGEST_SPREAD:g}, got {self.spread!r}; 0 makes all "
+                "rows equally likely, larger ones stay closer to the instance"
+            )
+
+    @property
+    def flip(self) -> float:
+        """Probability q of a flip."""
+        return float(expit(-self.spread))
+
+    @property
+    def correlation(self) -> float:
+        """ρ = E s_j = tanh(σ/2)."""
+        return float(np.tanh(self.spread / 2))
+
+    @property
+    def variance(self) -> float:
+        """Variance a of s_j, 4q(1 - q)."""
+        return 4.0 * self.flip * float(expit(self.spread))
+
+    def flips(self, rng: np.random.Generator, rows: int) -> Bools:
+        """Draw which literals flip, (rows, d).
+
+        A random byte decides whether it is below 256 q; only where it lies on the edge, one time in 256,
+        another number must.
+        """
+        count = rows * self.size
+        bits = rng.integers(0, 2**64, size=-(-count // 8), dtype=np.uint64)
+        byte = bits.view(np.uint8)[:count]
+        edge = int(256 * self.flip)
+        flips = byte < edge
+        undecided = np.flatnonzero(byte == edge)
+        flips[undecided] = rng.random(undecided.size) < 256 * self.flip - edge
+        return flips.reshape(rows, self.size)
+
+
+@dataclass(frozen=True, eq=False)
+class LiteralFlips:
+    """Rows are the literals themselves: z_j = -x_j where literal j flips.
+
+    Attributes
+    ----------
+    instance
+        x, (d,), of -1 and +1.
+    spread
+        σ ≥ 0.
+
+    Raises
+    ------
+    InputError
+        If the instance holds another number, or the spread is negative.
+
+    Examples
+    --------
+    >>> near = LiteralFlips([1.0, -1.0], spread=1.0)
+    >>> near.rows(np.array([[False, True]]), np.random.default_rng(0))
+    array([[1., 1.]])
+    """
+
+    instance: Floats
+    spread: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "instance", checked_signs(self.instance))
+        self.law  # noqa: B018 - checks the spread
+
+    @cached_property
+    def law(self) -> FlipLaw:
+        """The law of the flips."""
+        return FlipLaw(self.instance.size, self.spread)
+
+    @property
+    def decided_by_flips(self) -> bool:
+        """True: the flips determine the row, nothing else is drawn."""
+        return True
+
+    @property
+    def varying(self) -> Ints:
+        """The column that each literal changes, (d,): all."""
+        return np.arange(self.instance.size)
+
+    @property
+    def column_values(self) -> tuple[Floats, ...]:
+        """What each column of a row may be."""
+        return (np.array([-1.0, 1.0]),) * self.instance.size
+
+    @cached_property
+    def design(self) -> ProductDesign:
+        """Columns of two points; all with the same sign at the instance share one coordinate."""
+        places = np.array([-1.0, 1.0])
+        law = marginal(Levels(places), [1.0, 1.0], [(Atoms(places, np.ones(2)), np.arange(2))])
+        coordinates = {sign: _two_cells(law, int(sign > 0), self.law) for sign in (-1.0, 1.0)}
+        return ProductDesign(tuple(coordinates[sign] for sign in self.instance.tolist()))
+
+    def rows(self, flips: Bools, rng: np.random.Generator) -> Floats:  # noqa: ARG002
+        """Return rows z, (m, d), from flips (m, d)."""
+        z = np.empty(flips.shape)
+        height = max(1, _BLOCK // self.law.size)
+        for start in range(0, len(flips), height):
+            block = slice(start, start + height)
+            np.multiply(1 - 2 * flips[block].view(np.int8), self.instance, out=z[block])
+        return z
+
+    def signed_sum(self, factors: Floats, flips: Bools, rows: Floats) -> Floats:  # noqa: ARG002
+        """Σ_i c_i s_i of factors c (m,) that add up to 0, (d,), from the rows: s = z∘x."""
+        return np.asarray((factors @ rows) * self.instance)
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnChanges:
+    """A literal a column: it keeps the instance's value, or takes a background value of another bin.
+
+    Attributes
+    ----------
+    values
+        The instance, (columns,).
+    others
+        For each column the background's values in other bins than the instance's, with repetitions; empty for
+        a column that never changes.
+    spread
+        σ ≥ 0.
+    """
+
+    values: Floats
+    others: Sequence[Floats]
+    spread: float
+
+    @cached_property
+    def law(self) -> FlipLaw:
+        """The law of the changes."""
+        return FlipLaw(len(self.varying), self.spread)
+
+    @cached_property
+    def varying(self) -> Ints:
+        """Columns that can change, (d,): one literal each."""
+        return np.array([j for j, other in enumerate(self.others) if other.size], dtype=np.int64)
+
+    @cached_property
+    def decided_by_flips(self) -> bool:
+        """Whether every column has at most one other value."""
+        return all(np.unique(other).size <= 1 for other in self.others)
+
+    @property
+    def instance(self) -> Floats:
+        """Ones (d,): every literal is true of the instance."""
+        return np.ones(len(self.varying))
+
+    @property
+    def column_values(self) -> tuple[Floats, ...]:
+        """What each column of a row may be."""
+        return tuple(np.append(other, value) for value, other in zip(self.values, self.others, strict=True))
+
+    @cached_property
+    def design(self) -> ProductDesign:
+        """All columns; those that cannot change are points."""
+        pairs = zip(self.values.tolist(), self.others, strict=True)
+        return ProductDesign(tuple(_stays_or_changes(value, other, self.law) for value, other in pairs))
+
+    def rows(self, flips: Bools, rng: np.random.Generator) -> Floats:
+        """Return rows for the model, (m, columns), from flips (m, d)."""
+        rows = np.tile(self.values, (len(flips), 1))
+        for literal, j in enumerate(self.varying):
+            changed = np.flatnonzero(flips[:, literal])
+            rows[changed, j] = self.others[j][rng.integers(self.others[j].size, size=changed.size)]
+        return rows
+
+    def signed_sum(self, factors: Floats, flips: Bools, rows: Floats) -> Floats:  # noqa: ARG002
+        """Σ_i c_i s_i of factors c (m,) that add up to 0, (d,), from the flips: s = 1 - 2 · flip."""
+        return np.asarray(-2.0 * (factors @ flips))
+
+
+LiteralNeighbourhood: TypeAlias = LiteralFlips | ColumnChanges
+
+
+def checked_signs(instance: ArrayLike) -> Floats:
+    """Return the row (d,); raise unless it consists of -1 and +1."""
+    row = np.array(instance, dtype=np.float64)
+    if row.ndim != 1 or row.size == 0:
+        raise InputError(f"an instance is one row of literals, got shape {row.shape}")
+    wrong = np.flatnonzero(np.abs(row) != 1.0)
+    if wrong.size:
+        raise InputError(
+            f"literal {wrong[0]} of the instance is {row[wrong[0]]}; literals are -1 or +1: "
+            "use limes.Literals to make them from a table"
+        )
+    row.setflags(write=False)
+    return row
+
+
+def _two_cells(marginal: Marginal, cell: int, law: FlipLaw) -> IndicatorCoordinate:
+    """Return a column of two cells that leaves the instance's with probability q."""
+    elsewhere = np.zeros(2)
+    elsewhere[1 - cell] = 1.0
+    return IndicatorCoordinate(marginal, cell, 1.0 - law.flip, law.flip, elsewhere, 0.0)
+
+
+def _stays_or_changes(value: float, other: Floats, flips: FlipLaw) -> IndicatorCoordinate:
+    """Return a column whose cell 0 has the instance's value and cell 1 the others."""
+    unchanged = Atoms(np.array([value]), np.ones(1)), np.zeros(1, dtype=np.int64)
+    if not other.size:
+        law = marginal(Levels(np.zeros(1)), [1.0], [unchanged])
+        return IndicatorCoordinate(law, 0, 1.0, 0.0, np.zeros(1), 0.0)
+    places, counts = np.unique(other, return_counts=True)
+    changed = Atoms(places, counts / other.size), np.ones(places.size, dtype=np.int64)
+    law = marginal(Levels(np.arange(2.0)), [1.0, 1.0], [unchanged, changed])
+    return _two_cells(law, 0, flips)

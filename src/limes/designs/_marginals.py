@@ -1,0 +1,256 @@
+"""The law of one column, cell by cell.
+
+A column's values fall into cells: bins (q_{b-1}, q_b], categories, or "missing". LIME's surrogate knows
+only the cell; the model sees the value inside it. A marginal therefore keeps the probability of each cell
+and the law inside it, a mixture of Gaussian pieces and atoms:
+
+- LIME's quartile bins: one truncated normal a bin, an atom where a bin has no width;
+- a categorical column: one atom a cell;
+- ``law="empirical"``: the training values of a bin, each an atom;
+- no bins at all: one normal piece on the whole line, in the only cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import logsumexp
+
+from limes._arrays import Floats, Ints, power_of_two
+from limes._functions import Function, Identity, Interval
+from limes.designs._gaussian import CentredPieces, GaussianPieces
+from limes.exceptions import InputError
+
+
+@dataclass(frozen=True, eq=False)
+class Atoms:
+    """P (possibly signed) point masses: categories, zero-width bins, missing values, training values."""
+
+    value: Floats
+    weight: Floats
+
+    def expect(self, function: Function) -> Floats:
+        """∫ function d(atom), (m, P)."""
+        return np.asarray(function(self.value) * self.weight)
+
+    def centred(self, origin: Floats, unit: float = 1.0) -> Atoms:
+        """The signed measures (x - origin) / unit · d(atom)."""
+        return Atoms(self.value, self.weight * ((self.value - origin) / unit))
+
+    def quantile(self, piece: Ints, level: Floats) -> Floats:  # noqa: ARG002 - an atom has one value
+        """Value of each piece."""
+        return np.asarray(self.value[piece])
+
+    def times(self, center: float, precision: float, unit: float = 1.0) -> tuple[Atoms, Floats]:
+        """Multiply by exp(-precision ((x - center) / unit)²/2): the atoms, and the log factor of each."""
+        return self, -0.5 * precision * ((self.value - center) / unit) ** 2
+
+
+@dataclass(frozen=True, eq=False)
+class BinCells:
+    """(edges[b], edges[b+1]], the outer two open-ended; with ``missing`` a last cell for NaN."""
+
+    edges: Floats
+    missing: bool = False
+
+    @property
+    def count(self) -> int:
+        """Number of cells."""
+        return self.edges.size - 1 + self.missing
+
+    def locate(self, x: Floats) -> Ints:
+        """Cell of each value (n,) -> (n,); -1 for a missing value without a cell."""
+        cell = np.searchsorted(self.edges[1:-1], x, side="left")
+        return np.where(np.isnan(x), self.count - 1 if self.missing else -1, cell)
+
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """One cell a value; NaN is a value like any other. Values ascend, NaN comes last."""
+
+    values: Floats
+
+    @property
+    def count(self) -> int:
+        """Number of cells."""
+        return self.values.size
+
+    def locate(self, x: Floats) -> Ints:
+        """Cell of each value (n,) -> (n,); -1 for a value that is no level."""
+        cell = np.minimum(np.searchsorted(self.values, x, side="left"), self.count - 1)
+        value = self.values[cell]
+        return np.where((value == x) | (np.isnan(value) & np.isnan(x)), cell, -1)
+
+
+Cells = BinCells | Levels
+
+
+@dataclass(frozen=True, eq=False)
+class Marginal:
+    """The law of one column.
+
+    Attributes
+    ----------
+    cells
+        How the column is cut into p cells.
+    log_mass
+        log P(cell), (p,), up to a constant.
+    measures
+        Laws inside the cells; weights add up to 1 in each cell.
+    owners
+        The cell of each piece of the measures, in their order.
+    """
+
+    cells: Cells
+    log_mass: Floats
+    measures: tuple[GaussianPieces | Atoms, ...]
+    owners: Ints
+
+    def expect(self, function: Function) -> Floats:
+        """E[function | cell], (m, p)."""
+        return self._by_cell(self.measures, function)
+
+    def expect_centred(self, function: Function) -> Floats:
+        """E[(x - mean of the cell) / unit · function | cell], (m, p)."""
+        origins = self._split(self.means[self.owners])
+        centred = [m.centred(o, self.unit) for m, o in zip(self.measures, origins, strict=True)]
+        return self._by_cell(centred, function)
+
+    @cached_property
+    def unit(self) -> float:
+        """About how far the column's values spread: a power of two, in which squares are finite."""
+        ends = np.concatenate([_ends(measure) for measure in self.measures])
+        ends = ends[np.isfinite(ends)]
+        return float(power_of_two(0.5 * ends.max() - 0.5 * ends.min())) if ends.size else 1.0
+
+    @cached_property
+    def means(self) -> Floats:
+        """E[x | cell], (p,)."""
+        return np.asarray(self.expect(Identity())[0])
+
+    @cached_property
+    def drifts(self) -> Floats:
+        """E[(x - rounded mean of the cell) / unit | cell], (p,)."""
+        return np.asarray(self.expect_centred(_EVERYWHERE)[0])
+
+    @property
+    def is_point(self) -> bool:
+        """Whether the column has a single value."""
+        return self.owners.size == 1 and isinstance(self.measures[0], Atoms)
+
+    def reweighted(self, factors: Sequence[tuple[GaussianPieces | Atoms, Floats]]) -> Marginal:
+        """Return the marginal of multiplied pieces, given the products and the log mass that each lost."""
+        log_piece = np.concatenate([log_factor + _log(measure.weight) for measure, log_factor in factors])
+        log_cell = np.full(self.cells.count, -np.inf)
+        for cell in range(self.cells.count):
+            log_cell[cell] = logsumexp(log_piece[self.owners == cell])
+        weight = np.exp(log_piece - log_cell[self.owners])
+        # the logarithms may be so large that they lose digits: weights must add up to 1 all the same
+        weight /= np.bincount(self.owners, weight, minlength=self.cells.count)[self.owners]
+        weights = self._split(weight)
+        measures = tuple(
+            replace(measure, weight=weight) for (measure, _), weight in zip(factors, weights, strict=True)
+        )
+        return Marginal(self.cells, self.log_mass + log_cell, measures, self.owners)
+
+    def draw(self, level: Floats) -> tuple[Floats, Ints]:
+        """Values x and their cells at levels in (0, 1), by the inverse distribution function."""
+        cell, inside = split_level(level, np.exp(self.log_mass))
+        return self.quantile(cell, inside), cell
+
+    def quantile(self, cell: Ints, level: Floats) -> Floats:
+        """Inverse distribution function inside cells, at levels, both (n,)."""
+        owner, share, cumulative = self._shares
+        # cell + distribution function ascends over all pieces, so one search finds the piece of every level
+        rank = np.searchsorted(owner + cumulative, cell + level, side="right")
+        last = np.searchsorted(owner, cell, side="right") - 1
+        rank = np.minimum(rank, last)
+        inside = (level - (cumulative[rank] - share[rank])) / share[rank]
+        return self._quantile_of(self._order[rank], np.clip(inside, 0.0, 1.0))
+
+    @cached_property
+    def _shares(self) -> tuple[Ints, Floats, Floats]:
+        """Of the pieces in the order of their cells: cell, share of the cell, cumulative share."""
+        owner = self.owners[self._order]
+        share = np.concatenate([m.weight for m in self.measures])[self._order]
+        total = np.cumsum(share)
+        first = np.searchsorted(owner, owner)
+        return owner, share, total - total[first] + share[first]
+
+    def _quantile_of(self, piece: Ints, level: Floats) -> Floats:
+        x = np.empty(level.shape)
+        first = 0
+        for measure in self.measures:
+            size = measure.weight.size
+            inside = (piece >= first) & (piece < first + size)
+            x[inside] = measure.quantile(piece[inside] - first, level[inside])
+            first += size
+        return x
+
+    def _by_cell(
+        self, measures: Sequence[GaussianPieces | CentredPieces | Atoms], function: Function
+    ) -> Floats:
+        pieces = np.concatenate([m.expect(function) for m in measures], axis=1)
+        pieces = pieces[:, self._order]
+        if self.owners.size == self.cells.count:
+            return pieces
+        starts = np.searchsorted(self.owners[self._order], np.arange(self.cells.count))
+        return np.add.reduceat(pieces, starts, axis=1)
+
+    @cached_property
+    def _order(self) -> Ints:
+        return np.argsort(self.owners, kind="stable")
+
+    def _split(self, per_piece: Floats) -> list[Floats]:
+        sizes = [m.weight.size for m in self.measures]
+        return np.split(per_piece, np.cumsum(sizes)[:-1])
+
+
+def marginal(
+    cells: Cells,
+    mass: ArrayLike,
+    parts: Sequence[tuple[GaussianPieces | Atoms, Ints]],
+) -> Marginal:
+    """Assemble a marginal from laws and the cells that own their pieces.
+
+    Raises
+    ------
+    InputError
+        If a cell has no law, or if masses are negative, not finite or all zero.
+    """
+    mass = np.asarray(mass, dtype=np.float64)
+    if not (np.isfinite(mass).all() and (mass >= 0).all() and mass.sum() > 0):
+        raise InputError(f"cell frequencies must be >= 0, finite and not all zero; got {mass.tolist()}")
+    owners = np.concatenate([owner for _, owner in parts])
+    if not np.array_equal(np.unique(owners), np.arange(cells.count)):
+        raise InputError("every cell needs a law inside it")
+    return Marginal(cells, _log(mass / mass.sum()), tuple(m for m, _ in parts), owners)
+
+
+_EVERYWHERE = Interval(np.array([-np.inf]), np.array([np.inf]), np.array([True]))
+
+
+def split_level(level: Floats, probability: Floats) -> tuple[Ints, Floats]:
+    """Split a number in (0, 1) into the cell and, from the remainder, the level inside the cell."""
+    share = probability / probability.sum()
+    upper = np.cumsum(share)
+    upper[-1] = max(upper[-1], 1.0)
+    cell = np.searchsorted(upper, level, side="right")
+    inside = (level - (upper[cell] - share[cell])) / share[cell]
+    return cell, np.clip(inside, 0.0, 1.0)
+
+
+def _ends(measure: GaussianPieces | Atoms) -> Floats:
+    """Ends of the region where a measure has its mass."""
+    if isinstance(measure, Atoms):
+        return measure.value
+    return np.concatenate([measure.anchor + measure.scale * side for side in measure.reach])
+
+
+def _log(x: Floats) -> Floats:
+    with np.errstate(divide="ignore"):
+        return np.log(x)

@@ -1,0 +1,102 @@
+"""How much a perturbed row counts: weights that are products over columns keep columns independent.
+
+A weight is used by *tilting*: the law of a column times its factor of the weight is again a law of that
+column. Under the tilted law every row counts the same, so nothing downstream ever sees a weight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from limes.designs._gaussian import GaussianPieces
+from limes.designs._marginals import BinCells, Marginal
+from limes.exceptions import InputError
+
+
+def check_bandwidth(bandwidth: float) -> float:
+    """Return the bandwidth as a float; raise unless it is positive (infinity allowed)."""
+    if isinstance(bandwidth, bool) or not isinstance(bandwidth, int | float | np.number):
+        raise InputError(f"bandwidth must be a positive number, got {bandwidth!r}")
+    if not bandwidth > 0:
+        raise InputError(f"bandwidth must be > 0, got {bandwidth!r}; float('inf') weighs all rows alike")
+    return float(bandwidth)
+
+
+class Weights(Protocol):
+    """A product weight, one factor a column."""
+
+    @property
+    def bandwidth(self) -> float:
+        """ν, infinity where all rows weigh alike."""
+        ...
+
+    def tilt(self, marginal: Marginal, x: float, scale: float) -> tuple[Marginal, float]:
+        """Tilt a column's law at the instance's value x; scale is the column's unit of distance.
+
+        Return the law, and the log of one further factor that all cells but the instance's have lost. Kept
+        apart, that factor leaves the law of the other cells exact, however small it is.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class BinWeights:
+    """π = ∏ exp(-1[another cell] / (2ν²)): the default of LIME for tables with bins (2022 paper, eq. 6)."""
+
+    bandwidth: float
+
+    @property
+    def ratio(self) -> float:
+        """Weight of a row for each cell that it has changed, exp(-1 / (2ν²))."""
+        return float(np.exp(-_penalty(self.bandwidth)))
+
+    def tilt(self, marginal: Marginal, x: float, scale: float) -> tuple[Marginal, float]:  # noqa: ARG002
+        return marginal, _penalty(self.bandwidth)
+
+
+@dataclass(frozen=True)
+class EuclideanWeights:
+    """π = exp(-‖x - ξ‖² / (2ν²)), in units of ``scale`` a column (2020 paper, eq. 2.4).
+
+    Categories have no distance: another category, or a missing value against a number, counts as one unit.
+    """
+
+    bandwidth: float
+
+    def tilt(self, marginal: Marginal, x: float, scale: float) -> tuple[Marginal, float]:
+        if not isinstance(marginal.cells, BinCells) or np.isnan(x):
+            return marginal, _penalty(self.bandwidth)
+        with np.errstate(over="ignore", divide="ignore"):
+            # below 1e-50 units nothing changes: the weight is 0 beyond the nearest float64
+            precision = float(min((1.0 / np.float64(self.bandwidth)) ** 2, 1e100))
+        factors = []
+        for measure in marginal.measures:
+            product, log_factor = measure.times(x, precision, scale)
+            if not isinstance(measure, GaussianPieces):
+                missing = np.isnan(measure.value)
+                log_factor = np.where(missing, -_penalty(self.bandwidth), log_factor)
+            factors.append((product, log_factor))
+        return marginal.reweighted(factors), 0.0
+
+
+def _penalty(bandwidth: float) -> float:
+    with np.errstate(over="ignore", divide="ignore"):
+        # beyond 1e300 nothing changes: exp(-penalty) is 0
+        return float(min(0.5 / np.float64(bandwidth) ** 2, 1e300))
+
+
+WEIGHTS: Mapping[str, type[BinWeights] | type[EuclideanWeights]] = {
+    "bins": BinWeights,
+    "euclidean": EuclideanWeights,
+}
+
+
+def named_weights(name: str, bandwidth: float) -> Weights:
+    """Look a weight up by its public name."""
+    if name not in WEIGHTS:
+        raise InputError(f"weights must be one of {sorted(WEIGHTS)}, got {name!r}")
+    return WEIGHTS[name](check_bandwidth(bandwidth))

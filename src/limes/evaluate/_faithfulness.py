@@ -1,0 +1,295 @@
+r"""Agreement of an explanation with the model: fidelity, infidelity, deletion and insertion, precision.
+
+An explanation Σ φ_j z_j is compared with f on rows around the explained one, where some features are kept
+(z_j = 1) and the others take other values:
+
+    removal    each feature is kept with a probability, the others take the values of one background row: the
+               rows behind SHAP's values;
+    bins       rows of LIME's weighted law, where a feature is kept as long as it stays in the row's bin.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from limes._arrays import Floats
+from limes._explanation import Explanation
+from limes.designs._bins import bin_edges
+from limes.designs._columns import binned, categorical
+from limes.designs._product import ProductFamily
+from limes.designs._weights import BinWeights
+from limes.evaluate._task import EvaluationTask, Score, attribution
+from limes.exceptions import InputError
+
+
+class Neighbourhood(Protocol):
+    """Draws of rows x (m, d) and kept features z (m, d) around a row of a task."""
+
+    def draw(
+        self, task: EvaluationTask, i: int, count: int, rng: np.random.Generator
+    ) -> tuple[Floats, Floats]:
+        """Draw around row i."""
+        ...
+
+
+@dataclass(frozen=True)
+class Removal:
+    """Each feature is kept with probability ``kept``; the others come from one background row."""
+
+    kept: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not 0 < self.kept < 1:
+            raise InputError(f"kept={self.kept!r} must be a probability between 0 and 1")
+
+    def draw(
+        self, task: EvaluationTask, i: int, count: int, rng: np.random.Generator
+    ) -> tuple[Floats, Floats]:
+        """Draw around row i."""
+        z = rng.random((count, task.rows.shape[1])) < self.kept
+        others = task.table.matrix[rng.integers(len(task.table.matrix), size=count)]
+        return np.where(z, task.rows[i], others), z.astype(np.float64)
+
+
+class Bins:
+    """LIME's own neighbourhood: quartile bins, truncated normals, weights exp(-#changed/(2ν²)).
+
+    Parameters
+    ----------
+    task
+        The bins are learnt from its background.
+    bandwidth
+        ν; 0.75 √d by default.
+    """
+
+    def __init__(self, task: EvaluationTask, bandwidth: float | None = None) -> None:
+        table = task.table
+        edges = bin_edges(table.matrix, table.numeric, bins="quartile", names=table.names)
+        laws = tuple(
+            categorical(x) if cut is None else binned(x, cut)
+            for x, cut in zip(table.matrix.T, edges, strict=True)
+        )
+        width = 0.75 * np.sqrt(len(laws)) if bandwidth is None else bandwidth
+        self._family = ProductFamily(laws, BinWeights(width))
+
+    def draw(
+        self, task: EvaluationTask, i: int, count: int, rng: np.random.Generator
+    ) -> tuple[Floats, Floats]:
+        """Draw around row i."""
+        return self._family.at(task.rows[i]).draw(rng.random((count, task.rows.shape[1])))
+
+
+def fidelity(
+    explanation: Any,
+    task: EvaluationTask,
+    *,
+    neighbourhood: Neighbourhood | None = None,
+    draws: int = 1000,
+    output: Any = None,
+    rng: int = 0,
+) -> Score:
+    r"""Share of the model's variance around a row that the explanation explains.
+
+        R² = 1 - E(f - g)² / Var f,    g(z) = c + Σ_j φ_j z_j,
+
+    with the best constant c, as explainers differ in the meaning of their base values.
+
+    Parameters
+    ----------
+    explanation
+        Of all rows of the task, in any form that :func:`limes.evaluate.attribution` takes.
+    task
+        Model, rows, background.
+    neighbourhood
+        :class:`Removal` by default, or :class:`Bins`, LIME's.
+    draws
+        Rows drawn around each row; the same for every explanation.
+    output
+        Of the explanation, if it has several.
+    rng
+        Seed.
+
+    Returns
+    -------
+    Score
+        Higher is better; 1 is perfect, 0 is as good as no feature, negative is worse. NaN where f is
+        constant.
+
+    Raises
+    ------
+    InputError
+        If the explanation does not have the task's rows and columns.
+
+    Examples
+    --------
+    >>> background = np.random.default_rng(0).normal(size=(200, 2))
+    >>> task = EvaluationTask.of(lambda x: 2 * x[:, 0] - x[:, 1], background, [[1.0, 1.0]])
+    >>> fidelity([[2.0, -1.0]], task).mean > fidelity([[0.0, 1.0]], task).mean
+    True
+    """
+    values = _values(explanation, task, output)
+    scores = np.full(len(values), np.nan)
+    for i, phi in enumerate(values):
+        z, f = _around(task, i, neighbourhood, draws, rng)
+        if np.var(f) > 0:
+            scores[i] = 1.0 - np.var(f - z @ phi) / np.var(f)
+    return Score("fidelity", scores, "higher")
+
+
+def infidelity(
+    explanation: Any,
+    task: EvaluationTask,
+    *,
+    neighbourhood: Neighbourhood | None = None,
+    draws: int = 1000,
+    output: Any = None,
+    rng: int = 0,
+) -> Score:
+    r"""Error of the explanation about the effect of removing features, relative to that effect.
+
+        E(Σ_j φ_j (1 - z_j) - (f(ξ) - f(x)))² / E(f(ξ) - f(x))².
+
+    Parameters are those of :func:`fidelity`. 0 is perfect; 1 is as good as an explanation of zeros.
+
+    References
+    ----------
+    Yeh et al. 2019, "On the (in)fidelity and sensitivity of explanations", Definition 2.1, without the
+    denominator, which makes models comparable.
+
+    Examples
+    --------
+    >>> background = np.random.default_rng(0).normal(size=(200, 2))
+    >>> task = EvaluationTask.of(lambda x: 2 * x[:, 0] - x[:, 1], background, [[1.0, 1.0]])
+    >>> infidelity([[0.0, 0.0]], task).mean
+    1.0
+    """
+    values = _values(explanation, task, output)
+    scores = np.full(len(values), np.nan)
+    for i, phi in enumerate(values):
+        z, f = _around(task, i, neighbourhood, draws, rng)
+        change = task.predictions[i] - f
+        if np.any(change != 0):
+            scores[i] = np.mean(((1 - z) @ phi - change) ** 2) / np.mean(change**2)
+    return Score("infidelity", scores, "lower")
+
+
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """Mean predictions as features are removed or restored, the largest value first; (n, d + 1) each.
+
+    ``deletion[:, m]`` is f with the m largest removed, ``insertion[:, m]`` with all but them removed, both
+    less the mean of f over the background and divided by its standard deviation.
+    """
+
+    deletion: Floats
+    insertion: Floats
+
+    @property
+    def deletion_area(self) -> Score:
+        """Mean height of the curve; the earlier f falls the better."""
+        return Score("deletion area", _area(self.deletion), "lower")
+
+    @property
+    def insertion_area(self) -> Score:
+        """Mean height of the curve; the earlier f rises the better."""
+        return Score("insertion area", _area(self.insertion), "higher")
+
+
+def curves(
+    explanation: Any, task: EvaluationTask, *, draws: int = 50, output: Any = None, rng: int = 0
+) -> Curves:
+    """Remove features one by one, from the largest value (with its sign) to the smallest; and restore them.
+
+    A removed feature takes the value of a background row; the mean is over ``draws`` of them, the same for
+    every explanation. Other parameters are those of :func:`fidelity`.
+
+    References
+    ----------
+    Petsiuk et al. 2018, "RISE" (for images).
+
+    Examples
+    --------
+    >>> background = np.random.default_rng(0).normal(size=(200, 2))
+    >>> task = EvaluationTask.of(lambda x: 2 * x[:, 0] - x[:, 1], background, [[1.0, 1.0]])
+    >>> both = curves([[2.0, -1.0]], task)
+    >>> both.deletion.shape, both.deletion_area.mean < both.insertion_area.mean
+    ((1, 3), True)
+    """
+    values = _values(explanation, task, output)
+    d = values.shape[1]
+    steps = np.arange(d + 1)
+    down, up = np.empty((len(values), d + 1)), np.empty((len(values), d + 1))
+    for i, phi in enumerate(values):
+        rank = np.empty(d, dtype=np.int64)
+        rank[np.argsort(-phi, kind="stable")] = np.arange(d)
+        first = rank < steps[:, None]
+        others = task.table.matrix[_stream(rng, i).integers(len(task.table.matrix), size=draws)]
+        down[i] = _mean_predictions(task, i, ~first, others)
+        up[i] = _mean_predictions(task, i, first, others)
+    return Curves((down - task.typical) / task.unit, (up - task.typical) / task.unit)
+
+
+def precision(explanation: Explanation) -> Score:
+    """P(w) = E[|f(z) - f(x)| given w·z = w·x] of each row, on fresh rows or exactly; lower is better.
+
+    Parameters
+    ----------
+    explanation
+        Of :class:`limes.SparseExplainer`.
+
+    Raises
+    ------
+    InputError
+        If it is not sparse.
+
+    References
+    ----------
+    Koriche et al. 2025, equation 3.
+
+    Examples
+    --------
+    >>> import limes
+    >>> explainer = limes.SparseExplainer(lambda z: z[:, 0] * z[:, 1] / 2, k=1, samples=100)
+    >>> precision(explainer([[1.0, 1.0, -1.0]], progress=False)).rows.shape
+    (1,)
+    """
+    values = [row.certificate.precision for row in explanation]
+    return Score("precision error", np.array(values, dtype=np.float64), "lower")
+
+
+def _mean_predictions(task: EvaluationTask, i: int, kept: Any, others: Floats) -> Floats:
+    """Mean of f over background rows for each set of kept features (s, d) -> (s,)."""
+    rows = np.where(kept[:, None, :], task.rows[i], others)
+    predictions = task.predict(rows.reshape(-1, rows.shape[-1])).reshape(rows.shape[:2])
+    return np.asarray(predictions.mean(axis=1))
+
+
+def _area(heights: Floats) -> Floats:
+    """Areas by trapezoids, over steps of total length 1."""
+    return np.asarray((heights[:, 1:] + heights[:, :-1]).mean(axis=1) / 2)
+
+
+def _values(explanation: Any, task: EvaluationTask, output: Any) -> Floats:
+    values = attribution(explanation, output=output).values
+    if values.shape != task.rows.shape:
+        raise InputError(
+            f"the explanation has {values.shape[0]} rows and {values.shape[1]} features, the task "
+            f"{task.rows.shape[0]} and {task.rows.shape[1]}: explain task.X, all of its columns"
+        )
+    return values
+
+
+def _around(
+    task: EvaluationTask, i: int, neighbourhood: Neighbourhood | None, draws: int, rng: int
+) -> tuple[Floats, Floats]:
+    """Draw kept features z (m, d) and predictions (m,) around row i."""
+    x, z = (neighbourhood or Removal()).draw(task, i, draws, _stream(rng, i))
+    return z, task.predict(x)
+
+
+def _stream(rng: int, i: int) -> np.random.Generator:
+    """Generator of (seed, row) alone: all explanations have the same draws."""
+    return np.random.default_rng([rng, i])

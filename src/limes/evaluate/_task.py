@@ -1,0 +1,275 @@
+"""The data of an evaluation: model, rows, background, and explanations of any kind as one matrix of values.
+
+Every kind of object that has values is converted to an :class:`Attribution` (rows × features); the measures
+see nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from limes._arrays import Floats
+from limes._explainers.tables.table import Table
+from limes.exceptions import InputError
+from limes.models._calling.caller import ModelCaller
+from limes.models._calling.outputs import resolve
+
+# Rows in a call of the model
+_BATCH = 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class Score:
+    """One measure of explanations of n rows.
+
+    Attributes
+    ----------
+    name
+        Name of the measure.
+    rows
+        (n,) the value for each row; NaN where it is not defined.
+    better
+        "higher" or "lower".
+    """
+
+    name: str
+    rows: Floats
+    better: Literal["higher", "lower"]
+
+    @property
+    def mean(self) -> float:
+        """Mean over rows where it is defined; NaN if it never is."""
+        defined = self.rows[~np.isnan(self.rows)]
+        return float(defined.mean()) if defined.size else float("nan")
+
+    @property
+    def error(self) -> float:
+        """Standard error of the mean over rows; NaN for fewer than two."""
+        defined = self.rows[~np.isnan(self.rows)]
+        return float(defined.std(ddof=1) / np.sqrt(defined.size)) if defined.size > 1 else float("nan")
+
+    def __repr__(self) -> str:
+        return f"<Score {self.name}: {self.mean:.4g} ± {self.error:.2g}, {self.better} is better>"
+
+
+@dataclass(frozen=True, eq=False)
+class EvaluationTask:
+    """A model's answers at rows of a table.
+
+    Built by :meth:`of`. All functions of :mod:`limes.evaluate` take one, so that all explanations have the
+    same rows, the same draws and the same model.
+
+    Attributes
+    ----------
+    table
+        The background.
+    rows
+        (n, d) explained rows, encoded.
+    model
+        (m, d) -> (m,), the explained output.
+    """
+
+    table: Table
+    rows: Floats
+    model: Callable[[Floats], Floats]
+
+    @classmethod
+    def of(cls, model: Any, background: Any, X: Any, *, output: Any = None) -> EvaluationTask:
+        """Make a task from a model, a background and rows, as for :class:`limes.TabularExplainer`.
+
+        Parameters
+        ----------
+        model
+            A fitted estimator, or a callable X -> (n,) or (n, k).
+        background
+            Table from which values of removed features are drawn.
+        X
+            Rows whose explanations are evaluated.
+        output
+            As in :class:`limes.TabularExplainer`; by default the second of two classes.
+
+        Raises
+        ------
+        InputError
+            If rows do not match the background, or ``output`` has to choose one of several.
+
+        Examples
+        --------
+        >>> task = EvaluationTask.of(lambda x: x[:, 0], [[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0]])
+        >>> task.predictions.tolist(), task.typical
+        ([5.0], 2.0)
+        """
+        table = Table.fit(background)
+        caller = ModelCaller(model, resolve(model, output), table.decode)
+        return cls(table, table.encode(X), _one_output(caller))
+
+    @property
+    def X(self) -> Any:  # noqa: N802 - the field's name for a table
+        """The rows as the model takes them."""
+        return self.table.decode(self.rows)
+
+    @cached_property
+    def predictions(self) -> Floats:
+        """Predictions at the rows, (n,)."""
+        return self.predict(self.rows)
+
+    @cached_property
+    def unit(self) -> float:
+        """Standard deviation of f over the background, the unit of areas; 1 where f does not vary."""
+        return float(np.std(self._background_predictions)) or 1.0
+
+    @cached_property
+    def typical(self) -> float:
+        """Mean of f over the background."""
+        return float(np.mean(self._background_predictions))
+
+    @cached_property
+    def scales(self) -> Floats:
+        """Standard deviations of numbers, (d,); 0 for categories."""
+        return np.where(self.table.numeric, np.nanstd(self.table.matrix, axis=0), 0.0)
+
+    def predict(self, x: Floats) -> Floats:
+        """Predict rows (m, d) -> (m,), in batches."""
+        parts = [self.model(x[i : i + _BATCH]) for i in range(0, len(x), _BATCH)]
+        return np.concatenate(parts)
+
+    @cached_property
+    def _background_predictions(self) -> Floats:
+        return self.predict(self.table.matrix[:_BATCH])
+
+
+def _one_output(model: Callable[[Floats], Floats]) -> Callable[[Floats], Floats]:
+    def predict(x: Floats) -> Floats:
+        predictions = model(x)
+        if predictions.ndim == 2 and predictions.shape[1] > 2:
+            raise InputError(f"the model has {predictions.shape[1]} outputs: choose one with output=")
+        return predictions if predictions.ndim == 1 else np.asarray(predictions[:, -1])
+
+    return predict
+
+
+@dataclass(frozen=True, eq=False)
+class Attribution:
+    """Values (n, d) of n rows, and their standard errors (n, d) if the explainer has them."""
+
+    values: Floats
+    errors: Floats | None = None
+
+
+def attribution(explanation: Any, *, output: Any = None) -> Attribution:
+    """Return the values of an explanation of limes, shap or lime, of a list of such, or an array (n, d).
+
+    Parameters
+    ----------
+    explanation
+        ``limes.Explanation``, ``shap.Explanation`` or anything else with ``values``; an explanation of
+        ``lime``, or a list of them, one a row; an array; or an :class:`Attribution`, which is returned as it
+        is.
+    output
+        Which one of several: its position, or ``lime``'s label. By default the last of two, which
+        determines the other for two classes.
+
+    Raises
+    ------
+    InputError
+        If the object is of another kind, ``output`` has to choose one, or values are not finite.
+
+    Examples
+    --------
+    >>> attribution([[1.0, -2.0]]).values.shape
+    (1, 2)
+    """
+    result = _converted(explanation, output)
+    if result.values.ndim != 2 or not np.isfinite(result.values).all():
+        raise InputError(
+            f"an explanation's values must be finite and (rows, features); got {result.values.shape}"
+        )
+    return result
+
+
+def _converted(explanation: Any, output: Any) -> Attribution:
+    if isinstance(explanation, Attribution):
+        return explanation
+    is_list = isinstance(explanation, list | tuple) and len(explanation) > 0
+    is_list = is_list and not np.isscalar(explanation[0])
+    if is_list and (_is_lime(explanation[0]) or _has_values(explanation[0])):
+        return _stacked(explanation, output)
+    if _is_lime(explanation):
+        return _from_lime(explanation, output)
+    if _has_values(explanation):
+        return _from_values(explanation, output)
+    if is_list or isinstance(explanation, np.ndarray):
+        return Attribution(_select_output(np.asarray(explanation, dtype=np.float64), output))
+    raise InputError(
+        f"cannot read values of a {type(explanation).__name__}: pass an explanation of limes, shap or lime, "
+        "a list of them, one a row, or an array (rows, features)"
+    )
+
+
+def _is_lime(explanation: Any) -> bool:
+    return hasattr(explanation, "local_exp")
+
+
+def _has_values(explanation: Any) -> bool:
+    return hasattr(explanation, "values") and not callable(explanation.values)
+
+
+def _stacked(explanations: Sequence[Any], output: Any) -> Attribution:
+    parts = [attribution(explanation, output=output) for explanation in explanations]
+    if len({part.values.shape[1] for part in parts}) > 1:
+        raise InputError("explanations in a list must have the same number of features")
+    errors = [part.errors for part in parts if part.errors is not None]
+    return Attribution(
+        np.concatenate([part.values for part in parts]),
+        np.concatenate(errors) if len(errors) == len(parts) else None,
+    )
+
+
+def _from_values(explanation: Any, output: Any) -> Attribution:
+    values = np.asarray(explanation.values, dtype=np.float64)
+    errors = getattr(explanation, "standard_errors", None)
+    # a single row of shap has no axis for rows
+    base = getattr(explanation, "base_values", None)
+    if values.ndim == 1 or (
+        values.ndim == 2 and base is not None and np.ndim(base) == 1 and _one_row(values, base)
+    ):
+        values = values[None]
+    return Attribution(
+        _select_output(values, output), None if errors is None else _select_output(np.asarray(errors), output)
+    )
+
+
+def _one_row(values: Floats, base: Any) -> bool:
+    """Whether (d, k) values are those of one row, not of n rows: there are k base values, and not n."""
+    return bool(len(base) == values.shape[1] != values.shape[0])
+
+
+def _select_output(values: Floats, output: Any) -> Floats:
+    """Return (n, d) from (n, d) or (n, d, k)."""
+    if values.ndim < 3:
+        return np.asarray(values, dtype=np.float64)
+    if output is None and values.shape[2] > 2:
+        raise InputError(
+            f"the explanation has {values.shape[2]} outputs: choose one by its position, output="
+        )
+    return np.asarray(values[..., -1 if output is None else output], dtype=np.float64)
+
+
+def _from_lime(explanation: Any, output: Any) -> Attribution:
+    """Read ``local_exp``, lists of (feature, value) by label; for a regression, label 0 negates label 1."""
+    labels = explanation.local_exp
+    label = output
+    if label is None:
+        label = 1 if 1 in labels else next(iter(labels))
+    if label not in labels:
+        raise InputError(f"the explanation of lime has no label {label!r}; it has {sorted(labels)}")
+    size = len(explanation.domain_mapper.feature_names)
+    values = np.zeros((1, size))
+    for j, value in labels[label]:
+        values[0, j] = value
+    return Attribution(values)

@@ -1,0 +1,242 @@
+"""Algebra of forms: their sums, linear maps of their outputs, and moves of their columns.
+
+Readers of votes, bags and stacks compose forms with it. Sums are kept small: many forests become one, linear
+parts become one, kernels of one scale become one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from limes._arrays import Floats, Ints
+from limes._functions import Filled, Function, Lookup, Members, Stacked
+from limes.exceptions import InputError
+from limes.models.forms._additive import Boxes, Linear
+from limes.models.forms._base import Combination, Form, Reduced, Reducible, Sum, SumOfProducts, outputs_of
+from limes.models.forms._kernels import GaussianKernels
+from limes.models.forms._linked import Linked
+from limes.models.forms._quadratic import Quadratic
+from limes.models.forms._trees import Forest
+
+# Forms whose outputs can be mapped linearly, by their ``output_arrays`` and intercept
+_LINEAR_IN_OUTPUTS = (Boxes, Forest, GaussianKernels, Linear, Linked, Quadratic)
+
+
+def _each(form: Any, change: Callable[[Floats], ArrayLike]) -> Any:
+    """The same form with every array that has outputs changed, the intercept included."""
+    intercept = np.asarray(change(form.intercept))
+    if isinstance(form, Sum):
+        loadings = tuple(np.asarray(change(loading)) for loading in form.loadings)
+        return replace(form, loadings=loadings, intercept=intercept)
+    new = {name: change(getattr(form, name)) for name in form.output_arrays}
+    return replace(form, **new, intercept=intercept)
+
+
+def _plain(form: Form) -> tuple[list[Form], Floats]:
+    """A form as a sum of parts whose outputs can be mapped, and a constant."""
+    if isinstance(form, Combination):
+        parts, constant = [], form.intercept
+        for weight, part in zip(form.weights, form.parts, strict=True):
+            inner, extra = _plain(part)
+            parts += [_linear(each, lambda values, w=weight: w * values) for each in inner]  # type: ignore[misc]
+            constant = constant + weight * extra
+        return parts, constant
+    if type(form) in _LINEAR_IN_OUTPUTS or isinstance(form, Reduced):
+        return [form], np.zeros(outputs_of(form))
+    if isinstance(form, Reducible):
+        return [Reduced(form.reduce())], np.zeros(outputs_of(form))
+    raise InputError(f"{type(form).__name__} is no form that can be added to others")
+
+
+def _linear(form: Form, change: Callable[[Floats], ArrayLike]) -> Form:
+    """The form whose outputs are changed by a linear map."""
+    if isinstance(form, Reduced):
+        return Reduced(_each(form.terms, change))
+    changed: Form = _each(form, change)
+    return changed
+
+
+def map_outputs(form: Form, matrix: ArrayLike) -> Form:
+    """The linear map of a form's outputs: f(x) · matrix.
+
+    Parameters
+    ----------
+    form
+        With outputs () or (k,).
+    matrix
+        A number or (q,) for a form with one output, (k,) or (k, q) for one with k outputs.
+
+    Returns
+    -------
+    Form
+        With one output for a number and (k,), with q outputs for (q,) and (k, q).
+    """
+    m, axes = np.asarray(matrix, dtype=np.float64), len(outputs_of(form))
+    parts, constant = _plain(form)
+    changed = [_linear(part, lambda values: np.tensordot(values, m, axes=axes)) for part in parts]
+    return combine(changed, intercept=np.tensordot(constant, m, axes=axes))
+
+
+def combine(parts: Sequence[Form], weights: ArrayLike | None = None, *, intercept: ArrayLike = 0.0) -> Form:
+    """Σ_i weights[i] · parts[i] + intercept, in as few parts as possible.
+
+    Raises
+    ------
+    InputError
+        As :class:`Combination`.
+    """
+    factors = np.ones(len(parts)) if weights is None else np.asarray(weights, dtype=np.float64)
+    flat, constant = _plain(Combination(parts, factors, np.asarray(intercept, dtype=np.float64)))
+    merged = [form for group in _groups(flat) for form in _merge(group)]
+    if len(merged) > 1:
+        return Combination(merged, np.ones(len(merged)), constant)
+    only: Any = merged[0].terms if isinstance(merged[0], Reduced) else merged[0]
+    whole = replace(only, intercept=only.intercept + constant)
+    return Reduced(whole) if isinstance(merged[0], Reduced) else whole
+
+
+def _groups(parts: Sequence[Form]) -> list[list[Form]]:
+    groups: dict[Any, list[Form]] = {}
+    for part in parts:
+        scale = part.scales.tobytes() if isinstance(part, GaussianKernels) else None
+        key = (type(part), scale) if type(part) in _MERGE else id(part)
+        groups.setdefault(key, []).append(part)
+    return list(groups.values())
+
+
+def _merge(group: Sequence[Any]) -> Sequence[Form]:
+    if len(group) == 1:
+        return group
+    try:
+        return [_MERGE[type(group[0])](group, sum(part.intercept for part in group))]
+    except InputError:  # one forest splits a column by threshold, another by category
+        return group
+
+
+def _stack_kernels(group: Sequence[GaussianKernels], intercept: Floats) -> Form:
+    centers = np.concatenate([part.centers for part in group])
+    return GaussianKernels(centers, np.concatenate([part.coef for part in group]), group[0].scale, intercept)
+
+
+def _join_forests(group: Sequence[Forest], intercept: Floats) -> Form:
+    return Forest.joined(group, intercept=intercept)
+
+
+def _add_arrays(group: Sequence[Any], intercept: Floats) -> Form:
+    new = {name: sum(getattr(part, name) for part in group) for name in group[0].output_arrays}
+    whole: Form = replace(group[0], **new, intercept=intercept)
+    return whole
+
+
+# Sums of forms of one kind
+_MERGE: Mapping[type, Callable[..., Form]] = {
+    Forest: _join_forests,
+    GaussianKernels: _stack_kernels,
+    Linear: _add_arrays,
+    Quadratic: _add_arrays,
+}
+
+
+def on_columns(form: Form, columns: Sequence[int] | Ints, size: int) -> Form:
+    """The form of f(x[:, columns]) over x with ``size`` columns; a column may occur twice.
+
+    Raises
+    ------
+    InputError
+        If a column occurs twice, and the form cannot read it twice.
+    """
+    positions = np.asarray(columns, dtype=np.int64)
+    parts, constant = _plain(form)
+    moves: list[Callable[..., Form]] = [_MOVE.get(type(part), _move_reduced) for part in parts]
+    moved = [move(part, positions, size) for move, part in zip(moves, parts, strict=True)]
+    return combine(moved, intercept=constant)
+
+
+def _move_forest(form: Forest, positions: Ints, size: int) -> Form:
+    return replace(form, feature=np.where(form.feature >= 0, positions[form.feature], -1), size=size)
+
+
+def _move_linear(form: Linear, positions: Ints, size: int) -> Form:
+    coef = np.zeros((size, *form.coef.shape[1:]))
+    np.add.at(coef, positions, form.coef)
+    return Linear(coef, form.intercept)
+
+
+def _move_quadratic(form: Quadratic, positions: Ints, size: int) -> Form:
+    coef = np.zeros((size, *form.coef.shape[1:]))
+    np.add.at(coef, positions, form.coef)
+    matrix = np.zeros((size, *coef.shape))
+    np.add.at(matrix, (positions[:, None], positions), form.matrix)
+    return Quadratic(matrix, coef, form.intercept)
+
+
+def _move_kernels(form: GaussianKernels, positions: Ints, size: int) -> Form:
+    """Two bumps of one column are a bump between them, times a factor of their distance."""
+    centers, precision = np.zeros((len(form.centers), size)), np.zeros(size)
+    exponent = np.zeros(len(form.centers))
+    for j, column in enumerate(positions):
+        p, q, center = form.scales[j] ** -2.0, precision[column], form.centers[:, j]
+        if p > 0:
+            exponent -= 0.5 * p * q / (p + q) * (center - centers[:, column]) ** 2
+            centers[:, column] = (p * center + q * centers[:, column]) / (p + q)
+            precision[column] = p + q
+    height = np.exp(exponent).reshape(-1, *(1,) * (form.coef.ndim - 1))
+    with np.errstate(divide="ignore"):
+        scale = 1.0 / np.sqrt(precision)
+    return GaussianKernels(centers, form.coef * height, scale, form.intercept)
+
+
+def _move_linked(form: Linked, positions: Ints, size: int) -> Form:
+    return replace(form, margin=on_columns(form.margin, positions, size))
+
+
+def _move_reduced(form: Any, positions: Ints, size: int) -> Form:
+    if len(set(positions.tolist())) < positions.size:
+        raise InputError(f"{type(form).__name__} cannot read a column twice")
+    terms = form.reduce()
+    source = {int(column): j for j, column in enumerate(positions)}
+    functions = tuple(terms.functions[source[j]] if j in source else None for j in range(size))
+    if isinstance(terms, SumOfProducts):
+        return Reduced(replace(terms, functions=functions))
+    blank = np.zeros((1, *terms.intercept.shape))
+    loadings = tuple(terms.loadings[source[j]] if j in source else blank for j in range(size))
+    return Reduced(replace(terms, functions=functions, loadings=loadings))
+
+
+_MOVE: Mapping[type, Callable[..., Form]] = {
+    Forest: _move_forest,
+    GaussianKernels: _move_kernels,
+    Linear: _move_linear,
+    Linked: _move_linked,
+    Quadratic: _move_quadratic,
+}
+
+
+# -- columns of categories -------------------------------------------------------------------------------
+
+
+def category_columns(form: Form) -> frozenset[int]:
+    """Positions of the columns that a form splits by sets of categories or looks up in a table."""
+    if isinstance(form, Combination):
+        return frozenset().union(*(category_columns(part) for part in form.parts))
+    if isinstance(form, Linked):
+        return category_columns(form.margin)
+    if isinstance(form, Forest):
+        return frozenset(np.unique(form.feature[form.set_of >= 0]).tolist())
+    if not isinstance(form, Reducible):
+        return frozenset()
+    functions = form.reduce().functions
+    return frozenset(j for j, function in enumerate(functions) if _is_categorical(function))
+
+
+def _is_categorical(function: Function | None) -> bool:
+    if isinstance(function, Stacked):
+        return any(_is_categorical(family) for family in function.families)
+    if isinstance(function, Filled):
+        return _is_categorical(function.function)
+    return isinstance(function, Members | Lookup)

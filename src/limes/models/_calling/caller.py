@@ -1,0 +1,231 @@
+"""Calls of the user's model: checked, in batches, tried again where that helps, never twice for one row."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from limes._arrays import Floats
+from limes._threads import user_blas_threads
+from limes.exceptions import InputError, ModelError
+from limes.models._calling.outputs import Output, prediction_method
+
+# (error, attempt = 1, 2, ...) -> seconds to wait before the batch is tried again, or None to give up
+Retry = Callable[[BaseException, int], float | None]
+
+
+@dataclass(frozen=True)
+class ModelCaller:
+    """Calls the user's own model, checks its predictions, and reports the rows that it failed on.
+
+    ``decode`` turns a matrix (n, d) into the kind of table that the model was fitted on.
+    """
+
+    model: Any
+    output: Output
+    decode: Callable[[Floats], Any]
+
+    def __call__(self, x: Floats) -> Floats:
+        """Predictions (n,) or (n, k) at rows (n, d).
+
+        Raises
+        ------
+        ModelError
+            If the model raises, or returns another number of rows, too many axes, or NaN or inf.
+        """
+        name = self._name
+        call = prediction_method(self.model, self.output.method)
+        if call is None:
+            raise ModelError(f"there is no {name}")
+        table = self.decode(x)
+        try:
+            with user_blas_threads():
+                raw = call(table)
+        except Exception as error:
+            raise ModelError(
+                f"{name} raised {type(error).__name__} on a batch of {len(x)} rows: {error}", batch=table
+            ) from error
+        try:
+            return self.output.pick(self._check(raw, len(x)))
+        except ModelError as error:
+            error.batch = table
+            raise
+
+    @property
+    def _name(self) -> str:
+        owner = getattr(self.model, "__name__", type(self.model).__name__)
+        return f"{owner}.{self.output.method}" if self.output.method else f"{owner}()"
+
+    def _check(self, raw: Any, rows: int) -> Floats:
+        targets = getattr(self.model, "classes_", None)
+        if isinstance(targets, list) and self.output.method == "predict_proba":
+            raw = _join_targets(raw, targets, self._name)
+        elif isinstance(raw, list) and raw and np.ndim(raw[0]) == 2:
+            raise ModelError(
+                f"{self._name} returned a list of {len(raw)} arrays; pass a callable that returns one of them"
+            )
+        predictions = self._numbers(raw)
+        if predictions.ndim not in (1, 2) or len(predictions) != rows or 0 in predictions.shape[1:]:
+            raise ModelError(
+                f"{self._name} was given {rows} rows and returned shape {predictions.shape}; "
+                f"expected ({rows},) or ({rows}, outputs)"
+            )
+        columns = self.output.columns
+        if columns is not None and (predictions.ndim == 1 or np.max(columns) >= predictions.shape[1]):
+            raise ModelError(
+                f"{self._name} returned shape {predictions.shape}, which has no column {np.max(columns)}"
+            )
+        bad = ~np.isfinite(predictions).all(axis=tuple(range(1, predictions.ndim)))
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise ModelError(
+                f"{self._name} returned {predictions[row]} for row {row} of a batch of {rows}; "
+                "every prediction must be finite"
+            )
+        return predictions
+
+    def _numbers(self, raw: Any) -> Floats:
+        """Convert predictions to floats; torch's tensors with gradients raise, with advice, themselves."""
+        try:
+            array = np.asarray(raw)
+            values = [] if array.dtype.kind in "biuf" else array.ravel().tolist()
+            strange = [value for value in values if isinstance(value, str | complex)]
+            predictions = None if strange else array.astype(np.float64)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise ModelError(f"{self._name} did not return numbers: {error}") from error
+        if predictions is None:
+            raise ModelError(f"{self._name} did not return numbers, but {strange[0]!r}")
+        return predictions
+
+
+def _join_targets(predictions: Any, classes: Sequence[Any], name: str) -> Any:
+    """Join the arrays (n, classes) that a model returns, one for each target, into (n, all classes).
+
+    Raises
+    ------
+    ModelError
+        If the model returned something else.
+    """
+    widths = [len(labels) for labels in classes]
+    shapes = [np.shape(target)[1:] for target in predictions] if isinstance(predictions, list) else None
+    if shapes != [(width,) for width in widths]:
+        raise ModelError(
+            f"{name} did not return one array a target, with a column a class; pass a callable that returns "
+            "the probabilities of one target"
+        )
+    return np.concatenate(predictions, axis=1)
+
+
+class Calls:
+    """A model's predictions for one explained row, in a cache.
+
+    Predictions are cached batch by batch. If the model fails, or the user interrupts it, no prediction is
+    lost: the next call with the same rows predicts the missing ones only.
+
+    Parameters
+    ----------
+    predict
+        (n, d) -> (n,) or (n, k); raises :class:`ModelError`.
+    batch_size
+        Rows of one call of the model.
+    retry
+        See :data:`Retry`; None gives up at the first error.
+
+    Attributes
+    ----------
+    on_progress
+        Called with the number of rows of every batch that was predicted.
+    """
+
+    def __init__(
+        self,
+        predict: Callable[[Floats], Floats],
+        *,
+        batch_size: int,
+        retry: Retry | None = None,
+    ) -> None:
+        self._predict = predict
+        self._batch_size = batch_size
+        self._retry = retry
+        self.on_progress: Callable[[int], object] = _ignore
+        self._cache: dict[bytes, Floats] = {}
+
+    def __len__(self) -> int:
+        """Number of rows in the cache."""
+        return len(self._cache)
+
+    def __call__(self, x: Floats) -> Floats:
+        """Predictions (n,) or (n, k) at rows (n, d); the model is called once for each distinct row."""
+        keys = _keys(x)
+        missing = list({key: i for i, key in enumerate(keys) if key not in self._cache}.items())
+        for start in range(0, len(missing), self._batch_size):
+            batch = missing[start : start + self._batch_size]
+            predictions = with_retries(self._predict, x[[i for _, i in batch]], self._retry)
+            self._cache.update(zip((key for key, _ in batch), predictions, strict=True))
+            self.on_progress(len(batch))
+        return np.stack([self._cache[key] for key in keys])
+
+    def recall(self, x: Floats) -> Floats | None:
+        """Predictions at rows (n, d) if all of them are in the cache."""
+        keys = _keys(x)
+        return np.stack([self._cache[key] for key in keys]) if self._cache.keys() >= set(keys) else None
+
+
+def with_retries(predict: Callable[[Floats], Floats], batch: Floats, retry: Retry | None) -> Floats:
+    """Predictions at a batch (n, d), asked for again as long as ``retry`` tells to wait.
+
+    Raises
+    ------
+    ModelError
+        The last one.
+    """
+    for attempt in count(1):
+        try:
+            return predict(batch)
+        except ModelError as error:
+            # an error that the model itself raised may be temporary; a wrong shape is not
+            pause = None
+            if retry is not None and error.__cause__ is not None:
+                pause = retry(error.__cause__, attempt)
+            if pause is None:
+                raise
+            time.sleep(pause)
+    raise AssertionError  # count never ends
+
+
+def _ignore(rows: int) -> object:  # noqa: ARG001 - the default progress callback
+    return None
+
+
+def _keys(x: Floats) -> list[bytes]:
+    return [blake2b(row, digest_size=16).digest() for row in np.ascontiguousarray(x)]
+
+
+class OneOutput:
+    """The explained output of a model: (m, columns) -> (m,)."""
+
+    def __init__(self, caller: ModelCaller, output: Output) -> None:
+        self._caller = caller
+        labels = output.labels
+        # the second of two classes determines the first
+        self.column = 1 if output.columns is None and labels is not None and len(labels) == 2 else None
+        self.name = "output" if labels is None else labels[self.column or 0] if len(labels) <= 2 else ""
+
+    def __call__(self, x: Floats) -> Floats:
+        answer = self._caller(x)
+        if answer.ndim == 2 and self.column is not None:
+            return answer[:, self.column]
+        if answer.ndim == 2 and answer.shape[1] == 1:
+            return answer[:, 0]
+        if answer.ndim == 2:
+            raise InputError(
+                f"the model has {answer.shape[1]} outputs, and a sparse explanation is of one: choose it by "
+                "output="
+            )
+        return answer

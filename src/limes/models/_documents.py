@@ -1,0 +1,237 @@
+"""Documents: a text, the positions of its words, its perturbed texts, and the models that take them.
+
+A text is gaps and occurrences in turn, g_0 o_1 g_1 ... o_m g_m. Removing a word deletes all of its
+occurrences, or replaces them by a mask; gaps always stay. A model of texts is the steps that turn texts into
+numbers, and the estimator behind them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from limes._arrays import Bools, Floats, Ints, Objects
+from limes.exceptions import InputError, ModelError
+from limes.models._identity import qualified_name
+
+# Occurrences whose deletions are enumerated, if there are more rows than deletions
+_TOGETHER = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Document:
+    """A text with m occurrences of d words.
+
+    Attributes
+    ----------
+    text
+        The whole text.
+    spans
+        (m, 2) start and end of each occurrence, in order, not overlapping.
+    word
+        (m,) the word, 0, ..., d - 1, of each occurrence.
+    names
+        (d,) the words.
+    mask
+        Replaces a word that is removed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from limes.models._documents import Document
+    >>> spans, word = np.array([[0, 3], [4, 7], [8, 11]]), np.array([0, 1, 0])
+    >>> Document("ham and ham", spans, word, ("ham", "and")).texts([[1, 0], [0, 1]])
+    ['ham  ham', ' and ']
+    """
+
+    text: str
+    spans: Ints
+    word: Ints
+    names: tuple[str, ...]
+    mask: str = ""
+
+    @property
+    def size(self) -> int:
+        """Number of words d."""
+        return len(self.names)
+
+    @cached_property
+    def occurrences(self) -> tuple[str, ...]:
+        """(m,) the text of each occurrence."""
+        return tuple(self.text[start:end] for start, end in self.spans.tolist())
+
+    @cached_property
+    def gaps(self) -> tuple[str, ...]:
+        """(m + 1,) the text before, between and behind the occurrences."""
+        starts, ends = [*self.spans[:, 0].tolist(), len(self.text)], [0, *self.spans[:, 1].tolist()]
+        return tuple(self.text[end:start] for end, start in zip(ends, starts, strict=True))
+
+    @cached_property
+    def counts(self) -> Ints:
+        """(d,) the number of occurrences of each word."""
+        return np.bincount(self.word, minlength=self.size)
+
+    def texts(self, z: ArrayLike) -> list[str]:
+        """The perturbed texts (n,) of rows z (n, d) of kept words."""
+        kept = (np.asarray(z) > 0)[:, self.word]
+        return self._in_blocks(kept) if len(kept) > 1 << _TOGETHER else self._one_by_one(kept)
+
+    def _one_by_one(self, kept: Bools) -> list[str]:
+        """The texts where occurrences (n, m) are kept."""
+        start, pieces = self.gaps[0], self._pieces
+        return [
+            start + "".join([piece[k] for piece, k in zip(pieces, row, strict=True)]) for row in kept.tolist()
+        ]
+
+    def _in_blocks(self, kept: Bools) -> list[str]:
+        """The same for many rows, which share the texts of a few occurrences: each is joined once."""
+        blocks = range(0, len(self.word), _TOGETHER)
+        texts = [
+            self._deletions(i, i + _TOGETHER)[_codes(kept[:, i : i + _TOGETHER])].tolist() for i in blocks
+        ]
+        return ["".join(row) for row in zip([self.gaps[0]] * len(kept), *texts, strict=True)]
+
+    def _deletions(self, start: int, end: int) -> Objects:
+        """The texts of all deletions of some occurrences, by the codes of those that are kept."""
+        texts = [""]
+        for removed, kept in self._pieces[start:end]:
+            texts = [text + removed for text in texts] + [text + kept for text in texts]
+        array = np.empty(len(texts), dtype=object)
+        array[:] = texts
+        return array
+
+    @cached_property
+    def _pieces(self) -> list[tuple[str, str]]:
+        """(m,) the text of an occurrence and the gap behind it, if it is removed and if it is kept."""
+        pairs = zip(self.occurrences, self.gaps[1:], strict=True)
+        return [(self.mask + gap, occurrence + gap) for occurrence, gap in pairs]
+
+    def word_texts(self) -> list[str]:
+        """(d,) the occurrences of each word, joined by spaces."""
+        texts: list[list[str]] = [[] for _ in self.names]
+        for word, occurrence in zip(self.word.tolist(), self.occurrences, strict=True):
+            texts[word].append(occurrence)
+        return [" ".join(occurrences) for occurrences in texts]
+
+
+def _codes(kept: Bools) -> Ints:
+    """Rows (n, b) as binary numbers, the first digit the smallest; (n,)."""
+    codes = np.zeros(len(kept), dtype=np.int64)
+    for digit, column in enumerate(kept.T):
+        codes += column.astype(np.int64) << digit
+    return codes
+
+
+def some_rows(d: int, rows: int) -> Floats:
+    """The whole text, and random subsets of its words, small to large, with a fixed seed; (rows, d)."""
+    rng = np.random.default_rng(0)
+    shares = np.linspace(0.05, 0.95, rows - 1)
+    return np.vstack([np.ones(d), (rng.random((rows - 1, d)) < shares[:, None]).astype(np.float64)])
+
+
+_SEARCHES = tuple(
+    f"sklearn.{name}"
+    for name in ("GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV")
+)
+VECTORIZERS = ("sklearn.CountVectorizer", "sklearn.TfidfVectorizer", "sklearn.HashingVectorizer")
+
+
+@dataclass(frozen=True, eq=False)
+class TextModel:
+    """A model of texts.
+
+    Attributes
+    ----------
+    steps
+        Applied to texts, one after the other; none if the model takes texts.
+    head
+        The estimator behind them.
+    """
+
+    steps: tuple[Any, ...]
+    head: Any
+
+    @classmethod
+    def from_model(cls, model: Any, vectorizer: Any = None) -> TextModel:
+        """Take a Pipeline apart, or put a vectorizer in front of a model.
+
+        Raises
+        ------
+        InputError
+            If the model takes numbers and there is no vectorizer.
+        """
+        if vectorizer is not None and (isinstance(vectorizer, type) or not hasattr(vectorizer, "transform")):
+            raise InputError(
+                "vectorizer must be fitted and have a transform method, as a TfidfVectorizer has; got "
+                f"{vectorizer.__name__ if isinstance(vectorizer, type) else type(vectorizer).__name__}"
+            )
+        steps, head = _taken_apart(model)
+        if vectorizer is not None and steps and qualified_name(type(steps[0])) in VECTORIZERS:
+            raise InputError(
+                f"the Pipeline has a {type(steps[0]).__name__}: leave vectorizer= out, or pass "
+                "the Pipeline's last step with it"
+            )
+        steps = steps if vectorizer is None else (vectorizer, *steps)
+        if not steps and hasattr(head, "n_features_in_"):
+            raise InputError(
+                f"{type(head).__name__} takes {head.n_features_in_} numbers, not texts: pass the "
+                "vectorizer, TextExplainer(model, vectorizer=vectorizer), or a Pipeline of both"
+            )
+        return cls(steps, head)
+
+    def encode(self, texts: Sequence[str]) -> Any:
+        """The input of the head for texts.
+
+        Raises
+        ------
+        ModelError
+            If a step raises.
+        """
+        return transform(self.steps, list(texts))
+
+
+def transform(steps: Sequence[Any], batch: Any) -> Any:
+    """Apply steps to texts or rows.
+
+    Raises
+    ------
+    ModelError
+        If a step raises.
+    """
+    for step in steps:
+        try:
+            batch = step.transform(batch)
+        except Exception as error:
+            name, kind = type(step).__name__, type(error).__name__
+            raise ModelError(
+                f"{name}.transform raised {kind}: {error}{_advice(step, batch)}", batch=batch
+            ) from error
+    return batch
+
+
+def _advice(step: Any, batch: Any) -> str:
+    """Advice if texts were passed to a step that takes none."""
+    if not isinstance(batch, list) or qualified_name(type(step)) in VECTORIZERS:
+        return ""
+    return (
+        "; it was called on a list of texts: pass a vectorizer, TextExplainer(model, "
+        "vectorizer=vectorizer), or a callable on a list of texts"
+    )
+
+
+def _taken_apart(model: Any) -> tuple[tuple[Any, ...], Any]:
+    """Steps and last estimator of Pipelines, also if nested, searched over or frozen."""
+    if qualified_name(type(model)) in _SEARCHES and hasattr(model, "best_estimator_"):
+        return _taken_apart(model.best_estimator_)
+    if qualified_name(type(model)) == "sklearn.FrozenEstimator":
+        return _taken_apart(model.estimator)
+    if qualified_name(type(model)) != "sklearn.Pipeline":
+        return (), model
+    before = tuple(step for _, step in model.steps[:-1] if step is not None and step != "passthrough")
+    steps, head = _taken_apart(model.steps[-1][1])
+    return (*before, *steps), head

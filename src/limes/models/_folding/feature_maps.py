@@ -1,0 +1,333 @@
+"""Feature maps: a column of the model as a function φ(x) of one column of the user's. Four kinds.
+
+| kind | φ(x) | made by |
+|---|---|---|
+| ``MonotoneMap`` | rises or falls with x | scalers, imputers, logarithms, power transforms |
+| ``StepMap`` | constant between cuts | bins, thresholds, "is missing" |
+| ``LookupMap`` | a value for each of finitely many x | encoders; any step on a column of text |
+| ``CurveMap`` | anything smooth between kinks | splines, squares, sines |
+
+``operations.then`` composes them. Each is evaluated as the transformer itself computes it, digit by digit, so
+that a threshold behind it can be moved to the very float64 where the model's prediction changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from limes._arrays import Bools, Floats, Ints, Objects
+from limes.models._reading import CannotRead
+
+# Cells of a column inside a pipeline: numbers, or the user's own values
+Values = Floats | Objects
+
+
+def numbers(values: Values) -> Floats:
+    """Convert to float64, None to NaN.
+
+    Raises
+    ------
+    CannotRead
+        If the column holds text.
+    """
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        text = next(v for v in values if not is_number(v) and v is not None)
+        raise CannotRead(f"it takes numbers, and the column holds {text!r}") from None
+
+
+def is_missing(values: Values) -> Bools:
+    """Whether each value is missing: None, NaN or pandas.NA."""
+    if values.dtype.kind == "O":
+        return np.array([is_blank(v) for v in values], dtype=np.bool_)
+    return np.isnan(values) if values.dtype.kind == "f" else np.zeros(values.shape, dtype=np.bool_)
+
+
+def is_blank(value: Any) -> bool:
+    """Whether one value is missing."""
+    return value is None or type(value).__name__ == "NAType" or bool(value != value)
+
+
+def is_number(value: Any) -> bool:
+    """Whether one value is a number."""
+    return isinstance(value, int | float | np.number | np.bool_)
+
+
+@dataclass(frozen=True)
+class Affine:
+    """value + slope (x - center), kept around a center so that large numbers do not cancel."""
+
+    slope: float
+    center: float = 0.0
+    value: float = 0.0
+
+    def then(self, other: Affine) -> Affine:
+        """The composition: this map first, then the other."""
+        center = self.center + (other.center - self.value) / self.slope
+        return Affine(self.slope * other.slope, center, other.value)
+
+
+@dataclass(frozen=True, eq=False)
+class MonotoneMap:
+    """φ rises (or falls) with x.
+
+    Attributes
+    ----------
+    apply
+        (n,) -> (n,), as the transformer computes it; its value at NaN is that of a missing value.
+    affine
+        The same in closed form, away from NaN; None if it has no closed form.
+    plain
+        φ(x) = x wherever x is not missing.
+    start
+        φ(x) is NaN below it.
+    kinks
+        Points where φ is not smooth; None if it cannot be integrated.
+    name
+        For errors; "" leaves it out.
+    """
+
+    apply: Callable[[Values], Values]
+    affine: Affine | None = None
+    plain: bool = False
+    start: float = -np.inf
+    falling: bool = False
+    kinks: tuple[float, ...] | None = None
+    name: str = ""
+
+    def __call__(self, values: Values) -> Values:
+        with np.errstate(all="ignore"):
+            return self.apply(values)
+
+    @property
+    def at_missing(self) -> float:
+        """φ(NaN)."""
+        return float(self(np.array([np.nan]))[0])
+
+    def cut(self, levels: Floats) -> Floats:
+        """Where φ crosses levels (m,): φ(x) <= level ⟺ x <= cut; for a falling φ, φ(x) > level ⟺ x <= cut.
+
+        ±inf where it never does. For x from ``start`` on.
+
+        Raises
+        ------
+        CannotRead
+            If φ crosses a level several times, in its last digit.
+        """
+        cuts, multiple_crossings = self.crossings(levels)
+        if multiple_crossings:
+            raise CannotRead("in the last digit of float64 it is not monotone where the model needs it to be")
+        return cuts
+
+    def crossings(self, levels: Floats) -> tuple[Floats, dict[int, Floats]]:
+        """The same, and by position all cuts of levels that φ crosses several times in its last digit."""
+        rounding = self.affine is None
+        return crossings(self._is_before, levels, start=self.start, non_monotone_rounding=rounding)
+
+    def near(self, levels: Sequence[float] | Floats) -> tuple[float, ...]:
+        """Finite points where φ crosses levels, to a few last digits."""
+        if len(levels) == 0:
+            return ()
+        cuts, _ = crossings(self._is_before, np.asarray(levels, dtype=np.float64), start=self.start)
+        return tuple(cuts[np.isfinite(cuts)].tolist())
+
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        """Points where φ is not smooth.
+
+        Raises
+        ------
+        CannotRead
+            If they are unknown.
+        """
+        if self.kinks is None:
+            raise CannotRead("it is read in front of trees only: its integrals are not known")
+        return self.kinks
+
+    def _is_before(self, x: Floats, levels: Floats) -> Bools:
+        values = np.asarray(self(x), dtype=np.float64)
+        return np.asarray(values > levels if self.falling else values <= levels)
+
+
+@dataclass(frozen=True, eq=False)
+class StepMap:
+    """values[k] where cuts[k - 1] < x <= cuts[k], and ``missing`` where x is NaN; cuts (c,) ascend."""
+
+    cuts: Floats
+    values: Values
+    missing: Any
+
+    def __call__(self, values: Values) -> Values:
+        missing = is_missing(values)
+        if self.cuts.size == 0:
+            return np.asarray(np.where(missing, self.missing, self.values[0]))
+        piece = np.searchsorted(self.cuts, np.where(missing, 0.0, numbers(values)), side="left")
+        return np.asarray(np.where(missing, self.missing, self.values[piece]))
+
+
+@dataclass(frozen=True, eq=False)
+class LookupMap:
+    """values[k] where x = keys[k], keys (K,) ascending.
+
+    ``values`` is (K + 2,): the last two are those of any other x, and of NaN. ``closed`` means that the model
+    refuses any other x.
+    """
+
+    keys: Floats
+    values: Values
+    closed: bool
+
+    def __call__(self, values: Values) -> Values:
+        x = numbers(values)
+        position = np.searchsorted(self.keys, x)
+        is_key = np.append(self.keys, np.nan)[position] == x
+        position = np.where(is_key, position, self.keys.size)
+        return self.values[np.where(np.isnan(x), self.keys.size + 1, position)]
+
+
+def identity_map(name: str = "") -> MonotoneMap:
+    """φ(x) = x."""
+    return MonotoneMap(lambda values: values, Affine(1.0), plain=True, kinks=(), name=name)
+
+
+@dataclass(frozen=True, eq=False)
+class CurveMap:
+    """φ(x) = after(basis(before(x))[index]), which need neither rise nor fall.
+
+    Attributes
+    ----------
+    basis
+        (n,) -> (K, n): functions that are computed together, as the splines of a column.
+    index
+        The function of the basis that this is.
+    kinks
+        Points y = before(x) where the basis is not smooth.
+    even
+        Whether basis(-y) = basis(y), and rises with y > 0.
+    name
+        For errors.
+    """
+
+    basis: Callable[[Floats], Floats]
+    index: int = 0
+    kinks: tuple[float, ...] = ()
+    even: bool = False
+    name: str = ""
+    before: MonotoneMap = field(default_factory=identity_map)
+    after: MonotoneMap = field(default_factory=identity_map)
+
+    def __call__(self, values: Values) -> Values:
+        return self.after(self.from_basis(self.evaluate_basis(values)))
+
+    def evaluate_basis(self, values: Values) -> Floats:
+        """The whole basis, (K, n)."""
+        with np.errstate(all="ignore"):
+            return self.basis(numbers(self.before(values)))
+
+    def from_basis(self, values: Floats) -> Floats:
+        """Select the values of this function, (n,), from those of the whole basis, (K, n)."""
+        return np.asarray(values[self.index])
+
+    @property
+    def at_missing(self) -> float:
+        """φ(NaN)."""
+        return float(self(np.array([np.nan]))[0])
+
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        """Points x where φ may not be smooth."""
+        if self.after.kinks is None:
+            raise CannotRead("its integrals are not known")
+        return self.before.breaks + self.before.near(self.kinks)
+
+
+FeatureMap = MonotoneMap | StepMap | LookupMap | CurveMap
+
+
+# -- crossings of a level --------------------------------------------------------------------------------
+
+
+_LARGEST = float(np.finfo(np.float64).max)
+_MAGNITUDE = np.int64(0x7FFFFFFFFFFFFFFF)
+# Neighbouring numbers of a cut that are checked on each side, of which the outer ones must be as expected
+_NEAR, _MARGIN = 48, 16
+
+
+def crossings(
+    before: Callable[[Floats, Floats], Bools],
+    levels: Floats,
+    *,
+    start: float = -np.inf,
+    non_monotone_rounding: bool = False,
+) -> tuple[Floats, dict[int, Floats]]:
+    """Find the last x before each level is crossed, by bisection; ±inf where it never is, or always was.
+
+    Bisection runs over the float64 numbers in their order, 64 steps from end to end, and evaluates the
+    function as it is computed; so it ends at the very number, whatever was rounded on the way.
+
+    Parameters
+    ----------
+    before
+        (x, levels) -> whether x lies before the crossing of its level: True for small x and False for large.
+    levels
+        (m,).
+    start
+        The smallest x.
+    non_monotone_rounding
+        Whether the last digit need not rise with x, as in logarithms, powers and ranks: then the neighbours
+        of each cut are checked.
+
+    Returns
+    -------
+    cuts, multiple_crossings
+        (m,); and all cuts, an odd number, of levels that are crossed several times, by position.
+
+    Raises
+    ------
+    CannotRead
+        If a level is crossed again further away than a few last digits.
+    """
+    levels = np.asarray(levels, dtype=np.float64)
+    first = _key_of(np.full(levels.shape, max(start, -_LARGEST)))
+    last = _key_of(np.full(levels.shape, _LARGEST))
+    none, all_ = ~before(_float_of(first), levels), before(_float_of(last), levels)
+    low, high = first, last
+    while (low + 1 < high).any():
+        middle = (low & high) + ((low ^ high) >> 1)  # the mean, without overflow
+        is_before = before(_float_of(middle), levels)
+        low, high = np.where(is_before, middle, low), np.where(is_before, high, middle)
+    cuts = np.where(all_, np.inf, np.where(none, -np.inf, _float_of(low)))
+    inside = np.flatnonzero(~none & ~all_ & (low > first + _NEAR) & (low < last - _NEAR))
+    if not non_monotone_rounding or inside.size == 0:
+        return cuts, {}
+    return cuts, _multiple_crossings(before, inside, low[inside], levels[inside])
+
+
+def _multiple_crossings(
+    before: Callable[[Floats, Floats], Bools], positions: Ints, low: Ints, levels: Floats
+) -> dict[int, Floats]:
+    """Evaluate the neighbours of each cut, and find the levels that are crossed several times."""
+    window = np.arange(-_NEAR, _NEAR + 1)
+    keys = low[:, None] + window
+    sides = before(_float_of(keys.reshape(-1)), np.repeat(levels, window.size)).reshape(keys.shape)
+    multiple = np.flatnonzero((sides != (window <= 0)).any(axis=1))
+    if multiple.size and (sides[multiple, -_MARGIN:].any() or not sides[multiple, :_MARGIN].all()):
+        raise CannotRead("it is not monotone; use StandardScaler, or no scaler at all, in front of trees")
+    turns = {int(i): np.flatnonzero(sides[i, 1:] != sides[i, :-1]) for i in multiple}
+    return {int(positions[i]): _float_of(keys[i, at]) for i, at in turns.items()}
+
+
+def _key_of(x: Floats) -> Ints:
+    """Integers in the order of the floats, neighbours one apart."""
+    bits = np.asarray(x, dtype=np.float64).view(np.int64)
+    return np.where(bits >= 0, bits, -(bits & _MAGNITUDE))
+
+
+def _float_of(key: Ints) -> Floats:
+    magnitude = np.abs(key).view(np.float64)
+    return np.where(key >= 0, magnitude, -magnitude)

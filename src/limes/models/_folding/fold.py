@@ -1,0 +1,340 @@
+"""Fold preprocessing into a form: from a form over the model's columns to one over the user's columns.
+
+A pipeline is f(φ_1(x_s(1)), φ_2(x_s(2)), ...): every column of the model is a function φ of one column of the
+user's. Columns with the same source are one feature to the user, so a one-hot group comes back as one column:
+
+- a sum of effects stays a sum, with the effects of one source added up;
+- a product stays a product, with the factors of one source multiplied;
+- a forest stays a forest, with every test on φ(x) turned into one on x (``fold_trees.py``);
+- linear, quadratic and Gaussian forms keep their kind behind scalers;
+- where a step raises the form is NaN (``guards.py``).
+
+The feature maps of one source must share a domain. An encoder that refuses unknown values restricts its
+column to the values that it knows; all other maps of the column are then evaluated there. An encoder that
+accepts unknown values becomes a step function where another map reads the same column as a number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from limes._arrays import Floats
+from limes._functions import Function, Identity, Lookup, SmoothFunctions, Stacked, Step
+from limes.models._algebra import combine, on_columns
+from limes.models._folding.composition import compose, product_of
+from limes.models._folding.feature_maps import (
+    Affine,
+    CurveMap,
+    FeatureMap,
+    LookupMap,
+    MonotoneMap,
+    StepMap,
+    numbers,
+)
+from limes.models._folding.fold_trees import fold_forest
+from limes.models._folding.guards import Guard, undefined
+from limes.models._folding.operations import ModelColumn
+from limes.models._reading import CannotRead
+from limes.models.forms._additive import Linear
+from limes.models.forms._base import Combination, Form, Reduced, Reducible, Sum, SumOfProducts, outputs_of
+from limes.models.forms._kernels import GaussianKernels
+from limes.models.forms._linked import Linked
+from limes.models.forms._quadratic import Quadratic
+from limes.models.forms._trees import Forest
+
+# How many of its units a scaled column may lie from 0 before a closed form in x would cancel digits
+_CLOSED: Mapping[type, float] = {Linear: 1e3, Quadratic: 1e2, GaussianKernels: np.inf}
+
+
+@dataclass(frozen=True, eq=False)
+class _Effect:
+    """g(φ(x)), times a loading in a sum."""
+
+    map: FeatureMap
+    function: Function
+    loading: Floats = field(default_factory=lambda: np.ones(1))
+
+
+def fold(
+    form: Form, columns: Sequence[ModelColumn], names: Sequence[str], guards: Sequence[Guard] = ()
+) -> Form:
+    """The form of f(φ(x)), NaN where a guard finds that the model raises.
+
+    Parameters
+    ----------
+    form
+        Over the model's columns.
+    columns
+        The feature maps of these.
+    names
+        (d,) of the user's columns.
+    guards
+        The values that steps of the model refuse.
+
+    Raises
+    ------
+    CannotRead
+        If it is no form; the message names the column.
+    """
+    if form.size != len(columns):
+        raise CannotRead(f"the model reads {form.size} columns and is given {len(columns)}")
+    folded = _fold(form, on_common_domains(columns), names)
+    guarding = undefined(guards, len(names), outputs_of(folded))
+    return folded if guarding is None else combine([folded, guarding])
+
+
+def _fold(form: Form, columns: Sequence[ModelColumn], names: Sequence[str]) -> Form:
+    if isinstance(form, Combination):
+        parts = [_fold(part, columns, names) for part in form.parts]
+        return combine(parts, form.weights, intercept=form.intercept)
+    if isinstance(form, Linked):
+        return replace(form, margin=_fold(form.margin, columns, names))
+    if isinstance(form, Forest):
+        return fold_forest(form, columns, names)
+    scaling = _scalings(form, columns, len(names)) if type(form) in _CLOSED else None
+    if scaling is not None:
+        scaled = _SCALED[type(form)](form, scaling)
+        return on_columns(scaled, [column.source for column in columns], len(names))
+    if not isinstance(form, Reducible):
+        raise CannotRead(f"{type(form).__name__} cannot be folded behind a pipeline's steps")
+    terms = form.reduce()
+    if isinstance(terms, Sum):
+        return Reduced(_fold_sum(terms, columns, names))
+    return Reduced(_fold_products(terms, columns, names))
+
+
+# -- scalers keep the kind --------------------------------------------------------------------------------
+
+
+def _scalings(form: Any, columns: Sequence[ModelColumn], size: int) -> list[Affine] | None:
+    """The affine maps of the columns; None if one that the form reads has another map.
+
+    Linear and quadratic forms are NaN wherever a column is missing: every column of the user's must then
+    be read, and nothing imputed. Kernels ignore columns of infinite scale.
+    """
+    reads = [True] * form.size
+    if isinstance(form, GaussianKernels):
+        reads = list(np.isfinite(form.scales))
+    elif {column.source for column in columns} != set(range(size)):
+        return None
+    scalings = []
+    for column, read in zip(columns, reads, strict=True):
+        phi = column.map
+        affine = phi.affine if isinstance(phi, MonotoneMap) and np.isnan(phi.at_missing) else None
+        if read and (affine is None or abs(_shift(affine)) > _CLOSED[type(form)]):
+            return None
+        scalings.append(affine or Affine(1.0))
+    return scalings
+
+
+def _shift(affine: Affine) -> float:
+    return affine.value - affine.slope * affine.center
+
+
+def _slopes(scaling: Sequence[Affine]) -> tuple[Floats, Floats]:
+    return np.array([a.slope for a in scaling]), np.array([_shift(a) for a in scaling])
+
+
+def _scaled_linear(form: Linear, scaling: Sequence[Affine]) -> Linear:
+    slope, shift = _slopes(scaling)
+    outputs = (1,) * (form.coef.ndim - 1)
+    return Linear(form.coef * slope.reshape(-1, *outputs), form.intercept + shift @ form.coef)
+
+
+def _scaled_quadratic(form: Quadratic, scaling: Sequence[Affine]) -> Quadratic:
+    return form.affine(*_slopes(scaling))
+
+
+def _scaled_kernels(form: GaussianKernels, scaling: Sequence[Affine]) -> GaussianKernels:
+    centers = [a.center + (z - a.value) / a.slope for z, a in zip(form.centers.T, scaling, strict=True)]
+    slope, _ = _slopes(scaling)
+    return replace(form, centers=np.stack(centers, axis=1), scale=form.scales / np.abs(slope))
+
+
+_SCALED: Mapping[type, Callable[[Any, Sequence[Affine]], Form]] = {
+    Linear: _scaled_linear,
+    Quadratic: _scaled_quadratic,
+    GaussianKernels: _scaled_kernels,
+}
+
+
+# -- sums and products ------------------------------------------------------------------------------------
+
+
+def _fold_sum(terms: Sum, columns: Sequence[ModelColumn], names: Sequence[str]) -> Sum:
+    parts: list[list[_Effect]] = [[] for _ in names]
+    for column, function, loading in zip(columns, terms.functions, terms.loadings, strict=True):
+        if function is not None and loading.any():
+            parts[column.source].append(_Effect(column.map, function, loading))
+    outputs = terms.intercept.shape
+    sums = [_naming_column(name, _sum_of, part, outputs) for name, part in zip(names, parts, strict=True)]
+    return Sum(tuple(f for f, _ in sums), tuple(loading for _, loading in sums), terms.intercept)
+
+
+def _sum_of(effects: Sequence[_Effect], outputs: tuple[int, ...]) -> tuple[Function | None, Floats]:
+    """The effects of one source as one family of functions, with its loadings."""
+    curves = [e for e in effects if _is_linear_in_curve(e)]
+    others = [e for e in effects if not _is_linear_in_curve(e)]
+    tables = [e for e in others if not isinstance(e.map, MonotoneMap | CurveMap)]
+    families = [
+        (compose(e.function, e.map), e.loading) for e in others if isinstance(e.map, MonotoneMap | CurveMap)
+    ]
+    families += [_sum_of_curves(curves, outputs)] if curves else []
+    families += [_sum_of_tables(tables, outputs)] if tables else []
+    if not families:
+        return None, np.zeros((1, *outputs))
+    functions = tuple(function for function, _ in families)
+    loading = np.concatenate([loading for _, loading in families])
+    return functions[0] if len(functions) == 1 else Stacked(functions), loading
+
+
+def _sum_of_curves(effects: Sequence[_Effect], outputs: tuple[int, ...]) -> tuple[Function, Floats]:
+    """One function an output: a basis of splines is computed once and added up."""
+    count = int(np.prod(outputs))
+    groups: dict[tuple[int, int], list[tuple[CurveMap, Floats]]] = {}
+    for effect in effects:
+        phi: Any = effect.map
+        groups.setdefault((id(phi.basis), id(phi.before)), []).append((phi, effect.loading.reshape(count)))
+
+    def total(x: Floats) -> Floats:
+        values = np.zeros((count, x.size))
+        for group in groups.values():
+            basis = group[0][0].evaluate_basis(x)
+            for phi, loading in group:
+                values += np.outer(loading, numbers(phi.after(phi.from_basis(basis))))
+        return values
+
+    maps = [phi for group in groups.values() for phi, _ in group[:1]]
+    breaks = dict.fromkeys(point for phi in maps for point in phi.breaks)
+    return SmoothFunctions(total, tuple(breaks), maps[0].name), np.eye(count).reshape(count, *outputs)
+
+
+def _is_linear_in_curve(effect: _Effect) -> bool:
+    return isinstance(effect.map, CurveMap) and isinstance(effect.function, Identity)
+
+
+def _sum_of_tables(effects: Sequence[_Effect], outputs: tuple[int, ...]) -> tuple[Function, Floats]:
+    """One function an output: a one-hot group costs as much as one column."""
+    grid = _Grid.from_maps([e.map for e in effects])
+    count = int(np.prod(outputs))
+    table = sum(e.loading.reshape(-1, count).T @ e.function(grid.values(e.map)) for e in effects)
+    return grid.function(np.asarray(table)), np.eye(count).reshape(count, *outputs)
+
+
+def _fold_products(
+    terms: SumOfProducts, columns: Sequence[ModelColumn], names: Sequence[str]
+) -> SumOfProducts:
+    parts: list[list[_Effect]] = [[] for _ in names]
+    for column, function in zip(columns, terms.functions, strict=True):
+        if function is not None:
+            parts[column.source].append(_Effect(column.map, function))
+    factors = tuple(_naming_column(name, _product, part) for name, part in zip(names, parts, strict=True))
+    return SumOfProducts(factors, terms.coef, terms.intercept)
+
+
+def _product(factors: Sequence[_Effect]) -> Function | None:
+    """The factors of one source as one factor."""
+    families = [compose(e.function, e.map) for e in factors if isinstance(e.map, MonotoneMap | CurveMap)]
+    tables = [e for e in factors if not isinstance(e.map, MonotoneMap | CurveMap)]
+    if tables:
+        grid = _Grid.from_maps([e.map for e in tables])
+        table = np.prod([e.function(grid.values(e.map)) for e in tables], axis=0)
+        families.append(grid.function(table))
+    return product_of(families) if families else None
+
+
+def _naming_column(name: str, work: Callable[..., Any], *arguments: Any) -> Any:
+    """Call, and name the user's column in the reason why it cannot be read."""
+    try:
+        return work(*arguments)
+    except CannotRead as reason:
+        raise CannotRead(f"column {name!r}: {reason}") from None
+
+
+# -- the common domain of the functions of one column ------------------------------------------------------
+
+_NAN = np.array([np.nan])
+
+
+def on_common_domains(columns: Sequence[ModelColumn]) -> list[ModelColumn]:
+    """The same columns; maps of one source are all ``LookupMap`` over the same keys, or none of them is."""
+    sources: dict[int, list[FeatureMap]] = {}
+    for column in columns:
+        sources.setdefault(column.source, []).append(column.map)
+    keys = {source: _common_keys(maps) for source, maps in sources.items()}
+    closed = {source: any(_is_closed(m) for m in maps) for source, maps in sources.items()}
+    return [
+        replace(column, map=_on_domain(column.map, keys[column.source], closed=closed[column.source]))
+        for column in columns
+    ]
+
+
+def _is_closed(phi: FeatureMap) -> bool:
+    return isinstance(phi, LookupMap) and phi.closed
+
+
+def _common_keys(maps: Sequence[FeatureMap]) -> Floats | None:
+    """The values that a source can take; None if it is any number."""
+    closed = [phi.keys for phi in maps if isinstance(phi, LookupMap) and phi.closed]
+    if closed:
+        keys = reduce(np.intersect1d, closed)
+        if keys.size == 0:
+            raise CannotRead("two encoders of one column share no category: they have no value in common")
+        return keys
+    keys_of = [phi.keys for phi in maps if isinstance(phi, LookupMap)]
+    return reduce(np.union1d, keys_of) if len(keys_of) == len(maps) else None
+
+
+def _on_domain(phi: FeatureMap, keys: Floats | None, *, closed: bool) -> FeatureMap:
+    if keys is None:
+        return _in_pieces(phi) if isinstance(phi, LookupMap) else phi
+    if isinstance(phi, LookupMap) and np.array_equal(phi.keys, keys) and phi.closed == closed:
+        return phi
+    other = [np.nan] if closed or not isinstance(phi, LookupMap) else numbers(phi.values[-2:-1])
+    return LookupMap(keys, np.concatenate([numbers(phi(keys)), other, numbers(phi(_NAN))]), closed)
+
+
+def _in_pieces(phi: LookupMap) -> StepMap:
+    """Each key becomes a piece that holds no other number."""
+    cuts = np.unique(np.concatenate([np.nextafter(phi.keys, -np.inf), phi.keys]))
+    return StepMap(cuts, numbers(phi(np.append(cuts, np.inf))), float(numbers(phi.values[-1:])[0]))
+
+
+@dataclass(frozen=True, eq=False)
+class _Grid:
+    """Points of one source, one for each key or piece, that determine all of its functions.
+
+    There are P of them: the keys and a stand-in for any other value, or a point of each piece; a missing
+    value comes last, at P. ``ends`` are the keys, or the upper ends of all pieces but the last.
+    """
+
+    ends: Floats
+    maps: Sequence[FeatureMap]
+
+    @classmethod
+    def from_maps(cls, maps: Sequence[FeatureMap]) -> _Grid:
+        """From maps of one source on a common domain, none of them ``MonotoneMap``."""
+        first = maps[0]
+        if isinstance(first, LookupMap):
+            return cls(first.keys, maps)
+        cuts = [phi.cuts for phi in maps if isinstance(phi, StepMap)]
+        return cls(np.unique(np.concatenate(cuts)), maps)
+
+    def values(self, phi: FeatureMap) -> Floats:
+        """φ at every point, (P + 1,)."""
+        if isinstance(phi, LookupMap):
+            return numbers(phi.values)
+        return numbers(phi(np.concatenate([self.ends, [np.inf, np.nan]])))
+
+    def function(self, table: Floats) -> Function:
+        """The functions with the values (m, P + 1) at the points."""
+        first = self.maps[0]
+        if not isinstance(first, LookupMap):
+            return Step(self.ends, table[:, :-1], table[:, -1])
+        other = np.full(len(table), np.nan) if first.closed else table[:, -2]
+        return Lookup(self.ends, table[:, :-2], table[:, -1], other)

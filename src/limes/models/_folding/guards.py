@@ -1,0 +1,141 @@
+"""Guards: a form must not be finite where the model raises.
+
+scikit-learn's steps check their input. A logarithm turns a number below 0 into NaN, most estimators raise on
+NaN, and a form that was read off them would hide it: trees send NaN to one side. A *guard* holds the values
+that a step accepts in one of its columns. Its function of the user's column is 0 where the step accepts the
+value, NaN where it raises, and is added to the form: a law that reaches there has no exact explanation, and
+the error names the step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from limes._arrays import Bools, Floats
+from limes._functions import Function, Lookup, SmoothFunctions, Stacked
+from limes.models._folding.feature_maps import CurveMap, LookupMap, MonotoneMap, StepMap, Values, numbers
+from limes.models._folding.operations import ModelColumn
+from limes.models.forms._base import Reduced, Sum
+
+_LARGEST = float(np.finfo(np.float64).max)
+# Larger than float32 can hold, and than any number of a table
+_NEVER = float(np.finfo(np.float32).max)
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """The numbers that a step accepts: from ``lower`` to ``upper``, and NaN if it takes missing values."""
+
+    missing: bool = False
+    lower: float = -_LARGEST
+    upper: float = _LARGEST
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether all numbers that a table can hold are accepted."""
+        return min(-self.lower, self.upper) >= _NEVER
+
+    def test(self, values: Values) -> Bools:
+        """Which values (n,) are accepted."""
+        v = numbers(values)
+        return np.asarray(np.where(np.isnan(v), self.missing, (v >= self.lower) & (v <= self.upper)))
+
+
+@dataclass(frozen=True, eq=False)
+class Guard:
+    """The values that a step accepts in one of its columns.
+
+    Attributes
+    ----------
+    column
+        The step's input column.
+    accepted
+        The numbers that do not raise.
+    step
+        Its class, for errors.
+    """
+
+    column: ModelColumn
+    accepted: Accepted
+    step: str
+
+    @property
+    def key(self) -> object:
+        """Guards with the same key are equal: those of all splines of a column that are scaled at most."""
+        phi = self.column.map
+        if not isinstance(phi, CurveMap) or phi.after.affine is None or not self.accepted.is_finite:
+            return self
+        return self.column.source, id(phi.basis), id(phi.before), self.accepted, self.step
+
+    def function(self) -> Function | None:
+        """0 where the step accepts the value, NaN where it raises; None if only missing values raise.
+
+        A law has missing values only if the background has them, on which the model itself is called.
+        """
+        return _FUNCTIONS[type(self.column.map)](self, self.column.map)
+
+    def curves(self, breaks: tuple[float, ...]) -> SmoothFunctions:
+        """The function, of a column that has numbers."""
+        phi, accepted = self.column.map, self.accepted
+        name = getattr(phi, "name", "") or "a column"
+        limits = "no missing or infinite values" if not accepted.missing else "no infinite values"
+        if not accepted.is_finite:
+            limits += f", and numbers from {accepted.lower:.6g} to {accepted.upper:.6g} only"
+
+        def undefined_at(x: Floats) -> Floats:
+            return np.where(accepted.test(phi(x)), 0.0, np.nan)[None, :]
+
+        return SmoothFunctions(undefined_at, breaks, f"{name}: {self.step} takes {limits}")
+
+
+def _of_monotone(guard: Guard, phi: MonotoneMap) -> Function | None:
+    accepted = guard.accepted
+    if phi.affine is not None and accepted.is_finite:
+        return None  # a scaled column would have to be as large itself
+    ends = numbers(phi(np.array([-_LARGEST, _LARGEST])))
+    if accepted.test(ends).all() and not np.isnan(ends).any():
+        return None
+    with np.errstate(over="ignore"):
+        edges = phi.near([np.nextafter(accepted.lower, -np.inf), accepted.upper])
+    return guard.curves((*edges, *([phi.start] if np.isfinite(phi.start) else [])))
+
+
+def _of_curve(guard: Guard, phi: CurveMap) -> Function | None:
+    return guard.curves(phi.before.kinks or ())
+
+
+def _of_pieces(guard: Guard, phi: StepMap) -> Function | None:
+    return None if guard.accepted.test(phi.values).all() else guard.curves(tuple(phi.cuts.tolist()))
+
+
+def _of_finite(guard: Guard, phi: LookupMap) -> Function | None:
+    accepted = guard.accepted.test(phi.values[: phi.keys.size])
+    if accepted.all():
+        return None
+    return Lookup(phi.keys, np.where(accepted, 0.0, np.nan)[None, :], np.zeros(1), np.zeros(1))
+
+
+_FUNCTIONS: Mapping[type, Callable[[Guard, Any], Function | None]] = {
+    MonotoneMap: _of_monotone,
+    CurveMap: _of_curve,
+    StepMap: _of_pieces,
+    LookupMap: _of_finite,
+}
+
+
+def undefined(guards: Sequence[Guard], size: int, outputs: tuple[int, ...]) -> Reduced | None:
+    """A sum over the user's columns: 0 where every guard accepts, NaN elsewhere. None if always 0."""
+    by_column: list[list[Function]] = [[] for _ in range(size)]
+    for guard in {guard.key: guard for guard in guards}.values():
+        function = guard.function()
+        if function is not None:
+            by_column[guard.column.source].append(function)
+    if not any(by_column):
+        return None
+    functions = tuple(Stacked(tuple(family)) if family else None for family in by_column)
+    loadings = tuple(np.ones((max(1, len(family)), *outputs)) for family in by_column)
+    return Reduced(Sum(functions, loadings, np.zeros(outputs)))

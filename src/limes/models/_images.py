@@ -1,0 +1,129 @@
+"""An image and its superpixels: the perturbed images with superpixels switched off.
+
+A superpixel that is switched off shows its fill. A perturbed image is a choice, pixel by pixel,
+between the image and the fill: x(z) shows the image where z = 1 and the fill where z = 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from limes._arrays import Floats, Ints
+
+# z (n, d) -> a batch of n images, as the model's input
+Compose = Callable[[Floats], Any]
+
+
+@dataclass(frozen=True, eq=False)
+class SwitchedImage:
+    """An image of d superpixels.
+
+    Attributes
+    ----------
+    shown
+        (H, W) or (H, W, C), where every superpixel is on.
+    fill
+        The same shape and type, where every superpixel is off.
+    labels
+        (H, W) superpixel 0, ..., d - 1 of each pixel.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from limes.models._images import SwitchedImage
+    >>> image, labels = np.array([[1, 2, 3]]), np.array([[0, 0, 1]])
+    >>> SwitchedImage(image, np.zeros_like(image), labels).images(np.array([[1.0, 0.0], [0.0, 1.0]]))
+    array([[[1, 2, 0]],
+    <BLANKLINE>
+           [[0, 0, 3]]])
+    """
+
+    shown: Any
+    fill: Any
+    labels: Ints
+
+    @property
+    def size(self) -> int:
+        """Number of superpixels d."""
+        return int(self.labels.max()) + 1
+
+    def images(self, z: Floats) -> Any:
+        """The perturbed images of rows z (n, d): (n, H, W) or (n, H, W, C)."""
+        return Composer(self.shown, self.fill, self.labels)(z)
+
+
+class Composer:
+    """Batches of images in one buffer: each call overwrites the previous result.
+
+    A choice between two numbers is a choice between their bits, fill ^ (mask & (shown ^ fill)), with a mask
+    of ones or zeros a pixel: the same for every type of numbers, and without rounding.
+
+    Parameters
+    ----------
+    shown, fill
+        The model's input: (H, W), (H, W, C), or (C, H, W) if ``channels_first``.
+    labels
+        (H, W) superpixel of each pixel.
+    """
+
+    def __init__(self, shown: Any, fill: Any, labels: Ints, *, channels_first: bool = False) -> None:
+        self._shape, self._dtype = shown.shape, shown.dtype
+        self._bits = np.dtype(f"u{shown.dtype.itemsize}")
+        inner = 1 if channels_first else shown.size // labels.size
+        # stretches of pixels of one superpixel, in numbers where channels come last
+        starts = np.flatnonzero(np.diff(labels.ravel(), prepend=-1))
+        self._runs, self._lengths = labels.ravel()[starts], inner * np.diff(starts, append=labels.size)
+        planes = (-1, inner * labels.size)
+        self._fill = np.ascontiguousarray(fill).view(self._bits).reshape(planes)
+        self._difference = self._fill ^ np.ascontiguousarray(shown).view(self._bits).reshape(planes)
+        self._batch = np.empty((0, *self._shape), self._dtype)
+
+    def __call__(self, z: Floats) -> Any:
+        """Images (n, ...) at rows z (n, d)."""
+        if len(z) > len(self._batch):
+            self._batch = np.empty((len(z), *self._shape), self._dtype)
+        batch = self._batch[: len(z)]
+        masks = np.where(z > 0, ~self._bits.type(0), self._bits.type(0))
+        # image by image: the arrays of one stay in the processor's cache
+        for row, image in zip(masks, batch.view(self._bits).reshape(len(z), *self._fill.shape), strict=True):
+            mask = np.repeat(row[self._runs], self._lengths)
+            np.bitwise_and(mask, self._difference, out=image)
+            np.bitwise_xor(image, self._fill, out=image)
+        return batch
+
+
+class TensorComposer:
+    """The same with torch, on the model's device.
+
+    Parameters
+    ----------
+    shown, fill
+        The network's input: (C, H, W), or (H, W, C) if not ``channels_first``.
+    labels
+        (H, W) superpixel of each pixel.
+    like
+        A tensor of the device and type of the network.
+    """
+
+    def __init__(
+        self, torch: Any, shown: Any, fill: Any, labels: Ints, *, channels_first: bool, like: Any
+    ) -> None:
+        self._torch = torch
+        self._shown, self._fill = (
+            torch.as_tensor(a).to(device=like.device, dtype=like.dtype) for a in (shown, fill)
+        )
+        self._labels = torch.as_tensor(labels).to(like.device)
+        self._axis = 1 if channels_first else -1
+        self._batch = self._shown.new_empty((0, *shown.shape))
+
+    def __call__(self, z: Floats) -> Any:
+        """Images (n, ...) at rows z (n, d), a tensor."""
+        torch = self._torch
+        if len(z) > len(self._batch):
+            self._batch = self._shown.new_empty((len(z), *self._shown.shape))
+        on = torch.as_tensor(z > 0).to(self._labels.device)[:, self._labels].unsqueeze(self._axis)
+        return torch.where(on, self._shown, self._fill, out=self._batch[: len(z)])

@@ -1,0 +1,307 @@
+"""Read a model: its structure as a form, by the reader of its class, or the reason why not.
+
+Readers are found by the name of the model's class and loaded when they are needed, so that no library is
+imported that the user's model does not come from. Only the exact class counts: a subclass may predict
+something else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from types import BuiltinFunctionType, FunctionType, MethodType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from limes._arrays import Floats
+from limes.exceptions import ModelError
+from limes.models._calling.caller import ModelCaller
+from limes.models._calling.outputs import Output, resolve
+from limes.models._identity import qualified_name, replaced_method
+from limes.models.forms._base import BlackBox, Form
+
+
+class CannotRead(Exception):  # noqa: N818 - caught inside this package, never seen by users
+    """Raised by a reader, with the reason why the model must be sampled."""
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The user's columns.
+
+    Attributes
+    ----------
+    names
+        (d,) names.
+    levels
+        (d,) the user's values of a column that x holds as codes 0, 1, ..., in the order of the codes; () for
+        a column of numbers.
+    """
+
+    names: tuple[str, ...]
+    levels: tuple[tuple[Any, ...], ...]
+
+
+# The attributes of composed models with their parts
+_PART_NAMES = ("estimators_", "estimator_", "final_estimator_", "best_estimator_", "regressor_", "init_")
+
+# (model, method, schema) -> the form of that method; the schema is None if all columns are plain numbers
+Reader = Callable[[Any, str, Schema | None], Form]
+
+
+def read(model: Any, output: Any = None) -> Form | BlackBox:
+    """Read off a fitted model the form of one of its outputs.
+
+    Parameters
+    ----------
+    model
+        A fitted estimator, or a callable (n, d) -> (n,) or (n, k).
+    output
+        As for :class:`limes.TabularExplainer`.
+
+    Returns
+    -------
+    Form or BlackBox
+        A form that predicts what the model predicts; a BlackBox, with the reason, where the model cannot be
+        read.
+
+    Raises
+    ------
+    InputError
+        If the model has no such output.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.linear_model import LinearRegression
+    >>> import limes
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> limes.models.read(LinearRegression().fit(X, y)).coef.shape
+    (10,)
+    """
+    return read_output(model, resolve(model, output))
+
+
+def read_output(
+    model: Any,
+    output: Output,
+    decode: Callable[[Floats], Any] = np.asarray,
+    *,
+    schema: Schema | None = None,
+) -> Form | BlackBox:
+    """Read, for an output that is already resolved; ``decode`` as for :class:`ModelCaller`."""
+    try:
+        form = read_form(model, output.method, schema)
+    except CannotRead as reason:
+        return BlackBox(ModelCaller(model, output, decode), str(reason))
+    return form if output.columns is None else form.select(output.columns)
+
+
+def read_form(model: Any, method: str, schema: Schema | None) -> Form:
+    """Read all outputs of one method of a model; readers of composed models call this for their parts.
+
+    Raises
+    ------
+    CannotRead
+        With the reason.
+    """
+    module, function = _entry(type(model)).reader.split(":")
+    refuse_replaced_methods(model)
+    _check_fitted(model)
+    reader: Reader = getattr(import_module(f"limes.models.readers.{module}"), function)
+    return reader(model, method, schema)
+
+
+def refuse_replaced_methods(model: Any) -> None:
+    """Refuse a model whose methods are not those of its library.
+
+    Raises
+    ------
+    CannotRead
+        Naming the method.
+    """
+    method = replaced_method(model)
+    if method is not None:
+        raise CannotRead(
+            f"{type(model).__qualname__}.{method} was replaced by another function, and may return something "
+            "else than the fitted model"
+        )
+
+
+def refuse_all_but_margin(model: Any, method: str, terms: str) -> None:
+    """Refuse the methods of a classifier that are no sum of ``terms``, as its margin is.
+
+    Raises
+    ------
+    CannotRead
+        Naming the method.
+    """
+    if method != "decision_function":
+        raise CannotRead(
+            f"{method} of {type(model).__name__} is not a sum of {terms}; its margin is read exactly with "
+            "output='margin'"
+        )
+
+
+def tolerance_of(model: Any) -> float:
+    """Rounding error of a model's sums, relative to its largest prediction: that of its least exact part."""
+    if qualified_name(type(model)) == "sklearn.FrozenEstimator":
+        return tolerance_of(model.estimator)
+    parts = [_last_step(model), *(getattr(model, name, None) for name in _PART_NAMES)]
+    flat = [part for group in parts if group is not None for part in np.ravel(np.array(group, dtype=object))]
+    entry = READERS.get(qualified_name(type(model)))
+    tolerance = EXACT_TOLERANCE if entry is None else entry.tolerance
+    return max([tolerance, *(tolerance_of(part) for part in flat if part is not None)])
+
+
+def _last_step(model: Any) -> Any:
+    steps = getattr(model, "steps", None)
+    return steps[-1][1] if isinstance(steps, list) and steps else None
+
+
+def _entry(kind: type) -> Entry:
+    entry = READERS.get(qualified_name(kind))
+    if entry is None:
+        raise CannotRead(_why_not(kind))
+    return entry
+
+
+def _check_fitted(model: Any) -> None:
+    if not type(model).__module__.startswith("sklearn."):
+        return
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
+    try:
+        check_is_fitted(model)
+    except NotFittedError as error:
+        raise ModelError(f"{type(model).__name__} is not fitted: call fit first") from error
+
+
+def _why_not(kind: type) -> str:
+    if issubclass(kind, FunctionType | MethodType | BuiltinFunctionType | partial):
+        return "a callable has no structure to read; if it is a fitted model's method, pass the model itself"
+    for base in kind.__mro__[1:]:
+        if qualified_name(base) in READERS:
+            return f"{kind.__qualname__} is a subclass of {base.__qualname__}, and may predict something else"
+    return f"limes cannot read {kind.__qualname__} yet"
+
+
+# -- the registry: readers by ``library.Class``, so that no library is imported -----------------------------
+
+# Sums of a thousand terms in another order differ by less than this, relative to the largest prediction.
+EXACT_TOLERANCE = 1e-9
+# The same where tables or libraries are in float32.
+SINGLE_TOLERANCE = 1e-5
+# XGBoost adds in float32: each of a thousand sums is off by up to 6e-8 of itself, in random directions.
+_FLOAT32 = 1e-5
+
+# Kernel machines add up terms that are thousands of times larger than their sum.
+_CANCELLING = 1e-6
+
+
+class Entry(NamedTuple):
+    """A reader, ``module:function`` in ``limes.models.readers``, and the rounding error of the library."""
+
+    reader: str
+    tolerance: float = EXACT_TOLERANCE
+
+
+def _entries(library: str, reader: str, names: str, tolerance: float = EXACT_TOLERANCE) -> dict[str, Entry]:
+    return {f"{library}.{name}": Entry(reader, tolerance) for name in names.split()}
+
+
+READERS: Mapping[str, Entry] = {
+    **_entries(
+        "sklearn",
+        "sklearn_linear:regressor",
+        "LinearRegression Ridge RidgeCV Lasso LassoCV LassoLars LassoLarsCV LassoLarsIC Lars "
+        "LarsCV ElasticNet ElasticNetCV MultiTaskLasso MultiTaskLassoCV MultiTaskElasticNet "
+        "MultiTaskElasticNetCV OrthogonalMatchingPursuit OrthogonalMatchingPursuitCV BayesianRidge "
+        "ARDRegression HuberRegressor TheilSenRegressor QuantileRegressor SGDRegressor "
+        "PassiveAggressiveRegressor LinearSVR",
+    ),
+    **_entries("sklearn", "sklearn_linear:generalized", "GammaRegressor PoissonRegressor TweedieRegressor"),
+    **_entries("sklearn", "sklearn_linear:partial_least_squares", "CCA PLSCanonical PLSRegression"),
+    **_entries("sklearn", "sklearn_linear:one_class", "SGDOneClassSVM"),
+    **_entries(
+        "sklearn",
+        "sklearn_linear:classifier",
+        "LogisticRegression LogisticRegressionCV RidgeClassifier RidgeClassifierCV "
+        "SGDClassifier PassiveAggressiveClassifier Perceptron LinearSVC LinearDiscriminantAnalysis",
+    ),
+    **_entries("sklearn", "sklearn_linear:quadratic", "QuadraticDiscriminantAnalysis"),
+    **_entries("sklearn", "sklearn_linear:counts", "MultinomialNB ComplementNB"),
+    **_entries("sklearn", "sklearn_linear:binary", "BernoulliNB"),
+    **_entries("sklearn", "sklearn_linear:normal", "GaussianNB"),
+    **_entries(
+        "sklearn",
+        "sklearn_trees:tree",
+        "DecisionTreeRegressor DecisionTreeClassifier ExtraTreeRegressor ExtraTreeClassifier",
+    ),
+    **_entries(
+        "sklearn",
+        "sklearn_trees:forest",
+        "RandomForestRegressor RandomForestClassifier ExtraTreesRegressor ExtraTreesClassifier",
+    ),
+    **_entries(
+        "sklearn",
+        "sklearn_trees:boosting",
+        "GradientBoostingRegressor GradientBoostingClassifier",
+    ),
+    **_entries("sklearn", "sklearn_kernels:regressor", "SVR NuSVR", _CANCELLING),
+    **_entries("sklearn", "sklearn_kernels:classifier", "SVC NuSVC", _CANCELLING),
+    **_entries("sklearn", "sklearn_kernels:one_class", "OneClassSVM", _CANCELLING),
+    **_entries("sklearn", "sklearn_kernels:ridge", "KernelRidge", _CANCELLING),
+    **_entries("sklearn", "sklearn_kernels:gaussian_process", "GaussianProcessRegressor", _CANCELLING),
+    **_entries("sklearn", "sklearn_ensembles:bagging", "BaggingRegressor BaggingClassifier"),
+    **_entries("sklearn", "sklearn_ensembles:voting", "VotingRegressor VotingClassifier"),
+    **_entries("sklearn", "sklearn_ensembles:stacking", "StackingRegressor StackingClassifier"),
+    **_entries("sklearn", "sklearn_ensembles:adaboost", "AdaBoostClassifier"),
+    **_entries("sklearn", "sklearn_ensembles:calibrated", "CalibratedClassifierCV"),
+    **_entries("sklearn", "sklearn_ensembles:targets", "MultiOutputRegressor"),
+    **_entries("sklearn", "sklearn_ensembles:transformed_target", "TransformedTargetRegressor"),
+    **_entries(
+        "sklearn",
+        "sklearn_ensembles:search",
+        "GridSearchCV RandomizedSearchCV HalvingGridSearchCV HalvingRandomSearchCV",
+    ),
+    **_entries(
+        "sklearn",
+        "sklearn_ensembles:refused",
+        "AdaBoostRegressor ClassifierChain FixedThresholdClassifier "
+        "OneVsOneClassifier OutputCodeClassifier RegressorChain TunedThresholdClassifierCV",
+    ),
+    **_entries("sklearn", "sklearn_ensembles:frozen", "FrozenEstimator"),
+    **_entries("sklearn", "sklearn_ensembles:inliers", "RANSACRegressor"),
+    **_entries("sklearn", "sklearn_ensembles:one_vs_rest", "OneVsRestClassifier"),
+    **_entries("sklearn", "sklearn_ensembles:class_targets", "MultiOutputClassifier"),
+    **_entries("sklearn", "sklearn_ensembles:dummy_regressor", "DummyRegressor"),
+    **_entries("sklearn", "sklearn_ensembles:dummy_classifier", "DummyClassifier"),
+    **_entries(
+        "interpret",
+        "interpret:machine",
+        "ExplainableBoostingRegressor ExplainableBoostingClassifier",
+    ),
+    **_entries(
+        "sklearn",
+        "sklearn_trees:histogram",
+        "HistGradientBoostingRegressor HistGradientBoostingClassifier",
+    ),
+    **_entries(
+        "xgboost",
+        "xgboost:booster",
+        "Booster XGBRegressor XGBClassifier XGBRFRegressor XGBRFClassifier XGBRanker",
+        _FLOAT32,
+    ),
+    **_entries("lightgbm", "lightgbm:booster", "Booster LGBMRegressor LGBMClassifier LGBMRanker"),
+    **_entries(
+        "catboost", "catboost:booster", "CatBoost CatBoostRegressor CatBoostClassifier CatBoostRanker"
+    ),
+    **_entries("sklearn", "sklearn_trees:isolation", "IsolationForest"),
+    **_entries("limes", "sklearn_trees:path_lengths", "PathLength"),
+    **_entries("sklearn", "sklearn_pipeline:pipeline", "Pipeline"),
+}

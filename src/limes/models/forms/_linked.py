@@ -1,0 +1,93 @@
+r"""f(x) = c + Σ_k a_k link(margin_k(x)): probabilities, means behind a log link, and small networks.
+
+The margins are sums of functions of one column, so that under a product design E e^{zS} is a product, and a
+link is a sum of exponentials on the range of S (``links.py``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from limes._arrays import Floats, times
+from limes.exceptions import InputError
+from limes.models.forms._base import Form, FormBase, Sum, coefficients, outputs_of, zero
+from limes.models.forms._links import LINKS, Link
+from limes.models.forms._sums import as_sum
+
+
+@dataclass(frozen=True, eq=False)
+class Linked(FormBase):
+    """f(x) = intercept + Σ_k coef[k] · link(margin_k(x)).
+
+    Parameters
+    ----------
+    margin
+        A form with one output, or with K of them: a sum of functions of one column each, as linear and
+        additive models are.
+    link
+        "logistic", "probit", "cloglog", or "exp".
+    coef
+        (K,), or (K, k) for k outputs; by default each margin is an output.
+    intercept
+        A number, or (k,).
+
+    Raises
+    ------
+    InputError
+        If the margin is no such sum, or the link is unknown, or shapes disagree.
+
+    Examples
+    --------
+    >>> from limes.models import forms
+    >>> forms.Linked(forms.Linear([1.0, 2.0], -3.0), "logistic").predict([[1.0, 1.0]])
+    array([0.5])
+    """
+
+    margin: Form
+    link: str
+    coef: Floats | None = None
+    intercept: Floats = field(default_factory=zero)
+    output_arrays: ClassVar[tuple[str, ...]] = ("coef",)
+
+    def __post_init__(self) -> None:
+        if self.link not in LINKS:
+            raise InputError(f"link must be one of {sorted(LINKS)}, got {self.link!r}")
+        count = outputs_of(self.margin)
+        default: ArrayLike = np.eye(count[0]) if count else np.ones(1)
+        coef, intercept = coefficients(default if self.coef is None else self.coef, self.intercept)
+        if len(coef) != (count or (1,))[0]:
+            raise InputError(f"{(count or (1,))[0]} margins need as many rows of coef, got {len(coef)}")
+        self._freeze(coef=coef, intercept=intercept)
+        self.terms  # noqa: B018 - refuses margins that are no sums
+
+    @property
+    def size(self) -> int:
+        """Number of columns d."""
+        return self.margin.size
+
+    @property
+    def curve(self) -> Link:
+        """The link."""
+        return LINKS[self.link]
+
+    @cached_property
+    def terms(self) -> Sum:
+        """The K margins, as a sum with outputs (K,)."""
+        terms = as_sum(self.margin)
+        if terms.intercept.ndim:
+            return terms
+        loadings = tuple(loading[:, None] for loading in terms.loadings)
+        return replace(terms, loadings=loadings, intercept=terms.intercept[None])
+
+    def predict(self, x: Floats) -> Floats:
+        """Values (n, ...) at rows (n, d)."""
+        margins = self.margin.predict(np.asarray(x, dtype=np.float64))
+        assert self.coef is not None  # noqa: S101 - set by __post_init__
+        return np.asarray(
+            self.intercept + times(self.curve.function(margins.reshape(len(margins), -1)), self.coef)
+        )

@@ -1,0 +1,276 @@
+"""Forms over kept words: z_j = 1 where word j of a text (or superpixel j of an image) is kept, 0 where not.
+
+A model of text sees a perturbed text only through which of its words are kept. A perturbed text has a word as
+often as the text itself, or not at all: a column of the model has its value, or it is 0. A test of the column
+is then a test of the word's presence, or none, and a leaf of a tree, or a box, is the product of its tests.
+Linear models are ``Linear`` over words, or ``NormalizedLinear`` with a norm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from limes import _kernels
+from limes._arrays import Bools, Floats, Ints
+from limes.exceptions import InputError
+from limes.models.forms._additive import Boxes
+from limes.models.forms._base import FormBase, coefficients, select_outputs
+from limes.models.forms._trees import Forest
+
+# rows x literals evaluated at once: 16 MB of float64
+_BLOCK = 2_000_000
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class PresenceProducts(FormBase):
+    """f(z) = intercept + Σ_i coef[i] ∏_{j in on[i]} z_j ∏_{j in off[i]} (1 - z_j).
+
+    A tree on the presence of words is one product a leaf. A word that is on twice is on; a product with a
+    word both on and off is 0 and is dropped.
+
+    Parameters
+    ----------
+    products
+        Triples (on, off, coef): two lists of words, counted from 0, and a number or (k,).
+    intercept
+        A number, or (k,).
+    size
+        Number of words d; by default as many as the products name. A design may always have more.
+
+    Attributes
+    ----------
+    product, word, present
+        (L,) for each factor: its product, its word, and whether the word is on.
+    coef
+        (m,) or (m, k).
+
+    Raises
+    ------
+    InputError
+        If a word is no whole number >= 0, or not below ``size``; if coefs are not finite, or of different
+        shapes.
+
+    Examples
+    --------
+    >>> from limes.models import forms
+    >>> tree = forms.PresenceProducts([([0], [], 1.0), ([1, 2], [0], 1.0)])
+    >>> tree.predict([[1, 0, 0], [0, 1, 1], [0, 0, 1]])
+    array([1., 1., 0.])
+    """
+
+    product: Ints
+    word: Ints
+    present: Bools
+    coef: Floats
+    intercept: Floats
+    size: int
+
+    def __init__(
+        self,
+        products: Sequence[tuple[ArrayLike, ArrayLike, ArrayLike]],
+        intercept: ArrayLike = 0.0,
+        size: int = 0,
+    ) -> None:
+        sides = [_words(side, i) for i, (on, off, _) in enumerate(products) for side in (on, off)]
+        lengths = np.array([side.size for side in sides], dtype=np.int64)
+        side = np.repeat(np.arange(len(sides)), lengths)
+        words = np.concatenate([np.zeros(0, dtype=np.int64), *sides])
+        self._fill(side // 2, words, side % 2 == 0, _coefs(products), intercept, size)
+
+    @classmethod
+    def from_factors(
+        cls,
+        product: Ints,
+        word: Ints,
+        present: Bools,
+        coef: Floats,
+        intercept: ArrayLike = 0.0,
+        size: int = 0,
+    ) -> PresenceProducts:
+        """The same from arrays, for thousands of products; see the attributes."""
+        form = object.__new__(cls)
+        form._fill(product, word, present, coef, intercept, size)
+        return form
+
+    def _fill(
+        self, product: Ints, word: Ints, present: Bools, coef: ArrayLike, intercept: ArrayLike, size: int
+    ) -> None:
+        coef, intercept = coefficients(coef, intercept)
+        highest = int(word.max(initial=-1)) + 1
+        if size and highest > size:
+            raise InputError(f"a product names word {highest - 1}, but there are {size}, counted from 0")
+        size = size or highest
+        product, word, present, satisfiable = _consistent(product, word, present, len(coef), size)
+        self._freeze(product=product, word=word, present=present, coef=coef[satisfiable])
+        self._freeze(intercept=intercept, size=size)
+
+    def predict(self, z: ArrayLike) -> Floats:
+        """Values (n, ...) at rows z (n, d)."""
+        z = check_word_rows(z, self.size, np.inf)
+        step = max(1, _BLOCK // max(1, self.word.size))
+        blocks = [self._predict(z[i : i + step]) for i in range(0, len(z), step)]
+        return np.concatenate(blocks) if blocks else self._predict(z)
+
+    def _predict(self, z: Floats) -> Floats:
+        columns = z.T[self.word]
+        factors = np.where(self.present[:, None], columns, 1.0 - columns)
+        values = np.ones((len(self.coef), len(z)))
+        read, first = np.unique(self.product, return_index=True)
+        if read.size:
+            values[read] = np.multiply.reduceat(factors, first, axis=0)
+        return np.asarray(np.tensordot(values, self.coef, axes=(0, 0)) + self.intercept)
+
+    def select(self, outputs: int | list[int]) -> PresenceProducts:
+        """One or several outputs."""
+        intercept = select_outputs(self.intercept, outputs)
+        coef = self.coef[:, outputs]
+        return self.from_factors(self.product, self.word, self.present, coef, intercept, self.size)
+
+
+def _words(side: ArrayLike, i: int) -> Ints:
+    words = np.asarray(side)
+    if words.size == 0:
+        return np.zeros(0, dtype=np.int64)
+    if words.ndim != 1 or words.dtype.kind not in "iu" or (words < 0).any():
+        raise InputError(f"product {i} must list its words as whole numbers >= 0, got {side!r}")
+    return words.astype(np.int64)
+
+
+def _coefs(products: Sequence[tuple[ArrayLike, ArrayLike, ArrayLike]]) -> Floats:
+    coefs = [np.asarray(coef, dtype=np.float64) for _, _, coef in products]
+    shapes = {coef.shape for coef in coefs}
+    if len(shapes) > 1:
+        raise InputError(f"coefs must all be numbers, or all have one entry an output; got shapes {shapes}")
+    return np.stack(coefs) if coefs else np.zeros(0)
+
+
+def _consistent(
+    product: Ints, word: Ints, present: Bools, count: int, size: int
+) -> tuple[Ints, Ints, Bools, Bools]:
+    """Sort the factors, drop duplicates, and drop the products that no z satisfies.
+
+    Returns
+    -------
+    product, word, present, satisfiable
+        The factors that remain, of renumbered products; and which of the old products remain, (count,).
+    """
+    code = np.sort((product * size + word) * 2 + present)  # np.unique takes ten times as long for millions
+    code = code[np.diff(code, prepend=-1) > 0]
+    pair = code // 2
+    satisfiable = np.ones(count, dtype=np.bool_)
+    satisfiable[pair[1:][pair[1:] == pair[:-1]] // max(1, size)] = False
+    owner, word = np.divmod(pair, max(1, size))
+    remains = satisfiable[owner]
+    renumbered = np.cumsum(satisfiable) - 1
+    return renumbered[owner[remains]], word[remains], (code % 2 == 1)[remains], satisfiable
+
+
+def check_word_rows(z: ArrayLike, fewest: int, most: float) -> Floats:
+    """Check rows z (n, d) of kept words, with ``fewest`` to ``most`` columns."""
+    rows = np.asarray(z, dtype=np.float64)
+    if rows.ndim != 2 or not fewest <= rows.shape[1] <= most:
+        raise InputError(f"z must be (n, {fewest}), a column a word; got shape {rows.shape}")
+    return rows
+
+
+# -- trees and boxes on word counts -----------------------------------------------------------------------
+
+
+def presence_products(
+    form: Forest | Boxes, columns: ArrayLike | None = None, values: ArrayLike | None = None
+) -> PresenceProducts:
+    """The form f(x(z)) over words z, where x[columns[j]] = values[j] · z_j and all other columns are 0.
+
+    Parameters
+    ----------
+    form
+        Over the columns that the model reads.
+    columns
+        (d,) the column of each word, -1 for a word that the model does not know; by default 0, 1, ....
+    values
+        (d,) the value of the column where the word is kept, as its count; ones by default.
+
+    Raises
+    ------
+    InputError
+        If the form is of another type, lengths disagree, a column does not exist, or two words share one.
+
+    Examples
+    --------
+    >>> from limes.models import forms
+    >>> from limes.models.forms._presence import presence_products
+    >>> twice = forms.Boxes([[1.5, -float("inf")]], [[float("inf"), 0.5]], [1.0])
+    >>> form = presence_products(twice, columns=[1, 0], values=[1.0, 2.0])
+    >>> form.predict([[0, 1], [1, 1], [0, 0]])
+    array([1., 0., 0.])
+    """
+    if type(form) not in _CONVERT:
+        raise InputError(f"expected a Forest or Boxes, got {type(form).__name__}")
+    column_of = np.arange(form.size) if columns is None else np.asarray(columns, dtype=np.int64)
+    amounts = np.ones(column_of.size) if values is None else np.asarray(values, dtype=np.float64)
+    if column_of.shape != amounts.shape or column_of.ndim != 1:
+        raise InputError(
+            f"columns and values need one entry a word; got shapes {column_of.shape} and {amounts.shape}"
+        )
+    read = column_of[column_of >= 0]
+    if read.max(initial=-1) >= form.size:
+        raise InputError(f"there is no column {read.max()}: the form reads {form.size}, counted from 0")
+    if np.unique(read).size < read.size:
+        raise InputError("two words share a column: take them as one word, kept or removed together")
+    word_of, value_of = np.full(form.size, -1), np.zeros(form.size)
+    word_of[read], value_of[read] = np.flatnonzero(column_of >= 0), amounts[column_of >= 0]
+    return presence_of_columns(form, word_of, value_of, column_of.size)
+
+
+def presence_of_columns(
+    form: Forest | Boxes, word_of: Ints, value_of: Floats, words: int, fill: Floats | None = None
+) -> PresenceProducts:
+    """The same, where x[c] is value_of[c] if the word word_of[c] is kept, and else fill[c].
+
+    ``fill`` is 0 by default, and the value of column c where word_of[c] = -1. Words may have several columns.
+    """
+    fill = np.zeros(form.size) if fill is None else fill
+    return _CONVERT[type(form)](form, word_of, value_of, words, fill)
+
+
+def _of_forest(form: Forest, word_of: Ints, value_of: Floats, words: int, fill: Floats) -> PresenceProducts:
+    walk = partial(
+        _kernels.presence_paths,
+        word_of,
+        value_of,
+        fill,
+        words,
+        form.feature,
+        form.threshold,
+        form.left,
+        form.right,
+        form.set_of,
+        form.sets,
+        form.roots,
+    )
+    nothing = np.zeros(0, dtype=np.int64)
+    paths, factors = walk(nothing, nothing, nothing, np.zeros(0, dtype=np.bool_))
+    leaf = np.zeros(paths, dtype=np.int64)
+    product, word = np.zeros(factors, dtype=np.int64), np.zeros(factors, dtype=np.int64)
+    present = np.zeros(factors, dtype=np.bool_)
+    walk(leaf, product, word, present)
+    return PresenceProducts.from_factors(product, word, present, form.value[leaf], form.intercept, words)
+
+
+def _of_boxes(form: Boxes, word_of: Ints, value_of: Floats, words: int, fill: Floats) -> PresenceProducts:
+    without = (form.lower < fill) & (fill <= form.upper)
+    having = (form.lower < value_of) & (value_of <= form.upper)
+    possible = (without | (having & (word_of >= 0))).all(axis=1)
+    tested = (without != having) & (word_of >= 0)
+    product, column = np.nonzero(tested[possible])
+    present = having[possible][product, column]
+    value = form.value[possible]
+    return PresenceProducts.from_factors(product, word_of[column], present, value, form.intercept, words)
+
+
+_CONVERT: Mapping[type, Callable[..., PresenceProducts]] = {Forest: _of_forest, Boxes: _of_boxes}

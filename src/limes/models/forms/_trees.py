@@ -1,0 +1,219 @@
+"""Forest: decision trees with their structure, every library's trees in one layout."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from limes import _kernels
+from limes._arrays import Bools, Floats, Ints
+from limes._functions import LARGEST, Function, Interval, Members
+from limes._threads import in_threads
+from limes.exceptions import InputError
+from limes.models.forms._base import FormBase, SumOfProducts
+
+# Rows that one thread takes down all trees
+_BLOCK = 2048
+# The kernels take arrays in C order, and of one type each
+_TYPES: dict[type, tuple[str, ...]] = {
+    np.int64: ("feature", "left", "right", "roots", "set_of"),
+    np.float64: ("threshold", "value"),
+    np.bool_: ("missing_left", "sets"),
+}
+
+
+def _no_sets() -> Bools:
+    return np.zeros((0, 0), dtype=np.bool_)
+
+
+@dataclass(frozen=True, eq=False)
+class Forest(FormBase):
+    """f(x) = intercept + Σ_trees value of the leaf that x reaches.
+
+    Nodes of all trees lie in common arrays of length N. An inner node sends x left where x[feature] <=
+    threshold, or, if it splits by category, where the code x[feature] is in its set; a missing value goes
+    where ``missing_left`` sends it, everything else right.
+
+    Attributes
+    ----------
+    feature
+        (N,) column that a node tests, -1 at leaves.
+    threshold
+        (N,) in float64; a library that compares float32 or with "<" has its thresholds moved to match.
+    left, right
+        (N,) positions of the children, -1 at leaves. Children come after their parent.
+    missing_left
+        (N,) where a missing value goes.
+    value
+        (N,) or (N, k); read at leaves only.
+    roots
+        (T,) positions of the trees' roots.
+    intercept
+        () or (k,).
+    size
+        Number of columns d.
+    set_of
+        (N,) row of ``sets`` by which a node splits, -1 where it splits by threshold. A column is split one
+        way only.
+    sets
+        (S, L) which of the category codes 0 .. L - 1 go left.
+    """
+
+    feature: Ints
+    threshold: Floats
+    left: Ints
+    right: Ints
+    missing_left: Bools
+    value: Floats
+    roots: Ints
+    intercept: Floats
+    size: int
+    set_of: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    sets: Bools = field(default_factory=_no_sets)
+    output_arrays: ClassVar[tuple[str, ...]] = ("value",)
+
+    def __post_init__(self) -> None:
+        if self.set_of.size == 0:
+            self._freeze(set_of=np.full(self.feature.size, -1))
+        by_set = set(self.feature[self.set_of >= 0].tolist())
+        by_threshold = set(self.feature[(self.set_of < 0) & (self.feature >= 0)].tolist())
+        if by_set & by_threshold:
+            raise InputError(f"columns {sorted(by_set & by_threshold)} are split by set and by threshold")
+        # x <= -inf holds for -inf alone; an interval open below must then begin above it
+        self._freeze(threshold=np.maximum(self.threshold, -LARGEST))
+        for of_type, names in _TYPES.items():
+            self._freeze(**{n: np.ascontiguousarray(getattr(self, n), dtype=of_type) for n in names})
+
+    @classmethod
+    def joined(cls, trees: Sequence[Forest], *, intercept: Floats) -> Forest:
+        """Join forests (single trees, usually) over the same columns into one."""
+        if len({t.size for t in trees}) != 1:
+            raise InputError("trees of one forest must read the same columns")
+        nodes = np.cumsum([0] + [t.feature.size for t in trees[:-1]])
+        sets = np.cumsum([0] + [len(t.sets) for t in trees[:-1]])
+        width = max(t.sets.shape[1] for t in trees)
+
+        def joint(name: str, starts: Ints) -> Ints:
+            """Positions, moved by the start of their tree; -1 stays."""
+            parts = [getattr(t, name) for t in trees]
+            return np.concatenate([np.where(p >= 0, p + s, -1) for p, s in zip(parts, starts, strict=True)])
+
+        return cls(
+            feature=np.concatenate([t.feature for t in trees]),
+            threshold=np.concatenate([t.threshold for t in trees]),
+            left=joint("left", nodes),
+            right=joint("right", nodes),
+            missing_left=np.concatenate([t.missing_left for t in trees]),
+            value=np.concatenate([t.value for t in trees]),
+            roots=joint("roots", nodes),
+            intercept=np.asarray(intercept, dtype=np.float64),
+            size=trees[0].size,
+            set_of=joint("set_of", sets),
+            sets=np.concatenate([np.pad(t.sets, ((0, 0), (0, width - t.sets.shape[1]))) for t in trees]),
+        )
+
+    def predict(self, x: Floats) -> Floats:
+        """Values (n, ...) at rows (n, d)."""
+        x = np.ascontiguousarray(x, dtype=np.float64)
+        value = self.value.reshape(self.value.shape[0], -1)
+        total = np.zeros((len(x), value.shape[1]))
+        tests = (
+            self.feature,
+            self.threshold,
+            self.left,
+            self.right,
+            self.missing_left,
+            self.set_of,
+            self.sets,
+        )
+
+        def block(start: int) -> None:
+            rows = slice(start, start + _BLOCK)
+            _kernels.add_leaves(x[rows], *tests, value, self.roots, total[rows])
+
+        in_threads(block, range(0, len(x), _BLOCK))
+        return np.asarray(total.reshape((len(x), *self.value.shape[1:])) + self.intercept)
+
+    def _bounds(self) -> tuple[Floats, Floats, Bools]:
+        """The interval of x that reaches each node, and whether a missing value does; (N, d) each."""
+        count = self.feature.size
+        lower, upper = np.full((count, self.size), -np.inf), np.full((count, self.size), np.inf)
+        missing = np.ones((count, self.size), dtype=np.bool_)
+        for nodes, left, right in self._levels():
+            j, by_threshold = self.feature[nodes], self.set_of[nodes] < 0
+            for child, passes in ((left, self.missing_left[nodes]), (right, ~self.missing_left[nodes])):
+                for bounds in (lower, upper, missing):
+                    bounds[child] = bounds[nodes]
+                missing[child, j] &= passes
+            left, right, j = left[by_threshold], right[by_threshold], j[by_threshold]
+            cut = self.threshold[nodes[by_threshold]]
+            upper[left, j] = np.minimum(upper[left, j], cut)
+            lower[right, j] = np.maximum(lower[right, j], cut)
+        return lower, upper, missing
+
+    def reaching(self, column: int) -> tuple[Bools, Bools]:
+        """The values of a column that reach each node, (N, L + 1), and whether a missing value does, (N,).
+
+        The values are the category codes 0 .. L - 1 and, last, any other one, which is in no set.
+        """
+        sets = np.pad(self.sets, ((0, 0), (0, 1)))
+        allowed = np.ones((self.feature.size, sets.shape[1]), dtype=np.bool_)
+        missing = np.ones(self.feature.size, dtype=np.bool_)
+        for nodes, left, right in self._levels():
+            tests = (self.feature[nodes] == column)[:, None]
+            goes_left = sets[self.set_of[nodes]]
+            allowed[left] = allowed[nodes] & (goes_left | ~tests)
+            allowed[right] = allowed[nodes] & ~(goes_left & tests)
+            missing[left] = missing[nodes] & (self.missing_left[nodes] | ~tests[:, 0])
+            missing[right] = missing[nodes] & ~(self.missing_left[nodes] & tests[:, 0])
+        return allowed, missing
+
+    def _levels(self) -> Sequence[tuple[Ints, Ints, Ints]]:
+        """Inner nodes and their children, parents before children."""
+        levels, nodes = [], self.roots
+        while (nodes := nodes[self.feature[nodes] >= 0]).size:
+            left, right = self.left[nodes], self.right[nodes]
+            levels.append((nodes, left, right))
+            nodes = np.concatenate([left, right])
+        return levels
+
+    def reduce(self) -> SumOfProducts:
+        """One product of intervals and category sets a leaf."""
+        lower, upper, missing = self._bounds()
+        leaf = self.feature < 0
+        by_set = set(self.feature[self.set_of >= 0].tolist())
+
+        def function(j: int) -> Function | None:
+            if j in by_set:
+                allowed, _ = self.reaching(j)
+                return Members(allowed[leaf, :-1], missing[leaf, j], other=allowed[leaf, -1])
+            if not (self.feature == j).any():
+                return None
+            return Interval(lower[leaf, j], upper[leaf, j], missing[leaf, j])
+
+        functions = tuple(function(j) for j in range(self.size))
+        return SumOfProducts(functions, self.value[leaf], self.intercept)
+
+
+def float32_threshold(threshold: ArrayLike) -> Floats:
+    """The float64 t with  x <= t  ⟺  float32(x) <= threshold,  for every float64 x.
+
+    Libraries that store rows as float32 round x to the nearest float32 (ties to even) before they compare.
+    All x up to the middle between the last float32 that passes and the next one pass, the middle itself if
+    it is rounded down.
+    """
+    threshold = np.asarray(threshold, dtype=np.float64)
+    with np.errstate(over="ignore"):
+        last = threshold.astype(np.float32)
+        last = np.where(last > threshold, np.nextafter(last, np.float32(-np.inf)), last)
+        following = np.nextafter(last, np.float32(np.inf))
+        # beyond the largest float32, rounding behaves as if the next one were 2¹²⁸
+        ends = np.clip([last, following], -(2.0**128), 2.0**128, dtype=np.float64)
+        middle = 0.5 * (ends[0] + ends[1])
+        rounded_down = middle.astype(np.float32) == last
+    largest = np.where(rounded_down, middle, np.nextafter(middle, -np.inf))
+    return np.where(np.isfinite(threshold), largest, threshold)

@@ -1,0 +1,72 @@
+"""Engines carry parts to workers, and yield each part as soon as it is finished.
+
+An engine is a function ``run(work, parts, cluster)``, in any order, which takes parts as it needs them. It
+may do a part twice, as after the death of a worker: a part that is done again is the same file. There is one
+of this machine's processes, `limes.scale._processes`; the others are `limes.scale.dask` and
+`limes.scale.spark`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TypeAlias
+
+from limes._checks import check_choice
+from limes.scale._parts import PartRecord
+from limes.scale._sources import Part
+from limes.scale._work import Work
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Where workers are.
+
+    Attributes
+    ----------
+    workers
+        Processes that are started on this machine; ignored if ``scheduler`` is given.
+    scheduler
+        Address of a running cluster, as its library writes it; None: this machine.
+    timeout
+        Seconds that a part may take, for the engine of this machine; then its rows that hang are errors.
+        None: no limit.
+    """
+
+    workers: int = 1
+    scheduler: str | None = None
+    timeout: float | None = None
+
+    @property
+    def threads(self) -> int:
+        """Threads of a worker on this machine, so that together they have a core each.
+
+        Cores are those that this process may use, by affinity and by the limit of its container.
+        """
+        from joblib import cpu_count
+
+        return max(1, int(cpu_count()) // self.workers)
+
+
+# The process that calls, and no other
+THIS_PROCESS = Cluster()
+
+Engine: TypeAlias = Callable[[Work, Iterable[Part], Cluster], Iterator[PartRecord]]
+
+# Modules, imported when they are chosen: only who uses an engine needs its library
+_MODULES = {"local": "limes.scale._processes", "dask": "limes.scale.dask", "spark": "limes.scale.spark"}
+
+
+def engine_of(name: str) -> Engine:
+    """Find an engine.
+
+    Raises
+    ------
+    InputError
+        If there is no engine of this name.
+    MissingLibraryError
+        If its library is not installed.
+    """
+    run: Engine = import_module(_MODULES[check_choice("engine", name, tuple(_MODULES))]).run
+    return run

@@ -1,0 +1,193 @@
+"""What a worker does with a part: read it, explain it, write it. Every engine runs this and nothing else."""
+
+from __future__ import annotations
+
+from limes._checks import require
+
+require("pyarrow", "limes.scale for files", package="'limes[scale]'")
+
+import pickle
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import cloudpickle
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from limes.exceptions import InputError, ModelError
+from limes.scale._cells import Unreadable, typed
+from limes.scale._frames import Explainer, check_columns, check_keys, error_text, explain_frame, schema_of
+from limes.scale._parts import Folder, PartRecord, Tally, checksum, unwritable, with_run, write_whole
+from limes.scale._sources import Part
+
+NONE: Mapping[int, str] = {}
+
+
+def pickled(work: Work | Explainer) -> bytes:
+    """Pickle for other processes; raise InputError if the model, or a part of it, cannot be pickled."""
+    try:
+        content: bytes = cloudpickle.dumps(work)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise InputError(
+            f"the model cannot be sent to other processes ({error}): use one worker, engine='local', or "
+            "limes.scale.explain_frame"
+        ) from error
+    return content
+
+
+@dataclass(frozen=True)
+class Work:
+    """From a part to a file of explanations; it is sent to each worker once.
+
+    Attributes
+    ----------
+    run
+        Name of the run, which each part states.
+    schema
+        Of the columns that are read.
+    keys
+        Columns of the table that are copied to the result, beside the number of the row.
+    """
+
+    explainer: Explainer
+    folder: Folder
+    run: str
+    schema: pa.Schema
+    layout: str
+    keys: tuple[str, ...]
+
+    @classmethod
+    def plan(
+        cls,
+        explainer: Explainer,
+        folder: Folder,
+        schema: pa.Schema,
+        *,
+        run: str,
+        layout: str,
+        keys: Sequence[str],
+    ) -> Work:
+        """Choose the columns that are read.
+
+        Raises
+        ------
+        InputError
+            The table lacks one, or a key has the name of a column of the result.
+        """
+        check_keys(keys, {"row": None, **schema_of(explainer, layout)})
+        needed = [*dict.fromkeys([*keys, *explainer.feature_names])]
+        check_columns("the table", schema.names, needed)
+        read = pa.schema([schema.field(name) for name in needed])
+        return cls(explainer, folder, run, read, layout, tuple(keys))
+
+    @property
+    def columns(self) -> list[str]:
+        """Columns that are read."""
+        return list(self.schema.names)
+
+    @cached_property
+    def result(self) -> pa.Schema:
+        """Columns that are written."""
+        return self._explain(self.schema.empty_table(), {}, 0).schema
+
+    def to_bytes(self) -> bytes:
+        """Pickle the work for other processes, with the model, its prepared tables and its pool of answers.
+
+        Raises
+        ------
+        InputError
+            If the model, or a part of it, cannot be pickled.
+        """
+        # a model that fails is reported row by row, by those who explain the rows
+        with suppress(ModelError):
+            self.explainer.fill_pool(progress=False)
+        return pickled(self)
+
+    @staticmethod
+    def from_bytes(content: bytes) -> Work:
+        """Unpickle the work of `to_bytes`; it runs code, so the bytes must come from this program.
+
+        Raises
+        ------
+        InputError
+            If the model needs a module that is not installed.
+        """
+        try:
+            work: Work = pickle.loads(content)  # noqa: S301 - the driver of this run made it
+        except (ImportError, AttributeError) as error:
+            raise InputError(
+                f"a worker cannot load the model ({error}): install limes, the model's library and your own "
+                "modules where workers run"
+            ) from error
+        return work
+
+    def __call__(self, part: Part, hanging: Mapping[int, str] = NONE) -> PartRecord:
+        """Explain a part, and put its file in place; rows that are ``hanging`` have the error stated there.
+
+        Raises
+        ------
+        InputError
+            The file could not be written, or the input has changed.
+        """
+        rows, reasons = self._read(part)
+        reasons = {**reasons, **hanging}
+        lines = self._explain(rows, reasons, part.first)
+        tally = Tally.count(lines, self.explainer.feature_names, rows.num_rows)
+        return PartRecord(part.number, self._write(lines, self.folder.part(part.number)), tally)
+
+    def attempt(self, part: Part, rows: range) -> None:
+        """Explain some rows of a part, to see how long it takes."""
+        table, reasons = self._read(part)
+        good = pa.array([row for row in rows if row not in reasons], pa.int64())
+        explain_frame(table.take(good), self.explainer, self.layout)
+
+    def _read(self, part: Part) -> tuple[pa.Table, dict[int, str]]:
+        """Read the rows of a part; those that cannot be read are null, and have a reason."""
+        loose = [name for name in self.columns if name not in self.keys]
+        reasons: dict[int, str] = {}
+        tables, first = [], 0
+        for chunk in part.read(self.columns):
+            if isinstance(chunk, Unreadable):
+                rows = pa.table([pa.nulls(chunk.num_rows, kind) for kind in self.schema.types], self.columns)
+                wrong = dict.fromkeys(range(chunk.num_rows), chunk.reason)
+            else:
+                rows, wrong = typed(chunk, self.schema, loose)
+            tables.append(rows)
+            reasons |= {first + position: reason for position, reason in wrong.items()}
+            first += chunk.num_rows
+        return pa.concat_tables(tables, promote_options="permissive"), reasons
+
+    def _explain(self, rows: pa.Table, reasons: Mapping[int, str], first: int) -> pa.Table:
+        good = pa.array(np.setdiff1d(np.arange(rows.num_rows), [*reasons]), pa.int64())
+        lines = explain_frame(rows.take(good) if reasons else rows, self.explainer, self.layout)
+        columns = self._identify(rows, good.take(lines["row"]), first)
+        explained = pa.table(columns | {name: lines[name] for name in lines.column_names[1:]})
+        if not reasons:
+            return explained
+        return pa.concat_tables([explained, self._error_lines(rows, reasons, first)]).sort_by("row")
+
+    def _error_lines(self, rows: pa.Table, reasons: Mapping[int, str], first: int) -> pa.Table:
+        """A line a row that has a reason."""
+        positions = pa.array([*reasons], pa.int64())
+        columns = self._identify(rows, positions, first)
+        columns["error"] = pa.array(map(error_text, reasons.values()), self.result.field("error").type)
+        return pa.table({f.name: columns.get(f.name, pa.nulls(len(positions), f.type)) for f in self.result})
+
+    def _identify(self, rows: pa.Table, positions: pa.Array, first: int) -> dict[str, pa.Array]:
+        """The number and the keys of the row of each line."""
+        return {"row": pc.add(positions, first), **{name: rows[name].take(positions) for name in self.keys}}
+
+    def _write(self, lines: pa.Table, path: Path) -> str:
+        buffer = pa.BufferOutputStream()
+        pq.write_table(with_run(lines, self.run), buffer)
+        self.folder.check_run(self.run)
+        try:
+            write_whole(path, buffer.getvalue().to_pybytes())
+        except OSError as error:
+            raise unwritable(self.folder.path, error) from error
+        return str(checksum(path))

@@ -1,0 +1,317 @@
+r"""Branch and bound over the supports of a sparse surrogate; a constant is a column that is always chosen.
+
+A node includes some literals (they are swept in) and excludes some; its children include one free literal
+each, in the order of their shares q of the pairwise bound (``kernels/pairwise.cpp``), and exclude those
+before it. Children are made one at a time, and the node with the lowest bound goes first: that bound is at
+any time a lower bound of the optimum. A literal whose share is too small for any descendant that contains it
+to beat the incumbent is excluded. Two free places are filled by trying all pairs.
+
+The first incumbent is the projection of the moments, improved by exchanges of single literals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from threading import Condition, get_ident
+from time import perf_counter
+from typing import TypeAlias
+
+import numpy as np
+
+from limes import _kernels
+from limes._arrays import Floats, Ints
+from limes._checks import is_count
+from limes.exceptions import InputError
+from limes.surrogates._branch_and_bound.nodes import Frontier, Node, SearchProblem, perspective_bound
+from limes.surrogates._projection import project
+from limes.surrogates._sparse import (
+    SampleProblem,
+    SparseSolution,
+    check_sparsity,
+    fit_on,
+    solution,
+    summing_to,
+)
+
+# A literal that others determine up to this share of its variance is redundant, and cannot enter
+_DEPENDENT = 1e-9
+# Steps towards a better multiplier at the root, and at other nodes
+_ROOT_TRIES, _TRIES = 16, 6
+# A bound is computed again when more than this share of its literals has been excluded since
+_STALE = 0.1
+# An exchange must gain this share of the objective's scale: roundings are no gains
+_WORTH = 1e-12
+
+# Callback with seconds, lower bound and best objective
+OnProgress: TypeAlias = Callable[[float, float, float], object]
+
+
+def branch_and_bound(
+    problem: SampleProblem,
+    k: int,
+    *,
+    tolerance: float = 0.0,
+    time_limit: float = 60.0,
+    threads: int = 1,
+    on_progress: OnProgress | None = None,
+) -> SparseSolution:
+    """Minimise the sample's F(u) over b + Σu = y and at most k nonzero entries, with a certificate.
+
+    Parameters
+    ----------
+    problem
+        m rows, many enough for small correlations (m = 1000 for 500 literals).
+    k
+        Number of literals, 1 .. d.
+    tolerance
+        Stop once the gap is no larger; 0 for the optimum.
+    time_limit
+        Seconds, > 0; then the remaining gap is reported.
+    threads
+        Number of threads, >= 1. The proved optimum does not depend on it; the number of nodes, and which of
+        several equally good explanations is returned, does.
+    on_progress
+        Called with seconds, lower bound and best objective at every node.
+
+    Raises
+    ------
+    InputError
+        If k, the tolerance, the time limit or the number of threads are out of range.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> signs = rng.choice([-1.0, 1.0], (500, 20))
+    >>> values = 0.5 * signs[:, 3] - 0.3 * signs[:, 7] + 0.1 * signs[:, 11] * signs[:, 12]
+    >>> optimum = branch_and_bound(SampleProblem(np.ones(20), 0.2, signs, values), k=2)
+    >>> optimum.support, optimum.proved
+    (array([3, 7]), True)
+    """
+    began = perf_counter()
+    check_sparsity(k, problem.size)
+    if not 0 <= tolerance < 1 or not time_limit > 0:
+        raise InputError(f"tolerance must be in [0, 1) and time_limit > 0; got {tolerance} and {time_limit}")
+    if not is_count(threads):
+        raise InputError(f"threads must be a whole number >= 1; got {threads!r}")
+    search = _Search(SearchProblem.from_sample(problem, tolerance), problem.size, k, on_progress)
+    lower = search.run(began, time_limit, threads)
+    if lower < search.problem.cutoff(search.best):
+        lower = max(lower, perspective_bound(problem, k))
+    u = np.zeros(problem.size)
+    u[search.support] = fit_on(problem, search.support)
+    optimal = lower >= search.problem.cutoff(search.best)
+    bound = None if optimal and tolerance == 0.0 else min(lower, search.best)
+    return solution(problem, u, began=began, lower_bound=bound, tolerance=tolerance, nodes=search.nodes)
+
+
+class _Search:
+    """The incumbent and the open nodes; ``_turn`` guards both."""
+
+    def __init__(self, problem: SearchProblem, size: int, k: int, on_progress: OnProgress | None) -> None:
+        self.problem = problem
+        self.k = k
+        self.nodes = 1
+        self._size = size
+        guess = np.flatnonzero(_projected_moments(problem, size, k))
+        guess = np.union1d(guess, np.setdiff1d(np.arange(size), guess)[: k - guess.size])
+        self.support = _exchange_literals(problem, guess)
+        self.best, self._eta = problem.value(self.support)
+        self._open = Frontier()
+        # by thread: the bound of the child in progress
+        self._busy: dict[int, float] = {}
+        self._turn = Condition()
+        self._on_progress = on_progress
+
+    def run(self, began: float, time_limit: float, threads: int) -> float:
+        """Search until no node is open or the time is up; return the lower bound."""
+        problem = self.problem
+        if self.k == 1:
+            return self.best  # exchanges have tried every single literal
+        self._began, self._deadline = began, began + time_limit
+        self._push_all(self._processed(problem.root(self.k, self._eta), _ROOT_TRIES))
+        if threads == 1:
+            self._work()
+        else:
+            self._work_together(threads)
+        finished = not self._open or self._open.lowest >= problem.cutoff(self.best)
+        return problem.cutoff(self.best) if finished else max(0.0, self._open.lowest)
+
+    def _work_together(self, threads: int) -> None:
+        with ThreadPoolExecutor(threads) as pool:
+            workers = [pool.submit(self._work) for _ in range(threads)]
+            try:
+                for worker in workers:
+                    worker.result()
+            finally:
+                # an error or Ctrl-C stops the others too
+                self._deadline = -np.inf
+
+    def _work(self) -> None:
+        """Make children of the most promising nodes, one after the other."""
+        while (step := self._next_child()) is not None:
+            children: list[Node] = []
+            try:
+                children = self._children(*step)
+            finally:
+                with self._turn:
+                    self._push_all(children)
+                    del self._busy[get_ident()]
+                    self._turn.notify_all()
+
+    def _next_child(self) -> tuple[Node, int, float] | None:
+        """Return the next node, the place of its child and that child's bound; None at the end."""
+        with self._turn:
+            while perf_counter() <= self._deadline:
+                if self._open and self._open.lowest < self.problem.cutoff(self.best):
+                    return self._start(*self._open.pop())
+                if not self._busy:
+                    return None
+                self._turn.wait()
+        return None
+
+    def _start(self, node: Node, place: int) -> tuple[Node, int, float]:
+        """Mark a child as in progress, and push its parent back for the next child."""
+        bound = node.bound_from(place)
+        self._busy[get_ident()] = bound
+        self.nodes += 1
+        if self._on_progress is not None:
+            others = [self._open.lowest] if self._open else []
+            lower = max(0.0, min([*others, *self._busy.values()]))
+            self._on_progress(perf_counter() - self._began, lower, self.best)
+        if not self._is_stale(node, place):
+            self._push(node, place + 1)
+        return node, place, bound
+
+    @staticmethod
+    def _is_stale(node: Node, place: int) -> bool:
+        """Whether enough literals are excluded that the node's bound should be computed again."""
+        return place >= 2 and place > _STALE * node.free.size
+
+    def _children(self, node: Node, place: int, bound: float) -> list[Node]:
+        """Return the child to be opened, if any; for a stale node, the rest of the node."""
+        if self._is_stale(node, place):
+            rest = replace(node.restricted(np.arange(place, node.free.size)), bound=bound)
+            return list(self._processed(rest, _TRIES))
+        return list(self._processed(node.child(place, bound), _TRIES))
+
+    def _push_all(self, nodes: Iterator[Node] | list[Node]) -> None:
+        for node in nodes:
+            self._push(node, 0)
+
+    def _push(self, node: Node, place: int) -> None:
+        if place < node.free.size and node.bound_from(place) < self.problem.cutoff(self.best):
+            self._open.put(node, place, node.bound_from(place))
+
+    def _processed(self, node: Node, tries: int) -> Iterator[Node]:
+        """Close a node by enumeration or by its bound, or yield it for branching."""
+        variance = np.diag(self.problem.gram)[node.free]
+        independent = np.diag(node.gram) > _DEPENDENT * variance
+        if not independent.all():
+            node = node.restricted(np.flatnonzero(independent))
+        if node.free.size <= node.slots:
+            self._offer(np.append(node.chosen, node.free))
+        elif node.slots == 2:
+            self._try_pairs(node)
+        else:
+            yield from self._tightened(node, tries)
+
+    def _tightened(self, node: Node, tries: int) -> Iterator[Node]:
+        """Yield the node with its bound and only the literals that may still improve; nothing if none may."""
+        problem, before = self.problem, np.inf
+        # fewer free literals make the bound tighter: repeat while at least 15 % of them go
+        while node.free.size > node.slots and node.free.size <= 0.85 * before:
+            before = node.free.size
+            cutoff = problem.cutoff(self.best)
+            shares = np.empty(node.free.size)
+            eta, floor = _kernels.tighten(
+                node.gram, node.moments, node.ones, node.swept, node.slots, problem.square,
+                problem.target, node.eta, cutoff, tries, shares,
+            )  # fmt: skip
+            order = np.argsort(-shares, kind="stable")
+            most = shares[order[: node.slots]]
+            bound = floor - most.sum()
+            if bound >= cutoff:
+                return
+            may_improve = floor - most[:-1].sum() - shares[order] < cutoff
+            node = replace(node, eta=eta, floor=floor, shares=shares, bound=max(node.bound, bound))
+            node = node.restricted(order[may_improve])
+        if node.free.size <= node.slots:
+            self._offer(np.append(node.chosen, node.free))
+            return
+        yield node
+
+    def _try_pairs(self, node: Node) -> None:
+        problem = self.problem
+        _, first, second = _kernels.best_pair(
+            node.gram, node.moments, node.ones, node.swept, problem.square, problem.target, self.best
+        )
+        if first >= 0:
+            self._offer(np.append(node.chosen, node.free[[first, second]]))
+
+    def _offer(self, support: Ints) -> None:
+        """Keep a support if it is better than the best so far."""
+        chosen = np.sort(support[support < self._size]).astype(np.int64)
+        value, _ = self.problem.value(chosen)
+        with self._turn:
+            if value < self.best:
+                self.best, self.support = value, chosen
+
+
+def _projected_moments(problem: SearchProblem, size: int, k: int) -> Floats:
+    """Return the projection of the moments, as if the literals were uncorrelated, (size,)."""
+    variance = float(np.diag(problem.gram)[:size].mean())
+    dense = problem.moments[:size] / variance
+    if not problem.always:
+        return project(dense, problem.target, k)
+    constant, corner = float(problem.moments[size]), float(problem.gram[size, size])
+    return project(dense, problem.target - constant / corner, k, corner / variance)
+
+
+def _exchange_literals(problem: SearchProblem, support: Ints) -> Ints:
+    """Exchange literals of the support for better ones until no single exchange lowers the objective."""
+    chosen, value = support.copy(), _objective(problem, support)
+    better = True
+    while better:
+        better = False
+        for place in range(chosen.size):
+            others = np.delete(chosen, place)
+            entrant, lower = _best_entrant(problem, others)
+            if lower < value - _WORTH * problem.square:
+                chosen, value, better = np.append(others, entrant), lower, True
+    return np.sort(chosen)
+
+
+def _objective(problem: SearchProblem, support: Ints) -> float:
+    """Return the objective on a support, less the mean square."""
+    return problem.value(support)[0] - problem.square
+
+
+def _best_entrant(problem: SearchProblem, others: Ints) -> tuple[int, float]:
+    """Return the literal that lowers the objective most when it joins the others, and that objective.
+
+    The Schur complement of the others' bordered system gives the gain of every literal at once.
+    """
+    gram, moments, target = problem.gram, problem.moments, problem.target
+    others = problem.columns(others)
+    if not others.size:
+        values = np.diag(gram) * target**2 - 2.0 * target * moments
+        return int(np.argmin(values)), float(values.min())
+    n = others.size
+    u, eta = summing_to(target, gram[np.ix_(others, others)], moments[others])
+    system = np.ones((n + 1, n + 1))
+    system[:n, :n] = gram[np.ix_(others, others)]
+    system[n, n] = 0.0
+    border = np.vstack([gram[others], np.ones(len(gram))])
+    projected = np.linalg.lstsq(system, border, rcond=None)[0]
+    variance = np.diag(gram) - (border * projected).sum(axis=0)
+    residual = moments + eta - gram[:, others] @ u
+    allowed = variance > _DEPENDENT * np.diag(gram)
+    allowed[others] = False
+    gains = np.where(allowed, residual**2 / np.where(allowed, variance, 1.0), 0.0)
+    best = int(np.argmax(gains))
+    if not allowed[best]:
+        return int(others[0]), np.inf
+    value = float(u @ gram[np.ix_(others, others)] @ u - 2.0 * (moments[others] @ u))
+    return best, value - float(gains[best])

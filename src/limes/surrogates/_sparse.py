@@ -1,0 +1,416 @@
+r"""Sparse surrogates that agree with the model at the instance: the problem, and a solver's solution.
+
+A sparse explanation of f at x ∈ {±1}^d is w with at most k nonzero entries and a constant b, b + w·x = y =
+f(x), of least fidelity error F(w, b) = E (b + w·z - f(z))². With s = z∘x and u = w∘x the constraint is
+b + Σ_j u_j = y, whatever x is: b is one more literal, which always holds. The paper has no constant, b = 0.
+As b = y - Σu in both forms, F is the same quadratic function of u,
+
+    F(u) = E (u·(s - 1) - (f - y))²,     over all k-sparse u, or over those with Σu = y.
+
+It comes in two kinds; ``solvers.py`` lists which solver takes which:
+
+- ``PopulationProblem``: the law itself. E[s sᵀ] is ρ² 11ᵀ + a I, so that only g = E[s f] is needed;
+- ``SampleProblem``: m rows, the mean instead of the expectation (the 2025 paper's problem P3), so that the
+  rows' Gram matrix is needed.
+
+Errors are bounded for answers in a range; the paper's form is of answers that an ``AnswerScale`` maps to
+[-1, 1].
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from time import perf_counter
+
+import numpy as np
+
+from limes._arrays import Bools, Floats, Ints
+from limes._checks import is_count
+from limes.designs._literals import FlipLaw
+from limes.exceptions import InputError
+
+# A coefficient may exceed ±1 by this rounding before it counts as outside the box, and a gap its tolerance
+_ROUNDINGS = 1e-9
+# Coefficients below this share of the largest, or of y, are roundings: their literals are not named
+_NEGLIGIBLE = 1e-12
+# A model's answer may exceed the ends of its range by this share of its width
+_RANGE_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class SparseSolution:
+    """A sparse explanation with a bound on its error.
+
+    Attributes
+    ----------
+    w
+        (d,) coefficients of the literals; intercept + w·x = f(x).
+    intercept
+        The constant b; 0 in the paper's form.
+    support
+        Positions of the nonzero coefficients, ascending.
+    objective
+        F of the problem that was solved.
+    lower_bound
+        No explanation of this size has a smaller objective.
+    gap
+        (objective - lower_bound) / objective, 0 where both are 0.
+    proved
+        Whether w is optimal, up to the tolerance.
+    nodes
+        Nodes of a search, or iterations.
+    seconds
+        Time taken.
+    """
+
+    w: Floats
+    intercept: float
+    support: Ints
+    objective: float
+    lower_bound: float
+    gap: float
+    proved: bool
+    nodes: int
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class PopulationProblem:
+    r"""F(u) = a‖u‖² - 2 Γ·u + Var f + (y - E f - cΣu)² with c = 1 - ρ, from the law itself.
+
+    Attributes
+    ----------
+    instance
+        x, (d,).
+    target
+        y = f(x).
+    law
+        The law of the flips: ρ and a.
+    gamma
+        Γ_j = Cov(s_j, f), (d,); g = Γ + ρ E f.
+    mean, variance
+        E f and Var f. The variance only shifts the objective, and may be NaN.
+    intercept
+        Whether a constant is fitted; without one Σu = y.
+    """
+
+    instance: Floats
+    target: float
+    law: FlipLaw
+    gamma: Floats
+    mean: float
+    variance: float
+    intercept: bool = False
+
+    @property
+    def size(self) -> int:
+        """Number of literals d."""
+        return self.instance.size
+
+    @property
+    def optimum(self) -> Floats:
+        """The dense optimum up to a common shift v = Γ/a, (d,)."""
+        return self.gamma / self.law.variance
+
+    @property
+    def sum_and_pull(self) -> tuple[float, float]:
+        """τ and κ with F(u) = a(‖u - v‖² + κ(Σu - τ)²) + constant; κ is infinite without a constant."""
+        if not self.intercept:
+            return self.target, np.inf
+        away = 2.0 * self.law.flip
+        return (self.target - self.mean) / away, away**2 / self.law.variance
+
+    def objective(self, u: Floats) -> float:
+        """F(u)."""
+        spread = self.law.variance * (u @ u) - 2.0 * (self.gamma @ u)
+        bias = self.target - self.mean - 2.0 * self.law.flip * u.sum()
+        return float(spread + self.variance + bias**2)
+
+    def on_support(self, support: Ints) -> tuple[Floats, Floats]:
+        """Gram matrix and moments of the chosen literals; without a constant, on the hyperplane."""
+        gram, moments = self.law.variance * np.eye(support.size), self.gamma[support]
+        if not self.intercept:
+            return gram, moments
+        away = 2.0 * self.law.flip
+        return gram + away**2, moments + away * (self.target - self.mean)
+
+
+@dataclass(frozen=True, eq=False)
+class SampleProblem:
+    r"""F(u) = mean (y + (s_i - 1)·u - f_i)² over m rows.
+
+    ``gram``, ``moments`` and ``square`` are of the signs around ρ̂, where they are nearly uncorrelated, and of
+    f - ρ̂y: on b + Σu = y the errors are the same. Where a constant is fitted, its column comes last.
+
+    Attributes
+    ----------
+    instance
+        x, (d,).
+    target
+        y = f(x).
+    signs
+        s_i = z_i∘x, (m, d), of ±1.
+    values
+        f(z_i), (m,).
+    intercept
+        Whether a constant is fitted; without one Σu = y.
+    """
+
+    instance: Floats
+    target: float
+    signs: Floats
+    values: Floats
+    intercept: bool = False
+
+    @property
+    def size(self) -> int:
+        """Number of literals d."""
+        return self.instance.size
+
+    def constant(self, u: Floats) -> float:
+        """Return b = y - Σu where a constant is fitted, else 0."""
+        return self.target - float(u.sum()) if self.intercept else 0.0
+
+    def residuals(self, u: Floats) -> Floats:
+        """Return b + s·u - f, (m,)."""
+        support = np.flatnonzero(u)
+        return np.asarray(self.signs[:, support] @ u[support] + (self.constant(u) - self.values))
+
+    def objective(self, u: Floats) -> float:
+        """F(u), by the residuals."""
+        residual = self.residuals(u)
+        return float(residual @ residual / residual.size)
+
+    @cached_property
+    def center(self) -> float:
+        """ρ̂, the mean of all signs."""
+        return float(self.signs.mean())
+
+    @cached_property
+    def gram(self) -> Floats:
+        """Gram matrix of the centred signs s - ρ̂, (d, d), or (d + 1, d + 1) with the constant's 1 - ρ̂."""
+        rows = self.signs.astype(np.float32)
+        # integers up to m are exact in single precision, which is twice as fast
+        counts = (rows.T @ rows).astype(np.float64) if len(rows) < 2**24 else self.signs.T @ self.signs
+        means = self.signs.mean(axis=0)
+        shift = self.center * (means[:, None] + means[None, :]) - self.center**2
+        gram, away = counts / len(rows) - shift, 1.0 - self.center
+        if not self.intercept:
+            return np.asarray(gram)
+        cross = away * (means - self.center)
+        return np.block([[gram, cross[:, None]], [cross[None, :], np.full((1, 1), away**2)]])
+
+    @cached_property
+    def centred(self) -> Floats:
+        """Target of the centred signs: f - ρ̂y, (m,)."""
+        return self.values - self.center * self.target
+
+    @cached_property
+    def moments(self) -> Floats:
+        """Mean of (s - ρ̂) (f - ρ̂y), (d,), or (d + 1,) with the constant's."""
+        mean = self.centred.mean()
+        moments = self.centred @ self.signs / self.values.size - self.center * mean
+        return np.append(moments, (1.0 - self.center) * mean) if self.intercept else np.asarray(moments)
+
+    @property
+    def square(self) -> float:
+        """Mean of (f - ρ̂y)²."""
+        return float(self.centred @ self.centred / self.centred.size)
+
+    def on_support(self, support: Ints) -> tuple[Floats, Floats]:
+        """Gram matrix and moments of the chosen literals; with a constant, of s - 1 and f - y."""
+        center = 1.0 if self.intercept else self.center
+        part = self.signs[:, support] - center
+        return part.T @ part / len(part), part.T @ (self.values - center * self.target) / len(part)
+
+
+def check_sparsity(k: object, size: int) -> None:
+    """Raise unless k is a whole number from 1 to the number of literals."""
+    if not is_count(k):
+        raise InputError(f"k is the number of literals of an explanation, a whole number >= 1; got {k!r}")
+    if k > size:
+        raise InputError(f"k={k} exceeds the number of literals, {size}; use k <= {size}")
+
+
+def solution(
+    problem: PopulationProblem | SampleProblem,
+    u: Floats,
+    *,
+    began: float,
+    lower_bound: float | None = 0.0,
+    tolerance: float = 0.0,
+    nodes: int = 0,
+) -> SparseSolution:
+    """Make a solution of u; without a constant, fitted again inside the box |u| ≤ 1 if it lies outside.
+
+    ``lower_bound=None``: u is optimal, and its objective is the bound. ``began`` is a ``perf_counter`` time.
+    """
+    if problem.intercept:
+        u = np.where(np.abs(u) > _NEGLIGIBLE * max(abs(problem.target), np.abs(u).max()), u, 0.0)
+    objective = problem.objective(u)
+    bound = objective if lower_bound is None else min(lower_bound, objective)
+    if not problem.intercept and np.abs(u).max() > 1.0 + _ROUNDINGS:
+        support = np.flatnonzero(u)
+        u = np.zeros(problem.size)
+        u[support] = boxed(*problem.on_support(support), problem.target)
+        objective = problem.objective(u)
+    gap = 0.0 if objective == bound else (objective - bound) / objective
+    return SparseSolution(
+        w=u * problem.instance,
+        intercept=problem.target - float(u.sum()) if problem.intercept else 0.0,
+        support=np.flatnonzero(u),
+        objective=objective,
+        lower_bound=bound,
+        gap=gap,
+        proved=gap <= tolerance + _ROUNDINGS,
+        nodes=nodes,
+        seconds=perf_counter() - began,
+    )
+
+
+def fit_on(problem: PopulationProblem | SampleProblem, support: Ints) -> Floats:
+    """Return the least-squares coefficients of a support, (n,)."""
+    gram, moments = problem.on_support(support)
+    if problem.intercept:
+        return np.asarray(np.linalg.lstsq(gram, moments, rcond=None)[0])
+    return summing_to(problem.target, gram, moments)[0]
+
+
+def summing_to(target: float, gram: Floats, moments: Floats) -> tuple[Floats, float]:
+    """Minimise u'Hu - 2b·u over Σu = target: u (n,), and η with Hu = b + η1.
+
+    Where literals depend on each other, it is the solution of least norm.
+    """
+    n = moments.size
+    system = np.ones((n + 1, n + 1))
+    system[:n, :n] = gram
+    system[n, n] = 0.0
+    solved, *_ = np.linalg.lstsq(system, np.append(moments, target), rcond=None)
+    return solved[:n], -float(solved[n])
+
+
+def boxed(gram: Floats, moments: Floats, target: float) -> Floats:
+    """Minimise u'Hu - 2b·u over Σu = target and |u| ≤ 1, (n,).
+
+    An active-set method: it starts from equal coefficients, which lie in the box, moves to the optimum of the
+    free ones, stops at the first bound on the way, and frees the bound that pulls inwards most.
+
+    Raises
+    ------
+    InputError
+        If no such u exists: |target| > n.
+    """
+    n = moments.size
+    if abs(target) > n:
+        raise InputError(f"{n} coefficients in [-1, 1] cannot add up to {target}: use a larger k, or a scale")
+    u, free = np.full(n, target / n), np.ones(n, dtype=np.bool_)
+    for _ in range(4 * 2 ** min(n, 20)):
+        goal, eta = _optimum_of(free, u, gram, moments, target)
+        step, blocked = _step_in_box(u, goal - u)
+        u = u + step * (goal - u)
+        if blocked >= 0:
+            u[blocked], free[blocked] = np.sign(u[blocked]), False
+            continue
+        inward = np.where(free, 0.0, np.sign(u) * (gram @ u - moments - eta))
+        if inward.max() <= 1e-12 * (1.0 + np.abs(moments).max()):
+            break
+        free[np.argmax(inward)] = True
+    return np.asarray(np.clip(u, -1.0, 1.0))
+
+
+def _optimum_of(free: Bools, u: Floats, gram: Floats, moments: Floats, target: float) -> tuple[Floats, float]:
+    """Return the optimum over the free coefficients with the others fixed, and η."""
+    if not free.any():
+        return u, _level_between(gram @ u - moments, u > 0)
+    goal, fixed = u.copy(), np.where(free, 0.0, u)
+    rest = moments - gram @ fixed
+    goal[free], eta = summing_to(target - fixed.sum(), gram[np.ix_(free, free)], rest[free])
+    return goal, eta
+
+
+def _level_between(pulls: Floats, high: Bools) -> float:
+    """Return η halfway between the pulls of the coefficients at 1 and of those at -1."""
+    highest = float(pulls.max(where=high, initial=-np.inf))
+    lowest = float(pulls.min(where=~high, initial=np.inf))
+    if high.all():
+        return highest
+    return 0.5 * (highest + lowest) if high.any() else lowest
+
+
+def _step_in_box(u: Floats, move: Floats) -> tuple[float, int]:
+    """Return how far along a move the box reaches, at most 1, and which coefficient stops it (or -1)."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        reach = np.where(move == 0.0, np.inf, (np.sign(move) - u) / move)
+    first = int(np.argmin(reach))
+    return (1.0, -1) if reach[first] >= 1.0 else (max(0.0, float(reach[first])), first)
+
+
+@dataclass(frozen=True)
+class AnswerRange:
+    """The range of a model's answers, which bounds of its errors need.
+
+    Attributes
+    ----------
+    low, high
+        Its ends.
+    source
+        How it is known; "" where it is only that of answers seen, an assumption.
+    """
+
+    low: float
+    high: float
+    source: str = ""
+
+    @classmethod
+    def of_answers(cls, *answers: Floats) -> AnswerRange:
+        """Assume [-1, 1], as the paper does, of answers inside it, else their range."""
+        together = np.concatenate(answers)
+        low, high = float(together.min()), float(together.max())
+        if low >= -1.0 and high <= 1.0:
+            return cls(-1.0, 1.0)
+        return cls(low, high) if low < high else cls(low - 1.0, low + 1.0)
+
+    def excess(self, answers: Floats) -> float:
+        """Return how far answers leave the range, as a share of its width; 0 but for more than roundings."""
+        beyond = max(float(answers.max()) - self.high, self.low - float(answers.min()))
+        share = beyond / max(self.high - self.low, np.finfo(np.float64).tiny)
+        return share if share > _RANGE_ROUNDING else 0.0
+
+    def check(self, answers: Floats) -> None:
+        """Raise if an answer lies outside a range that is no assumption.
+
+        Raises
+        ------
+        InputError
+            Says which answer.
+        """
+        if self.source and self.excess(answers) > 0.0:
+            middle = 0.5 * (self.low + self.high)
+            worst = float(answers[np.argmax(np.abs(answers - middle))])
+            raise InputError(
+                f"the model answers {worst:g}, outside {self.source} ({self.low:g}, {self.high:g}): pass a "
+                "wider scale=(low, high)"
+            )
+
+    @property
+    def scale(self) -> AnswerScale:
+        """The map to [-1, 1]; none for answers that lie there."""
+        inside = self.low >= -1.0 and self.high <= 1.0
+        return (
+            AnswerScale()
+            if inside
+            else AnswerScale(0.5 * (self.low + self.high), 0.5 * (self.high - self.low))
+        )
+
+
+@dataclass(frozen=True)
+class AnswerScale:
+    """Map answers to (answer - middle)/half."""
+
+    middle: float = 0.0
+    half: float = 1.0
+
+    def to_unit(self, answers: Floats) -> Floats:
+        """Scale answers."""
+        return np.asarray((answers - self.middle) / self.half)
