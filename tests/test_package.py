@@ -140,7 +140,9 @@ def test_every_file_that_is_named_exists(where):
             assert any(file.endswith(f"/{name}") or file == name for file in exist), f"{path}: {name}"
 
 
-@pytest.mark.parametrize("name", ["cells", "dask", "engines", "sources", "spark", "tables", "parts", "work"])
+@pytest.mark.parametrize(
+    "name", ["_cells", "dask", "_engines", "_sources", "spark", "_tables", "_parts", "_work"]
+)
 def test_without_pyarrow_an_error_says_what_to_install(name):
     code = f"""
 import sys

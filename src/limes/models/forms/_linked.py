@@ -1,7 +1,7 @@
 r"""f(x) = c + Σ_k a_k link(margin_k(x)): probabilities, means behind a log link, and small networks.
 
 The margins are sums of functions of one column, so that under a product design E e^{zS} is a product, and a
-link is a sum of exponentials on the range of S (``links.py``).
+link is a sum of exponentials on the range of S (``_links.py``).
 """
 
 from __future__ import annotations
