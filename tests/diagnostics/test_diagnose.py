@@ -221,3 +221,11 @@ def test_real_tables(name):
         assert "inf" not in finding.sentence.replace("information", "")
     assert str(diagnosis)
     assert all(len(row.measures) >= 10 for row in diagnosis)
+
+
+def test_a_model_is_no_explanation():
+    with pytest.raises(
+        InputError,
+        match="needs an explanation, got LinearRegression: first make one",
+    ):
+        limes.diagnose(LinearRegression())

@@ -404,6 +404,14 @@ def test_a_row_outside_the_range_is_explained_with_a_warning(diabetes):
     np.testing.assert_array_equal(e.values[0], limes.TabularExplainer(model, X)(top).values[0])
 
 
+def test_many_columns_outside_their_range_share_a_sentence(diabetes):
+    X, _, model = diabetes
+    e = limes.TabularExplainer(model, X)(X.iloc[:1] + 1e6)
+    assert len(e.warnings) == 4
+    assert "7 more columns lie outside the background's range: " in e.warnings[3]
+    assert e.warnings[3].endswith(", ".join(X.columns[3:]))
+
+
 def test_a_constant_column_gets_zero_and_a_warning(diabetes):
     X, y, _ = diabetes
     X = X.assign(clinic=7.0, country="FR")

@@ -293,3 +293,22 @@ print(sorted(heavy & set(sys.modules)))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("as_list", r"explanation\.top\(\)"),
+        ("shap_values", "not SHAP values"),
+        ("local_pred", "surrogate_predictions"),
+    ],
+)
+def test_names_of_other_libraries_lead_to_ours(name, advice):
+    with pytest.raises(AttributeError, match=advice):
+        getattr(explanation(), name)
+    assert not hasattr(explanation(), "no_such_name")
+
+
+def test_a_folder_that_does_not_exist_is_named(tmp_path):
+    with pytest.raises(InputError, match=r"folder .*nowhere.* does not exist"):
+        explanation().to_json(tmp_path / "nowhere" / "explanation.json")

@@ -128,7 +128,7 @@ def test_parts_of_a_worker_that_is_killed_are_done_by_others(tmp_path, table, en
 def test_workers_that_are_killed_every_time_are_given_up_on(tmp_path, table):
     explainer = black_box(killing(table[0]["age"].iloc[200]), table[0])
     options = {"rows_per_part": 10, "cluster": Cluster(2)}
-    with pytest.raises(InputError, match=r"killed 3 times at parts \[3.*fewer workers"):
+    with pytest.raises(InputError, match=r"killed 3 times at part 3.*fewer workers"):
         explain(some(table, tmp_path), explainer, tmp_path / "out", **options)
     assert not [one for one in active_children() if "loky" in one.name.lower()]
 

@@ -73,7 +73,7 @@ def diagnose(
 
     Coefficients at other bandwidths, averages of the model in each bin, and changes at a bin's edge are exact
     where the explanation is exact; variances are sampled. Everything is sampled, with standard errors, where
-    the model cannot be read. Thresholds are those of the files in ``limes/diagnostics``.
+    the model cannot be read. Thresholds are in ``limes/_diagnostics/thresholds.py``.
 
     Parameters
     ----------
@@ -117,6 +117,11 @@ def diagnose(
     """
     from tqdm.auto import tqdm
 
+    if not isinstance(explanation, Explanation):
+        raise InputError(
+            f"diagnose needs an explanation, got {type(explanation).__name__}: first make one, "
+            "limes.TabularExplainer(model, background)(rows)"
+        )
     explainer = explainer if explainer is not None else explanation.explainer
     if not hasattr(explainer, "diagnostic_context"):
         raise InputError(

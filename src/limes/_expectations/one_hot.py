@@ -37,7 +37,7 @@ class OneHotFit:
 
     @cached_property
     def _basis(self) -> list[tuple[Floats, Floats]]:
-        """Of each column: the functions (m, q) that span its effects, and their values in every cell, (p, q).
+        """Of each column: the functions (m, r) that span its effects, and their values in every cell, (p, r).
 
         φ_b = 1[cell b] - (q_b / q_a) 1[cell a], with a the likeliest cell: its mean is 0.
         """
@@ -72,7 +72,10 @@ class OneHotFit:
         return self._fit[2]
 
     def effects(self) -> tuple[list[Floats], list[Floats]]:
-        """Effects of each column's cells (p_j, k), and standard errors; NaN and infinite without rows."""
+        """Effects of each column's cells (p_j, k), and standard errors.
+
+        Where a cell has too few rows the effect is NaN, and the error infinite.
+        """
         coef, influence, residuals = self._fit
         effects, errors, first = [], [], 0
         for (_, values), cells, q in zip(self._basis, self._cells, self.masses, strict=True):
@@ -100,7 +103,7 @@ class OneHotFit:
         for g, theta, moved in parts:
             between += (theta * (g @ theta)).sum(axis=0)
             slope += 2.0 * (g @ theta).T @ moved
-        # each coefficient's noise adds its variance to the first, and is missing from the second
+        # noise of the coefficients raises the variance between cells, and lowers that of the rest
         noise = np.stack([self._noise(parts, residuals[:, k]) for k in range(residuals.shape[1])])
         between = np.maximum(between - noise, 0.0)
         rest, _ = rows.mean(residuals**2)

@@ -18,6 +18,8 @@ from limes.exceptions import InputError, Interrupted, ModelError
 
 # Inputs whose explanation was cut short, of which the model's answers are kept
 UNFINISHED = 16
+# Rows, or calls of a model: the bar counts what takes time, so it names no unit
+_FORMAT = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}]"
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -35,7 +37,7 @@ def _bar(total: int) -> Iterator[Callable[[int], object]]:
         return
     from tqdm.auto import tqdm
 
-    with tqdm(total=total, desc="explaining", delay=1.0, unit_scale=True) as bar:
+    with tqdm(total=total, desc="explaining", delay=1.0, leave=False, bar_format=_FORMAT) as bar:
         yield bar.update
 
 

@@ -69,6 +69,8 @@ class SubsetFits:
             self._effects = self._computed_effects()
         return self._effects
 
+    has_curves = False  # present or absent: the coefficient says it all
+
     def pairs(self, row: int, output: int, top: int) -> NoReturn:  # noqa: ARG002 - as for tables
         """Raise: pairs of dependent features have no separate effects."""
         raise InputError(

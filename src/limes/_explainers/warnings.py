@@ -181,6 +181,8 @@ def _odd_probabilities(predictions: Floats) -> dict[int, tuple[str, ...]]:
 _ON_THE_EDGE = 1e-4
 # Share of the row's largest coefficient above which a coefficient is large
 _LARGE = 0.2
+# Columns outside of their range that have a sentence each
+_LISTED = 3
 # Rows looked at together: their distances fit the processor's memory
 _BLOCK = 10_000
 # An R² below the first, by the second number of standard errors, is poor
@@ -252,7 +254,7 @@ class RowWarnings:
         remarkable = np.flatnonzero(outside.any(axis=1) | near.any(axis=1) | far | poor)
         for i in sorted({*remarkable.tolist(), *sampling}):
             warnings[i] = (
-                *(self._outside(int(j), rows[i, j]) for j in np.flatnonzero(outside[i])),
+                *self._outside(np.flatnonzero(outside[i]).tolist(), rows[i]),
                 *(self._on_the_edge(int(j), rows[i, j]) for j in np.flatnonzero(near[i])),
                 *_fit_warnings(far=bool(far[i]), poor=bool(poor[i])),
                 *sampling.get(i, ()),
@@ -265,12 +267,16 @@ class RowWarnings:
         down, up = self.crossings.distances(rows, cells)
         return np.asarray(np.fmin(down, up) <= _ON_THE_EDGE)
 
-    def _outside(self, j: int, x: float) -> str:
-        value, low, high = number_texts([x, self.low[j], self.high[j]])
-        return (
-            f"{self.names[j]} = {value} lies outside the background's range [{low}, {high}]; "
-            "it is explained as if it lay in the outermost bin"
-        )
+    def _outside(self, columns: Sequence[int], row: Floats) -> Iterator[str]:
+        for j in columns[:_LISTED]:
+            value, low, high = number_texts([row[j], self.low[j], self.high[j]])
+            yield (
+                f"{self.names[j]} = {value} lies outside the background's range [{low}, {high}]; "
+                "it is explained as if it lay in the outermost bin"
+            )
+        if len(columns) > _LISTED:
+            others = ", ".join(self.names[j] for j in columns[_LISTED:])
+            yield f"{len(columns) - _LISTED} more columns lie outside the background's range: {others}"
 
     def _on_the_edge(self, j: int, x: float) -> str:
         return (

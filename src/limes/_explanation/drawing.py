@@ -13,6 +13,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from limes.exceptions import InputError
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -27,8 +29,18 @@ def drawer(medium: str) -> Any:
 
 
 def write_text(text: str, path: str | Path | None) -> str:
-    """Return the text, and write it to `path` if given."""
+    """Return the text, and write it to `path` if given.
+
+    Raises
+    ------
+    InputError
+        If the folder does not exist.
+    """
     if path is not None:
+        if not Path(path).parent.is_dir():
+            raise InputError(
+                f"cannot write {str(path)!r}: the folder {str(Path(path).parent)!r} does not exist"
+            )
         Path(path).write_text(text, encoding="utf-8")
     return text
 

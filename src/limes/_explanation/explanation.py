@@ -26,6 +26,25 @@ if TYPE_CHECKING:
     from limes._explanation.effects import Effects, Interaction
 
 
+# Names of lime's and shap's explanations, and what stands for them here
+_OTHER_NAMES = {
+    "as_list": "explanation.top(), or .to_frame()",
+    "as_map": "explanation.values, with .feature_names",
+    "as_pyplot_figure": "explanation.plot.bar()",
+    "base_values": "explanation.intercepts",
+    "coef": "explanation.values",
+    "intercept": "explanation.intercepts",
+    "local_exp": "explanation.values",
+    "local_pred": "explanation.surrogate_predictions",
+    "predict_proba": "explanation.predictions",
+    "r2": "explanation.fidelity",
+    "save_to_file": "explanation.to_html(path)",
+    "score": "explanation.fidelity",
+    "shap_values": "explanation.values: coefficients, not SHAP values",
+    "show_in_notebook": "the explanation itself, as the last line of a cell",
+}
+
+
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Explanation(Page):
     """Local linear surrogates of n rows, d features and one or k outputs.
@@ -140,6 +159,13 @@ class Explanation(Page):
             )
         for name, value in validate(fields).items():
             object.__setattr__(self, name, value)
+
+    if not TYPE_CHECKING:  # mypy would accept any name
+
+        def __getattr__(self, name):
+            """Name what lime and shap call otherwise."""
+            advice = f"; it is {_OTHER_NAMES[name]}" if name in _OTHER_NAMES else ""
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{advice}")
 
     @property
     def model_calls(self) -> int:

@@ -68,6 +68,11 @@ class RowFits(Protocol):
         """Effects of one row's columns."""
         ...
 
+    @property
+    def has_curves(self) -> bool:
+        """Whether features have several cells each, with an effect in each of them."""
+        ...
+
     def pairs(self, row: int, output: int, top: int) -> list[RowPair]:
         """The pairs of columns that explain most beyond the effects, at most ``top``, largest first."""
         ...
@@ -105,6 +110,11 @@ class Fit:
             self.outputs[positions["k"]],
             self.several and not drops_axis,
         )
+
+    @property
+    def has_curves(self) -> bool:
+        """Whether features have several cells each, with an effect in each of them."""
+        return self.source.has_curves
 
     def fidelity(self) -> tuple[Floats, Floats]:
         """R² and its standard errors, (n,) or (n, k) each."""

@@ -28,10 +28,11 @@ from limes._explanation.view import (
 )
 from limes._explanation.wording import CONFIDENCE, count, difference, error, number, one_line, signed_column
 from limes._show.images import ImageView
+from limes._show.sparklines import Sparkline, sparklines
 from limes._show.texts import pieces, shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from jinja2 import Environment
 
@@ -42,6 +43,7 @@ MAX_ROWS = 50
 MAX_FEATURES = 20
 MAX_OPEN_OUTPUTS = 3
 _MOST_LINES = {"exact": 500, "sampled": 400}  # in one page: with ten features below 100 kB
+_WITH_CURVE = 1.25  # bytes of a line with the picture of an effect, by those of a line without
 _LONGEST_FACT = 300
 _LONGEST_TEXT = 20_000
 _DRAWN = ("text", "spans", "image", "labels", "superpixels")  # facts that are the coloured text or image
@@ -79,7 +81,9 @@ def _content(explanation: Explanation) -> dict[str, Any]:
     n, d = explanation.values.shape[:2]
     outputs = len(explanation.output_names)
     lines = max(1, outputs * min(d, MAX_FEATURES))
-    shown = min(n, MAX_ROWS, max(1, _MOST_LINES[explanation.method] // lines))
+    if explanation.fit is not None and explanation.fit.has_curves:
+        lines *= _WITH_CURVE
+    shown = min(n, MAX_ROWS, max(1, int(_MOST_LINES[explanation.method] / lines)))
     rows = [_row(explanation, row) for row in range(shown)]
     return {
         "title": _title(explanation),
@@ -92,6 +96,7 @@ def _content(explanation: Explanation) -> dict[str, Any]:
         "sampled": explanation.method == "sampled",
         "meaning": meaning(explanation),
         "rows": rows,
+        "curves": any(output["curves"] for row in rows for output in row["outputs"]),
         "several": n > 1,
         "image": _photo(explanation),
         "warnings": _gathered_warnings(explanation) if n > 1 else [],
@@ -144,6 +149,7 @@ def _row(explanation: Explanation, row: int) -> dict[str, Any]:
             {
                 **_output(
                     output,
+                    sparklines(explanation, row, output.position, output.lines),
                     is_open=few or output.position == first,
                     sampled=explanation.method == "sampled",
                 ),
@@ -191,7 +197,9 @@ def _summary(output: OutputView, *, alone: bool) -> str:
     return f"{prediction}{largest}{fit}{reason}"
 
 
-def _output(output: OutputView, *, is_open: bool, sampled: bool) -> dict[str, Any]:
+def _output(
+    output: OutputView, curves: Sequence[Sparkline | None], *, is_open: bool, sampled: bool
+) -> dict[str, Any]:
     facts = [
         ("prediction", number(output.prediction)),
         ("surrogate", number(output.surrogate)),
@@ -206,12 +214,13 @@ def _output(output: OutputView, *, is_open: bool, sampled: bool) -> dict[str, An
         "open": is_open,
         "facts": facts,
         "zero": _Scale.of_lines(output.lines).position(0.0),
-        "lines": _lines(output, sampled=sampled),
+        "lines": _lines(output, curves, sampled=sampled),
+        "curves": any(curve is not None for curve in curves),
         "omitted": count(output.omitted, "smaller coefficient") if output.omitted else "",
     }
 
 
-def _lines(output: OutputView, *, sampled: bool) -> list[dict[str, Any]]:
+def _lines(output: OutputView, curves: Sequence[Sparkline | None], *, sampled: bool) -> list[dict[str, Any]]:
     scale = _Scale.of_lines(output.lines)
     texts = signed_column(line.value for line in output.lines)
     return [
@@ -223,8 +232,9 @@ def _lines(output: OutputView, *, sampled: bool) -> list[dict[str, Any]]:
             "sign": "p" if line.value > 0 else "m",
             "bar": scale.between(0.0, line.drawn),
             "whisker": scale.between(line.drawn - _reach(line), line.drawn + _reach(line)),
+            "curve": curve,
         }
-        for line, text in zip(output.lines, texts, strict=True)
+        for line, text, curve in zip(output.lines, texts, curves, strict=True)
     ]
 
 

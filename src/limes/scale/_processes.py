@@ -2,8 +2,8 @@
 
 The driver has a pipe to each process, so it knows which part a process was at when it died or took too long.
 A part that takes longer than the time limit is searched by halves for the rows that hang; it is then done
-without them, and they are errors. Halves have a share of the limit, ten times that of their rows, so a search
-takes about six times the limit for each row that hangs.
+without them, and they are errors. A trial of one k-th of the rows has at most 10 / k of the limit, so a
+search takes about six times the limit for each row that hangs.
 
 Processes are loky's, which start without importing the program's main module. Its executor is not enough: it
 cannot end one process, nor tell which part a dead one was at.
@@ -31,13 +31,13 @@ from limes.scale._work import Work
 
 # Workers that die at one part, after which a run is given up
 _DEATHS = 3
-# Seconds between two checks of a worker whether its driver is alive
+# How often a worker checks that its driver lives, in seconds
 _LOOK = 1.0
 # A piece of a part has this many times the share of its rows in the time limit, and a second at least
 _SLACK, _LEAST = 10.0, 1.0
 # SIGTERM ends a process for good where there is no SIGKILL (Windows)
 _KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
-# Times of a part that the search for its rows that hang may take
+# Time limits that the search for a part's rows that hang may take
 _SEARCH = 20.0
 
 
@@ -66,12 +66,12 @@ class _Search:
         return cls(part, timeout, _halves(range(part.num_rows)))
 
     def next(self) -> _Task:
-        """Try a piece; in the end do the part, whose other rows had their time."""
+        """Return the trial of a piece; after the last, the whole part, with more time."""
         if not self.pieces:
             return _Task(self.part, self.timeout + 2 * self.spent, self.hanging)
         rows = self.pieces.pop()
         share = _SLACK * self.timeout * len(rows) / self.part.num_rows
-        # a short limit only guides the search: a row is an error if alone it takes as long as a part may
+        # short limits only guide the search: a row is an error only if it takes the whole limit by itself
         seconds = self.timeout if len(rows) == 1 else min(self.timeout, max(_LEAST, share))
         return _Task(self.part, seconds, rows=rows)
 
@@ -134,7 +134,7 @@ class _Worker:
         self.start = monotonic()
 
     def do(self, task: _Task) -> None:
-        """Send a task; should the process be dead, its pipe is at its end, as `_Pool` will see."""
+        """Send a task; if the process is dead, `_Pool` notices when it next reads from its pipe."""
         self.task, self.start = task, monotonic()
         with suppress(BrokenPipeError, ConnectionResetError):
             self.pipe.send(task)
@@ -191,7 +191,7 @@ class _Pool:
             worker.kill()
 
     def _fetch(self) -> None:
-        """Read parts ahead, one a worker: none waits until a file is read."""
+        """Read ahead, one part for each worker, so that no worker waits for a file."""
         while len(self._waiting) < self._cluster.workers and (part := next(self._parts, None)) is not None:
             self._waiting.append(_Task(part, self._cluster.timeout))
 
@@ -231,7 +231,7 @@ class _Pool:
         number = -1 if worker.task is None else worker.task.part.number
         self._deaths[number] += 1
         if self._deaths[number] == _DEATHS:
-            where = "before their first part" if worker.task is None else f"at parts {sorted(self._deaths)}"
+            where = "before their first part" if worker.task is None else f"at part {number}"
             raise InputError(
                 f"workers were killed {_DEATHS} times {where}, as happens when memory runs out: use fewer "
                 "workers or fewer rows a part; finished parts are kept"

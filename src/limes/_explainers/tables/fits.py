@@ -165,6 +165,11 @@ class TableFits(ABC):
             for columns, estimate in pairs
         ]
 
+    @property
+    def has_curves(self) -> bool:
+        """Whether the columns have cells: slopes have none."""
+        return self._family.slopes is None
+
     def cell_texts(self, row: int, column: int) -> tuple[str, ...]:  # noqa: ARG002 - the same for all rows
         """The cells of a column in words."""
         return tuple(self._texts[column].tolist())

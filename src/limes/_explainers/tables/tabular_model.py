@@ -99,7 +99,8 @@ class TabularModel:
             As for :class:`limes.TabularExplainer`.
         """
         reading = ReadModel.of(model, options.output, table)
-        numbers = [j for j in np.flatnonzero(table.numeric).tolist() if j in reading.category_columns]
+        categories = reading.category_columns
+        numbers = [j for j in np.flatnonzero(table.numeric).tolist() if j in categories]
         by_model = [j for j in numbers if not _has_bins(options.bins, j)]
         if len(by_model) < len(numbers):
             (name, *_) = (table.names[j] for j in numbers if j not in by_model)

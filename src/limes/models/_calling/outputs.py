@@ -371,9 +371,9 @@ def _column(label: Any, candidates: Sequence[Any]) -> int:
         if candidate == label or str(candidate) == str(label):
             return position
     close = get_close_matches(str(label), [str(c) for c in candidates], n=1)
-    advice = f"; did you mean {close[0]!r}?" if close else ""
+    advice = f" (did you mean {close[0]!r}?)" if close else ""
     raise InputError(
-        f"output={label!r} is not a class of the model{advice}. Pass one of {[str(c) for c in candidates]}, "
+        f"output={label!r} is not a class of the model{advice}; pass one of {[str(c) for c in candidates]}, "
         "or 'probability' or 'margin'"
     )
 

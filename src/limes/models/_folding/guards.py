@@ -22,7 +22,7 @@ from limes.models._folding.operations import ModelColumn
 from limes.models.forms._base import Reduced, Sum
 
 _LARGEST = float(np.finfo(np.float64).max)
-# Larger than float32 can hold, and than any number of a table
+# The largest float32: no number of a table is beyond it
 _NEVER = float(np.finfo(np.float32).max)
 
 
@@ -35,7 +35,7 @@ class Accepted:
     upper: float = _LARGEST
 
     @property
-    def is_finite(self) -> bool:
+    def all_numbers(self) -> bool:
         """Whether all numbers that a table can hold are accepted."""
         return min(-self.lower, self.upper) >= _NEVER
 
@@ -65,54 +65,54 @@ class Guard:
 
     @property
     def key(self) -> object:
-        """Guards with the same key are equal: those of all splines of a column that are scaled at most."""
+        """Guards with equal keys are equal: splines of one column share one, as scaling keeps them finite."""
         phi = self.column.map
-        if not isinstance(phi, CurveMap) or phi.after.affine is None or not self.accepted.is_finite:
+        if not isinstance(phi, CurveMap) or phi.after.affine is None or not self.accepted.all_numbers:
             return self
         return self.column.source, id(phi.basis), id(phi.before), self.accepted, self.step
 
     def function(self) -> Function | None:
-        """0 where the step accepts the value, NaN where it raises; None if only missing values raise.
+        """0 where the step accepts the value, NaN where it raises; None if no number of a table raises.
 
         A law has missing values only if the background has them, on which the model itself is called.
         """
         return _FUNCTIONS[type(self.column.map)](self, self.column.map)
 
-    def curves(self, breaks: tuple[float, ...]) -> SmoothFunctions:
-        """The function, of a column that has numbers."""
+    def on_numbers(self, breaks: tuple[float, ...]) -> SmoothFunctions:
+        """Return 0 where accepted and NaN elsewhere, as a function of a column of numbers."""
         phi, accepted = self.column.map, self.accepted
         name = getattr(phi, "name", "") or "a column"
         limits = "no missing or infinite values" if not accepted.missing else "no infinite values"
-        if not accepted.is_finite:
+        if not accepted.all_numbers:
             limits += f", and numbers from {accepted.lower:.6g} to {accepted.upper:.6g} only"
 
-        def undefined_at(x: Floats) -> Floats:
+        def zero_or_nan(x: Floats) -> Floats:
             return np.where(accepted.test(phi(x)), 0.0, np.nan)[None, :]
 
-        return SmoothFunctions(undefined_at, breaks, f"{name}: {self.step} takes {limits}")
+        return SmoothFunctions(zero_or_nan, breaks, f"{name}: {self.step} takes {limits}")
 
 
 def _of_monotone(guard: Guard, phi: MonotoneMap) -> Function | None:
     accepted = guard.accepted
-    if phi.affine is not None and accepted.is_finite:
-        return None  # a scaled column would have to be as large itself
+    if phi.affine is not None and accepted.all_numbers:
+        return None  # only a number near 1e308 overflows when it is scaled
     ends = numbers(phi(np.array([-_LARGEST, _LARGEST])))
     if accepted.test(ends).all() and not np.isnan(ends).any():
         return None
     with np.errstate(over="ignore"):
         edges = phi.near([np.nextafter(accepted.lower, -np.inf), accepted.upper])
-    return guard.curves((*edges, *([phi.start] if np.isfinite(phi.start) else [])))
+    return guard.on_numbers((*edges, *([phi.start] if np.isfinite(phi.start) else [])))
 
 
 def _of_curve(guard: Guard, phi: CurveMap) -> Function | None:
-    return guard.curves(phi.before.kinks or ())
+    return guard.on_numbers(phi.before.kinks or ())
 
 
-def _of_pieces(guard: Guard, phi: StepMap) -> Function | None:
-    return None if guard.accepted.test(phi.values).all() else guard.curves(tuple(phi.cuts.tolist()))
+def _of_steps(guard: Guard, phi: StepMap) -> Function | None:
+    return None if guard.accepted.test(phi.values).all() else guard.on_numbers(tuple(phi.cuts.tolist()))
 
 
-def _of_finite(guard: Guard, phi: LookupMap) -> Function | None:
+def _of_lookup(guard: Guard, phi: LookupMap) -> Function | None:
     accepted = guard.accepted.test(phi.values[: phi.keys.size])
     if accepted.all():
         return None
@@ -122,8 +122,8 @@ def _of_finite(guard: Guard, phi: LookupMap) -> Function | None:
 _FUNCTIONS: Mapping[type, Callable[[Guard, Any], Function | None]] = {
     MonotoneMap: _of_monotone,
     CurveMap: _of_curve,
-    StepMap: _of_pieces,
-    LookupMap: _of_finite,
+    StepMap: _of_steps,
+    LookupMap: _of_lookup,
 }
 
 
@@ -136,6 +136,6 @@ def undefined(guards: Sequence[Guard], size: int, outputs: tuple[int, ...]) -> R
             by_column[guard.column.source].append(function)
     if not any(by_column):
         return None
-    functions = tuple(Stacked(tuple(family)) if family else None for family in by_column)
-    loadings = tuple(np.ones((max(1, len(family)), *outputs)) for family in by_column)
+    functions = tuple(Stacked(tuple(column)) if column else None for column in by_column)
+    loadings = tuple(np.ones((max(1, len(column)), *outputs)) for column in by_column)
     return Reduced(Sum(functions, loadings, np.zeros(outputs)))
