@@ -223,6 +223,8 @@ def test_demo_explains_a_patient_exactly(tmp_path):
     page = (tmp_path / "limes-demo.html").read_text()
     assert len(page) < 100_000
     assert "bmi" in page
+    assert "the whole effects of the same columns" in done.output
+    assert (tmp_path / "limes-demo.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_table_without_the_model_columns_is_refused(files):

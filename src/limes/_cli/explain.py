@@ -209,7 +209,14 @@ def diagnose(
     _show(run_diagnostics(explanation).numbered(row or [0]), html, json)
 
 
-def demo(*, html: Html = Path("limes-demo.html"), json: Json = None) -> None:
+def demo(
+    *,
+    html: Html = Path("limes-demo.html"),
+    json: Json = None,
+    png: Annotated[Path | None, typer.Option(help="Write a waterfall and effects here.")] = Path(
+        "limes-demo.png"
+    ),
+) -> None:
     """Train a random forest on scikit-learn's diabetes data and explain one patient exactly."""
     from sklearn.datasets import load_diabetes
     from sklearn.ensemble import RandomForestRegressor
@@ -223,7 +230,34 @@ def demo(*, html: Html = Path("limes-demo.html"), json: Json = None) -> None:
     typer.echo(
         "A random forest of 100 trees predicts how diabetes progresses. Patient 3, explained exactly:\n"
     )
-    _show(TabularExplainer(model, patients)(patients[3:4]), html, json)
+    explanation = TabularExplainer(model, patients)(patients[3:4])
+    _show(explanation, html, json)
+    _show_ladder(explanation, png)
+
+
+def _show_ladder(explanation: Explanation, png: Path | None) -> None:
+    """Print what coefficients, whole effects and a pair capture of one row, and draw the first two."""
+    import rich
+
+    (pair,) = explanation.interactions(top=1)
+    typer.echo(
+        f"\nOf how the model varies around this patient the coefficients capture "
+        f"{explanation.fidelity[0]:.0%}, the whole effects of the same columns "
+        f"{explanation.additive_fidelity[0]:.0%}, and {' with '.join(pair.features)} {pair.share:.1%} more.\n"
+    )
+    rich.print(explanation.effects)
+    if png is None:
+        return
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(14, 5), layout="constrained")
+    FigureCanvasAgg(figure)
+    left, right = figure.subplots(1, 2)
+    explanation.plot.waterfall(ax=left)
+    explanation.plot.effect(explanation.top(1).feature_names[0], ax=right)
+    figure.savefig(png, dpi=100)
+    typer.echo(f"written: {png}")
 
 
 def _show(result: Explanation | Diagnosis, html: Path | None, json: Path | None) -> None:

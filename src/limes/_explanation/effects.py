@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 
 import numpy as np
 
 from limes._checks import require
+from limes._explanation.drawing import Printable
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Effect:
+class Effect(Printable):
     """The effect of one column on one output, around one row: arrays (p,), cells in their order.
 
     Attributes
@@ -55,6 +56,8 @@ class Effect:
     current: int
     share: float
 
+    _terminal: ClassVar[str] = "effect_cards"
+
     def __repr__(self) -> str:
         text = ", ".join(
             f"{cell} {value:+.3g}{' (row)' if b == self.current else ''}"
@@ -64,7 +67,7 @@ class Effect:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Interaction:
+class Interaction(Printable):
     """What a pair of columns adds to their effects, around one row, on one output: arrays (p, q).
 
     Attributes
@@ -94,16 +97,20 @@ class Interaction:
     share: float
     share_error: float
 
+    _terminal: ClassVar[str] = "effect_cards"
+
     def __repr__(self) -> str:
         first, second = self.features
         return f"<Interaction of {first} and {second} on {self.output}: {self.share:.1%} of the variance>"
 
 
 @dataclass(frozen=True, eq=False)
-class Effects(Sequence[Effect]):
+class Effects(Sequence[Effect], Printable):
     """Effects of the columns, row by row and output by output: a sequence, also by the name of a column."""
 
     entries: tuple[Effect, ...]
+
+    _terminal: ClassVar[str] = "effect_cards"
 
     def __len__(self) -> int:
         return len(self.entries)

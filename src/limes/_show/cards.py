@@ -19,13 +19,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Card:
-    """What is drawn: rows of the table are as long as its columns, and the row ``strong`` stands out."""
+    """What is drawn: rows of the table are as long as its columns.
+
+    The row ``strong`` stands out; the column ``bars`` is drawn with characters of one width.
+    """
 
     title: str
     subtitle: str = ""
     columns: Sequence[str] = ()
     rows: Sequence[Sequence[str]] = ()
     strong: int | None = None
+    bars: int | None = None
     remarks: Sequence[str] = ()
 
 

@@ -221,7 +221,7 @@ def _single(output: OutputView, *, sampled: bool, bars: bool) -> Table:
     for line, text in zip(lines, signed_column(line.value for line in lines), strict=True):
         cells = [Text(text, style=_colour(line.value))]
         cells += [Text(error(line.standard_error))] if sampled else []
-        cells += [_bar(line.drawn, reach)] if bars else []
+        cells += [signed_bar(line.drawn, reach)] if bars else []
         grid.add_row(*_labels(line), *cells)
     return grid
 
@@ -271,7 +271,8 @@ def _colour(value: float) -> str:
     return _RAISES if value > 0 else _LOWERS
 
 
-def _bar(value: float, reach: float) -> Text:
+def signed_bar(value: float, reach: float) -> Text:
+    """Return a bar to the left of a line for values below 0, to its right above; ``reach`` fills a side."""
     from rich.text import Text
 
     share = abs(value) / reach if reach and np.isfinite(value) else 0.0

@@ -1,0 +1,139 @@
+"""Effects and interactions as cards: the curve of a column, the columns of a row, the cells of a pair."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from limes._explanation.effects import Effect, Effects, Interaction
+from limes._explanation.wording import count, error, signed_column
+from limes._show import cards
+from limes._show.cards import Card
+from limes._show.terminal import signed_bar
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import ConsoleOptions, RenderableType
+
+    from limes._arrays import Floats
+
+_MOST_LINES = 30
+
+
+def plain_text(effects: Effect | Effects | Interaction) -> str:
+    """Return what is printed, without colours."""
+    return cards.plain_text(card(effects))
+
+
+def printed(effects: Effect | Effects | Interaction, options: ConsoleOptions) -> RenderableType:
+    """Return what rich prints."""
+    return cards.printed(card(effects), options)
+
+
+@singledispatch
+def card(effects: Effect | Effects | Interaction) -> Card:
+    """Return numbers, bars and their meaning."""
+    raise NotImplementedError(type(effects).__name__)
+
+
+@card.register
+def _(effect: Effect) -> Card:
+    reach = _largest([effect.values])
+    exact = not effect.standard_errors.any()
+    lines = zip(
+        effect.cells,
+        effect.masses.tolist(),
+        _signed(effect.values),
+        effect.standard_errors.tolist(),
+        effect.values.tolist(),
+        strict=True,
+    )
+    return Card(
+        title=f"effect of {effect.feature}{_on(effect.output)}: {effect.share:.0%} of the variance",
+        columns=["cell", "mass", "effect", *([] if exact else ["± std. error"]), "", ""],
+        rows=[
+            [
+                cell,
+                f"{mass:.0%}",
+                text,
+                *([] if exact else [error(se) if np.isfinite(se) else ""]),
+                signed_bar(value, reach).plain,
+                "the row" if b == effect.current else "",
+            ]
+            for b, (cell, mass, text, se, value) in enumerate(lines)
+        ][:_MOST_LINES],
+        bars=4 - exact,
+        strong=effect.current if effect.current < _MOST_LINES else None,
+        remarks=("effect: the model's average in the cell, less its average around the row",),
+    )
+
+
+@card.register
+def _(effects: Effects) -> Card:
+    entries = sorted(effects.entries, key=lambda effect: -np.nan_to_num(effect.share))[:_MOST_LINES]
+    current = [effect.values[effect.current] for effect in entries]
+    reach = _largest([effect.values for effect in entries])
+    several = len({(effect.row, effect.output) for effect in effects.entries}) > 1
+    return Card(
+        title=f"whole effects of {count(len(effects), 'column')}, those that explain most first",
+        columns=[
+            *(["row", "output"] if several else []),
+            "column",
+            "share",
+            "lowest",
+            "highest",
+            "at the row",
+            "",
+        ],
+        rows=[
+            [
+                *([str(effect.row), effect.output] if several else []),
+                effect.cells[effect.current],
+                f"{effect.share:.1%}",
+                *_signed(np.array([np.nanmin(effect.values), np.nanmax(effect.values)])),
+                text,
+                signed_bar(value, reach).plain,
+            ]
+            for effect, text, value in zip(entries, _signed(np.array(current)), current, strict=True)
+        ],
+        bars=7 if several else 5,
+        remarks=(
+            "share: of the model's variance around the row",
+            "lowest, highest: of the effects of the column's cells",
+        ),
+    )
+
+
+@card.register
+def _(pair: Interaction) -> Card:
+    first, second = pair.cells
+    texts = iter(_signed(pair.values.reshape(-1)))
+    names = " and ".join(pair.features)
+    return Card(
+        title=f"{names}{_on(pair.output)}: {pair.share:.1%} of the variance beyond their effects",
+        columns=["", *second, ""],
+        rows=[
+            [cell, *(next(texts) for _ in second), "the row" if b == pair.current[0] else ""]
+            for b, cell in enumerate(first)
+        ],
+        strong=pair.current[0],
+        remarks=(f"the row: {first[pair.current[0]]} and {second[pair.current[1]]}",),
+    )
+
+
+def _on(output: str) -> str:
+    return "" if output == "output" else f" on {output}"
+
+
+def _largest(values: Sequence[Floats]) -> float:
+    numbers = np.concatenate([np.abs(array[np.isfinite(array)]) for array in values])
+    return float(numbers.max(initial=0.0))
+
+
+def _signed(values: Floats) -> list[str]:
+    """Write a column of numbers; "?" for cells that too few rows lie in."""
+    texts = iter(signed_column(values[np.isfinite(values)].tolist()))
+    return [next(texts) if finite else "?" for finite in np.isfinite(values).tolist()]
