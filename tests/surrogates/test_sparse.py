@@ -501,3 +501,25 @@ def test_a_coefficient_that_leaves_the_box_is_brought_back():
 def test_a_target_beyond_the_box_is_refused():
     with pytest.raises(InputError, match="cannot add up"):
         boxed(np.eye(2), np.zeros(2), 2.5)
+
+
+def test_no_step_but_one_bound_follows_the_time_limit(monkeypatch):
+    """At the root too: no exchange, no better multiplier, no eigenvalues; the bound is valid all the same."""
+    from limes.surrogates._branch_and_bound import search
+
+    problem = hard_instance()
+    best = branch_and_bound(problem, 3)
+    tries = []
+    tighten = search._kernels.tighten
+
+    def counted(*arguments):
+        tries.append(arguments[9])
+        return tighten(*arguments)
+
+    monkeypatch.setattr(search._kernels, "tighten", counted)
+    monkeypatch.setattr(search, "_best_entrant", lambda *_: pytest.fail("an exchange after the time limit"))
+    monkeypatch.setattr(search, "perspective_bound", lambda *_: pytest.fail("a bound after the time limit"))
+    late = branch_and_bound(problem, 3, time_limit=1e-9)
+    assert set(tries) == {0}
+    assert late.lower_bound <= best.objective <= late.objective
+    assert late.nodes == 1

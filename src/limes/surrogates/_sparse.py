@@ -190,16 +190,20 @@ class SampleProblem:
     @cached_property
     def gram(self) -> Floats:
         """Gram matrix of the centred signs s - ρ̂, (d, d), or (d + 1, d + 1) with the constant's 1 - ρ̂."""
-        rows = self.signs.astype(np.float32)
         # integers up to m are exact in single precision, which is twice as fast
-        counts = (rows.T @ rows).astype(np.float64) if len(rows) < 2**24 else self.signs.T @ self.signs
-        means = self.signs.mean(axis=0)
-        shift = self.center * (means[:, None] + means[None, :]) - self.center**2
-        gram, away = counts / len(rows) - shift, 1.0 - self.center
-        if not self.intercept:
-            return np.asarray(gram)
-        cross = away * (means - self.center)
-        return np.block([[gram, cross[:, None]], [cross[None, :], np.full((1, 1), away**2)]])
+        rows = self.signs.astype(np.float32) if len(self.signs) < 2**24 else self.signs
+        means, away, d = self.signs.mean(axis=0), 1.0 - self.center, self.size
+        gram = np.empty((d + self.intercept, d + self.intercept))
+        # in place: of 10,000 literals each copy takes 800 MB
+        part = gram[:d, :d]
+        part[...] = rows.T @ rows
+        part /= len(rows)
+        part -= self.center * means
+        part -= (self.center * (means - self.center))[:, None]
+        if self.intercept:
+            gram[d, :d] = gram[:d, d] = away * (means - self.center)
+            gram[d, d] = away**2
+        return gram
 
     @cached_property
     def centred(self) -> Floats:

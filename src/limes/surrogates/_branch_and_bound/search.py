@@ -68,7 +68,8 @@ def branch_and_bound(
     tolerance
         Stop once the gap is no larger; 0 for the optimum.
     time_limit
-        Seconds, > 0; then the remaining gap is reported.
+        Seconds, > 0; then the remaining gap is reported. The Gram matrix and one bound are computed in any
+        case: of 4,000 literals they take some seconds.
     threads
         Number of threads, >= 1. The proved optimum does not depend on it; the number of nodes, and which of
         several equally good explanations is returned, does.
@@ -95,9 +96,10 @@ def branch_and_bound(
         raise InputError(f"tolerance must be in [0, 1) and time_limit > 0; got {tolerance} and {time_limit}")
     if not is_count(threads):
         raise InputError(f"threads must be a whole number >= 1; got {threads!r}")
-    search = _Search(SearchProblem.from_sample(problem, tolerance), problem.size, k, on_progress)
-    lower = search.run(began, time_limit, threads)
-    if lower < search.problem.cutoff(search.best):
+    deadline = began + time_limit
+    search = _Search(SearchProblem.from_sample(problem, tolerance), problem.size, k, deadline, on_progress)
+    lower = search.run(began, threads)
+    if lower < search.problem.cutoff(search.best) and perf_counter() <= deadline:
         lower = max(lower, perspective_bound(problem, k))
     u = np.zeros(problem.size)
     u[search.support] = fit_on(problem, search.support)
@@ -109,14 +111,17 @@ def branch_and_bound(
 class _Search:
     """The incumbent and the open nodes; ``_turn`` guards both."""
 
-    def __init__(self, problem: SearchProblem, size: int, k: int, on_progress: OnProgress | None) -> None:
+    def __init__(
+        self, problem: SearchProblem, size: int, k: int, deadline: float, on_progress: OnProgress | None
+    ) -> None:
         self.problem = problem
+        self._deadline = deadline
         self.k = k
         self.nodes = 1
         self._size = size
         guess = np.flatnonzero(_projected_moments(problem, size, k))
         guess = np.union1d(guess, np.setdiff1d(np.arange(size), guess)[: k - guess.size])
-        self.support = _exchange_literals(problem, guess)
+        self.support = _exchange_literals(problem, guess, deadline)
         self.best, self._eta = problem.value(self.support)
         self._open = Frontier()
         # by thread: the bound of the child in progress
@@ -124,12 +129,12 @@ class _Search:
         self._turn = Condition()
         self._on_progress = on_progress
 
-    def run(self, began: float, time_limit: float, threads: int) -> float:
+    def run(self, began: float, threads: int) -> float:
         """Search until no node is open or the time is up; return the lower bound."""
         problem = self.problem
         if self.k == 1:
             return self.best  # exchanges have tried every single literal
-        self._began, self._deadline = began, began + time_limit
+        self._began = began
         self._push_all(self._processed(problem.root(self.k, self._eta), _ROOT_TRIES))
         if threads == 1:
             self._work()
@@ -224,6 +229,8 @@ class _Search:
         while node.free.size > node.slots and node.free.size <= 0.85 * before:
             before = node.free.size
             cutoff = problem.cutoff(self.best)
+            if perf_counter() > self._deadline:
+                tries = 0  # a bound that is valid, and not the best one
             shares = np.empty(node.free.size)
             eta, floor = _kernels.tighten(
                 node.gram, node.moments, node.ones, node.swept, node.slots, problem.square,
@@ -269,13 +276,15 @@ def _projected_moments(problem: SearchProblem, size: int, k: int) -> Floats:
     return project(dense, problem.target - constant / corner, k, corner / variance)
 
 
-def _exchange_literals(problem: SearchProblem, support: Ints) -> Ints:
-    """Exchange literals of the support for better ones until no single exchange lowers the objective."""
+def _exchange_literals(problem: SearchProblem, support: Ints, deadline: float) -> Ints:
+    """Exchange literals of the support for better ones until none lowers the objective, or time is up."""
     chosen, value = support.copy(), _objective(problem, support)
     better = True
     while better:
         better = False
         for place in range(chosen.size):
+            if perf_counter() > deadline:
+                break
             others = np.delete(chosen, place)
             entrant, lower = _best_entrant(problem, others)
             if lower < value - _WORTH * problem.square:
