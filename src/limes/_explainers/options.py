@@ -152,3 +152,22 @@ def check_scale(scale: Any) -> AnswerRange | None:
     if not (np.isfinite([low, high]).all() and low < high):
         raise InputError(f"scale=(low, high) needs finite numbers, low < high; got {scale!r}")
     return AnswerRange(low, high, "scale=")
+
+
+def check_literals(k: int | str, error: float | None) -> tuple[int | None, float | None]:
+    """Return the number of literals, None for "smallest"; and the error that the latter has to meet."""
+    if k == "smallest":
+        if error is None:
+            raise InputError("k='smallest' needs error=, the bound that the explanation has to meet")
+        return None, check_size("error", error)
+    if error is not None:
+        raise InputError("error= goes with k='smallest'")
+    if isinstance(k, str):
+        raise InputError(f"k must be a whole number >= 1 or 'smallest', got {k!r}")
+    return check_count("k", k), None
+
+
+def check_intercept(intercept: object) -> bool:
+    if not isinstance(intercept, bool):
+        raise InputError(f"intercept must be True or False, got {intercept!r}")
+    return intercept

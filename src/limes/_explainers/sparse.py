@@ -13,7 +13,14 @@ from limes._arrays import Floats
 from limes._checks import check_choice, check_count, check_size, refuse_unknown
 from limes._expectations.of_forms import exact_expectation
 from limes._expectations.ranges import answer_range
-from limes._explainers.options import SamplingOptions, check_confidence, check_gap, check_scale
+from limes._explainers.options import (
+    SamplingOptions,
+    check_confidence,
+    check_gap,
+    check_intercept,
+    check_literals,
+    check_scale,
+)
 from limes._explainers.progress import UNFINISHED, compute_each, interrupted, progress_of
 from limes._explainers.tables.literals import Literals, SignRows, TableRows, rows_of
 from limes._explainers.tables.row_names import ids_of
@@ -154,7 +161,7 @@ class SparseExplainer(Described):
         self._options = SamplingOptions(method=method, rng=rng, batch_size=batch_size, retry=retry)
         self._spread = check_size("spread", spread, zero=True)
         self._rows = rows_of(literals, neighbourhood)
-        self._k, error = _check_k(k, error)
+        self._k, error = check_literals(k, error)
         model, output = behind_method(model, output)
         _check_columns(model, self._rows)
         self._explained, self._output = model, resolve(model, output)
@@ -174,7 +181,7 @@ class SparseExplainer(Described):
             error=error,
             certify=certify,
             search=tuple((name, search[name]) for name in SOLVERS[solver].options),
-            intercept=_check_intercept(intercept),
+            intercept=check_intercept(intercept),
         )
         self._range: AnswerRange | None = check_scale(scale)
         self._bound = self._bind() if method == "exact" else None
@@ -198,6 +205,32 @@ class SparseExplainer(Described):
     def method(self) -> Literal["exact", "sampled"]:
         """How E[s f] is computed: "exact" or "sampled"."""
         return self._model.method
+
+    has_rules = True
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the table's columns, which are the features.
+
+        Raises
+        ------
+        InputError
+            If the features are literals that flip.
+        """
+        if not isinstance(self._rows, TableRows):
+            raise InputError(
+                "the features are literals, no columns of a table: pass literals=limes.Literals.fit(...) "
+                "and neighbourhood='columns'"
+            )
+        return self._rows.names(0)
+
+    @property
+    def reproducible(self) -> SparseExplainer:
+        """The same explainer: rows are explained one by one, however a table is cut."""
+        return self
+
+    def fill_pool(self, *, progress: bool = True) -> None:
+        """Do nothing: no answers are shared between rows."""
 
     @property
     def _model(self) -> _BoundRule:
@@ -370,8 +403,11 @@ class SparseExplainer(Described):
             row_warnings=tuple(rule_warnings(rule, config) for rule in rules),
             provenance=self._provenance,
             certificates=tuple(
-                asdict(certificate(rule, config, text, self._rows.conditions(row)))
-                for rule, text, row in zip(rules, texts, rows, strict=True)
+                {
+                    **asdict(certificate(rule, config, texts[i], self._rows.conditions(row))),
+                    "coverage": self._rows.coverage(row, np.flatnonzero(values[i])),
+                }
+                for i, (rule, row) in enumerate(zip(rules, rows, strict=True))
             ),
         )
 
@@ -408,22 +444,3 @@ def _check_columns(model: Any, rows: SignRows | TableRows) -> None:
             f"the model was fitted on {fitted} columns, and rows of this neighbourhood have {rows.width}: "
             "neighbourhood='columns' is for models of the literals' table, 'flips' for those of -1 and +1"
         )
-
-
-def _check_k(k: int | str, error: float | None) -> tuple[int | None, float | None]:
-    """Return the number of literals, None for "smallest"; and the error that the latter has to meet."""
-    if k == "smallest":
-        if error is None:
-            raise InputError("k='smallest' needs error=, the bound that the explanation has to meet")
-        return None, check_size("error", error)
-    if error is not None:
-        raise InputError("error= goes with k='smallest'")
-    if isinstance(k, str):
-        raise InputError(f"k must be a whole number >= 1 or 'smallest', got {k!r}")
-    return check_count("k", k), None
-
-
-def _check_intercept(intercept: object) -> bool:
-    if not isinstance(intercept, bool):
-        raise InputError(f"intercept must be True or False, got {intercept!r}")
-    return intercept

@@ -227,6 +227,8 @@ class TabularExplainer(Described):
         if isinstance(expectation, PooledExpectation):
             expectation.fill(progress_of(shown=progress), workers=check_count("workers", workers))
 
+    has_rules = False
+
     @property
     def feature_names(self) -> tuple[str, ...]:
         """Names of the columns."""

@@ -258,6 +258,16 @@ class Explanation(Page):
         """
         return str(self._certified(row)["rule"])
 
+    def rules(self) -> tuple[str, ...]:
+        """Return the rules of all rows as texts, in their order.
+
+        Raises
+        ------
+        InputError
+            If the explanation is not sparse.
+        """
+        return tuple(self.rule(row) for row in range(len(self)))
+
     def _certified(self, row: int | None) -> Mapping[str, Any]:
         if not self.certificates:
             raise InputError("only explanations of limes.SparseExplainer have a certificate and a rule")

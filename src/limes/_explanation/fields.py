@@ -344,6 +344,8 @@ class Certificate(Printable):
         What all bounds rest on where the range is not known; "" where it is.
     rule
         The explanation in words.
+    coverage
+        Share of the background's rows of which all facts of the rule hold; None without a background.
 
     References
     ----------
@@ -374,6 +376,7 @@ class Certificate(Printable):
     optimum: str = ""
     stability: float = math.nan
     near_ties: dict[str, float] = dataclasses.field(default_factory=dict)
+    coverage: float | None = None
 
     _terminal: ClassVar[str] = "certificate"
 

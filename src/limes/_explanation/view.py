@@ -289,6 +289,7 @@ def certificate_lines(facts: Mapping[str, Any]) -> tuple[tuple[str, str, str], .
         ),
         ("", f"≤ {number(bounds['precision'])}", sure),
         ("optimal", *_optimality(facts)),
+        *_coverage(facts.get("coverage")),
         ("answers", f"in [{number(low)}, {number(high)}]", _assumption(facts)),
     )
 
@@ -305,6 +306,10 @@ def _optimality(facts: Mapping[str, Any]) -> tuple[str, str]:
         chosen = f"resampled rows choose the same literals in {facts['stability']:.0%}"
         return "estimated", chosen + (f"; others: {ties}" if ties else "")
     return f"within {facts['gap']:.1%}" if facts["lower_bound"] > 0 else "not certified", facts["solver"]
+
+
+def _coverage(share: float | None) -> tuple[tuple[str, str, str], ...]:
+    return () if share is None else (("coverage", f"{share:.1%}", "of background rows share all facts"),)
 
 
 def _assumption(facts: Mapping[str, Any]) -> str:

@@ -36,7 +36,12 @@ _LAST = {"method": _TEXT, "error": _TEXT}
 
 
 class Explainer(Protocol):
-    """Explains rows of a table, such as :class:`limes.TabularExplainer`."""
+    """Explains rows of a table: :class:`limes.TabularExplainer`, :class:`limes.SparseExplainer`."""
+
+    @property
+    def has_rules(self) -> bool:
+        """Whether explanations are rules, with a text each."""
+        ...
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -67,7 +72,7 @@ def explain_frame(
     frame
         A pandas, polars or pyarrow table with the explainer's columns, in any order; others are ignored.
     explainer
-        A :class:`limes.TabularExplainer`.
+        A :class:`limes.TabularExplainer`, or a :class:`limes.SparseExplainer` of a table's columns.
     layout
         "wide": a line a row and output. "long": a line a row, output and feature. A row with an error has one
         line in either.
@@ -84,6 +89,7 @@ def explain_frame(
         ``output``         text     name of the output; null where there is an error
         ``prediction``     float64  of the model at the row, in the output's units
         ``intercept``      float64  of the surrogate, in the output's units
+        ``rule``           text     of sparse explanations only
         ``value_<name>``   float64  coefficient of a column: wide only
         ``se_<name>``      float64  its standard error, 0 where exact: wide only
         ``feature``        text     long only; so are ``condition`` (text), ``value`` and
@@ -161,7 +167,8 @@ def schema_of(explainer: Explainer, layout: str) -> dict[str, Any]:
         }
     else:
         cells = {"feature": _TEXT, "condition": _TEXT, "value": _FLOAT, "standard_error": _FLOAT}
-    return {**_FIRST, **cells, **_LAST}
+    rule = {"rule": _TEXT} if explainer.has_rules else {}
+    return {**_FIRST, **rule, **cells, **_LAST}
 
 
 def check_columns(where: Any, columns: Sequence[str], needed: Sequence[str]) -> None:
@@ -264,6 +271,8 @@ class _Explained(NamedTuple):
         (n, k).
     conditions
         n tuples of d texts.
+    rules
+        n texts of sparse explanations; none of others.
     """
 
     positions: Ints
@@ -272,6 +281,7 @@ class _Explained(NamedTuple):
     predictions: Floats
     intercepts: Floats
     conditions: Sequence[tuple[str, ...]]
+    rules: Sequence[str]
     feature_names: tuple[str, ...]
     output_names: tuple[str, ...]
     method: str
@@ -291,6 +301,7 @@ class _Explained(NamedTuple):
             predictions=joined("predictions"),
             intercepts=joined("intercepts"),
             conditions=[texts for _, piece in pieces for texts in piece.conditions],
+            rules=[text for _, piece in pieces if piece.certificates for text in piece.rules()],
             feature_names=first.feature_names,
             output_names=first.output_names,
             method=first.method,
@@ -299,7 +310,9 @@ class _Explained(NamedTuple):
     def common(self, times: int) -> dict[str, Floats | _Texts]:
         """Columns that the ``times`` lines of a row and output have in common."""
         n, k = self.predictions.shape
+        rules = {"rule": _Texts(self.rules, np.repeat(np.arange(n), k * times))} if self.rules else {}
         return {
+            **rules,
             "output": _Texts(self.output_names, np.tile(np.repeat(np.arange(k), times), n)),
             "prediction": np.repeat(self.predictions.ravel(), times),
             "intercept": np.repeat(self.intercepts.ravel(), times),

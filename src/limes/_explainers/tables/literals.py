@@ -117,9 +117,7 @@ class Literals:
         InputError
             If columns do not match, or a cell cannot be read: says which.
         """
-        cells = self.cells(self.table.encode(X))
-        signs = [column.holds[cells[:, j]] for j, column in enumerate(self.columns)]
-        return np.where(np.concatenate(signs, axis=1), 1.0, -1.0)
+        return self.signs(self.cells(self.table.encode(X)))
 
     def inverse_transform(self, Z: ArrayLike) -> Any:
         """Return literals (n, d) as a table of the background's kind, with a typical value of each bin.
@@ -138,6 +136,16 @@ class Literals:
         ]
         typical = [column.typical[cell] for column, cell in zip(self.columns, places, strict=True)]
         return self.table.decode(np.column_stack(typical))
+
+    @cached_property
+    def background_cells(self) -> Ints:
+        """The cell of each value of the background, (n, columns)."""
+        return self.cells(self.table.matrix)
+
+    def signs(self, cells: Ints) -> Floats:
+        """Return literals (n, d), -1 or +1, of rows in these cells (n, columns)."""
+        holds = [column.holds[cells[:, j]] for j, column in enumerate(self.columns)]
+        return np.where(np.concatenate(holds, axis=1), 1.0, -1.0)
 
     def cells(self, matrix: Floats) -> Ints:
         """Return the cell of each value of an encoded table, (n, columns)."""
@@ -315,6 +323,13 @@ class SignRows:
         pairs = zip(self._literals.names, row, strict=True)
         return tuple(name if sign > 0 else _negation(name) for name, sign in pairs)
 
+    def coverage(self, row: Floats, features: Ints) -> float | None:
+        """Return the share of background rows with the row's literals there; None without any."""
+        if self._literals is None:
+            return None
+        signs = self._literals.signs(self._literals.background_cells)
+        return float((signs[:, features] == row[features]).all(axis=1).mean())
+
     def originals(self, rows: Floats) -> Objects:
         """Return the user's own values."""
         return rows
@@ -360,6 +375,11 @@ class TableRows:
         return self._literals.conditions(row)
 
     holding = conditions
+
+    def coverage(self, row: Floats, features: Ints) -> float | None:
+        """Return the share of background rows with the row's cells in these columns."""
+        cells = self._literals.cells(row[None, :])[0]
+        return float((self._literals.background_cells == cells)[:, features].all(axis=1).mean())
 
     def originals(self, rows: Floats) -> Objects:
         """Return the user's own values."""
