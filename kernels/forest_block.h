@@ -18,21 +18,21 @@
 #include <cstring>
 #include <vector>
 
+#include "splits.h"
+
 namespace limes {
 
 // Rows of a block; a multiple of every kRows. Sums of one path over so many rows fit the nearest cache.
 constexpr std::size_t kBlock = 64;
 
-struct Splits {
-  std::size_t count, columns, outputs, width, levels;
-  const std::uint32_t *depth, *column, *parent, *side;
-  const bool* has_leaf;
-  const double *leaves;  // (count, 2, outputs)
-  const double *table;   // (count, 4, width), aligned to 64 bytes
+struct Table {
+  const double* data;  // (splits, 4, width), aligned to 64 bytes
+  std::size_t width;
 };
 
 // Cells (rows, columns), row by row; adds to mean (rows, outputs) and contrast (rows, columns, outputs).
-using ExplainRows = void (*)(const Splits&, const std::uint32_t* cells, std::size_t rows, double* mean, double* contrast);
+using ExplainRows = void (*)(const Splits&, Table, const std::uint32_t* cells, std::size_t rows, double* mean,
+                             double* contrast);
 
 // One for each set of instructions; null where the compiler does not know it.
 ExplainRows portable_rows(std::size_t width);
@@ -42,8 +42,9 @@ ExplainRows avx512_rows(std::size_t width);
 template <typename Lanes, std::size_t W>
 class Block {
  public:
-  explicit Block(const Splits& splits)
+  Block(const Splits& splits, Table table)
       : s_(splits),
+        table_(table),
         probability_(splits.levels * kBlock),
         total_(splits.levels * splits.outputs * kBlock),
         effect_(splits.columns * splits.outputs * kBlock),
@@ -55,7 +56,7 @@ class Block {
   void explain(const std::uint32_t* cells, std::size_t rows, double* mean, double* contrast) {
     begin(cells, rows);
     std::size_t open = 0;  // levels with an unfinished subtree
-    for (std::size_t s = 0; s < s_.count; ++s) {
+    for (std::size_t s = 0; s < s_.count(); ++s) {
       const std::size_t level = s_.depth[s];
       while (open > level) close(--open);
       if (level > 0) go_down(s, level);
@@ -77,7 +78,7 @@ class Block {
   double* total(std::size_t level, std::size_t k) { return &total_[(level * s_.outputs + k) * kBlock]; }
   double* effect(std::size_t j, std::size_t k) { return &effect_[(j * s_.outputs + k) * kBlock]; }
   const double* table(std::size_t split, std::size_t quantity) const {
-    return s_.table + (split * 4 + quantity) * s_.width;
+    return table_.data + (split * 4 + quantity) * table_.width;
   }
 
   void begin(const std::uint32_t* cells, std::size_t rows) {
@@ -110,7 +111,7 @@ class Block {
     const double left = s_.leaves[2 * s * s_.outputs + k], right = s_.leaves[(2 * s + 1) * s_.outputs + k];
     const double *ratio_left = table(s, 0), *ratio_right = table(s, 1), *change_left = table(s, 2),
                  *change_right = table(s, 3);
-    const std::size_t width = W > 0 ? W : s_.width;
+    const std::size_t width = W > 0 ? W : table_.width;
     if (W == 0) combined_.resize(2 * width);
     double *sum = combined_.data(), *moved = sum + width;
     for (std::size_t v = 0; v < width; ++v) {
@@ -163,6 +164,7 @@ class Block {
   }
 
   const Splits& s_;
+  const Table table_;
   std::vector<double> probability_, total_, effect_, mean_;
   std::vector<std::int64_t> cells_;
   std::vector<std::size_t> open_;
@@ -170,8 +172,9 @@ class Block {
 };
 
 template <typename Lanes, std::size_t W>
-void explain_rows(const Splits& splits, const std::uint32_t* cells, std::size_t rows, double* mean, double* contrast) {
-  Block<Lanes, W> block(splits);
+void explain_rows(const Splits& splits, Table table, const std::uint32_t* cells, std::size_t rows, double* mean,
+                  double* contrast) {
+  Block<Lanes, W> block(splits, table);
   for (std::size_t first = 0; first < rows; first += kBlock) {
     const std::size_t count = rows - first < kBlock ? rows - first : kBlock;
     block.explain(cells + first * splits.columns, count, mean + first * splits.outputs,

@@ -5,6 +5,8 @@
 
 namespace limes {
 
+void add_cells(nanobind::module_& module);
+void add_splits(nanobind::module_& module);
 void add_forest_layout(nanobind::module_& module);
 void add_forest_row(nanobind::module_& module);
 void add_forest_block(nanobind::module_& module);

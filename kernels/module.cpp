@@ -4,10 +4,14 @@
 #include "kernels.h"
 
 NB_MODULE(_kernels, module) {
+  // An explainer that lives until the interpreter ends leaks nothing that matters.
+  nanobind::set_leak_warnings(false);
+  limes::add_cells(module);
+  limes::add_trees(module);
+  limes::add_splits(module);
   limes::add_forest_layout(module);
   limes::add_forest_row(module);
   limes::add_forest_block(module);
-  limes::add_trees(module);
   limes::add_presence(module);
   limes::add_words(module);
   limes::add_switches(module);

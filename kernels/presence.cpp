@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "arrays.h"
-#include "descend.h"
 #include "kernels.h"
+#include "trees.h"
 
 namespace limes {
 namespace {
@@ -24,12 +24,11 @@ struct Waiting {
 
 // Write the leaf of each path, and of each factor its path, its word and whether that is kept, as far as the arrays
 // reach; return the numbers of paths and of factors. Called twice, first with empty arrays.
-std::tuple<std::size_t, std::size_t> presence_paths(Integers word_of, Vector value_of, Vector fill, std::int64_t words, Integers feature,
-                         Vector threshold, Integers left, Integers right, Integers set_of, Array<const bool, 2> sets,
-                         Integers roots, Array<std::int64_t, 1> leaf, Array<std::int64_t, 1> product,
-                         Array<std::int64_t, 1> word, Array<bool, 1> present) {
-  const Nodes nodes{feature, threshold, left, right, set_of, sets};
-  nodes.check(word_of.size());
+std::tuple<std::size_t, std::size_t> presence_paths(Integers word_of, Vector value_of, Vector fill, std::int64_t words,
+                                                    const Trees& trees, Array<std::int64_t, 1> leaf,
+                                                    Array<std::int64_t, 1> product, Array<std::int64_t, 1> word,
+                                                    Array<bool, 1> present) {
+  require(word_of.size() == trees.columns(), "word_of must have as many columns as the trees");
   require(value_of.size() == word_of.size() && fill.size() == word_of.size(), "columns must have one length");
   require(word.size() == product.size() && present.size() == product.size(), "factors must have one length");
   for (std::size_t j = 0; j < word_of.size(); ++j) require(word_of(j) < words, "a word is out of range");
@@ -44,9 +43,8 @@ std::tuple<std::size_t, std::size_t> presence_paths(Integers word_of, Vector val
   const auto shorten = [&](std::size_t length) {
     for (; path.size() > length; path.pop_back()) state[path.back()] = open;
   };
-  for (std::size_t t = 0; t < roots.size(); ++t) {
-    require(0 <= roots(t) && roots(t) < static_cast<std::int64_t>(feature.size()), "a root is no node");
-    stack.push_back({static_cast<std::size_t>(roots(t)), kNone, false, 0});
+  for (const std::uint32_t root : trees.roots()) {
+    stack.push_back({root, kNone, false, 0});
     while (!stack.empty()) {
       const Waiting next = stack.back();
       stack.pop_back();
@@ -54,10 +52,10 @@ std::tuple<std::size_t, std::size_t> presence_paths(Integers word_of, Vector val
       if (next.word != kNone) decide(next.word, next.is_kept);
       // Go down while there is one way; where there are two, the other one waits.
       std::size_t node = next.node;
-      while (nodes.is_split(node)) {
-        const std::size_t j = nodes.column(node);
-        const std::size_t without = nodes.child(node, nodes.goes_left(node, fill(j)));
-        const std::size_t with = nodes.child(node, nodes.goes_left(node, value_of(j)));
+      while (trees.is_split(node)) {
+        const std::size_t j = trees.column(node);
+        const std::size_t without = trees.child(node, trees.goes_left(node, fill(j)));
+        const std::size_t with = trees.child(node, trees.goes_left(node, value_of(j)));
         const std::int64_t which = word_of(j);
         const signed char decided = which < 0 ? removed : state[static_cast<std::size_t>(which)];
         if (without == with || decided == removed) {

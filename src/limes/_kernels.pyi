@@ -35,52 +35,53 @@ def tabulate(
     /,
 ) -> None: ...
 
+# cells.cpp
+def locate(
+    rows: Floats, points: Floats, starts: Ints, is_level: Bools, missing: Ints, cells: Ints, /
+) -> None: ...
+
+# splits.cpp
+class Splits:
+    def __init__(
+        self,
+        columns: int,
+        depth: Places,
+        has_leaf: Bools,
+        column: Places,
+        parent: Places,
+        side: Places,
+        leaves: Floats,
+        /,
+    ) -> None: ...
+
 # forest_row.cpp
 def explain_row(
-    column: Places,
-    parent: Places,
-    side: Places,
-    leaves: Floats,
-    table: Floats,
-    cells: Places,
-    starts: NDArray[uint64],
-    mean: Floats,
-    contrast: Floats,
-    /,
+    splits: Splits, table: Floats, cells: Places, first: int, last: int, mean: Floats, contrast: Floats, /
 ) -> None: ...
 
 # forest_block.cpp
 def instructions() -> list[str]: ...
 def explain_block(
-    depth: Places,
-    has_leaf: Bools,
-    column: Places,
-    parent: Places,
-    side: Places,
-    leaves: Floats,
-    table: Floats,
-    cells: Places,
-    mean: Floats,
-    contrast: Floats,
-    only: str,
-    /,
+    splits: Splits, table: Floats, cells: Places, mean: Floats, contrast: Floats, only: str, /
 ) -> None: ...
 
 # trees.cpp
-def add_leaves(
-    x: Floats,
-    feature: Ints,
-    threshold: Floats,
-    left: Ints,
-    right: Ints,
-    missing_left: Bools,
-    set_of: Ints,
-    sets: Bools,
-    value: Floats,
-    roots: Ints,
-    total: Floats,
-    /,
-) -> None: ...
+class Trees:
+    def __init__(
+        self,
+        columns: int,
+        feature: Ints,
+        threshold: Floats,
+        left: Ints,
+        right: Ints,
+        missing_left: Bools,
+        set_of: Ints,
+        sets: Bools,
+        roots: Ints,
+        /,
+    ) -> None: ...
+
+def add_leaves(trees: Trees, x: Floats, value: Floats, total: Floats, /) -> None: ...
 
 # presence.cpp
 def presence_paths(
@@ -88,13 +89,7 @@ def presence_paths(
     value_of: Floats,
     fill: Floats,
     words: int,
-    feature: Ints,
-    threshold: Floats,
-    left: Ints,
-    right: Ints,
-    set_of: Ints,
-    sets: Bools,
-    roots: Ints,
+    trees: Trees,
     leaf: Ints,
     product: Ints,
     word: Ints,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -252,7 +253,7 @@ class Pipeline:
 
         def compute(new: Ints) -> Moments:
             with progress(len(new)) as on_progress:
-                if _is_batched(expectation, self._family):
+                if self._batched:
                     variance = features.variance[new]
                     return _in_blocks(expectation, self._family, patterns[new], variance, on_progress)
                 first = _first_of_each(place, len(patterns))[new]
@@ -262,10 +263,13 @@ class Pipeline:
             moments = compute(np.arange(len(patterns)))
         else:
             moments = self._cache.moments(patterns, compute)
-        moments = moments.take(place)
-        features = features.select(place)
-        units = np.ones((1, len(self._family.marginals)))
-        return self._fitted(features, features, units, moments, predictions)
+        if len(place) > 1:
+            moments, features = moments.take(place), features.select(place)
+        return self._fitted(features, features, None, moments, predictions)
+
+    @cached_property
+    def _batched(self) -> bool:
+        return _is_batched(self._expectation, self._family)
 
     def _at(self, row: Floats, on_progress: Callable[[int], object]) -> tuple[ProductDesign, Moments]:
         design = self._family.at(row)
@@ -304,18 +308,22 @@ class Pipeline:
         self,
         features: FeatureTable,
         inner: FeatureTable,
-        units: Floats,
+        units: Floats | None,
         moments: Moments,
         predictions: Floats,
     ) -> Fitted:
-        """Fit the features in units, ``inner``, and return coefficients of the features themselves."""
+        """Fit the features in units, ``inner``, and return coefficients of the features themselves.
+
+        ``units`` (n, d) are None where all are 1.
+        """
         if self._penalty is None:
             surrogate = least_squares(inner, moments)
         else:
-            penalty = self._penalty * (self._scales / units) ** 2
+            penalty = self._penalty * (self._scales / (1.0 if units is None else units)) ** 2
             surrogate = ridge(inner, moments, predictions, penalty=penalty)
         at_instance = surrogate.intercept + weighted_sum(inner.at_instance, surrogate.coef)
-        surrogate = surrogate.per(units)
+        if units is not None:
+            surrogate = surrogate.per(units)
         check_finite(surrogate, axis=1, names=self._names)
         return Fitted(features, surrogate, at_instance, moments)
 

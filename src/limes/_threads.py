@@ -20,6 +20,11 @@ _NAME = "limes-pool"
 WORKERS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def workers() -> int:
+    """Return the number of threads that may work at once."""
+    return WORKERS
+
+
 def use_threads(count: int) -> None:
     """Set the number of threads: for a process that shares its machine with other workers."""
     global WORKERS

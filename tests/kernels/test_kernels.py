@@ -25,12 +25,16 @@ def close(actual, expected):
 # -- trees -------------------------------------------------------------------------------------------------
 
 
+def nodes_of(trees):
+    """Arguments of `kernels.Trees`."""
+    columns = 1 + int(trees.feature.max(initial=0))
+    tests = (trees.feature, trees.threshold, trees.left, trees.right, trees.missing_left)
+    return [columns, *tests, trees.set_of, trees.sets, trees.roots]
+
+
 def leaves_of(trees, x):
     total = np.zeros((len(x), trees.value.shape[1]))
-    kernels.add_leaves(
-        x, trees.feature, trees.threshold, trees.left, trees.right, trees.missing_left, trees.set_of,
-        trees.sets, trees.value, trees.roots, total,
-    )  # fmt: skip
+    kernels.add_leaves(kernels.Trees(*nodes_of(trees)), x, trees.value, total)
     return total
 
 
@@ -109,7 +113,7 @@ def test_intervals_are_what_the_path_leaves_of_a_column():
 
 
 def laid_out(rng, trees, depth, columns, outputs, width):
-    """Splits of random trees, with random tables; a lone root is left out."""
+    """Arguments of `kernels.Splits` of random trees, and a random table; a lone root is left out."""
     forest = plain.Trees.random(rng, trees, depth, columns, outputs, leaf=0.15)
     (node, parent, level, _, _), is_left = preorder_of(forest)
     is_split = forest.feature[node] >= 0
@@ -123,25 +127,26 @@ def laid_out(rng, trees, depth, columns, outputs, width):
     own = np.where(parent[split] < 0, np.arange(split.size), above[split])
     places = [a.astype(np.uint32) for a in (forest.feature[node[split]], own, ~is_left[split])]
     table = rng.random((split.size, 4, width))
-    starts = np.append(np.flatnonzero(parent[split] < 0), split.size).astype(np.uint64)
-    return level[split].astype(np.uint32), has_leaf, places, leaves, table, starts
+    return [columns, level[split].astype(np.uint32), has_leaf, *places, leaves], table
 
 
 @pytest.mark.parametrize("width", [4, 8, 12, 16, 17, 40])
 @pytest.mark.parametrize("outputs", [1, 3])
 def test_a_forests_moments_leaf_by_leaf(width, outputs):
     rng = np.random.default_rng(width + outputs)
-    depth, has_leaf, splits, leaves, table, starts = laid_out(rng, 6, 7, 5, outputs, width)
+    arguments, table = laid_out(rng, 6, 7, 5, outputs, width)
+    splits, trees = kernels.Splits(*arguments), int((arguments[1] == 0).sum())
     cells = rng.integers(0, width, (70, 5)).astype(np.uint32)
     by_set = {}
     for only in kernels.instructions():
         mean, contrast = np.zeros((70, outputs)), np.zeros((70, 5, outputs))
-        kernels.explain_block(depth, has_leaf, *splits, leaves, table, cells, mean, contrast, only)
+        kernels.explain_block(splits, table, cells, mean, contrast, only)
         by_set[only] = mean, contrast
     for i in (0, 1, 63, 64, 69):
-        expected = plain.mean_and_contrast(splits, leaves, table, cells[i])
+        expected = plain.mean_and_contrast(arguments[3:6], arguments[6], table, cells[i])
         row = np.zeros(outputs), np.zeros((5, outputs))
-        kernels.explain_row(*splits, leaves, table, cells[i], starts, *row)
+        kernels.explain_row(splits, table, cells[i], 0, 2, *row)
+        kernels.explain_row(splits, table, cells[i], 2, trees, *row)
         for actual in (row, *((mean[i], contrast[i]) for mean, contrast in by_set.values())):
             close(actual[0], expected[0])
             close(actual[1], expected[1])
@@ -149,12 +154,12 @@ def test_a_forests_moments_leaf_by_leaf(width, outputs):
 
 def test_a_rows_bits_do_not_depend_on_its_block():
     rng = np.random.default_rng(0)
-    depth, has_leaf, splits, leaves, table, _ = laid_out(rng, 10, 8, 4, 2, 8)
-    cells = rng.integers(0, 8, (150, 4)).astype(np.uint32)
+    arguments, table = laid_out(rng, 10, 8, 4, 2, 8)
+    splits, cells = kernels.Splits(*arguments), rng.integers(0, 8, (150, 4)).astype(np.uint32)
 
     def moments(rows):
         mean, contrast = np.zeros((len(rows), 2)), np.zeros((len(rows), 4, 2))
-        kernels.explain_block(depth, has_leaf, *splits, leaves, table, rows, mean, contrast, "")
+        kernels.explain_block(splits, table, rows, mean, contrast, "")
         return np.concatenate([mean[:, None], contrast], axis=1)
 
     whole = moments(cells)
@@ -213,6 +218,23 @@ def test_tables_hold_the_ratios_of_intervals():
         close(table[above[at], 2 + side, v], rho - rho_before)
 
 
+# -- cells -------------------------------------------------------------------------------------------------
+
+
+def test_values_lie_between_edges_or_on_levels():
+    edges, levels = np.array([-1.0, 0.0, 0.0, 2.5]), np.array([-np.inf, -3.0, 0.0, 4.0])
+    x = np.array([-np.inf, -3.0, -1.0, -0.0, 0.0, 1e-300, 2.5, np.nextafter(2.5, 3), 4.0, np.inf, np.nan])
+    rows, cells = np.column_stack([x, x, x]), np.zeros((x.size, 3), np.int64)
+    points, starts = np.concatenate([edges, levels]), np.array([0, 4, 8, 8])
+    kernels.locate(rows, points, starts, np.array([False, True, False]), np.array([5, -1, -1]), cells)
+    for at, value in enumerate(x):
+        equal = [i for i, level in enumerate(levels) if level == value]
+        missing = np.isnan(value)
+        assert cells[at, 0] == (5 if missing else sum(edge < value for edge in edges))
+        assert cells[at, 1] == (equal[0] if equal else -1)
+        assert cells[at, 2] == (-1 if missing else 0)
+
+
 # -- words and switches ------------------------------------------------------------------------------------
 
 
@@ -262,18 +284,9 @@ def test_every_path_of_a_text_and_no_other():
         trees = plain.Trees.random(rng, 3, 5, 4, 1)
         word_of = np.array([0, 2, -1, 1])
         value_of, fill = rng.normal(size=4), rng.normal(size=4)
-        nodes = (
-            trees.feature,
-            trees.threshold,
-            trees.left,
-            trees.right,
-            trees.set_of,
-            trees.sets,
-            trees.roots,
-        )
-        no = np.zeros(0, np.int64)
+        nodes, no = kernels.Trees(4, *nodes_of(trees)[1:]), np.zeros(0, np.int64)
         paths, factors = kernels.presence_paths(
-            word_of, value_of, fill, 3, *nodes, no, no, no, np.zeros(0, np.bool_)
+            word_of, value_of, fill, 3, nodes, no, no, no, np.zeros(0, np.bool_)
         )
         leaf = np.zeros(paths, np.int64)
         of_path, word, present = (
@@ -281,7 +294,7 @@ def test_every_path_of_a_text_and_no_other():
             np.zeros(factors, np.int64),
             np.zeros(factors, np.bool_),
         )
-        again = kernels.presence_paths(word_of, value_of, fill, 3, *nodes, leaf, of_path, word, present)
+        again = kernels.presence_paths(word_of, value_of, fill, 3, nodes, leaf, of_path, word, present)
         assert again == (paths, factors)
         for z in product([False, True], repeat=3):
             x = [value_of[j] if w >= 0 and z[w] else fill[j] for j, w in enumerate(word_of)]
@@ -358,34 +371,64 @@ def test_nonsense_is_refused_and_nothing_is_read_beyond_an_array():
     rng = np.random.default_rng(6)
     refused = 0
     for _ in range(300):
-        depth, has_leaf, splits, leaves, table, starts = laid_out(rng, 3, 3, 3, 1, 4)
-        if depth.size == 0:
+        arguments, table = laid_out(rng, 3, 3, 3, 1, 4)
+        if len(table) == 0:
             continue
-        cells = rng.integers(0, 4, (5, 3)).astype(np.uint32)
-        which = rng.integers(7)
-        victim = [depth, *splits, cells, cells, starts][which]
+        cells, trees = rng.integers(0, 4, (5, 3)).astype(np.uint32), np.array([0, 1])
+        victim = [arguments[1], *arguments[3:6], cells, cells, trees][rng.integers(7)]
         victim.flat[rng.integers(victim.size)] = rng.choice([0, 1, 5, 77, 2**31, 2**32 - 1])
         mean, contrast = np.zeros((5, 1)), np.zeros((5, 3, 1))
-        block = (depth, has_leaf, *splits, leaves, table, cells, mean, contrast, "")
-        row = (*splits, leaves, table, cells[0], starts, mean[0], contrast[0])
+        try:
+            splits = kernels.Splits(*arguments)
+        except ValueError:
+            refused += 1
+            continue
+        row = (splits, table, cells[0], *trees.tolist(), mean[0], contrast[0])
+        block = (splits, table, cells, mean, contrast, "")
         refused += refuses(kernels.explain_block, block) + refuses(kernels.explain_row, row)
     assert refused > 100
 
 
+@pytest.mark.parametrize("child", ["itself", "its parent", "its root", "its sibling's"])
+def test_nodes_in_a_circle_are_refused(child):
+    """A walk down such a tree would never end, or would count a leaf twice."""
+    trees = plain.Trees.random(np.random.default_rng(1), 1, 3, 3, 1, leaf=0.0)
+    root, parent = 0, trees.left[0]
+    node, sibling = trees.left[parent], trees.right[parent]
+    kernels.Trees(*nodes_of(trees))
+    target = {"itself": node, "its parent": parent, "its root": root, "its sibling's": trees.left[sibling]}
+    trees.right[node] = target[child]
+    with pytest.raises(ValueError, match="ancestor"):
+        kernels.Trees(*nodes_of(trees))
+
+
+def test_trees_may_share_nodes_and_children_may_come_first():
+    trees = plain.Trees.random(np.random.default_rng(2), 2, 4, 3, 2)
+    trees.roots = np.array([0, 0, trees.roots[1], int(trees.left[0])])
+    x = np.random.default_rng(3).normal(size=(20, 3))
+    close(leaves_of(trees, x), [trees.predict(row) for row in x])
+    backwards = np.arange(trees.feature.size)[::-1]
+    for name in ("feature", "threshold", "missing_left", "set_of", "value"):
+        setattr(trees, name, np.ascontiguousarray(getattr(trees, name)[::-1]))
+    for name in ("left", "right"):
+        children = getattr(trees, name)[::-1]
+        setattr(trees, name, np.where(children >= 0, backwards[children], -1))
+    trees.roots = backwards[trees.roots]
+    close(leaves_of(trees, x), [trees.predict(row) for row in x])
+
+
 def test_wrong_shapes_and_types_are_refused():
     trees = plain.Trees.random(np.random.default_rng(0), 2, 3, 3, 1)
-    nodes = [trees.feature, trees.threshold, trees.left, trees.right, trees.missing_left, trees.set_of]
-    rest = [trees.sets, trees.value, trees.roots, np.zeros((5, 1))]
     with pytest.raises(ValueError, match="total"):
-        kernels.add_leaves(np.zeros((4, 3)), *nodes, *rest)
+        kernels.add_leaves(kernels.Trees(*nodes_of(trees)), np.zeros((4, 3)), trees.value, np.zeros((5, 1)))
     with pytest.raises(ValueError, match="column"):
         leaves_of(trees, np.zeros((4, 1)))
     with pytest.raises(TypeError):
         leaves_of(trees, np.zeros((4, 3), dtype=np.float32))
-    depth, has_leaf, splits, leaves, table, _ = laid_out(np.random.default_rng(0), 2, 3, 2, 1, 4)
+    arguments, table = laid_out(np.random.default_rng(0), 2, 3, 2, 1, 4)
     cells, mean, contrast = np.zeros((1, 2), np.uint32), np.zeros((1, 1)), np.zeros((1, 2, 1))
     with pytest.raises(ValueError, match="instructions"):
-        kernels.explain_block(depth, has_leaf, *splits, leaves, table, cells, mean, contrast, "mmx")
+        kernels.explain_block(kernels.Splits(*arguments), table, cells, mean, contrast, "mmx")
 
 
 @pytest.mark.parametrize("columns", [0, 1, 3])
@@ -403,19 +446,23 @@ def test_kernels_of_next_to_nothing(rows, columns):
         np.zeros((0, 0), np.bool_),
     )
     total = np.zeros((rows, 1))
-    kernels.add_leaves(np.zeros((rows, columns)), *leaf, np.full((1, 1), 3.0), one, total)
+    kernels.add_leaves(
+        kernels.Trees(columns, *leaf, one), np.zeros((rows, columns)), np.full((1, 1), 3.0), total
+    )
     assert (total == 3.0).all()
     edges, is_left = np.zeros((5, 1), np.int64), np.zeros(1, np.bool_)
     assert kernels.preorder(one - 1, one - 1, one - 1, one, edges, is_left) == 1
     assert kernels.preorder(no, no, no, no, edges[:, :0].copy(), is_left[:0]) == 0
     places = np.zeros(0, np.uint32)
     mean, contrast = np.zeros((rows, 1)), np.zeros((rows, columns, 1))
-    splits = (places, places, places, np.zeros((0, 2, 1)), np.zeros((0, 4, 4)))
-    cells = np.zeros((rows, columns), np.uint32)
-    kernels.explain_block(places, np.zeros(0, np.bool_), *splits, cells, mean, contrast, "")
+    splits = kernels.Splits(
+        columns, places, np.zeros(0, np.bool_), places, places, places, np.zeros((0, 2, 1))
+    )
+    cells, table = np.zeros((rows, columns), np.uint32), np.zeros((0, 4, 4))
+    kernels.explain_block(splits, table, cells, mean, contrast, "")
     assert not mean.any()
     if rows:
-        kernels.explain_row(*splits, cells[0], np.zeros(1, np.uint64), mean[0], contrast[0])
+        kernels.explain_row(splits, table, cells[0], 0, 0, mean[0], contrast[0])
         assert not mean.any()
 
 
@@ -441,9 +488,8 @@ def test_a_million_nodes():
     no_sets = (np.full(count, -1), np.zeros((0, 0), np.bool_))
     value = np.arange(count, dtype=float)[:, None]
     x, total = np.array([[-np.inf] * 3, [1.0] * 3, [-1000.0] * 3]), np.zeros((3, 1))
-    kernels.add_leaves(
-        x, feature, threshold, left, right, np.zeros(count, np.bool_), *no_sets, value, roots, total
-    )
+    trees = kernels.Trees(3, feature, threshold, left, right, np.zeros(count, np.bool_), *no_sets, roots)
+    kernels.add_leaves(trees, x, value, total)
     assert total[:, 0].tolist() == [count - 1, 1, 2003]
 
 
@@ -457,8 +503,6 @@ def calls(rng):
     is_split = trees.feature[node] >= 0
     above = np.where(parent >= 0, (np.cumsum(is_split) - 1)[parent], 0)
     edges = (np.zeros((5, count), np.int64), np.zeros(count, np.bool_))
-    walk = (trees.feature, trees.threshold, trees.left, trees.right)
-    sets = (trees.set_of, trees.sets)
     gram, moments, ones, swept = search(5)
     y, c, within = rng.random(6), rng.normal(size=(6, 1)), rng.random(7)
     some = np.zeros(4, np.int64)
@@ -470,11 +514,22 @@ def calls(rng):
             *(np.arange(0, 25, 8), rng.random((3, 2, 2, 2)), np.zeros((int(is_split.sum()), 4, 4))),
         ],
         "add_leaves": [
-            *(rng.normal(size=(5, 3)), *walk, trees.missing_left, *sets, trees.value, trees.roots),
-            np.zeros((5, 1)),
+            *(kernels.Trees(*nodes_of(trees)), rng.normal(size=(5, 3)), trees.value, np.zeros((5, 1))),
+        ],
+        "Trees": nodes_of(trees),
+        "Splits": laid_out(rng, 3, 5, 3, 1, 4)[0],
+        "locate": [
+            *(rng.normal(size=(5, 3)), np.sort(rng.normal(size=6)), np.array([0, 2, 6, 6])),
+            *(np.array([False, True, False]), np.array([2, -1, 0]), np.zeros((5, 3), np.int64)),
         ],
         "presence_paths": [
-            *(np.array([0, 1, -1]), rng.normal(size=3), rng.normal(size=3), 2, *walk, *sets, trees.roots),
+            *(
+                np.array([0, 1, -1]),
+                rng.normal(size=3),
+                rng.normal(size=3),
+                2,
+                kernels.Trees(*nodes_of(trees)),
+            ),
             *(some, some.copy(), some.copy(), np.zeros(4, np.bool_)),
         ],
         "add_node": [
@@ -489,6 +544,8 @@ def calls(rng):
 
 def spoiled(rng, argument):
     """An entry that makes no sense, or an array that is too short."""
+    if isinstance(argument, kernels.Trees):
+        return argument
     if not isinstance(argument, np.ndarray):
         return type(argument)(rng.choice([0, 1, 4, 60]))
     argument = argument.copy()

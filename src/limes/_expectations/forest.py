@@ -17,14 +17,12 @@ splits × cells, made once, serves all rows. Smooth weights and slopes have a la
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from limes import _kernels
 from limes._arrays import Bools, Floats, Ints, Places
@@ -32,7 +30,7 @@ from limes._expectations.exact import ExactExpectation
 from limes._expectations.moments import Moments
 from limes._functions import Function, Interval, Members
 from limes._lru import LRUCache
-from limes._threads import WORKERS, in_threads
+from limes._threads import in_threads, workers
 from limes.designs._coordinates import CellMeans, Coordinate
 from limes.designs._product import ProductDesign, ProductFamily
 from limes.exceptions import InputError
@@ -50,7 +48,6 @@ _LARGEST_TABLE = 2 << 30
 _TABLES = 4
 # Splits of a forest from which on it pays to share a single row among threads.
 _WORTH_SHARING = 25_000
-_Ends: TypeAlias = NDArray[np.uint64]
 
 
 class ForestExpectation:
@@ -70,13 +67,20 @@ class ForestExpectation:
         self._outputs = form.value.shape[1:]
         self._intercept = form.intercept
         self._tables: LRUCache[ProductFamily, Floats] = LRUCache(_TABLES, _LARGEST_TABLE)
-        self._few = _FEW
+        self._in_one_order = False
 
     def reproducible(self) -> ForestExpectation:
         """Return a copy that adds up all trees in one order; see ``Pipeline.reproducible``."""
-        other = copy(self)
-        vars(other).update(_few=0, _layout=replace(self._layout, runs=_one_run(self._layout.runs)))
+        other = ForestExpectation.__new__(ForestExpectation)
+        vars(other).update(vars(self), _in_one_order=True)
         return other
+
+    def __getstate__(self) -> dict[str, Any]:
+        # a copy in another process lays the forest out again: that takes less than sending the layout
+        return {name: value for name, value in vars(self).items() if name not in ("_layout", "_leaves")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _layout=_Layout.from_forest(state["_form"]))
 
     def moments(self, design: ProductDesign, row: Floats | None = None) -> Moments:  # noqa: ARG002
         """E_w f and Cov_w(h, f) under one design."""
@@ -93,7 +97,7 @@ class ForestExpectation:
     def serves(self, family: ProductFamily) -> bool:
         """Whether `many` can be used: cells decide the designs, and the table is not too large."""
         widest = max(law.cells.count for law in family.marginals)
-        return family.by_cell and 32 * _padded(widest) * self._layout.depth.size <= _LARGEST_TABLE
+        return family.by_cell and 32 * _padded(widest) * self._layout.size <= _LARGEST_TABLE
 
     def many(self, family: ProductFamily, cells: Ints, variance: Floats) -> Moments:
         """Moments under the designs at n rows, given their cells and Var_w h, both (n, d)."""
@@ -101,10 +105,10 @@ class ForestExpectation:
         table = self._shared(family)
         n, d = cells.shape
         mean, contrast = np.zeros((n, self._layout.outputs)), np.zeros((n, d, self._layout.outputs))
-        if n <= self._few:
+        if n <= _FEW and not self._in_one_order:
             for i, row in enumerate(cells):
                 mean[i], contrast[i] = self._row(table, row)
-        elif self._layout.runs:
+        else:
             self._blocks(table, np.ascontiguousarray(cells, dtype=np.uint32), mean, contrast)
         return self._moments(mean, contrast, variance)
 
@@ -118,16 +122,22 @@ class ForestExpectation:
             raise InputError(f"the design has {columns} columns, the forest {self._layout.columns}")
 
     def _row(self, table: Floats, cells: Ints) -> tuple[Floats, Floats]:
-        layout = self._layout
-        explain = partial(_kernels.explain_row, *layout.splits, table, cells.astype(np.uint32))
-        mean = np.zeros((len(layout.runs), layout.outputs))
-        contrast = np.zeros((len(layout.runs), layout.columns, layout.outputs))
-        in_threads(lambda i: explain(layout.runs[i], mean[i], contrast[i]), range(len(layout.runs)))
+        layout, runs = self._layout, self._runs()
+        explain = partial(_kernels.explain_row, layout.splits, table, cells.astype(np.uint32))
+        mean = np.zeros((len(runs), layout.outputs))
+        contrast = np.zeros((len(runs), layout.columns, layout.outputs))
+        in_threads(lambda i: explain(*runs[i], mean[i], contrast[i]), range(len(runs)))
         return mean.sum(axis=0), contrast.sum(axis=0)
 
+    def _runs(self) -> list[tuple[int, int]]:
+        """First and last tree, plus one, of what each thread does of a single row."""
+        starts = self._layout.starts
+        if self._in_one_order or self._layout.size <= _WORTH_SHARING:
+            return [(0, starts.size - 1)]
+        return _runs(starts, workers())
+
     def _blocks(self, table: Floats, cells: Places, mean: Floats, contrast: Floats) -> None:
-        layout = self._layout
-        explain = partial(_kernels.explain_block, layout.depth, layout.has_leaf, *layout.splits, table)
+        explain = partial(_kernels.explain_block, self._layout.splits, table)
 
         def block(start: int) -> None:
             rows = slice(start, start + _BLOCK)
@@ -153,7 +163,7 @@ class ForestExpectation:
                 functionals[start[j] : start[j + 1], v] = coordinate.basis(means)
                 mixing[j, v] = coordinate.mixing
         # one variant serves one row, which no registers hold
-        table = np.zeros((layout.depth.size, 4, 1 if widest == 1 else _padded(widest)))
+        table = np.zeros((layout.size, 4, 1 if widest == 1 else _padded(widest)))
         _kernels.tabulate(*layout.edges, functionals, start, mixing, table)
         return table
 
@@ -192,12 +202,9 @@ class _Layout:
     edges
         (column, same, lower, upper, missing, above, is_left), each (N,): see ``kernels/forest_layout.cpp``.
     splits
-        (column, parent, side, leaves) of S splits: their column, the split above, the side of it they lie
-        on, (S,) each; and the values of their two children, (S, 2, k), 0 where a child is a split.
-    depth, has_leaf
-        (S,) of the splits; whether any child is a leaf.
-    runs
-        First splits of trees and the end of the last one, in runs of about equal size, one a thread.
+        The splits as the compiled passes take them, depth first.
+    starts
+        First split of each tree with a split, and the number S of all splits.
     """
 
     columns: int
@@ -205,10 +212,13 @@ class _Layout:
     functions: tuple[Function | None, ...]
     ranks: Ints
     edges: tuple[Ints, Ints, Ints, Ints, Bools, Ints, Bools]
-    splits: tuple[Places, Places, Places, Floats]
-    depth: Places
-    has_leaf: Bools
-    runs: tuple[_Ends, ...]
+    splits: _kernels.Splits
+    starts: Ints
+
+    @property
+    def size(self) -> int:
+        """Number of splits S."""
+        return int(self.starts[-1])
 
     @property
     def outputs(self) -> int:
@@ -247,15 +257,16 @@ class _Layout:
             functions=tuple(functions),
             ranks=ranks,
             edges=(column, same, lower, upper, missing, above, is_left),
-            splits=(
+            splits=_kernels.Splits(
+                form.size,
+                depth[split].astype(np.uint32),
+                has_leaf,
                 form.feature[node[split]].astype(np.uint32),
                 above[split].astype(np.uint32),
                 (1 - is_left[split]).astype(np.uint32),
                 leaves,
             ),
-            depth=depth[split].astype(np.uint32),
-            has_leaf=has_leaf,
-            runs=_runs(np.flatnonzero(parent[split] < 0), split.size),
+            starts=np.append(np.flatnonzero(parent[split] < 0), split.size),
         )
 
 
@@ -271,18 +282,11 @@ def _padded(cells: int) -> int:
     return -(-cells // 4) * 4 if cells <= _IN_REGISTERS else cells
 
 
-def _runs(roots: Ints, size: int) -> tuple[_Ends, ...]:
-    """Cut the trees, given by their first splits, into runs of about equal numbers of splits."""
-    ends = np.append(roots, size)
-    count = min(WORKERS, roots.size) if size > _WORTH_SHARING else 1
-    wanted = np.linspace(0, size, count + 1)[1:-1]
-    cuts = np.unique([0, *np.searchsorted(ends, wanted), roots.size])
-    return tuple(ends[first : last + 1].astype(np.uint64) for first, last in pairwise(cuts))
-
-
-def _one_run(runs: tuple[_Ends, ...]) -> tuple[_Ends, ...]:
-    """Put all trees in one run, so that sums over them do not depend on the number of cores."""
-    return (np.unique(np.concatenate(runs)),) if runs else ()
+def _runs(starts: Ints, count: int) -> list[tuple[int, int]]:
+    """Cut the trees into at most ``count`` runs of about equal numbers of splits."""
+    wanted = starts[-1] * np.arange(1, count) / count
+    cuts = [0, *np.searchsorted(starts, wanted).tolist(), starts.size - 1]
+    return [(first, last) for first, last in pairwise(cuts) if first < last]
 
 
 def _thresholds(form: Forest) -> tuple[list[Function | None], Ints, Ints]:

@@ -126,6 +126,8 @@ def stack_moments(moments: Sequence[Moments]) -> Moments:
 
 def concatenate_moments(moments: Sequence[Moments]) -> Moments:
     """Moments of all designs from those of several groups of designs."""
+    if len(moments) == 1:
+        return moments[0]
     concatenated: Moments = _merged(moments, np.concatenate)
     return concatenated
 

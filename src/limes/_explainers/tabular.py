@@ -42,9 +42,6 @@ from limes.exceptions import InputError
 from limes.models._calling.bound_methods import behind_method
 from limes.models._calling.caller import Retry
 
-# Rows predicted at once, where only predictions are needed
-_BATCH = 10_000
-
 
 class TabularExplainer(Described):
     r"""Explain predictions on a table: what LIME converges to, exactly where the model can be read.
@@ -268,10 +265,8 @@ class TabularExplainer(Described):
     @one_blas_thread()
     def _fit(self, X: Any, *, ids: Any = None, progress: bool = True, workers: int = 1) -> FittedRows:
         """Fit the rows' surrogates, of which `_to_explanation` makes the explanation."""
-        model, encoded = self._current(X)
+        model, encoded, predictions = self._current(X)
         rows, names = encoded.matrix, row_names(X, ids, encoded)
-        starts = range(0, len(rows), _BATCH)
-        predictions = np.concatenate([model.bound.predict(rows[i : i + _BATCH]) for i in starts])
         cells = model.family.cells(rows)
         try:
             fitted = model.pipeline.explain(
@@ -319,18 +314,20 @@ class TabularExplainer(Described):
             fit=None if fits is None else Fit.of(fits, fitted.surrogate.coef.shape),
         )
 
-    def _current(self, X: Any) -> tuple[TabularModel, EncodedRows]:
-        """Return the present model, read again if it was fitted again, and the rows to be explained.
+    def _current(self, X: Any) -> tuple[TabularModel, EncodedRows, Floats]:
+        """Return the present model, read again if it was fitted again; rows to be explained, and its answers.
 
         Threads may read a model twice, but each explains all of its rows from one reading.
         """
         model = self._model
         encoded = self._encoded(model, X)
-        if model.bound.watch.unchanged(encoded.matrix):
-            return model, encoded
+        answers = model.bound.answers(encoded.matrix)
+        if answers is not None:
+            return model, encoded, answers
         model = TabularModel.fit(self._explained, self._background, self._options, few_rows(encoded.matrix))
         self._model = model = model.reproducible() if self._is_reproducible else model
-        return model, self._encoded(model, X)
+        encoded = self._encoded(model, X)
+        return model, encoded, model.bound.predict_all(encoded.matrix)
 
     def _encoded(self, model: TabularModel, X: Any) -> EncodedRows:
         if self._errors == "row":
@@ -368,7 +365,7 @@ class TabularExplainer(Described):
 
     def model_at(self, X: Any) -> tuple[TabularModel, Floats]:
         """Return the present model, and rows encoded, (n, d)."""
-        model, encoded = self._current(X)
+        model, encoded, _ = self._current(X)
         return model, encoded.matrix
 
     def design(self, row: Any) -> ProductDesign:
@@ -386,13 +383,13 @@ class TabularExplainer(Described):
         >>> explainer.design(np.zeros(4)).inclusion.round(2)
         array([0.79, 0.79, 0.79, 0.79])
         """
-        model, encoded = self._current(row)
+        model, encoded, _ = self._current(row)
         return model.family.at(encoded.matrix[0])
 
     @one_blas_thread()
     def features(self, X: Any) -> FeatureTable:
         """Return moments of the rows' features, (n, d) each: E_w h, Var_w h, h at the row."""
-        model, encoded = self._current(X)
+        model, encoded, _ = self._current(X)
         rows = encoded.matrix
         if model.family.by_cell:
             return model.family.features(model.family.cells(rows))

@@ -272,7 +272,12 @@ _REFIT_ROUNDING = 1e-5
 
 def few_rows(rows: Floats) -> Floats:
     """Return at most 64 of the rows, evenly spread."""
-    return rows[:: -(-len(rows) // _ROWS)]
+    return rows[few_places(len(rows))]
+
+
+def few_places(count: int) -> slice:
+    """Return at most 64 of so many positions, evenly spread."""
+    return slice(None, None, -(-count // _ROWS))
 
 
 class Watch:
@@ -291,12 +296,7 @@ class Watch:
     """
 
     def __init__(
-        self,
-        model: Any,
-        *,
-        ask: Callable[[Floats], Floats] | None = None,
-        predict: Callable[[Floats], Floats] | None = None,
-        allowed: float = 0.0,
+        self, model: Any, *, ask: Predict | None = None, predict: Predict | None = None, allowed: float = 0.0
     ) -> None:
         self.model = model
         self._ask = ask
@@ -306,26 +306,29 @@ class Watch:
 
     def unchanged(self, rows: Floats) -> bool:
         """Return whether the model is the one that was read, as far as explained rows (n, d) show it."""
-        present = self._present()
-        if self._state is None:  # the copy of a model has its own state
-            self._state = present
-        if self._state is None or present is None:
-            return True
-        if not self._state.equals(present):
-            return False
-        return present.complete or self._agrees(few_rows(rows))
+        return self.same_state() and self.agrees(rows)
 
-    def _agrees(self, rows: Floats) -> bool:
-        if self._ask is None or self._predict is None:
+    def same_state(self) -> bool:
+        """Return whether the attributes of the model are the ones that it had."""
+        if self._state is None:  # the copy of a model has its own state
+            self._state = self._present()
+        return self._state is None or self._state.holds()
+
+    def agrees(self, rows: Floats, answers: Floats | None = None, by: Predict | None = None) -> bool:
+        """Return whether model and form agree at explained rows, if the state may hide a new fit.
+
+        ``answers`` are those at all rows where the caller has them, ``by`` the model or by its form.
+        """
+        if self._ask is None or self._predict is None or self._state is None or self._state.complete:
             return True
-        answers, computed = self._ask(rows), self._predict(rows)
+        few = few_places(len(rows))
+        asked, computed = (
+            answers[few] if answers is not None and by == source else source(rows[few])
+            for source in (self._ask, self._predict)
+        )
         # rows far from the background may have larger answers
-        allowed = self._allowed + _REFIT_ROUNDING * float(np.abs(answers).max())
-        try:
-            check_agreement(answers, computed, allowed, str)
-        except ReadMismatchError:
-            return False
-        return True
+        allowed = self._allowed + _REFIT_ROUNDING * float(np.abs(asked).max())
+        return asked.shape == computed.shape and bool((np.abs(asked - computed) <= allowed).all())
 
     def _present(self) -> ModelState | None:
         return state_of(self.model) if qualified_name(type(self.model)) in READERS else None

@@ -270,15 +270,20 @@ def plain_fact(value: Any, where: str) -> Any:
     InputError
         A key is not a text, or a value has no JSON form. `where` is its path.
     """
+    if type(value) in _PLAIN:
+        return value
     if isinstance(value, Mapping):
-        return {_key(key, where): plain_fact(v, f"{where}[{key!r}]") for key, v in value.items()}
+        return {
+            _key(key, where): v if type(v) in _PLAIN else plain_fact(v, f"{where}[{key!r}]")
+            for key, v in value.items()
+        }
     if isinstance(value, np.ndarray):
         return plain_fact(value.tolist(), where)
     if isinstance(value, list | tuple):
         if set(map(type, value)) <= _PLAIN:
             return list(value)
         return [plain_fact(v, f"{where}[{i}]") for i, v in enumerate(value)]
-    if type(value) in _PLAIN or isinstance(value, np.generic):
+    if isinstance(value, np.generic):
         return plain_cell(value)
     raise InputError(
         f"{where} is of type {type(value).__name__}, which JSON cannot hold; "

@@ -62,10 +62,20 @@ class BinCells:
         """Number of cells."""
         return self.edges.size - 1 + self.missing
 
+    @property
+    def points(self) -> Floats:
+        """The ascending numbers that decide a value's cell: the inner edges."""
+        return self.edges[1:-1]
+
+    @property
+    def of_missing(self) -> int:
+        """Cell of a missing value; -1 without one."""
+        return self.count - 1 if self.missing else -1
+
     def locate(self, x: Floats) -> Ints:
         """Cell of each value (n,) -> (n,); -1 for a missing value without a cell."""
-        cell = np.searchsorted(self.edges[1:-1], x, side="left")
-        return np.where(np.isnan(x), self.count - 1 if self.missing else -1, cell)
+        cell = np.searchsorted(self.points, x, side="left")
+        return np.where(np.isnan(x), self.of_missing, cell)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +88,16 @@ class Levels:
     def count(self) -> int:
         """Number of cells."""
         return self.values.size
+
+    @property
+    def points(self) -> Floats:
+        """The ascending numbers that decide a value's cell: the levels."""
+        return self.values[~np.isnan(self.values)]
+
+    @property
+    def of_missing(self) -> int:
+        """Cell of a missing value; -1 without one."""
+        return self.count - 1 if np.isnan(self.values[-1:]).any() else -1
 
     def locate(self, x: Floats) -> Ints:
         """Cell of each value (n,) -> (n,); -1 for a value that is no level."""

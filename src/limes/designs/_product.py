@@ -18,11 +18,12 @@ from functools import cached_property
 
 import numpy as np
 
+from limes import _kernels
 from limes._arrays import Bools, Floats, Ints
 from limes.designs._columns import marginals_from_bins
 from limes.designs._coordinates import Coordinate, IndicatorCoordinate, SlopeCoordinate
 from limes.designs._features import FeatureTable, Uncorrelated
-from limes.designs._marginals import Marginal
+from limes.designs._marginals import Levels, Marginal
 from limes.designs._weights import BinWeights, Weights, named_weights
 from limes.exceptions import InputError
 
@@ -187,7 +188,21 @@ class ProductFamily:
 
     def cells(self, rows: Floats) -> Ints:
         """Cell of every value, (n, d) -> (n, d)."""
-        return np.stack([m.cells.locate(rows[:, j]) for j, m in enumerate(self.marginals)], axis=1)
+        cells = np.empty(rows.shape, dtype=np.int64)
+        _kernels.locate(np.ascontiguousarray(rows), *self._points, cells)
+        return cells
+
+    @cached_property
+    def _points(self) -> tuple[Floats, Ints, Bools, Ints]:
+        """What decides a value's cell, of all columns: see ``kernels/cells.cpp``."""
+        kinds = [law.cells for law in self.marginals]
+        points = [kind.points for kind in kinds]
+        return (
+            np.concatenate(points),
+            np.cumsum([0, *(column.size for column in points)]),
+            np.array([isinstance(kind, Levels) for kind in kinds]),
+            np.array([kind.of_missing for kind in kinds]),
+        )
 
     @property
     def by_cell(self) -> bool:

@@ -11,11 +11,12 @@ Python's objects, as boosting libraries do, may change it unseen: such a state i
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
-from inspect import getattr_static
+from collections.abc import Collection, Iterable, Sequence
+from operator import is_
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 # Methods that readers replace
 _METHODS = (
@@ -37,7 +38,7 @@ def qualified_name(kind: type) -> str:
     """``library.Class``, the key of readers; "" if the class's module does not contain it under that name."""
     owner: Any = sys.modules.get(kind.__module__)
     for part in kind.__qualname__.split("."):
-        owner = getattr_static(owner, part, None)
+        owner = getattr(owner, "__dict__", {}).get(part)  # runs no code of the owner's
     return f"{_library_of(kind.__module__)}.{kind.__qualname__}" if owner is kind else ""
 
 
@@ -69,45 +70,60 @@ class ModelState(NamedTuple):
 
     Attributes
     ----------
-    objects
-        Values of its attributes, compared by identity.
+    attributes
+        Models, the model itself first, with the values of their attributes, compared by identity.
+    entries
+        Lists and tuples of these, with their entries, compared by identity.
     contents
-        Bytes of its small arrays.
+        Small arrays of these, with their bytes.
     complete
-        Whether every change of the fit is visible in the two.
+        Whether every change of the fit is visible in the three.
     """
 
-    objects: list[Any]
-    contents: list[bytes]
+    attributes: list[tuple[Any, tuple[Any, ...]]]
+    entries: list[tuple[Sequence[Any], tuple[Any, ...]]]
+    contents: list[tuple[NDArray[Any], bytes]]
     complete: bool
 
-    def equals(self, other: ModelState) -> bool:
-        """Whether the model was in the same state both times."""
-        return self.contents == other.contents and [*map(id, self.objects)] == [*map(id, other.objects)]
+    def holds(self) -> bool:
+        """Return whether the model is still in this state."""
+        return (
+            all(_are(_values(model), values) for model, values in self.attributes)
+            and all(_are(entries, values) for entries, values in self.entries)
+            and all(array.tobytes() == content for array, content in self.contents)
+        )
 
 
 def state_of(model: Any) -> ModelState:
     """Record the present state of a model."""
-    objects: list[Any] = []
-    contents: list[bytes] = []
-    complete = _collect(model, objects, contents)
-    return ModelState(objects, contents, complete)
+    state = ModelState([], [], [], complete=True)
+    return state._replace(complete=_collect(model, state))
 
 
-def _collect(model: Any, objects: list[Any], contents: list[bytes]) -> bool:
+def _values(model: Any) -> Collection[Any]:
+    return getattr(model, "__dict__", {}).values()
+
+
+def _are(present: Collection[Any], recorded: tuple[Any, ...]) -> bool:
+    return len(present) == len(recorded) and all(map(is_, present, recorded))
+
+
+def _collect(model: Any, state: ModelState) -> bool:
+    """Add a model to a state; return whether that is complete."""
+    values = tuple(_values(model))
+    state.attributes.append((model, values))
     complete = _library_of(type(model).__module__) == "sklearn"
-    for value in getattr(model, "__dict__", {}).values():
-        objects.append(value)
+    for value in values:
         if isinstance(value, np.ndarray):
             small = value.nbytes <= _SMALL and not value.dtype.hasobject
             complete &= small or value.dtype.hasobject
             if small:
-                contents.append(value.tobytes())
+                state.contents.append((value, value.tobytes()))
         elif isinstance(value, list | tuple):
-            objects.extend(value)
-            complete &= _collect_all(_members(value), objects, contents)
+            state.entries.append((value, tuple(value)))
+            complete &= _collect_all(_members(value), state)
         else:
-            complete &= _collect_all((value,), objects, contents)
+            complete &= _collect_all((value,), state)
     return complete
 
 
@@ -118,9 +134,9 @@ def _members(values: list[Any] | tuple[Any, ...]) -> Iterable[Any]:
     return values if len(values) <= _FEW_MEMBERS else ()
 
 
-def _collect_all(values: Iterable[Any], objects: list[Any], contents: list[bytes]) -> bool:
+def _collect_all(values: Iterable[Any], state: ModelState) -> bool:
     complete = True
     for value in values:
         if hasattr(value, "get_params") and not isinstance(value, type):
-            complete &= _collect(value, objects, contents)
+            complete &= _collect(value, state)
     return complete

@@ -542,3 +542,23 @@ def test_sparse_columns_of_pandas_are_numbers_like_others():
     np.testing.assert_array_equal(table.encode(thin.iloc[:3]), plain.matrix[:3])
     np.testing.assert_array_equal(plain.encode(thin.iloc[:3]), plain.matrix[:3])
     assert isinstance(thin.dtypes.iloc[0], pd.SparseDtype)
+
+
+def test_frames_of_plain_numbers_are_read_at_once_as_they_are_column_by_column():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(20, 3)), columns=["a", 5, ("b", "c")])
+    table = Table.fit(frame)
+    for X in (frame, frame.iloc[[3]], frame.copy(), frame.astype(np.float32), frame[frame.columns[::-1]]):
+        expected = np.column_stack([X[name].to_numpy(np.float64) for name in frame.columns])
+        np.testing.assert_array_equal(table.encode(X), expected)
+    decoded = table.decode(table.matrix[:4])
+    pd.testing.assert_frame_equal(decoded, frame.iloc[:4])
+    decoded.iloc[0, 0] = 99.0
+    assert table.matrix[0, 0] != 99.0
+    for value, message in ((np.nan, "is missing"), (np.inf, "not finite")):
+        wrong = frame.iloc[[2]].copy()
+        wrong.iloc[0, 1] = value
+        with pytest.raises(InputError, match=f"column '5'.*{message}"):
+            table.encode(wrong)
+    with pytest.raises(InputError, match="has no column 'a'"):
+        table.encode(frame.rename(columns={"a": "z"}))

@@ -21,11 +21,13 @@ from limes._explainers.options import SamplingOptions
 from limes._explainers.tables.table import Table
 from limes._explainers.verification import (
     TABLE_DRAWS,
+    Predict,
     Probe,
     Watch,
     check_agreement,
     check_atoms,
     check_draws,
+    few_rows,
     product_rows,
     widened,
 )
@@ -35,11 +37,14 @@ from limes.exceptions import InputError, ModelError, NotReadableError, ReadMisma
 from limes.models._algebra import category_columns
 from limes.models._calling.bound_methods import is_log_odds
 from limes.models._calling.caller import ModelCaller
+from limes.models._calling.direct import direct_question
 from limes.models._calling.outputs import Output, prediction_method, resolve
 from limes.models._reading import EXACT_TOLERANCE, SINGLE_TOLERANCE, read_output, tolerance_of
 from limes.models.forms._base import BlackBox, Form
 from limes.models.forms._trees import Forest
 
+# Rows predicted at once, where only predictions are needed
+_BATCH = 10_000
 _ASKED_FOR = "asked for by method='sampled'"
 
 
@@ -142,6 +147,23 @@ class BoundModel:
     watch: Watch
     form: Form | None = None
 
+    def answers(self, rows: Floats) -> Floats | None:
+        """Return the answers at rows (n, d); None if the model is no longer the one that was read.
+
+        Where the state of a model does not show a new fit, answers of the model and of its form are
+        compared: those that are returned, and a few others.
+        """
+        if not self.watch.same_state():
+            return None
+        answers = self.predict_all(rows)
+        return answers if self.watch.agrees(rows, answers, by=self.predict) else None
+
+    def predict_all(self, rows: Floats) -> Floats:
+        """Return the answers at rows (n, d), in batches."""
+        if len(rows) <= _BATCH:
+            return self.predict(rows)
+        return np.concatenate([self.predict(rows[i : i + _BATCH]) for i in range(0, len(rows), _BATCH)])
+
     @classmethod
     def of(
         cls,
@@ -206,7 +228,9 @@ class BoundModel:
             reading.output.method or "call",
             check.is_log_odds(reading.output),
             "",
-            Watch(reading.model, ask=ask, predict=form.predict, allowed=allowed),
+            Watch(
+                reading.model, ask=check.quickest(reading.output, ask), predict=form.predict, allowed=allowed
+            ),
             form,
         )
 
@@ -229,6 +253,18 @@ class _Check:
     def caller(self, output: Output) -> ModelCaller:
         """Return what calls the model with tables like the background."""
         return ModelCaller(self.model, output, self.table.decode)
+
+    def quickest(self, output: Output, ask: Predict) -> Predict:
+        """Return what answers as ``ask`` does, without what an estimator adds to the time of a booster."""
+        direct = direct_question(self.model, output.method) if self.table.numeric.all() else None
+        if direct is None:
+            return ask
+
+        def answer(rows: Floats) -> Floats:
+            return output.pick(direct(rows))
+
+        rows = few_rows(self.table.matrix)
+        return answer if np.array_equal(answer(rows), ask(rows)) else ask
 
     def is_log_odds(self, output: Output) -> bool:
         """Tell whether an output is the log-odds of a class, by two background rows."""

@@ -43,7 +43,7 @@ def row_names(X: Any, ids: Any, encoded: EncodedRows) -> RowNames:
 def ids_of(X: Any, rows: int) -> tuple[Any, ...]:
     """Return the names of rows: the index of a pandas frame, the name of a row of one, else positions."""
     index: Any = getattr(X, "index", None)
-    if isinstance(X, Mapping) or not hasattr(index, "tolist"):
+    if not hasattr(index, "tolist") or isinstance(X, Mapping):
         return tuple(range(rows))
     if np.ndim(X) == 1:
         return (0 if X.name is None else X.name,)

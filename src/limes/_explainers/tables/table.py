@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import narwhals as nw
 import numpy as np
 
-from limes._arrays import Bools, Floats, Ints, Objects
+from limes._arrays import Bools, Floats, Ints, Objects, Reals
 from limes._checks import SHOWN, did_you_mean, listed
 from limes._explainers.tables.columns import (
     EXACT,
@@ -39,8 +39,17 @@ class FrameConverter:
     backend: Any  # narwhals.Implementation of the library
     labels: Any  # pandas' own index of columns, whose entries need not be strings
 
+    def is_like(self, X: Any) -> bool:
+        """Return whether X is a frame of pandas with these columns in this order."""
+        if not self.backend.is_pandas() or type(X) is not self.backend.to_native_namespace().DataFrame:
+            return False
+        return X.columns is self.labels or bool(X.columns.equals(self.labels))
+
     def restore(self, columns: tuple[TableColumn, ...], matrix: Floats) -> Any:
         """Return a frame with the columns' dtypes."""
+        if self.backend.is_pandas() and all(map(_is_usual, columns)):
+            frame = self.backend.to_native_namespace().DataFrame
+            return frame(matrix, columns=self.labels, copy=True)
         series = [self._series(*pair).alias(pair[0].name) for pair in zip(columns, matrix.T, strict=True)]
         frame = nw.concat([column.to_frame() for column in series], how="horizontal").to_native()
         if self.labels is not None:
@@ -61,6 +70,11 @@ class FrameConverter:
         cells = nw.maybe_reset_index(template[blank.astype(np.int64)])
         filled: nw.Series[Any] = cells.scatter(np.flatnonzero(~blank), present)
         return filled
+
+
+def _is_usual(column: TableColumn) -> bool:
+    """Return whether a column holds plain float64 numbers."""
+    return column.template is None and column.dtype == np.float64 and not column.categorical
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,7 +282,7 @@ class Table:
     matrix: Floats
     converter: FrameConverter | ArrayConverter
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Column names; ``x0``, ``x1``, ... for arrays."""
         return tuple(column.name for column in self.columns)
@@ -341,8 +355,9 @@ class Table:
             Columns that do not match; a cell that is infinite, unseen, not a number, or missing where the
             background has no missing values. Rows are counted from 0.
         """
-        if self._is_matrix(X):
-            return np.array(X, dtype=np.float64, ndmin=2)
+        numbers = self._numbers(X)
+        if numbers is not None:
+            return np.array(numbers, dtype=np.float64, ndmin=2)
         arrays = self._aligned(open_table(X))
         if not arrays[0].size:
             raise InputError("there are no rows to explain: pass at least one")
@@ -357,7 +372,7 @@ class Table:
         InputError
             As for `encode`, if columns do not match, or no row is usable.
         """
-        if self._is_matrix(X):
+        if self._numbers(X) is not None:
             matrix = self.encode(X)
             return EncodedRows(matrix, np.arange(len(matrix)), {})
         arrays = self._aligned(open_table(X))
@@ -379,13 +394,24 @@ class Table:
             if len(errors) == before:
                 return EncodedRows(np.column_stack(columns), positions, errors)
 
-    def _is_matrix(self, X: Any) -> bool:
-        """Return whether X is its own matrix, one row or many: usual floats, for columns of numbers."""
+    def _numbers(self, X: Any) -> Reals | None:
+        """Return X, one row or many, as an array if that is its own matrix: usual floats in numeric columns."""
+        if not self._all_numeric:
+            return None
+        if isinstance(self.converter, FrameConverter) and self.converter.is_like(X):
+            X = X.to_numpy()
         plain = type(X) is np.ndarray and X.dtype.kind == "f" and X.size > 0  # masked arrays are not plain
-        if not plain or not self.numeric.all():
-            return False
-        shaped = X.ndim in (1, 2) and X.shape[-1] == len(self.columns)
-        return shaped and bool(np.abs(X).max() <= EXACT)  # not so for infinite and missing values
+        if not plain or X.ndim not in (1, 2) or X.shape[-1] != len(self.columns):
+            return None
+        return X if np.abs(X).max() <= EXACT else None  # not so for infinite and missing values
+
+    @cached_property
+    def _all_numeric(self) -> bool:
+        return bool(self.numeric.all())
+
+    @cached_property
+    def _all_floats(self) -> bool:
+        return all(column.dtype == np.float64 for column in self.columns)
 
     def decode(self, matrix: Floats) -> Any:
         """Turn a matrix (m, d) into a table of the background's kind, names and dtypes.
@@ -397,7 +423,7 @@ class Table:
 
     def originals(self, matrix: Floats) -> Objects:
         """Return the user's own values (m, d) for display; None for missing."""
-        if all(column.dtype == np.float64 for column in self.columns) and not np.isnan(matrix).any():
+        if self._all_floats and not np.isnan(matrix).any():
             return matrix  # floats stand for themselves
         pairs = zip(self.columns, np.asarray(matrix, dtype=np.float64).T, strict=True)
         return np.column_stack([column.originals(values) for column, values in pairs])

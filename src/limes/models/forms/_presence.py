@@ -239,20 +239,7 @@ def presence_of_columns(
 
 
 def _of_forest(form: Forest, word_of: Ints, value_of: Floats, words: int, fill: Floats) -> PresenceProducts:
-    walk = partial(
-        _kernels.presence_paths,
-        word_of,
-        value_of,
-        fill,
-        words,
-        form.feature,
-        form.threshold,
-        form.left,
-        form.right,
-        form.set_of,
-        form.sets,
-        form.roots,
-    )
+    walk = partial(_kernels.presence_paths, word_of, value_of, fill, words, form.trees)
     nothing = np.zeros(0, dtype=np.int64)
     paths, factors = walk(nothing, nothing, nothing, np.zeros(0, dtype=np.bool_))
     leaf = np.zeros(paths, dtype=np.int64)

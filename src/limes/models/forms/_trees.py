@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import ClassVar
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -116,12 +117,11 @@ class Forest(FormBase):
             sets=np.concatenate([np.pad(t.sets, ((0, 0), (0, width - t.sets.shape[1]))) for t in trees]),
         )
 
-    def predict(self, x: Floats) -> Floats:
-        """Values (n, ...) at rows (n, d)."""
-        x = np.ascontiguousarray(x, dtype=np.float64)
-        value = self.value.reshape(self.value.shape[0], -1)
-        total = np.zeros((len(x), value.shape[1]))
-        tests = (
+    @cached_property
+    def trees(self) -> _kernels.Trees:
+        """The nodes as the compiled walks take them, checked once."""
+        return _kernels.Trees(
+            self.size,
             self.feature,
             self.threshold,
             self.left,
@@ -129,11 +129,21 @@ class Forest(FormBase):
             self.missing_left,
             self.set_of,
             self.sets,
+            self.roots,
         )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    def predict(self, x: Floats) -> Floats:
+        """Values (n, ...) at rows (n, d)."""
+        x = np.ascontiguousarray(x, dtype=np.float64)
+        value = self.value.reshape(self.value.shape[0], -1)
+        total, trees = np.zeros((len(x), value.shape[1])), self.trees
 
         def block(start: int) -> None:
             rows = slice(start, start + _BLOCK)
-            _kernels.add_leaves(x[rows], *tests, value, self.roots, total[rows])
+            _kernels.add_leaves(trees, x[rows], value, total[rows])
 
         in_threads(block, range(0, len(x), _BLOCK))
         return np.asarray(total.reshape((len(x), *self.value.shape[1:])) + self.intercept)

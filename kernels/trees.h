@@ -1,0 +1,54 @@
+// Nodes of a forest, checked when they are taken over, and where one sends a value.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "arrays.h"
+
+namespace limes {
+
+// A copy of a forest's node arrays. Walks read no array of Python's, and check nothing: columns, children and sets
+// exist, and no node is its own ancestor.
+class Trees {
+ public:
+  // feature is -1 at leaves, set_of -1 where the split is by threshold.
+  Trees(std::size_t columns, Integers feature, Vector threshold, Integers left, Integers right, Flags missing_left,
+        Integers set_of, Array<const bool, 2> sets, Integers roots);
+
+  std::size_t columns() const { return columns_; }
+  std::size_t size() const { return nodes_.size(); }
+  const std::vector<std::uint32_t>& roots() const { return roots_; }
+
+  bool is_split(std::size_t node) const { return nodes_[node].column != kLeaf; }
+  std::size_t column(std::size_t node) const { return nodes_[node].column; }
+  std::size_t child(std::size_t node, bool goes_left) const { return nodes_[node].child[goes_left]; }
+  bool goes_left(std::size_t node, double x) const {
+    const Node& split = nodes_[node];
+    if (std::isnan(x)) return split.missing_left;
+    if (split.set == kNone) return x <= split.threshold;
+    const bool is_code = 0.0 <= x && x < static_cast<double>(codes_) && x == std::floor(x);
+    return is_code && sets_[split.set * codes_ + static_cast<std::size_t>(x)];
+  }
+
+ private:
+  static constexpr std::uint32_t kLeaf = 0xFFFFFFFF;
+  static constexpr std::uint32_t kNone = 0x7FFFFFFF;
+
+  struct Node {
+    double threshold;
+    std::uint32_t column;
+    std::uint32_t child[2];  // right, left
+    std::uint32_t missing_left : 1, set : 31;
+  };
+
+  void refuse_cycles() const;
+
+  std::size_t columns_, codes_;
+  std::vector<Node> nodes_;
+  std::vector<bool> sets_;
+  std::vector<std::uint32_t> roots_;
+};
+
+}  // namespace limes
