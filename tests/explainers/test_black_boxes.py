@@ -328,7 +328,7 @@ def test_a_torch_module(diabetes):
     net = torch.nn.Sequential(
         torch.nn.Linear(10, 8), torch.nn.Tanh(), torch.nn.Dropout(0.5), torch.nn.Linear(8, 1)
     )
-    explainer = limes.TabularExplainer(net, X, max_calls=256)
+    explainer = limes.TabularExplainer(net, X, method="sampled", max_calls=256)
     explanation = explainer(X.iloc[:2])
     net.eval()
     with torch.inference_mode():

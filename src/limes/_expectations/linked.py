@@ -19,31 +19,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
 
 from limes._arrays import Floats, Ints
 from limes._expectations.moments import Moments
-from limes._expectations.waves import Waves, extent
-from limes._functions import Function
-from limes._lru import LRUCache
-from limes.designs._coordinates import CellMeans, Coordinate, functionals
-from limes.designs._product import ProductDesign, ProductFamily
-from limes.exceptions import InputError, ModelError
+from limes._expectations.tabulated import TOLERANCE, Column, NodeGroup, TabulatedExpectation
+from limes.designs._coordinates import Coordinate
+from limes.exceptions import ModelError
 from limes.models.forms._linked import Linked
 from limes.models.forms._links import Complexes, ExponentialSum
 
-# The promise, relative to E f; probabilities below the second number are compared with it
-_TOLERANCE, _TINY = 1e-9, 1e-15
+# Probabilities below this are compared with it
+_TINY = 1e-15
 # Relative rounding of a product of d factors is about (d + this) times that of one
 _ROUNDINGS = 8
 # Complex numbers of all columns of one block of rows: 2 MB
 _BLOCK = 131_072
-_TABLES = 4
 
 
-class LinkedExpectation:
+class LinkedExpectation(TabulatedExpectation["list[_Margin]"]):
     """Moments of links of sums under many designs.
 
     Raises
@@ -54,43 +49,16 @@ class LinkedExpectation:
         If the margin has no finite value somewhere, or the error of a row cannot be bounded.
     """
 
-    method: Literal["exact"] = "exact"
-    # of every E f, relative to itself; designs where the bound of the quadrature is larger are refused
-    error_bound: float = _TOLERANCE
-
-    def __init__(self, form: Linked) -> None:
-        self._form = form
-        self._rules: LRUCache[ProductFamily, list[_Margin]] = LRUCache(_TABLES)
-
-    def moments(self, design: ProductDesign, row: Floats | None = None) -> Moments:  # noqa: ARG002
-        """E_w f and Cov_w(h, f) under one design."""
-        self._check(design.size)
-        if design.family is not None and design.cells is not None and self.serves(design.family):
-            return self.many(design.family, design.cells[None], design.variance[None]).take(np.array(0))
-        margins = self._margins([(coordinate,) for coordinate in design.coordinates])
-        cells = np.zeros((1, design.size), dtype=np.int64)
-        return self._moments(margins, cells, design.variance[None]).take(np.array(0))
-
-    def serves(self, family: ProductFamily) -> bool:
-        """Whether `many` can be used: cells decide the designs."""
-        return family.by_cell
-
-    def many(self, family: ProductFamily, cells: Ints, variance: Floats) -> Moments:
-        """Moments under the designs at n rows, given their cells and Var_w h, both (n, d)."""
-        self._check(len(family.marginals))
-        margins = self._rules.get(family, lambda: self._margins(family.variants))
-        return self._moments(margins, cells, variance)
-
-    def _margins(self, variants: Sequence[Sequence[Coordinate]]) -> list[_Margin]:
+    def _tabulate(self, variants: Sequence[Sequence[Coordinate]]) -> list[_Margin]:
         return [_Margin(self._form, k, variants) for k in range(len(self._form.coef))]  # type: ignore[arg-type]
 
-    def _moments(self, margins: Sequence[_Margin], cells: Ints, variance: Floats) -> Moments:
+    def _moments(self, tables: list[_Margin], cells: Ints, variance: Floats) -> Moments:
         form = self._form
         assert form.coef is not None  # noqa: S101 - set by __post_init__
         ones = (1,) * form.intercept.ndim
         base: Floats = np.broadcast_to(form.intercept, (len(cells), *form.intercept.shape)).copy()
         rest, contrast = np.zeros(base.shape), np.zeros((*cells.shape, *form.intercept.shape))
-        for margin, coef in zip(margins, form.coef, strict=True):
+        for margin, coef in zip(tables, form.coef, strict=True):
             linked = margin.moments(cells)
             # 1 less a probability of almost 1 is exact: 1 - 1 goes first
             base += linked.base.reshape(-1, *ones) * coef
@@ -98,10 +66,6 @@ class LinkedExpectation:
             contrast += linked.contrast.reshape(*cells.shape, *ones) * coef
         gamma = contrast * variance.reshape(*variance.shape, *ones)
         return Moments.exact(base + rest, gamma, designs=variance.shape[:-1])
-
-    def _check(self, columns: int) -> None:
-        if columns != self._form.size:
-            raise InputError(f"the design has {columns} columns, the form (Linked) has {self._form.size}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,41 +77,6 @@ class _Values:
     contrast: Floats
 
 
-@dataclass(frozen=True, eq=False)
-class _Column:
-    """One column that a margin reads: the position, the function, and its range under the law."""
-
-    place: int
-    function: Function
-    loading: Floats
-    variants: Sequence[Coordinate]
-    lower: float
-    upper: float
-
-    def waves(self, nodes: Complexes, equidistant: int) -> tuple[list[CellMeans], Floats]:
-        """Tables of the variants for e^{zf - offset}, (N, cells) each, and the offsets, (N,)."""
-        offsets = np.maximum(nodes.real * self.lower, nodes.real * self.upper)
-        waves = Waves(self.function, self.loading, nodes, offsets, equidistant)
-        tables: list[CellMeans] = []
-        law = None
-        for coordinate in self.variants:
-            if coordinate.marginal is not law:
-                law, table = coordinate.marginal, coordinate.tabulate(waves)
-                if not np.isfinite(table.values).all():
-                    raise ModelError(
-                        f"the margin has no finite value everywhere in column {self.place}: it cannot take a "
-                        "missing or an extreme value that the background holds there; impute it in a Pipeline"
-                    )
-            tables.append(table)
-        return tables, offsets
-
-    def functionals(self, nodes: Complexes, equidistant: int = 0) -> tuple[Complexes, Complexes, Floats]:
-        """Mean and contrast of every variant, (V, N) each, and the offsets, (N,)."""
-        tables, offsets = self.waves(nodes, equidistant)
-        pairs = [functionals(c, table) for c, table in zip(self.variants, tables, strict=True)]
-        return np.stack([mean for mean, _ in pairs]), np.stack([c for _, c in pairs]), offsets
-
-
 class _Margin:
     """One margin of the form under the variants of every column's law."""
 
@@ -155,13 +84,7 @@ class _Margin:
         self._link = form.curve
         self._constant = float(form.terms.intercept[margin])
         self._columns = [
-            _Column(
-                j,
-                function,
-                loading[:, margin],
-                variants[j],
-                *_range(variants[j], function, loading[:, margin]),
-            )
+            Column.of(j, function, loading[:, margin : margin + 1], variants[j])
             for j, (function, loading) in enumerate(
                 zip(form.terms.functions, form.terms.loadings, strict=True)
             )
@@ -193,8 +116,8 @@ class _Margin:
 
     def _rule(self, tilt: int) -> _Rule:
         if tilt not in self._rules:
-            lower = self._constant + sum(column.lower for column in self._columns)
-            upper = self._constant + sum(column.upper for column in self._columns)
+            lower = self._constant + sum(float(column.lower[0]) for column in self._columns)
+            upper = self._constant + sum(float(column.upper[0]) for column in self._columns)
             theta = self._link.tilts[tilt]
             exponentials, size = self._link.sum(lower, upper, theta), self._link.size(theta)
             self._rules[tilt] = _Rule(self._columns, exponentials, self._constant, size)
@@ -218,7 +141,7 @@ class _Margin:
         """The logarithms of mean(e^{θf}), and of 1 + |contrast| / mean, (V, tilts) of each column."""
         tilts, logs = np.array(self._link.tilts, dtype=np.complex128), []
         for column in self._columns:
-            mean, contrast, offsets = column.functionals(tilts)
+            mean, contrast, offsets = column.functionals([NodeGroup(tilts)])
             with np.errstate(divide="ignore", invalid="ignore"):
                 log = np.log(mean.real)
                 ratio = np.log(mean.real + np.abs(contrast.real)) - log
@@ -227,19 +150,13 @@ class _Margin:
 
     @staticmethod
     def _check(value: Floats, bound: Floats) -> None:
-        allowed = _TOLERANCE * np.maximum(value, _TINY)
+        allowed = TOLERANCE * np.maximum(value, _TINY)
         if not (bound <= allowed).all():
             worst = int(np.argmax(bound / allowed))
             raise ModelError(
                 f"an expectation of about {value[worst]:.3g} is known to {bound[worst]:.1g} only, as the "
                 "margin spreads far on both sides: use method='sampled'"
             )
-
-
-def _range(variants: Sequence[Coordinate], function: Function, loading: Floats) -> tuple[float, float]:
-    laws = {id(coordinate.marginal): coordinate.marginal for coordinate in variants}
-    ends = [extent(law, function, loading) for law in laws.values()]
-    return min(lower for lower, _ in ends), max(upper for _, upper in ends)
 
 
 class _Rule:
@@ -250,7 +167,7 @@ class _Rule:
     """
 
     def __init__(
-        self, columns: Sequence[_Column], exponentials: ExponentialSum, constant: float, size: float
+        self, columns: Sequence[Column], exponentials: ExponentialSum, constant: float, size: float
     ) -> None:
         self.sum = exponentials
         self.error = exponentials.error + np.finfo(np.float64).eps * (len(columns) + _ROUNDINGS) * (
@@ -267,7 +184,7 @@ class _Rule:
         self._contrasts: list[Floats] = []
         self._logs: list[Floats] = []
         for column in columns:
-            mean, contrast, offsets = column.functionals(nodes, exponentials.contour)
+            mean, contrast, offsets = column.functionals([NodeGroup(nodes, exponentials.contour)])
             length = np.abs(mean[:, self._first])
             length = np.where(length > 0, length, 1.0)
             scale = np.take(length, self._group, axis=1)

@@ -209,6 +209,11 @@ class CombinedExpectation:
         """The largest relative error that any part states; 0 where all are closed forms."""
         return max(getattr(part, "error_bound", 0.0) for part in self.parts)
 
+    @property
+    def needs_densities(self) -> bool:
+        """Whether any part has no exact expectation under laws of a few values."""
+        return any(getattr(part, "needs_densities", False) for part in self.parts)
+
     def moments(self, design: Any, row: Floats | None = None) -> Moments:
         """E_w f and Cov_w(h, f), exactly."""
         return self._sum([part.moments(design, row) for part in self.parts])

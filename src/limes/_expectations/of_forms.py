@@ -12,6 +12,7 @@ from limes._expectations.moments import (
     CombinedExpectation,
     ExactMoments,
 )
+from limes._expectations.summed import SummedExpectation
 from limes._expectations.tfidf import NormalizedExpectation
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.designs._product import ProductDesign
@@ -21,6 +22,7 @@ from limes.models.forms._base import Combination, Form, Reducible, Sum
 from limes.models.forms._linked import Linked
 from limes.models.forms._normalized_linear import NormalizedLinear
 from limes.models.forms._presence import PresenceProducts, presence_products
+from limes.models.forms._ridges import Ridges
 from limes.models.forms._switches import SwitchProducts
 from limes.models.forms._trees import Forest
 
@@ -54,8 +56,10 @@ def _over_columns(form: Form) -> ExactMoments | None:
     match form:
         case Forest():
             return ForestExpectation(form)
+        case Ridges():
+            return _over_columns(form.expanded)
         case Linked():
-            return LinkedExpectation(form)
+            return SummedExpectation(form) if form.adds_up else LinkedExpectation(form)
         case Reducible():
             return ExactExpectation(form)
     return None

@@ -34,8 +34,14 @@ class Waves:
     equidistant: int = 0
 
     def __call__(self, x: Floats) -> Complexes:
-        value, count = self._value(x), max(self.equidistant, 1)
-        waves = np.empty((self.nodes.size, x.size), dtype=np.complex128)
+        return self.of(self.loading @ self.function(x))
+
+    def of(self, value: Floats) -> Complexes:
+        """The exponentials of values of f, (n,) -> (N, n)."""
+        count = max(self.equidistant, 1)
+        waves = np.empty((self.nodes.size, value.size), dtype=np.complex128)
+        if not self.nodes.size:
+            return waves
         waves[0] = np.exp(self.nodes[0] * value - self.offsets[0])
         if count > 1:
             ratio, filled = np.exp((self.nodes[1] - self.nodes[0]) * value), 1
@@ -48,43 +54,79 @@ class Waves:
 
     def integrate(self, density: Density) -> Complexes:
         """Integrate against P measures -> (N, P)."""
+        return WaveBundle((self,)).integrate(density)
+
+    def fastest(self, value: Floats) -> Floats:
+        """The exponentials that turn and grow fastest, as real functions, (n,) -> (m, n)."""
+        if not self.nodes.size:
+            return np.zeros((0, value.size))
+        extremes = {
+            int(pick(part)) for part in (self.nodes.real, self.nodes.imag) for pick in (np.argmin, np.argmax)
+        }
+        chosen = sorted(extremes)
+        waves = np.exp(np.multiply.outer(self.nodes[chosen], value) - self.offsets[chosen, None])
+        # below a float64 nothing has digits: there is nothing to resolve
+        return np.concatenate([waves.real, waves.imag]) + _TINY
+
+    @property
+    def speed(self) -> float:
+        """The largest |z| times the size of the loading."""
+        return float(np.abs(self.nodes).max(initial=0.0) * np.abs(self.loading).max())
+
+
+@dataclass(frozen=True, eq=False)
+class WaveBundle:
+    """Waves of several loadings of the same functions, one after the other: they share their quadrature."""
+
+    waves: tuple[Waves, ...]
+
+    @property
+    def function(self) -> Function:
+        """The functions."""
+        return self.waves[0].function
+
+    def __call__(self, x: Floats) -> Complexes:
+        values = self.function(x)
+        return np.concatenate([waves.of(waves.loading @ values) for waves in self.waves])
+
+    def integrate(self, density: Density) -> Complexes:
+        """Integrate against P measures -> (N, P)."""
         breaks, constant, panels = texture(self.function)
         whole = self.function.integrate(density)  # raises where a lookup meets a density
         if constant:
             ends = np.concatenate([[-np.inf], breaks, [np.inf]])
             return np.asarray(self(ends[1:]) @ density.interval(ends[:-1], ends[1:]))
         piece, x, weight = density.points(self._fastest, breaks, panels)
-        values = self(x) * weight
+        values = self.function(x)
         first = np.searchsorted(piece, np.arange(whole.shape[1] + 1))
-        sums = np.add.reduceat(values, np.minimum(first[:-1], piece.size - 1), axis=1)
-        return np.where(first[:-1] < first[1:], sums, 0.0)
 
-    def _value(self, x: Floats) -> Floats:
-        return np.asarray(self.loading @ self.function(x))
+        def sums(waves: Waves) -> Complexes:
+            terms = waves.of(waves.loading @ values) * weight
+            added = np.add.reduceat(terms, np.minimum(first[:-1], piece.size - 1), axis=1)
+            return np.where(first[:-1] < first[1:], added, 0.0)
+
+        return np.concatenate([sums(waves) for waves in self.waves])
 
     def _fastest(self, x: Floats) -> Floats:
-        """The exponentials that turn and grow fastest, as real functions, (m, n)."""
-        extremes = {
-            int(pick(part)) for part in (self.nodes.real, self.nodes.imag) for pick in (np.argmin, np.argmax)
-        }
-        chosen = sorted(extremes)
-        waves = np.exp(np.multiply.outer(self.nodes[chosen], self._value(x)) - self.offsets[chosen, None])
-        # below a float64 nothing has digits: there is nothing to resolve
-        return np.concatenate([waves.real, waves.imag]) + _TINY
+        values, waves = self.function(x), self.waves
+        if len(values) == 1:
+            # of one function the steepest loading is the fastest
+            waves = (max(waves, key=lambda each: each.speed),)
+        return np.concatenate([each.fastest(each.loading @ values) for each in waves])
 
 
-def extent(marginal: Marginal, function: Function, loading: Floats) -> tuple[float, float]:
-    """The least and the largest value of f = loading · functions where the law is, and a little more.
+def extent(marginal: Marginal, function: Function, loading: Floats) -> tuple[Floats, Floats]:
+    """The least and largest values of loading (m, K) times functions where the law is, and a little more.
 
     Raises
     ------
     ModelError
-        If it is not finite somewhere.
+        If one is not finite somewhere.
     """
-    values = np.concatenate([loading @ function(x) for x in _support(marginal, function)])
+    values = np.concatenate([loading.T @ function(x) for x in _support(marginal, function)], axis=1)
     if not np.isfinite(values).all():
         raise ModelError("the margin has no finite value somewhere under the background's law")
-    lower, upper = float(values.min()), float(values.max())
+    lower, upper = values.min(axis=1), values.max(axis=1)
     # a curve may rise higher between two points
     slack = 0.01 * (upper - lower)
     return lower - slack, upper + slack

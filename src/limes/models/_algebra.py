@@ -21,10 +21,11 @@ from limes.models.forms._base import Combination, Form, Reduced, Reducible, Sum,
 from limes.models.forms._kernels import GaussianKernels
 from limes.models.forms._linked import Linked
 from limes.models.forms._quadratic import Quadratic
+from limes.models.forms._ridges import Ridges
 from limes.models.forms._trees import Forest
 
 # Forms whose outputs can be mapped linearly, by their ``output_arrays`` and intercept
-_LINEAR_IN_OUTPUTS = (Boxes, Forest, GaussianKernels, Linear, Linked, Quadratic)
+_LINEAR_IN_OUTPUTS = (Boxes, Forest, GaussianKernels, Linear, Linked, Quadratic, Ridges)
 
 
 def _each(form: Any, change: Callable[[Floats], ArrayLike]) -> Any:
@@ -195,6 +196,12 @@ def _move_linked(form: Linked, positions: Ints, size: int) -> Form:
     return replace(form, margin=on_columns(form.margin, positions, size))
 
 
+def _move_ridges(form: Ridges, positions: Ints, size: int) -> Form:
+    weights = np.zeros((len(form.weights), size))
+    np.add.at(weights.T, positions, form.weights.T)
+    return replace(form, weights=weights)
+
+
 def _move_reduced(form: Any, positions: Ints, size: int) -> Form:
     if len(set(positions.tolist())) < positions.size:
         raise InputError(f"{type(form).__name__} cannot read a column twice")
@@ -214,6 +221,7 @@ _MOVE: Mapping[type, Callable[..., Form]] = {
     Linear: _move_linear,
     Linked: _move_linked,
     Quadratic: _move_quadratic,
+    Ridges: _move_ridges,
 }
 
 

@@ -11,6 +11,7 @@ callable is looked up by the class or a base of it, as readers are, so that no l
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
@@ -198,6 +199,13 @@ def _joint_log_likelihood(model: Any) -> Predict:
     return predict
 
 
+def _network_margin(model: Any) -> Predict:
+    """What the output layer adds up, before the logistic function or the softmax."""
+    plain = copy(model)
+    plain.out_activation_ = "identity"
+    return lambda table: _one_column(np.asarray(plain._forward_pass_fast(table)))  # noqa: SLF001 - without the link
+
+
 _METHODS: Mapping[tuple[str, str], Callable[[Any], Predict | None]] = {
     ("xgboost.XGBModel", "decision_function"): _xgboost_margin,
     ("xgboost.Booster", "predict"): _xgboost_booster,
@@ -216,6 +224,7 @@ _METHODS: Mapping[tuple[str, str], Callable[[Any], Predict | None]] = {
     ("sklearn.ComplementNB", "decision_function"): _joint_log_likelihood,
     ("sklearn.GaussianNB", "decision_function"): _joint_log_likelihood,
     ("sklearn.MultinomialNB", "decision_function"): _joint_log_likelihood,
+    ("sklearn.MLPClassifier", "decision_function"): _network_margin,
     ("torch.Module", ""): _torch_module,
     ("onnxruntime.InferenceSession", ""): _onnx_session,
 }

@@ -22,6 +22,7 @@ from limes.models.forms._additive import Linear
 from limes.models.forms._base import Combination, Form
 from limes.models.forms._linked import Linked
 from limes.models.forms._quadratic import Quadratic
+from limes.models.forms._ridges import Ridges
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,4 +116,12 @@ def _quadratic(form: Quadratic, matrix: Floats, shift: Floats) -> Quadratic:
     return Quadratic(squares, np.tensordot(matrix.T, gradient, axes=1), form.predict(shift[None, :])[0])
 
 
-_COMPOSE: Mapping[type, Callable[[Any, Floats, Floats], Form]] = {Linear: _linear, Quadratic: _quadratic}
+def _ridges(form: Ridges, matrix: Floats, shift: Floats) -> Ridges:
+    return replace(form, weights=form.weights @ matrix, offsets=form.offsets + form.weights @ shift)
+
+
+_COMPOSE: Mapping[type, Callable[[Any, Floats, Floats], Form]] = {
+    Linear: _linear,
+    Quadratic: _quadratic,
+    Ridges: _ridges,
+}

@@ -45,10 +45,11 @@ from limes.models.forms._base import Combination, Form, Reduced, Reducible, Sum,
 from limes.models.forms._kernels import GaussianKernels
 from limes.models.forms._linked import Linked
 from limes.models.forms._quadratic import Quadratic
+from limes.models.forms._ridges import Ridges
 from limes.models.forms._trees import Forest
 
 # How many of its units a scaled column may lie from 0 before a closed form in x would cancel digits
-_CLOSED: Mapping[type, float] = {Linear: 1e3, Quadratic: 1e2, GaussianKernels: np.inf}
+_CLOSED: Mapping[type, float] = {Linear: 1e3, Ridges: 1e3, Quadratic: 1e2, GaussianKernels: np.inf}
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +101,8 @@ def _fold(form: Form, columns: Sequence[ModelColumn], names: Sequence[str]) -> F
     if scaling is not None:
         scaled = _SCALED[type(form)](form, scaling)
         return on_columns(scaled, [column.source for column in columns], len(names))
+    if isinstance(form, Ridges):
+        return _fold(form.expanded, columns, names)
     if not isinstance(form, Reducible):
         raise CannotRead(f"{type(form).__name__} cannot be folded behind a pipeline's steps")
     terms = form.reduce()
@@ -146,6 +149,11 @@ def _scaled_linear(form: Linear, scaling: Sequence[Affine]) -> Linear:
     return Linear(form.coef * slope.reshape(-1, *outputs), form.intercept + shift @ form.coef)
 
 
+def _scaled_ridges(form: Ridges, scaling: Sequence[Affine]) -> Ridges:
+    slope, shift = _slopes(scaling)
+    return replace(form, weights=form.weights * slope, offsets=form.offsets + form.weights @ shift)
+
+
 def _scaled_quadratic(form: Quadratic, scaling: Sequence[Affine]) -> Quadratic:
     return form.affine(*_slopes(scaling))
 
@@ -160,6 +168,7 @@ _SCALED: Mapping[type, Callable[[Any, Sequence[Affine]], Form]] = {
     Linear: _scaled_linear,
     Quadratic: _scaled_quadratic,
     GaussianKernels: _scaled_kernels,
+    Ridges: _scaled_ridges,
 }
 
 

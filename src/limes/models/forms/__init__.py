@@ -13,6 +13,7 @@
 | ``NormalizedLinear`` | c + Σ_j c_j z_j / √(Σ_j a_j z_j) | linear models on normalised TF-IDF |
 | ``SwitchProducts`` | c + Σ_i a_i ∏_j (on_ij or off_ij) | RBF machines on images |
 | ``Linked`` | c + Σ_k a_k link(sum_k(x)) | probabilities of additive margins, means behind a log link |
+| ``Ridges`` | c + Σ_h v_h activation(w_h·x + b_h) | networks with one hidden layer, random Fourier features |
 | ``Combination`` | c + Σ_i w_i f_i(x) | voting, bagging, stacking of readable parts |
 | ``Reduced`` | any sum, or sum of products, of functions of a column | explainable boosting machines |
 | ``BlackBox`` | anything | everything else: sampled |
@@ -25,6 +26,7 @@ from limes.models.forms._linked import Linked
 from limes.models.forms._normalized_linear import NormalizedLinear
 from limes.models.forms._presence import PresenceProducts
 from limes.models.forms._quadratic import Quadratic
+from limes.models.forms._ridges import Ridges
 from limes.models.forms._switches import SwitchProducts
 from limes.models.forms._trees import Forest
 
@@ -43,5 +45,6 @@ __all__ = [
     "PresenceProducts",
     "Quadratic",
     "Reduced",
+    "Ridges",
     "SwitchProducts",
 ]

@@ -15,8 +15,9 @@ from numpy.typing import ArrayLike
 
 from limes._arrays import Floats, times
 from limes.exceptions import InputError
+from limes.models.forms._activations import CURVES
 from limes.models.forms._base import Form, FormBase, Sum, coefficients, outputs_of, zero
-from limes.models.forms._links import LINKS, Link
+from limes.models.forms._links import Link
 from limes.models.forms._sums import as_sum
 
 
@@ -30,7 +31,7 @@ class Linked(FormBase):
         A form with one output, or with K of them: a sum of functions of one column each, as linear and
         additive models are.
     link
-        "logistic", "probit", "cloglog", or "exp".
+        "logistic", "probit", "cloglog", "exp", or an activation: "tanh", "erf", "cos", "relu".
     coef
         (K,), or (K, k) for k outputs; by default each margin is an output.
     intercept
@@ -55,8 +56,8 @@ class Linked(FormBase):
     output_arrays: ClassVar[tuple[str, ...]] = ("coef",)
 
     def __post_init__(self) -> None:
-        if self.link not in LINKS:
-            raise InputError(f"link must be one of {sorted(LINKS)}, got {self.link!r}")
+        if self.link not in CURVES:
+            raise InputError(f"link must be one of {sorted(CURVES)}, got {self.link!r}")
         count = outputs_of(self.margin)
         default: ArrayLike = np.eye(count[0]) if count else np.ones(1)
         coef, intercept = coefficients(default if self.coef is None else self.coef, self.intercept)
@@ -73,7 +74,7 @@ class Linked(FormBase):
     @property
     def curve(self) -> Link:
         """The link."""
-        return LINKS[self.link]
+        return CURVES[self.link]
 
     @cached_property
     def terms(self) -> Sum:
@@ -83,6 +84,13 @@ class Linked(FormBase):
             return terms
         loadings = tuple(loading[:, None] for loading in terms.loadings)
         return replace(terms, loadings=loadings, intercept=terms.intercept[None])
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether an output is a sum of several links, or of an activation, that may cancel."""
+        assert self.coef is not None  # noqa: S101 - set by __post_init__
+        terms = np.count_nonzero(self.coef.reshape(len(self.coef), -1), axis=0)
+        return self.curve.tilts == (0.0,) or bool((terms > 1).any())
 
     def predict(self, x: Floats) -> Floats:
         """Values (n, ...) at rows (n, d)."""

@@ -16,6 +16,8 @@ The expectation of e^{zS} is a product if S is a sum of independent terms, and �
 error of E f(S). θ = 0 is the Fourier integral. Where f(S) is tiny, E e^{θS} is tiny for another θ: the
 contour that makes it least keeps the relative accuracy of small probabilities.
 
+Activations of networks, which need θ = 0 alone, are in ``_activations.py``.
+
 References
 ----------
 Trefethen & Weideman 2014, The exponentially convergent trapezoidal rule.
@@ -27,7 +29,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from math import factorial
-from typing import Any, TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,16 +47,16 @@ _ERROR = 3.0 * float(np.exp(-_DIGITS))
 # Periods are rounded up to multiples of an eighth of an octave, so that designs share their nodes.
 _PERIODS_PER_OCTAVE = 8
 # More than a margin of ±2,000 needs
-_MOST_NODES = 4096
+MOST_NODES = 4096
 
 
 @dataclass(frozen=True, eq=False)
 class ExponentialSum:
-    """base + rest + Re Σ_n weights[n] e^{nodes[n] s + log_weights[n]}: a link, about.
+    """slope s + base + rest + Re Σ_n weights[n] e^{nodes[n] s + log_weights[n]}: a link, about.
 
     They differ by at most ``error`` · size(tilt) · e^{tilt · s}. ``base`` is 0 or 1, kept apart so
     that 1 less a probability keeps its digits. The first ``contour`` nodes lie on Re z = tilt, the others are
-    the real poles.
+    the real poles. Only kinks have a ``slope``.
     """
 
     nodes: Complexes
@@ -65,11 +67,50 @@ class ExponentialSum:
     rest: float
     tilt: float
     error: float
+    slope: float = 0.0
+
+
+# t -> a bound of |E e^{itS}| and of its contrasts, which does not rise
+Decay: TypeAlias = Callable[[Floats], Floats]
+
+
+def no_decay(t: Floats) -> Floats:
+    """Bound of any law."""
+    return np.ones(t.shape)
+
+
+class Link(Protocol):
+    """A function of one number that is a sum of exponentials on any range."""
+
+    @property
+    def function(self) -> Callable[[Floats], Floats]:
+        """f, elementwise."""
+        ...
+
+    @property
+    def tilts(self) -> tuple[float, ...]:
+        """Contours to choose from."""
+        ...
+
+    @property
+    def size(self) -> Callable[[float], float]:
+        """What errors on a contour are multiplied by."""
+        ...
+
+    def sum(self, lower: float, upper: float, tilt: float, decay: Decay = no_decay) -> ExponentialSum:
+        """The sum of exponentials on [lower, upper], for a law of s with this ``decay``.
+
+        Raises
+        ------
+        InputError
+            If that takes too many nodes.
+        """
+        ...
 
 
 @dataclass(frozen=True, eq=False)
-class Link:
-    """One link.
+class Contour:
+    """A link by its Mellin-Barnes integral.
 
     Attributes
     ----------
@@ -97,8 +138,8 @@ class Link:
     period: Callable[[float, float, float], float]
     size: Callable[[float], float]
 
-    def sum(self, lower: float, upper: float, tilt: float) -> ExponentialSum:
-        """The sum of exponentials on [lower, upper].
+    def sum(self, lower: float, upper: float, tilt: float, decay: Decay = no_decay) -> ExponentialSum:  # noqa: ARG002
+        """The sum of exponentials on [lower, upper], whatever the law of s.
 
         Raises
         ------
@@ -106,17 +147,17 @@ class Link:
             If that takes too many nodes.
         """
         period = self.period(lower, upper, tilt)
-        if not period * self.height / (2.0 * np.pi) < _MOST_NODES:
+        if not period * self.height / (2.0 * np.pi) < MOST_NODES:
             raise InputError(
                 f"the margin ranges from {lower:.3g} to {upper:.3g} under the background's law, too far for "
-                f"quadrature with {_MOST_NODES:,} nodes"
+                f"quadrature with {MOST_NODES:,} nodes"
             )
         octaves = np.ceil(np.log2(period) * _PERIODS_PER_OCTAVE) / _PERIODS_PER_OCTAVE
         return _sum(self, float(2.0**octaves), tilt)
 
 
 @lru_cache(maxsize=256)
-def _sum(link: Link, period: float, tilt: float) -> ExponentialSum:
+def _sum(link: Contour, period: float, tilt: float) -> ExponentialSum:
     step = 2.0 * np.pi / period
     heights = step * (np.arange(int(np.ceil(link.height / step))) + 0.5)
     contour = np.asarray(tilt + 1j * heights, dtype=np.complex128)
@@ -183,21 +224,23 @@ def _exponential(s: Floats) -> Floats:
         return np.asarray(np.exp(s))
 
 
-class Exponential(Link):
+@dataclass(frozen=True, eq=False)
+class Exponential:
     """e^s is a sum of one exponential."""
 
-    def sum(self, lower: float, upper: float, tilt: float) -> ExponentialSum:  # noqa: ARG002
+    function: Callable[[Floats], Floats] = _exponential
+    tilts: tuple[float, ...] = (1.0,)
+    size: Callable[[float], float] = _unit
+
+    def sum(self, lower: float, upper: float, tilt: float, decay: Decay = no_decay) -> ExponentialSum:  # noqa: ARG002
+        """e^s on any range."""
         one = np.ones(1, dtype=np.complex128)
         return ExponentialSum(one, one, np.zeros(1), 1, 0.0, 0.0, 1.0, 0.0)
 
 
-def _no_kernel(z: Complexes) -> Any:
-    raise NotImplementedError
-
-
 _HALVES = (0.0, 0.5, -0.5, 1.0, -1.0)
 LINKS: Mapping[str, Link] = {
-    "logistic": Link(
+    "logistic": Contour(
         function=expit,
         kernel=_logistic_kernel,
         residues={p: (-1.0) ** (p + (p > 0)) for p in range(-3, 4) if p},
@@ -206,7 +249,7 @@ LINKS: Mapping[str, Link] = {
         period=_between_poles(-4.0, 4.0),
         size=_unit,
     ),
-    "probit": Link(
+    "probit": Contour(
         function=ndtr,
         kernel=_normal_kernel,
         residues={},
@@ -215,7 +258,7 @@ LINKS: Mapping[str, Link] = {
         period=_normal_period,
         size=lambda tilt: float(np.exp(0.5 * tilt * tilt)),
     ),
-    "cloglog": Link(
+    "cloglog": Contour(
         function=_log_log,
         kernel=_log_log_kernel,
         residues={p: (-1.0) ** (p + 1) / factorial(p) for p in range(1, 5)},
@@ -225,5 +268,5 @@ LINKS: Mapping[str, Link] = {
         # |Γ(-θ - it)| falls as t^{-θ-½} e^{-πt/2}
         size=lambda tilt: 8.0 * (2.0 * _DIGITS / np.pi) ** (0.5 + max(-tilt, 0.0)),
     ),
-    "exp": Exponential(_exponential, _no_kernel, {}, (1.0,), 0.0, lambda *_: 0.0, _unit),
+    "exp": Exponential(),
 }

@@ -26,7 +26,7 @@ from limes.models.forms._quadratic import Quadratic
 
 
 @dataclass(frozen=True)
-class _Machine:
+class Machine:
     """c + Σ_i coef[i] K(x, centers[i]) and the numbers that kernels use."""
 
     centers: Floats
@@ -86,7 +86,7 @@ def _pairwise(dual: Floats, counts: Ints) -> Floats:
 
 def _support(model: Any, coef: Floats, intercept: Floats) -> Form:
     as_form = _kernel(model.kernel)
-    machine = _Machine(
+    machine = Machine(
         centers=_dense(model.support_vectors_).reshape(-1, model.n_features_in_),
         coef=coef,
         intercept=intercept,
@@ -101,7 +101,7 @@ def ridge(model: Any, method: str, schema: Schema | None) -> Form:  # noqa: ARG0
     """KernelRidge."""
     _numbers_only(model, schema)
     as_form, coef = _kernel(model.kernel), np.asarray(model.dual_coef_, dtype=np.float64)
-    machine = _Machine(
+    machine = Machine(
         centers=_dense(model.X_fit_),
         coef=coef,
         intercept=np.zeros(coef.shape[1:]),
@@ -112,7 +112,18 @@ def ridge(model: Any, method: str, schema: Schema | None) -> Form:  # noqa: ARG0
     return as_form(machine)
 
 
-def _kernel(name: Any) -> Callable[[_Machine], Form]:
+def machine_form(name: Any, machine: Machine) -> Form:
+    """The form of a machine, by the name of its kernel.
+
+    Raises
+    ------
+    CannotRead
+        If limes does not read the kernel.
+    """
+    return _kernel(name)(machine)
+
+
+def _kernel(name: Any) -> Callable[[Machine], Form]:
     if not isinstance(name, str):
         raise CannotRead(f"limes does not know what a kernel that is a callable computes; {_READ}")
     if name not in _KERNELS:
@@ -131,17 +142,17 @@ _NO_PRODUCT: Mapping[str, str] = {
 }
 
 
-def _linear(machine: _Machine) -> Form:
+def _linear(machine: Machine) -> Form:
     return Linear(np.tensordot(machine.centers, machine.coef, axes=(0, 0)), machine.intercept)
 
 
-def _gaussian(machine: _Machine) -> Form:
+def _gaussian(machine: Machine) -> Form:
     """K = exp(-γ ‖x - ζ‖²); γ = 0 reads no column."""
     precision = np.full(machine.centers.shape[1], 2.0 * machine.gamma)
     return _bumps(machine.centers, machine.coef, precision, machine.intercept)
 
 
-def _polynomial(machine: _Machine) -> Form:
+def _polynomial(machine: Machine) -> Form:
     """K = (γ x·ζ + r)²."""
     if machine.degree != 2:
         raise CannotRead(
@@ -154,7 +165,7 @@ def _polynomial(machine: _Machine) -> Form:
     return Quadratic(matrix, coef, machine.intercept + machine.coef0**2 * machine.coef.sum(axis=0))
 
 
-def _laplacian(machine: _Machine) -> Form:
+def _laplacian(machine: Machine) -> Form:
     """K = exp(-γ Σ_j |x_j - ζ_j|)."""
     rates = np.full(machine.centers.shape[1], machine.gamma)
     return _decays(machine.centers, machine.coef, rates, machine.intercept)
@@ -169,7 +180,7 @@ def _decays(centers: Floats, coef: Floats, rates: Floats, intercept: Floats) -> 
     return Reduced(SumOfProducts(functions, np.asarray(coef), np.asarray(intercept, dtype=np.float64)))
 
 
-_KERNELS: Mapping[str, Callable[[_Machine], Form]] = {
+_KERNELS: Mapping[str, Callable[[Machine], Form]] = {
     "laplacian": _laplacian,
     "linear": _linear,
     "poly": _polynomial,
@@ -219,7 +230,7 @@ def _read_monomial(term: _Monomial, centers: Floats, alpha: Floats) -> Form:
             "not read"
         )
     degree = float(term.dots)
-    machine = _Machine(centers, coef, intercept, gamma=1.0, degree=degree, coef0=0.0)
+    machine = Machine(centers, coef, intercept, gamma=1.0, degree=degree, coef0=0.0)
     return _linear(machine) if term.dots == 1 else _polynomial(machine)
 
 

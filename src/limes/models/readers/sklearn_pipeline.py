@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from limes.exceptions import InputError
 from limes.models._folding.components import expand_components
 from limes.models._folding.feature_maps import LookupMap, MonotoneMap, identity_map, is_blank, is_number
 from limes.models._folding.fold import fold
@@ -22,10 +21,12 @@ from limes.models._identity import qualified_name
 from limes.models._reading import CannotRead, Schema, read_form, refuse_replaced_methods
 from limes.models.forms._additive import Linear
 from limes.models.forms._base import Form
-from limes.models.forms._quadratic import from_polynomial_features
+from limes.models.forms._linked import Linked
 from limes.models.readers import sklearn_encoders as encoders
+from limes.models.readers import sklearn_expansions as expansions
 from limes.models.readers import sklearn_functions as functions
 from limes.models.readers import sklearn_transformers as transformers
+from limes.models.readers.sklearn_expansions import Expand
 from limes.models.readers.sklearn_transformers import LINEAR_MAPS, Fold, StepColumns, linear_map
 
 _NOTHING = (None, "passthrough")
@@ -78,8 +79,8 @@ def _read_steps(
     (name, step), *rest = steps
     if not rest:
         return _read_last(step, method, columns)
-    if _class_name(step) == "sklearn.PolynomialFeatures":
-        return _read_products(step, rest, method, columns)
+    if _class_name(step) in _EXPANSIONS:
+        return _read_expansion(name, step, rest, method, columns)
     return _read_steps(rest, method, _fold_step(name, step, columns))
 
 
@@ -107,31 +108,41 @@ def _texts(column: ModelColumn) -> tuple[Any, ...]:
     return () if all(map(is_number, values)) else tuple(values)
 
 
-def _read_products(
-    step: Any, rest: Sequence[tuple[str, Any]], method: str, columns: StepColumns
+def _read_expansion(
+    name: str, step: Any, rest: Sequence[tuple[str, Any]], method: str, columns: StepColumns
 ) -> tuple[Form, StepColumns]:
-    """Products of two columns, and then scalers and a linear model."""
+    """Functions of several columns, products or cosines of sums; then scalers and a linear model."""
+    kind = type(step).__qualname__
+    refuse_replaced_methods(step)
     columns.expect(int(step.n_features_in_))
     columns = columns.with_guards(*_guards_of(step, columns))
-    powers = np.asarray(step.powers_)
-    products = tuple(ModelColumn(t, identity_map()) for t in range(len(powers)))
-    form, scaled = _read_steps(rest, method, StepColumns(products, sparse=columns.sparse))
+    count = len(step.get_feature_names_out())
+    outputs = tuple(ModelColumn(t, identity_map()) for t in range(count))
+    form, scaled = _read_steps(rest, method, StepColumns(outputs, sparse=columns.sparse))
+    if isinstance(form, Linked):
+        raise CannotRead(f"behind {kind} margins are read, not what follows them: output='margin'")
     if not isinstance(form, Linear):
-        raise CannotRead(
-            f"behind PolynomialFeatures linear models are read, not {type(rest[-1][1]).__qualname__}"
-        )
-    coef = np.zeros((len(powers), *form.coef.shape[1:]))
+        raise CannotRead(f"behind {kind} linear models are read, not {type(rest[-1][1]).__qualname__}")
+    coef = np.zeros((count, *form.coef.shape[1:]))
     intercept = form.intercept
     for column, weight in zip(scaled.columns, form.coef, strict=True):
         affine = column.map.affine if isinstance(column.map, MonotoneMap) else None
         if affine is None:
-            raise CannotRead("between PolynomialFeatures and the model scalers are read only")
+            raise CannotRead(f"between {kind} and the model scalers are read only")
         coef[column.source] += affine.slope * weight
         intercept = intercept + (affine.value - affine.slope * affine.center) * weight
     try:
-        return from_polynomial_features(powers, coef, intercept), columns
-    except InputError as error:
-        raise CannotRead(f"PolynomialFeatures of degree 2 is read: {error}") from error
+        return _EXPANSIONS[_class_name(step)](step, columns, Linear(coef, intercept))
+    except CannotRead as reason:
+        raise CannotRead(f"step {name!r} ({kind}): {reason}") from None
+
+
+_EXPANSIONS: Mapping[str, Expand] = {
+    "sklearn.Nystroem": expansions.nystroem,
+    "sklearn.PolynomialFeatures": expansions.polynomial_features,
+    "sklearn.RBFSampler": expansions.fourier_features,
+    "sklearn.SkewedChi2Sampler": expansions.skewed_chi2_features,
+}
 
 
 # -- one step ---------------------------------------------------------------------------------------------

@@ -1,0 +1,140 @@
+"""What expectations of links share: columns under the variants of their laws, and tables of them.
+
+Mean and contrast of e^{z f_j} depend on a row only through the law of its column: under bin weights a table
+of cells x nodes serves all rows, and a row costs the products over columns.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic, Literal, NamedTuple, TypeVar
+
+import numpy as np
+
+from limes._arrays import Floats, Ints
+from limes._expectations.moments import Moments
+from limes._expectations.waves import WaveBundle, Waves, extent
+from limes._functions import Function
+from limes._lru import LRUCache
+from limes.designs._coordinates import Coordinate, functionals
+from limes.designs._product import ProductDesign, ProductFamily
+from limes.exceptions import InputError, ModelError
+from limes.models.forms._linked import Linked
+from limes.models.forms._links import Complexes
+
+# The promise, relative to E f
+TOLERANCE = 1e-9
+# Backgrounds whose tables are cached
+_CACHED = 4
+
+Tables = TypeVar("Tables")
+
+
+class NodeGroup(NamedTuple):
+    """Nodes z (N,); the first ``equidistant`` are a constant step apart, and have one real part."""
+
+    nodes: Complexes
+    equidistant: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """One column of K margins: its position, its functions with loadings (m, K), and ranges of the K sums."""
+
+    place: int
+    function: Function
+    loading: Floats
+    variants: Sequence[Coordinate]
+    lower: Floats
+    upper: Floats
+
+    @classmethod
+    def of(cls, place: int, function: Function, loading: Floats, variants: Sequence[Coordinate]) -> Column:
+        """Measure the ranges under all variants of the law."""
+        laws = {id(coordinate.marginal): coordinate.marginal for coordinate in variants}
+        ends = [extent(law, function, loading) for law in laws.values()]
+        lower = np.min([least for least, _ in ends], axis=0)
+        return cls(place, function, loading, variants, lower, np.max([most for _, most in ends], axis=0))
+
+    def offsets(self, groups: Sequence[NodeGroup]) -> Floats:
+        """What Re z f is at most, for the nodes of all K groups."""
+        ends = zip(groups, self.lower, self.upper, strict=True)
+        largest = [np.maximum(g.nodes.real * low, g.nodes.real * high) for g, low, high in ends]
+        return np.concatenate(largest)
+
+    def functionals(self, groups: Sequence[NodeGroup]) -> tuple[Complexes, Complexes, Floats]:
+        """Mean and contrast of e^{zf - offset} of every variant, (V, N) each, and the offsets, (N,).
+
+        ``groups`` are the nodes of each margin, one after the other.
+
+        Raises
+        ------
+        ModelError
+            If a margin has no finite value somewhere.
+        """
+        offsets, first, waves = self.offsets(groups), 0, []
+        for (nodes, equidistant), loading in zip(groups, self.loading.T, strict=True):
+            shift = offsets[first : first + nodes.size]
+            waves.append(Waves(self.function, loading, nodes, shift, equidistant))
+            first += nodes.size
+        means, contrasts = self.tabulate(WaveBundle(tuple(waves)))
+        return means, contrasts, offsets
+
+    def tabulate(self, function: Function) -> tuple[Complexes, Complexes]:
+        """Mean and contrast of N functions under every variant, (V, N) each."""
+        pairs, law, table = [], None, None
+        for coordinate in self.variants:
+            if table is None or coordinate.marginal is not law:
+                law, table = coordinate.marginal, coordinate.tabulate(function)
+                if not np.isfinite(table.values).all():
+                    raise ModelError(
+                        f"the margin has no finite value everywhere in column {self.place}: it cannot take a "
+                        "missing or an extreme value that the background holds there; impute it in a Pipeline"
+                    )
+            pairs.append(functionals(coordinate, table))
+        return np.stack([mean for mean, _ in pairs]), np.stack([contrast for _, contrast in pairs])
+
+
+class TabulatedExpectation(ABC, Generic[Tables]):
+    """Moments of links of sums under many designs, by tables of their columns."""
+
+    method: Literal["exact"] = "exact"
+    # of every E f, relative to itself; designs where the bound of the quadrature is larger are refused
+    error_bound: float = TOLERANCE
+
+    def __init__(self, form: Linked) -> None:
+        self._form = form
+        self._tables: LRUCache[ProductFamily, Tables] = LRUCache(_CACHED)
+
+    @abstractmethod
+    def _tabulate(self, variants: Sequence[Sequence[Coordinate]]) -> Tables:
+        """Return tables of the variants of every column."""
+
+    @abstractmethod
+    def _moments(self, tables: Tables, cells: Ints, variance: Floats) -> Moments:
+        """Return moments of n rows, given the variant of each column and Var_w h, both (n, d)."""
+
+    def moments(self, design: ProductDesign, row: Floats | None = None) -> Moments:  # noqa: ARG002
+        """E_w f and Cov_w(h, f) under one design."""
+        self._check(design.size)
+        if design.family is not None and design.cells is not None and self.serves(design.family):
+            return self.many(design.family, design.cells[None], design.variance[None]).take(np.array(0))
+        tables = self._tabulate([(coordinate,) for coordinate in design.coordinates])
+        cells = np.zeros((1, design.size), dtype=np.int64)
+        return self._moments(tables, cells, design.variance[None]).take(np.array(0))
+
+    def serves(self, family: ProductFamily) -> bool:
+        """Whether `many` can be used: cells decide the designs."""
+        return family.by_cell
+
+    def many(self, family: ProductFamily, cells: Ints, variance: Floats) -> Moments:
+        """Moments under the designs at n rows, given their cells and Var_w h, both (n, d)."""
+        self._check(len(family.marginals))
+        tables = self._tables.get(family, lambda: self._tabulate(family.variants))
+        return self._moments(tables, cells, variance)
+
+    def _check(self, columns: int) -> None:
+        if columns != self._form.size:
+            raise InputError(f"the design has {columns} columns, the form (Linked) has {self._form.size}")

@@ -1,0 +1,132 @@
+r"""Activations of networks as sums of exponentials.
+
+tanh and erf are rescaled links, and a cosine is one exponential. A kink has no kernel that falls fast: with
+|s| <= P
+
+    relu(s) = s/2 + P/4 - (2P/π²) Σ_{k odd} cos(kπs/P) / k².
+
+Its terms beyond k = K add up to no more than P/(π²K) D(Kπ/P), where D(t) bounds |E e^{itS}| and does not
+rise. The law of S decides how many are taken, and it must have a density (``_expectations/decays.py``):
+where S takes a few values only, E e^{itS} does not fall, and 1/K alone is too slow.
+
+References
+----------
+Zygmund 2002, Trigonometric Series, II.2 (the series of |s|).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import erf
+
+from limes._arrays import Floats
+from limes.exceptions import InputError
+from limes.models.forms._links import LINKS, MOST_NODES, Decay, ExponentialSum, Link, no_decay
+
+# Error of a kink, relative to the range of s, and the numbers of terms to choose from
+_KINK_ERROR = 2e-13
+_KINK_TERMS = np.unique(np.rint(np.geomspace(4, MOST_NODES, 61)).astype(np.int64))
+
+
+def _unit(tilt: float) -> float:  # noqa: ARG001 - there is one contour
+    return 1.0
+
+
+def _rectified(s: Floats) -> Floats:
+    return np.maximum(s, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Activation:
+    """A function that needs no other contour than Re z = 0."""
+
+    function: Callable[[Floats], Floats]
+    tilts: tuple[float, ...] = (0.0,)
+    size: Callable[[float], float] = _unit
+
+
+class Cosine(Activation):
+    """cos s = Re e^{is}."""
+
+    def sum(self, lower: float, upper: float, tilt: float, decay: Decay = no_decay) -> ExponentialSum:  # noqa: ARG002
+        """One exponential on any range."""
+        one = np.ones(1, dtype=np.complex128)
+        return ExponentialSum(1j * one, one, np.zeros(1), 1, 0.0, 0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Centred(Activation):
+    """2 link(inner · s) - 1: tanh from the logistic link, erf from the probit."""
+
+    link: Link = LINKS["logistic"]
+    inner: float = 2.0
+
+    def sum(self, lower: float, upper: float, tilt: float, decay: Decay = no_decay) -> ExponentialSum:
+        """The link's exponentials, rescaled.
+
+        Raises
+        ------
+        InputError
+            If that takes too many nodes.
+        """
+        rule = self.link.sum(self.inner * lower, self.inner * upper, tilt, decay)
+        return replace(
+            rule,
+            nodes=self.inner * rule.nodes,
+            weights=2.0 * rule.weights,
+            rest=2.0 * (rule.base + rule.rest) - 1.0,
+            base=0.0,
+            error=2.0 * rule.error,
+        )
+
+
+class Rectifier(Activation):
+    """max(s, 0) by the Fourier series of |s|; where s keeps its sign it is s, or 0."""
+
+    def sum(self, lower: float, upper: float, tilt: float, decay: Decay = no_decay) -> ExponentialSum:  # noqa: ARG002
+        """As many terms as ``decay`` asks for.
+
+        Raises
+        ------
+        InputError
+            If these are too many.
+        """
+        if lower >= 0.0 or upper <= 0.0:
+            nothing = np.zeros(0)
+            nodes = nothing.astype(np.complex128)
+            return ExponentialSum(nodes, nodes, nothing, 0, 0.0, 0.0, 0.0, 0.0, slope=float(lower >= 0.0))
+        reach = max(-lower, upper)
+        last = 2.0 * _KINK_TERMS - 1.0
+        heights = np.asarray(last * np.pi / reach, dtype=np.float64)
+        errors = reach / np.pi**2 * decay(heights) / last
+        enough = np.flatnonzero(errors <= _KINK_ERROR * reach)
+        if not enough.size:
+            raise InputError(
+                f"a kink is known to {errors[-1] / reach:.1g} of its range only: too few columns have "
+                "densities, as numbers in bins have and categories do not"
+            )
+        k = np.arange(1.0, last[enough[0]] + 1.0, 2.0)
+        return ExponentialSum(
+            nodes=1j * np.pi / reach * k,
+            weights=(-2.0 * reach / np.pi**2 / k**2).astype(np.complex128),
+            log_weights=np.zeros(k.size),
+            contour=k.size,
+            base=0.0,
+            rest=0.25 * reach,
+            tilt=0.0,
+            error=float(errors[enough[0]]),
+            slope=0.5,
+        )
+
+
+# Links and activations by name
+CURVES: Mapping[str, Link] = {
+    **LINKS,
+    "cos": Cosine(np.cos),
+    "erf": Centred(erf, link=LINKS["probit"], inner=float(np.sqrt(2.0))),
+    "relu": Rectifier(_rectified),
+    "tanh": Centred(np.tanh),
+}

@@ -1,0 +1,198 @@
+"""Networks and random features: read, verified against the model, and explained exactly."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.decomposition import PCA
+from sklearn.ensemble import BaggingRegressor
+from sklearn.impute import SimpleImputer
+from sklearn.kernel_approximation import Nystroem, RBFSampler, SkewedChi2Sampler
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+
+import limes
+from limes.models import forms
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+D, T = load_diabetes(return_X_y=True)
+T = (T - T.mean()) / T.std()
+C, L = load_breast_cancer(return_X_y=True)
+C = C[:, :8]
+DRAWS = 1 << 19
+ACTIVATIONS = ["identity", "logistic", "tanh", "relu"]
+
+
+def regressor(activation="relu", units=(12,)):
+    return MLPRegressor(
+        hidden_layer_sizes=units, activation=activation, solver="lbfgs", max_iter=60, random_state=0
+    )
+
+
+def classifier(activation="relu", units=(12,)):
+    return MLPClassifier(
+        hidden_layer_sizes=units, activation=activation, solver="lbfgs", max_iter=30, random_state=0
+    )
+
+
+def margins(model, X):
+    """The sums before the output's link, by the layers' own arithmetic."""
+    hidden = {
+        "identity": lambda s: s,
+        "logistic": lambda s: 1 / (1 + np.exp(-s)),
+        "tanh": np.tanh,
+        "relu": lambda s: np.maximum(s, 0),
+    }[model.activation]
+    inner = hidden(X @ model.coefs_[0] + model.intercepts_[0])
+    return inner @ model.coefs_[1] + model.intercepts_[1]
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_predictions_of_networks(activation):
+    model = regressor(activation).fit(D * 20, T)
+    form = limes.models.read(model)
+    assert isinstance(form, forms.Linear if activation == "identity" else forms.Ridges)
+    assert np.allclose(form.predict(D * 20), model.predict(D * 20), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_margins_of_networks(activation, classes):
+    X = StandardScaler().fit_transform(C)
+    y = L if classes == 2 else np.digitize(X[:, 0], [-0.5, 0.5])
+    model = classifier(activation).fit(X, y)
+    form = limes.models.read(model, "margin")
+    expected = margins(model, X) if classes > 2 else margins(model, X)[:, 0]
+    assert np.allclose(form.predict(X), expected, rtol=0, atol=1e-11 * np.abs(expected).max())
+    assert limes.TabularExplainer(model, X, output="margin", method="exact")(X[:1]).method == "exact"
+
+
+PIPELINES = {
+    "relu": (make_pipeline(StandardScaler(), regressor()), D, T, None),
+    "tanh": (make_pipeline(StandardScaler(), regressor("tanh")), D, T, None),
+    "logistic": (make_pipeline(SimpleImputer(), StandardScaler(), regressor("logistic")), D, T, None),
+    "margin": (make_pipeline(StandardScaler(), classifier()), C, L, "margin"),
+    "components": (make_pipeline(StandardScaler(), PCA(n_components=4), regressor()), D, T, None),
+    "bagged": (BaggingRegressor(make_pipeline(StandardScaler(), regressor()), 2, random_state=0), D, T, None),
+    "fourier": (make_pipeline(StandardScaler(), RBFSampler(gamma=0.05, random_state=0), Ridge()), D, T, None),
+    "fourier margin": (
+        make_pipeline(
+            StandardScaler(), RBFSampler(gamma=0.05, random_state=0), StandardScaler(), LogisticRegression()
+        ),
+        C,
+        L,
+        "margin",
+    ),
+    "skewed": (make_pipeline(MinMaxScaler(), SkewedChi2Sampler(random_state=0), Ridge()), C, 1.0 * L, None),
+    "centers": (
+        make_pipeline(StandardScaler(), Nystroem(gamma=0.05, n_components=30, random_state=0), Ridge()),
+        D,
+        T,
+        None,
+    ),
+    "laplacian centers": (
+        make_pipeline(
+            StandardScaler(), Nystroem(kernel="laplacian", n_components=20, random_state=0), Ridge()
+        ),
+        D,
+        T,
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+@pytest.mark.parametrize("options", [{}, {"law": "uniform"}, {"weights": "euclidean"}, {"bins": None}])
+def test_networks_and_random_features_are_exact(name, options):
+    model, X, y, output = PIPELINES[name]
+    if name == "skewed" and options.get("bins", 1) is None:
+        pytest.skip("a normal law reaches where the transformer raises")
+    explainer = limes.TabularExplainer(model.fit(X, y), X, output=output, method="exact", **options)
+    assert explainer(X[:1]).method == "exact"
+
+
+@pytest.mark.parametrize("name", ["relu", "tanh", "margin", "fourier"])
+@pytest.mark.parametrize("options", [{}, {"bins": None}])
+def test_exact_networks_against_their_own_answers(name, options):
+    """2¹⁹ draws of w, the model asked at each: |z| of the mean and of every coefficient."""
+    model, X, y, output = PIPELINES[name]
+    model.fit(X, y)
+    explainer = limes.TabularExplainer(model, X, output=output, **options)
+    design = explainer._model.family.at(X[17]).in_units()
+    moments = explainer._model.bound.expectation.moments(design)
+    x, h = design.draw(np.random.default_rng(1).random((DRAWS, X.shape[1])))
+    f = model.predict(x) if output is None else margins(model[-1], model[:-1].transform(x))[:, 0]
+    assert abs(f.mean() - moments.mean) <= 5 * f.std() / np.sqrt(DRAWS)
+    products = (h - design.inclusion) * (f - f.mean())[:, None]
+    z = (products.mean(axis=0) - moments.gamma) / (products.std(axis=0) / np.sqrt(DRAWS))
+    assert np.abs(z).max() < 5
+
+
+@pytest.mark.parametrize(
+    ("model", "X", "y", "reason"),
+    [
+        (regressor(units=(5, 5)), D, T, "with 2 hidden layers"),
+        (classifier(), C, L, "output='margin'"),
+        (make_pipeline(RBFSampler(), LogisticRegression()), C, L, "output='margin'"),
+        (make_pipeline(RBFSampler(), regressor()), D, T, "linear models are read"),
+        (make_pipeline(MinMaxScaler(), Nystroem(kernel="chi2"), Ridge()), C, L, "fractions"),
+    ],
+)
+def test_other_networks_say_why(model, X, y, reason):
+    form = limes.models.read(model.fit(X, y))
+    assert isinstance(form, forms.BlackBox)
+    assert reason in form.reason
+
+
+def test_layers_without_activation_are_one():
+    model = regressor("identity", (6, 5, 4)).fit(D, T)
+    form = limes.models.read(model)
+    assert isinstance(form, forms.Linear)
+    assert np.allclose(form.predict(D), model.predict(D), rtol=0, atol=1e-12)
+
+
+def test_probabilities_of_a_network_without_hidden_activation_are_exact():
+    X = StandardScaler().fit_transform(C)
+    explainer = limes.TabularExplainer(classifier("identity").fit(X, L), X, method="exact")
+    assert explainer(X[:1]).method == "exact"
+
+
+def test_a_network_with_a_kink_on_categories_is_sampled_with_the_reason():
+    X = np.random.default_rng(0).integers(3, size=(200, 4)).astype(float)
+    model = regressor().fit(X, X.sum(axis=1))
+    explanation = limes.TabularExplainer(model, X, categorical=[0, 1, 2, 3], max_calls=256)(X[:1])
+    assert explanation.method == "sampled"
+    assert "too few columns have densities" in explanation.reason
+    smooth = regressor("tanh").fit(X, X.sum(axis=1))
+    assert limes.TabularExplainer(smooth, X, categorical=[0, 1, 2, 3])(X[:1]).method == "exact"
+
+
+def test_probabilities_of_a_network_have_their_margin_as_control():
+    model = make_pipeline(StandardScaler(), classifier("tanh")).fit(C, L)
+    explainer = limes.TabularExplainer(model, C, output=1, control="margin", max_calls=256, rng=0)
+    explanation = explainer(C[:1])
+    assert explanation.method == "sampled"
+    assert explanation.controls == ("margin",)
+
+
+@pytest.mark.parametrize("activation", ["ReLU", "Tanh", "Sigmoid"])
+def test_sequential_networks_of_torch(activation):
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    layers = [
+        torch.nn.Linear(10, 8),
+        getattr(torch.nn, activation)(),
+        torch.nn.Dropout(),
+        torch.nn.Linear(8, 1),
+    ]
+    network, X = torch.nn.Sequential(*layers), D * 20
+    assert isinstance(limes.models.read(network), forms.Ridges)
+    assert limes.TabularExplainer(network, X, method="exact")(X[:1]).method == "exact"
+    ending = torch.nn.Sequential(*layers, torch.nn.Sigmoid())
+    assert "ends in a sigmoid" in limes.models.read(ending).reason
+    deeper = torch.nn.Sequential(*layers[:2], torch.nn.Linear(8, 8), *layers[1:])
+    assert "Sequential(Linear, activation, Linear)" in limes.models.read(deeper).reason
