@@ -56,6 +56,10 @@ class SampleStatistics(_Arrays):
     carriers
         Effective number of independent rows behind a coefficient's error, the median over features,
         () or (k,); infinite where the residuals are 0.
+    effective
+        Effective number of rows that count for the explained one, (Σ w)² / Σ w².
+    collinear
+        (d,) features that change together, so that their coefficients are not determined.
     answers
         () of one array: the model's answers (m, ...) to the rows, in the order of their draws.
     """
@@ -67,6 +71,8 @@ class SampleStatistics(_Arrays):
     control: Objects
     unlike: Ints
     carriers: Floats
+    effective: Floats
+    collinear: Bools
     answers: Objects
 
 

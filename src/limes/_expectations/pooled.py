@@ -88,6 +88,11 @@ class PooledExpectation:
         """t, the weight of a changed cell."""
         return self._weights.ratio
 
+    @property
+    def pool_calls(self) -> int:
+        """Number of rows that have been answered for all explained rows."""
+        return self.pool.calls
+
     def fill(self, progress: Progress, *, workers: int = 1) -> None:
         """Ask the model for the largest pool."""
         for size in self._sizes[-1:]:
@@ -271,6 +276,8 @@ class _RowFit:
                 control=np.array(self.sample.control, dtype="U16"),
                 unlike=fit.rare.n_unlike.reshape(shape),
                 carriers=fit.carriers.reshape(shape),
+                effective=np.array(fit.rows.effective),
+                collinear=np.zeros(design.size, dtype=np.bool_),
                 answers=boxed(np.empty(0)),  # the pool has them
             ),
             shared=np.array(len(self.sample.answers)),

@@ -11,14 +11,18 @@ import numpy as np
 
 from limes import __version__
 from limes._arrays import Floats, Ints, Objects, column_stds, distinct_rows, mean_and_std
+from limes._expectations.joint import JointExpectation
 from limes._expectations.pooled import PooledExpectation
 from limes._expectations.sampled import SampledExpectation
 from limes._explainers.options import SamplingOptions
 from limes._explainers.tables.bound_model import BoundModel, ReadModel
-from limes._explainers.tables.fits import FormSpread, PooledFits, ReadFits, SampledFits, TableFits
+from limes._explainers.tables.fits import FormSpread, PooledFits, ReadFits, SampledFits
 from limes._explainers.tables.laws import cell_texts, fit_laws
+from limes._explainers.tables.joint_fits import JointFits
 from limes._explainers.tables.table import Table
+from limes._explainers.tables.table_laws import TABLE_LAWS, Family, TableLaw
 from limes._explainers.warnings import RowWarnings
+from limes._explanation.fit import RowFits
 from limes._pipeline import Fitted, Pipeline
 from limes.designs._marginals import Marginal
 from limes.designs._product import ProductDesign, ProductFamily
@@ -44,6 +48,11 @@ class TabularOptions:
     sampling: SamplingOptions
 
     @property
+    def table_law(self) -> TableLaw:
+        """The law that ``law`` names."""
+        return TABLE_LAWS[self.law]
+
+    @property
     def weights_name(self) -> str:
         """Name of the weights: slopes always have smooth ones."""
         return "euclidean" if self.bins is None else self.weights
@@ -58,7 +67,9 @@ class TabularModel:
     table
         The background; columns that the model takes for categories are categorical.
     family
-        The designs, one at each row.
+        The designs with independent columns, one at each row.
+    law
+        The designs that rows are explained by: the same, or those of the joint law.
     texts
         Of each column, the condition that each of its cells stands for.
     bound
@@ -77,6 +88,7 @@ class TabularModel:
 
     table: Table
     family: ProductFamily
+    law: Family
     texts: Sequence[Objects]
     bound: BoundModel
     pipeline: Pipeline
@@ -108,10 +120,11 @@ class TabularModel:
                 "in its place"
             )
         table = table.with_categories(by_model)
-        marginals = fit_laws(table, options.bins, options.target, options.law)
+        marginals = fit_laws(table, options.bins, options.target, options.table_law.in_bin)
         units = _units(table)
         family = _family(table, marginals, units, options)
-        bound = BoundModel.of(reading, table, family, options.sampling, also=also)
+        law = options.table_law.family(family, table.matrix, options)
+        bound = BoundModel.of(reading, table, law, options.sampling, also=also)
         slopes = np.zeros(len(marginals), dtype=np.bool_) if family.slopes is None else family.slopes
         pipeline = Pipeline(
             family,
@@ -124,6 +137,7 @@ class TabularModel:
         return cls(
             table,
             family,
+            law,
             [
                 np.array(cell_texts(column, law), dtype=object)
                 for column, law in zip(table.columns, marginals, strict=True)
@@ -148,7 +162,10 @@ class TabularModel:
         return tuple(map(conditions.__getitem__, place.tolist()))
 
     def laws(self, rows: Floats) -> tuple[list[ProductDesign], Callable[[Floats], Floats]]:
-        """Return the designs of rows (n, d), and the model's answers; the form's where the model was read."""
+        """Return the designs of rows (n, d), and the model's answers; the form's where the model was read.
+
+        Columns are independent whatever the law is.
+        """
         form = self.bound.form
         predict = self.bound.predict if form is None else form.predict
         return [self.family.at(row) for row in rows], predict
@@ -166,9 +183,11 @@ class TabularModel:
         logs = [2.0 * self.family.at(row).log_weight - squared.at(row).log_weight for row in rows]
         return np.exp(np.array(logs))
 
-    def fits(self, rows: Floats, cells: Ints, fitted: Fitted) -> TableFits | None:
+    def fits(self, rows: Floats, cells: Ints, fitted: Fitted) -> RowFits | None:
         """Return what computes R² and effects of explained rows; None where that costs too much memory."""
         expectation = self.bound.expectation
+        if isinstance(expectation, JointExpectation):
+            return JointFits(expectation, self.texts, cells, fitted)
         if isinstance(expectation, PooledExpectation):
             return PooledFits(expectation, self.family, self.texts, rows, cells, fitted)
         if isinstance(expectation, SampledExpectation):
