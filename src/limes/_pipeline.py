@@ -30,7 +30,6 @@ from limes._expectations.sampling import Progress, Sampling
 from limes._threads import one_blas_thread
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.designs._features import FeatureNumbers, Features, FeatureTable, weighted_sum
-from limes.designs._joint import JointFamily
 from limes.designs._product import ProductDesign, ProductFamily
 from limes.exceptions import NotReadableError
 from limes.models.forms._base import BlackBox, Form

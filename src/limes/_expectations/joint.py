@@ -48,9 +48,7 @@ class JointExpectation:
 
     method: Literal["sampled"] = "sampled"
 
-    def __init__(
-        self, family: JointFamily, predict: Callable[[Floats], Floats], sampling: Sampling
-    ) -> None:
+    def __init__(self, family: JointFamily, predict: Callable[[Floats], Floats], sampling: Sampling) -> None:
         self.family = family
         self._predict = predict
         self._sampling = sampling
@@ -94,6 +92,10 @@ class JointExpectation:
     @cached_property
     def _statistics(self) -> AnswerStatistics:
         return AnswerStatistics.from_rows(self.answers)
+
+    def moments(self, design: Any, row: Floats) -> Moments:  # noqa: ARG002 - the row's cells decide it
+        """Return the moments at a row (d,)."""
+        return self.at(self.family.cells(row[None])[0])[1]
 
     def at(self, cells: Ints) -> tuple[JointDesign, Moments]:
         """Return the design at a row with these cells (d,), and its moments."""
@@ -161,7 +163,7 @@ class JointFit:
 
     @cached_property
     def residuals(self) -> Floats:
-        """e without bias reduction, (n, k)."""
+        """E without bias reduction, (n, k)."""
         return np.asarray(self._centred - self.rows.departures @ self.coef)
 
     @cached_property
@@ -173,7 +175,7 @@ class JointFit:
     def errors(self) -> Floats:
         """e, made as large as errors, (n, k)."""
         leverage = self.rows.weights + np.einsum("jn,nj->n", self.influence, self.rows.departures)
-        return self.residuals / np.sqrt(np.maximum(1.0 - leverage, LEAST_LEFT))[:, None]
+        return np.asarray(self.residuals / np.sqrt(np.maximum(1.0 - leverage, LEAST_LEFT))[:, None])
 
     @cached_property
     def rare(self) -> RareAnswers:

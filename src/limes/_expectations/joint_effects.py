@@ -123,7 +123,7 @@ class JointEffects:
 
     def _means(self, cells: Ints, count: int, f: Floats, of_all: Floats | float = 0.0) -> ColumnEffect:
         """Weighted means of f (n, k), whose mean is 0, in each cell; ``of_all`` is subtracted from them."""
-        masses, squares = (np.bincount(cells, w, count) for w in (self.weights, self.weights**2))
+        masses, squares = self._sums(cells, count, np.stack([self.weights, self.weights**2], axis=1)).T
         safe = np.where(masses > 0, masses, 1.0)[:, None]
         means = self._sums(cells, count, self.weights[:, None] * f) / safe
         # row i moves the mean of its cell by w_i (f_i - mean) / mass, and the mean of all by w_i f_i

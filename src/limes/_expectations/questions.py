@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Event
 
-import numpy as np
-
 from limes._arrays import Floats
 from limes._threads import in_workers
 from limes.models._calling.caller import Retry, with_retries

@@ -35,9 +35,9 @@ from limes._explainers.progress import (
     output_positions,
     progress_of,
 )
+from limes._explainers.sampling_warnings import sampling_warnings
 from limes._explainers.subset_fits import SubsetFits
 from limes._explainers.verification import SUBSET_DRAWS, check_draws, kept_features
-from limes._explainers.warnings import sampling_warnings
 from limes._explanation import Explanation
 from limes._explanation.drawing import Described
 from limes._explanation.fit import Fit

@@ -17,21 +17,19 @@ from numpy.typing import ArrayLike
 
 from limes._arrays import Floats, Ints
 from limes._checks import check_choice, check_count, check_size, refuse_unknown
-from limes._diagnostics.context import TableContext
+from limes._diagnostics.context import JointContext, TableContext
 from limes._diagnostics.finding import row_outputs
 from limes._diagnostics.source import source_of
 from limes._expectations.controls import CONTROLS
-from limes._expectations.joint import JointExpectation
-from limes._expectations.pooled import PooledExpectation
 from limes._explainers.options import SamplingOptions
 from limes._explainers.progress import explanation_fields, interrupted, output_positions, progress_of
+from limes._explainers.sampling_warnings import sampling_warnings
 from limes._explainers.tables.row_names import RowNames, row_names
 from limes._explainers.tables.suggestion import DesignSuggestion, suggest_design
 from limes._explainers.tables.table import EncodedRows, Table
 from limes._explainers.tables.table_laws import TABLE_LAWS
 from limes._explainers.tables.tabular_model import TabularModel, TabularOptions
 from limes._explainers.verification import few_rows
-from limes._explainers.warnings import sampling_warnings
 from limes._explanation import Explanation
 from limes._explanation.drawing import Described
 from limes._explanation.fit import Fit
@@ -214,9 +212,7 @@ class TabularExplainer(Described):
     @property
     def pool_calls(self) -> int:
         """Rows that the model was asked about once for all explained rows; 0 without a pool."""
-        expectation = self._model.bound.expectation
-        is_pool = isinstance(expectation, PooledExpectation | JointExpectation)
-        return expectation.pool_calls if is_pool and self._model.bound.asks else 0
+        return self._model.bound.pool_calls
 
     def fill_pool(self, *, progress: bool = True, workers: int = 1) -> None:
         """Ask the model for the whole pool of answers now, so that copies of the explainer have it.
@@ -229,9 +225,7 @@ class TabularExplainer(Described):
         ModelError
             If the model fails; what was answered is kept.
         """
-        expectation = self._model.bound.expectation
-        if isinstance(expectation, PooledExpectation | JointExpectation):
-            expectation.fill(progress_of(shown=progress), workers=check_count("workers", workers))
+        self._model.bound.fill_pool(progress_of(shown=progress), check_count("workers", workers))
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -302,7 +296,12 @@ class TabularExplainer(Described):
         warnings: tuple[tuple[str, ...], ...] = ((),) * len(rows)
         if model.warns:
             sampling = sampling_warnings(
-                fitted, predictions, names, outputs, sampling=self._options.sampling.sampling
+                fitted,
+                predictions,
+                names,
+                outputs,
+                sampling=self._options.sampling.sampling,
+                kind=self._options.table_law.sample,
             )
             warnings = model.row_warnings.of_rows(rows, cells, fitted, predictions, sampling)
         fits = model.fits(rows, cells, fitted)
@@ -420,7 +419,8 @@ class TabularExplainer(Described):
                 "diagnose needs an explanation by this explainer with all its features, in their order: "
                 "diagnose first, and pick features afterwards"
             )
-        return TableContext(
+        context = TableContext if isinstance(model.law, ProductFamily) else JointContext
+        return context(
             row_outputs=row_outputs(explanation, output),
             rows=table.encode(explanation.data),
             positions=output_positions(explanation, output, model.bound.outputs),
@@ -435,6 +435,7 @@ class TabularExplainer(Described):
             numeric=table.numeric,
             texts=model.texts,
             units=model.units,
+            other_law=model.other_law,
         )
 
 

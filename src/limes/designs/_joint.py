@@ -53,7 +53,7 @@ class OccurringRows:
 
     @cached_property
     def departures(self) -> Floats:
-        """z - α, (n, d)."""
+        """Z - α, (n, d)."""
         return self.z - self.inclusion
 
     def design(self) -> JointDesign:
@@ -95,12 +95,12 @@ class JointDesign:
 
     @property
     def at_instance(self) -> Floats:
-        """z at the explained row: ones, (d,)."""
+        """Z at the explained row: ones, (d,)."""
         return np.ones(self.size)
 
     @property
     def departure(self) -> Floats:
-        """z at the explained row - α; 0 for a column that cannot vary."""
+        """Z at the explained row - α; 0 for a column that cannot vary."""
         return np.where(self.variance > 0, 1.0 - self.inclusion, 0.0)
 
     def numbers(self) -> FeatureNumbers:

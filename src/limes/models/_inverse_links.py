@@ -8,6 +8,8 @@ depends on its class, objective and options; the one that gives the model's own 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.special import expit, softmax
@@ -18,15 +20,11 @@ from limes._arrays import Floats
 Curve = Callable[[Floats], Floats | None]
 
 
-def _two_classes(factor: float) -> Curve:
+def _two_classes(margins: Floats, factor: float = 1.0) -> Floats | None:
     """Probabilities of both classes, the logistic of a multiple of one margin."""
-
-    def curve(margins: Floats) -> Floats | None:
-        if margins.ndim == 2:
-            return None
-        return np.stack([expit(-factor * margins), expit(factor * margins)], axis=1)
-
-    return curve
+    if margins.ndim == 2:
+        return None
+    return np.stack([expit(-factor * margins), expit(factor * margins)], axis=1)
 
 
 def _softmax(margins: Floats) -> Floats | None:
@@ -60,11 +58,11 @@ def _exponential(margins: Floats) -> Floats | None:
 
 
 CURVES: tuple[Curve, ...] = (
-    _two_classes(1.0),
+    _two_classes,
     _softmax,
     _logistic,
     _exponential,
-    _two_classes(2.0),  # boosting of the exponential loss
+    partial(_two_classes, factor=2.0),  # boosting of the exponential loss
     _one_against_the_rest,
     _flat_softmax,
 )
@@ -86,5 +84,18 @@ def matching_curve(
         except IndexError:  # another number of classes
             continue
         if picked.shape == answers.shape and (np.abs(picked - answers) <= allowed).all():
-            return lambda m, chosen=curve: pick(np.asarray(chosen(m)))
+            return _Picked(curve, pick)
     return None
+
+
+@dataclass(frozen=True)
+class _Picked:
+    """A curve and the outputs of it that are explained; unlike a closure it can be pickled."""
+
+    curve: Curve
+    pick: Callable[[Floats], Floats]
+
+    def __call__(self, margins: Floats) -> Floats:
+        predictions = self.curve(margins)
+        assert predictions is not None  # noqa: S101 - it was defined at other rows
+        return self.pick(predictions)

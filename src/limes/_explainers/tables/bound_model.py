@@ -18,6 +18,7 @@ from limes._expectations.joint import JointExpectation
 from limes._expectations.moments import ExactMoments, Moments
 from limes._expectations.of_forms import exact_expectation
 from limes._expectations.pooled import PooledExpectation
+from limes._expectations.sampling import Progress
 from limes._explainers.options import SamplingOptions
 from limes._explainers.tables.table import Table
 from limes._explainers.tables.table_laws import Family
@@ -148,6 +149,22 @@ class BoundModel:
     watch: Watch
     form: Form | None = None
     asks: bool = True
+
+    @property
+    def pool_calls(self) -> int:
+        """Rows that the model was asked about once for all explained rows; 0 without a pool."""
+        pool = self._pool
+        return pool.pool_calls if pool is not None and self.asks else 0
+
+    def fill_pool(self, progress: Progress, workers: int) -> None:
+        """Ask for all answers that rows share, if they share any."""
+        if self._pool is not None:
+            self._pool.fill(progress, workers=workers)
+
+    @property
+    def _pool(self) -> PooledExpectation | JointExpectation | None:
+        expectation = self.expectation
+        return expectation if isinstance(expectation, PooledExpectation | JointExpectation) else None
 
     @classmethod
     def of(
@@ -377,7 +394,18 @@ def _answers_of_form(
         return None
     margin = reading.margin[0].predict
     curve = matching_curve(margin(probe.rows), answers, reading.output.pick, allowed)
-    return None if curve is None else lambda x: curve(margin(x))
+    return None if curve is None else _BehindCurve(margin, curve)
+
+
+@dataclass(frozen=True, eq=False)
+class _BehindCurve:
+    """A margin and the curve behind it, (n, d) -> answers; unlike a closure it can be pickled."""
+
+    margin: Callable[[Floats], Floats]
+    curve: Callable[[Floats], Floats]
+
+    def __call__(self, x: Floats) -> Floats:
+        return self.curve(self.margin(x))
 
 
 @contextmanager

@@ -31,7 +31,8 @@ class JointFits:
         """R² of one row and its standard errors, (k,) each."""
         sampled = self._fitted.sampled
         assert sampled is not None  # noqa: S101 - rows are a sample of their population
-        return np.atleast_1d(self._fitted.surrogate.fidelity[row]), np.atleast_1d(sampled.fidelity_errors[row])
+        value, error = self._fitted.surrogate.fidelity[row], sampled.fidelity_errors[row]
+        return np.atleast_1d(value), np.atleast_1d(error)
 
     def effects(self, row: int) -> RowEffects:
         """Effects of one row's columns."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 import numpy as np
 
 from limes._arrays import Floats
+from limes._explainers.sampling_warnings import OCCURRING, PERTURBED, SampleKind
 from limes._streams import streams
 from limes.designs._columns import LAWS
 from limes.designs._joint import JointFamily
@@ -34,10 +35,15 @@ class TableLaw(Protocol):
     ----------
     in_bin
         Name of the law inside a bin, for one column by itself.
+    sample
+        What a sample of it consists of, in words.
     """
 
     @property
     def in_bin(self) -> str: ...
+
+    @property
+    def sample(self) -> SampleKind: ...
 
     def check(self, options: TabularOptions) -> None:
         """Raise InputError if other options do not go with the law."""
@@ -53,6 +59,7 @@ class ProductLaw:
     """Columns are independent, and each is drawn from its bins."""
 
     in_bin: str
+    sample: SampleKind = PERTURBED
 
     def check(self, options: TabularOptions) -> None:
         pass
@@ -66,6 +73,7 @@ class JointLaw:
     """The background's own rows, weighted by the cells that they change."""
 
     in_bin: str = "truncnorm"
+    sample: SampleKind = OCCURRING
 
     def check(self, options: TabularOptions) -> None:
         if options.bins is None or (isinstance(options.bins, str) and options.bins == "auto"):
@@ -74,7 +82,9 @@ class JointLaw:
                 "any other bins"
             )
         if options.weights != "bins":
-            raise InputError(f"law='joint' counts changed cells: weights={options.weights!r} needs another law")
+            raise InputError(
+                f"law='joint' counts changed cells: pass weights='bins', not {options.weights!r}"
+            )
         if options.sampling.method == "exact":
             raise InputError(
                 "law='joint' averages over the background's rows, which are a sample of their population: "

@@ -11,22 +11,27 @@ import numpy as np
 
 from limes import __version__
 from limes._arrays import Floats, Ints, Objects, column_stds, distinct_rows, mean_and_std
+from limes._diagnostics.sample import Estimate
 from limes._expectations.joint import JointExpectation
 from limes._expectations.pooled import PooledExpectation
 from limes._expectations.sampled import SampledExpectation
 from limes._explainers.options import SamplingOptions
+from limes._explainers.progress import progress_of
 from limes._explainers.tables.bound_model import BoundModel, ReadModel
 from limes._explainers.tables.fits import FormSpread, PooledFits, ReadFits, SampledFits
-from limes._explainers.tables.laws import cell_texts, fit_laws
 from limes._explainers.tables.joint_fits import JointFits
+from limes._explainers.tables.laws import cell_texts, fit_laws
 from limes._explainers.tables.table import Table
 from limes._explainers.tables.table_laws import TABLE_LAWS, Family, TableLaw
 from limes._explainers.warnings import RowWarnings
 from limes._explanation.fit import RowFits
-from limes._pipeline import Fitted, Pipeline
+from limes._pipeline import Fitted, Interrupted, Pipeline
 from limes.designs._marginals import Marginal
 from limes.designs._product import ProductDesign, ProductFamily
 from limes.designs._weights import named_weights
+
+# Background rows that a model is asked about where only the laws are compared
+_COMPARED = 4096
 
 SLOPE_MEANING = (
     "how much the surrogate changes per unit of a number, or if a category holds rather than not; bars are "
@@ -64,6 +69,8 @@ class TabularModel:
 
     Attributes
     ----------
+    model, options
+        What it was fitted from.
     table
         The background; columns that the model takes for categories are categorical.
     family
@@ -80,12 +87,12 @@ class TabularModel:
         (d,) standard deviation of numbers, 1 for categories and for columns that do not vary.
     provenance
         Of its explanations.
-    seed
-        Of rows that are drawn.
     warns
         Whether explanations carry warnings.
     """
 
+    model: Any
+    options: TabularOptions
     table: Table
     family: ProductFamily
     law: Family
@@ -94,7 +101,6 @@ class TabularModel:
     pipeline: Pipeline
     units: Floats
     provenance: dict[str, Any]
-    seed: int
     warns: bool = True
 
     @classmethod
@@ -135,6 +141,8 @@ class TabularModel:
             names=table.names,
         )
         return cls(
+            model,
+            options,
             table,
             family,
             law,
@@ -146,7 +154,6 @@ class TabularModel:
             pipeline,
             units,
             _provenance(model, table, family, bound, options, by_model),
-            options.sampling.sampling.seed,
         )
 
     def reproducible(self) -> TabularModel:
@@ -196,11 +203,48 @@ class TabularModel:
             )
         return ReadFits(self._spread, self.texts, rows, cells, fitted)
 
+    @property
+    def other_law(self) -> Callable[[Floats], Estimate] | None:
+        """Coefficients of a row (d,) under the joint law, or, if that explains rows, under the product law.
+
+        None where rows are not weighted by their cells, which the joint law needs.
+        """
+        return self._under_other_law if self.family.by_cell else None
+
+    def _under_other_law(self, row: Floats) -> Estimate:
+        """Return coefficients (d, k) and their standard errors.
+
+        Raises
+        ------
+        ModelError
+            If the model fails.
+        """
+        rows, other = row[None], self._other
+        try:
+            fitted = other.pipeline.explain(
+                rows, other.family.cells(rows), other.bound.predict(rows), progress=progress_of(shown=False)
+            )
+        except Interrupted as stop:
+            raise stop.__cause__ or stop from None
+        coef, errors = fitted.surrogate.coef[0], fitted.surrogate.standard_errors[0]
+        return Estimate(coef.reshape(row.size, -1), errors.reshape(row.size, -1))
+
+    @cached_property
+    def _other(self) -> TabularModel:
+        """The same model on the same background under the other law, asked about few rows."""
+        sampling = self.options.sampling
+        most = sampling.max_calls or (_COMPARED if self.bound.asks else None)
+        sampling = replace(sampling, method="auto", rng=sampling.sampling.seed, max_calls=most)
+        law = "joint" if isinstance(self.law, ProductFamily) else TABLE_LAWS["joint"].in_bin
+        return TabularModel.fit(self.model, self.table, replace(self.options, law=law, sampling=sampling))
+
     @cached_property
     def _spread(self) -> FormSpread:
         form = self.bound.form
         assert form is not None  # noqa: S101 - the expectation is exact
-        return FormSpread(form, self.bound.expectation, self.family, self.table.matrix, self.seed)
+        return FormSpread(
+            form, self.bound.expectation, self.family, self.table.matrix, self.options.sampling.sampling.seed
+        )
 
     @cached_property
     def row_warnings(self) -> RowWarnings:
