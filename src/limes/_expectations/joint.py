@@ -22,7 +22,13 @@ import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
 from limes._expectations.estimate import check_squares
-from limes._expectations.moments import Moments, SampleStatistics, boxed
+from limes._expectations.moments import (
+    Moments,
+    SampleStatistics,
+    are_complements,
+    boxed,
+    with_complement,
+)
 from limes._expectations.questions import Questions
 from limes._expectations.residual import LEAST_LEFT, student_factors
 from limes._expectations.rule_of_three import UNSEEN, AnswerStatistics, RareAnswers
@@ -90,8 +96,17 @@ class JointExpectation:
         return self._answers.reshape(len(self._answers), -1)
 
     @cached_property
+    def _complement(self) -> bool:
+        """Whether answers are two probabilities, of which the second alone is computed."""
+        return are_complements(self.answers)
+
+    @cached_property
+    def _computed(self) -> Floats:
+        return np.ascontiguousarray(self.answers[:, 1:]) if self._complement else self.answers
+
+    @cached_property
     def _statistics(self) -> AnswerStatistics:
-        return AnswerStatistics.from_rows(self.answers)
+        return AnswerStatistics.from_rows(self._computed)
 
     def moments(self, design: Any, row: Floats) -> Moments:  # noqa: ARG002 - the row's cells decide it
         """Return the moments at a row (d,)."""
@@ -100,8 +115,8 @@ class JointExpectation:
     def at(self, cells: Ints) -> tuple[JointDesign, Moments]:
         """Return the design at a row with these cells (d,), and its moments."""
         rows = self.family.around(cells)
-        fit = JointFit(rows, rows.design(), self.answers, self._statistics)
-        shape = self._answers.shape[1:]
+        fit = JointFit(rows, rows.design(), self._computed, self._statistics)
+        shape = (1,) if self._complement else self._answers.shape[1:]
         columns = (cells.size, *shape)
         tolerance = self._sampling.tolerance
         excess = 0.0 if tolerance is None else tolerance.excess(fit.coef, fit.coef_errors)
@@ -125,7 +140,7 @@ class JointExpectation:
             ),
             shared=np.array(len(self.answers)),
         )
-        return fit.design, moments
+        return fit.design, with_complement(moments) if self._complement else moments
 
 
 @dataclass(frozen=True, eq=False)
