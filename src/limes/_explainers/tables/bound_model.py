@@ -13,7 +13,7 @@ import numpy as np
 from limes._arrays import Floats
 from limes._expectations.controls import CONTROLS
 from limes._expectations.controls.control import Control
-from limes._expectations.controls.margin import margin_control
+from limes._expectations.controls.margin import MarginControl
 from limes._expectations.joint import JointExpectation
 from limes._expectations.moments import ExactMoments, Moments
 from limes._expectations.of_forms import exact_expectation
@@ -425,7 +425,7 @@ def _margin_control(reading: ReadModel, control: str, check: _Check) -> Control 
         return None
     form, output = reading.margin
     try:
-        return margin_control(form.predict, check.expectation(form, check.caller(output))[0])
+        return MarginControl(form.predict, check.expectation(form, check.caller(output))[0])
     except (ModelError, NotReadableError, ReadMismatchError):
         if control == "margin":
             raise
