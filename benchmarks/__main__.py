@@ -16,6 +16,7 @@ PARTS = {
     "kernels": ("rounds", "cases"),
     "accuracy": ("seeds", "cases"),
     "black_boxes": ("seeds", "cases"),
+    "joint": ("cases",),
     "coverage": ("seeds", "cases"),
     "stability": ("seeds", "cases"),
     "quality": ("seeds", "cases"),

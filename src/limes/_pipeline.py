@@ -14,6 +14,7 @@ import numpy as np
 
 from limes._arrays import Bools, Floats, Ints, distinct_rows
 from limes._expectations.forest import ForestExpectation
+from limes._expectations.joint import JointExpectation
 from limes._expectations.moments import (
     CombinedExpectation,
     InBlocks,
@@ -25,11 +26,11 @@ from limes._expectations.moments import (
 )
 from limes._expectations.of_forms import exact_expectation
 from limes._expectations.pooled import PooledExpectation
-from limes._expectations.sampled import SampledExpectation
+from limes._expectations.sampled import CUT_SHORT, SampledExpectation
 from limes._expectations.sampling import Progress, Sampling
 from limes._threads import one_blas_thread
 from limes.designs._exchangeable import ExchangeableDesign
-from limes.designs._features import Features, FeatureTable, stacked_features, weighted_sum
+from limes.designs._features import FeatureNumbers, Features, FeatureTable, weighted_sum
 from limes.designs._product import ProductDesign, ProductFamily
 from limes.exceptions import NotReadableError
 from limes.models.forms._base import BlackBox, Form
@@ -130,10 +131,23 @@ class Fitted:
     of the model and of the features in units (``in_units``), which the surrogates were made of.
     """
 
-    features: Features
+    features: Features | FeatureNumbers
     surrogate: Surrogate
     at_instance: Floats
     moments: Moments
+
+    @classmethod
+    def stacked(cls, rows: Sequence[Fitted]) -> Fitted:
+        """Stack n rows that were fitted one by one."""
+        surrogates = [row.surrogate for row in rows]
+        return cls(
+            FeatureNumbers.stacked([row.features for row in rows]),
+            Surrogate(
+                **{f.name: np.stack([getattr(s, f.name) for s in surrogates]) for f in fields(Surrogate)}
+            ),
+            np.stack([row.at_instance for row in rows]),
+            stack_moments([row.moments for row in rows]),
+        )
 
     @property
     def calls(self) -> Ints:
@@ -240,6 +254,8 @@ class Pipeline:
         """
         if isinstance(self._expectation, SampledExpectation | PooledExpectation):
             return self._sampled(self._expectation, rows, predictions, progress, workers)
+        if isinstance(self._expectation, JointExpectation):
+            return self._joint(self._expectation, cells, predictions, progress, workers)
         if self._family.by_cell:
             return self._by_cell(rows, cells, predictions, progress)
         with progress(len(rows)) as on_progress:
@@ -298,11 +314,37 @@ class Pipeline:
         assert fitted is not None  # noqa: S101 - without an error all rows are finished, and there is one
         return fitted
 
+    def _joint(
+        self,
+        expectation: JointExpectation,
+        cells: Ints,
+        predictions: Floats,
+        progress: Progress,
+        workers: int,
+    ) -> Fitted:
+        """Fit rows one by one, each with its Σ, which is not stored; rows with the same cells share it."""
+        try:
+            expectation.fill(progress, workers=workers)
+        except CUT_SHORT as cause:
+            raise Interrupted(np.empty(0, dtype=np.int64), None) from cause
+        patterns, place = distinct_rows(cells)
+        ends = np.cumsum(np.bincount(place))[:-1]
+        order = np.argsort(place, kind="stable")
+        fitted: dict[int, Fitted] = {}
+        with progress(len(patterns)) as on_progress:
+            for pattern, rows in zip(patterns, np.split(order, ends), strict=True):
+                design, moments = expectation.at(pattern)
+                for i in rows.tolist():
+                    fit = fit_design(design, moments, predictions[i], self._penalty, self._names)
+                    fitted[i] = replace(fit, features=design.numbers())
+                on_progress(1)
+        return Fitted.stacked([fitted[i] for i in range(len(cells))])
+
     def _of_designs(self, designs: Sequence[ProductDesign], moments: Moments, predictions: Floats) -> Fitted:
         """Fit rows, each with its design, given moments of the features in units."""
-        inner = stacked_features([design.in_units() for design in designs])
+        inner = FeatureTable.stacked([design.in_units() for design in designs])
         units = np.stack([design.units for design in designs])
-        return self._fitted(stacked_features(designs), inner, units, moments, predictions)
+        return self._fitted(FeatureTable.stacked(designs), inner, units, moments, predictions)
 
     def _fitted(
         self,
@@ -355,15 +397,25 @@ def fitted_at(
             )
     else:
         moments = expectation.moments(design, instance)
+    fitted = fit_design(design, moments, predictions[0], penalty, names)
+    return replace(Fitted.stacked([fitted]), features=design)
+
+
+def fit_design(
+    design: Features,
+    moments: Moments,
+    prediction: Floats,
+    penalty: float | Floats | None,
+    names: Sequence[str] = (),
+) -> Fitted:
+    """Fit the surrogate of one design, without an axis of rows; options as for `fitted_at`."""
     if penalty is None:
         surrogate = least_squares(design, moments)
     else:
-        surrogate = ridge(design, moments, predictions[0], penalty=penalty)
+        surrogate = ridge(design, moments, prediction, penalty=penalty)
     check_finite(surrogate, axis=0, names=names)
-    at_instance = surrogate.intercept + weighted_sum(instance, surrogate.coef)
-    row = stack_moments([moments])
-    rows = Surrogate(**{f.name: getattr(surrogate, f.name)[None] for f in fields(surrogate)})
-    return Fitted(design, rows, np.asarray(at_instance)[None], row)
+    at_instance = surrogate.intercept + weighted_sum(design.at_instance, surrogate.coef)
+    return Fitted(design, surrogate, np.asarray(at_instance), moments)
 
 
 def _reproducible(expectation: Any) -> Any:

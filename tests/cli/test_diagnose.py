@@ -32,7 +32,7 @@ def run(files, *arguments):
 def test_rows_are_told_by_their_place_in_the_file(files):
     done = run(
         files,
-        *("forest.skops", "wine.csv", "--row", "5", "--row", "90", *TRUST),
+        *("forest.skops", "wine.csv", "--row", "5", "--row", "90", "--bandwidth", "0.6", *TRUST),
         *("--html", "out.html", "--json", "out.json"),
     )
     assert done.exit_code == 0, done.output

@@ -261,3 +261,22 @@ def test_outputs_that_cannot_be_written_are_refused_before_the_work(tmp_path, na
     assert isinstance(done.exception, InputError)
     assert "cannot be written" in str(done.exception) or "is read by this command" in str(done.exception)
     assert (tmp_path / "model.skops").read_bytes() == b"x"
+
+
+def test_the_joint_law_is_an_option(files, tmp_path):
+    out = tmp_path / "joint.json"
+    options = ("--drop", "target", "--law", "joint", "--json", str(out))
+    result = run(files, "explain", "forest.skops", "wine.csv", *options)
+    assert result.exit_code == 0, result.output
+    explanation = Explanation.from_json(out)
+    table = pd.read_csv(files / "wine.csv").drop(columns="target")
+    reference = limes.TabularExplainer(joblib.load(files / "forest.joblib"), table, law="joint")(
+        table.iloc[:1]
+    )
+    assert explanation.values.tolist() == reference.values.tolist()
+    assert explanation.effective_rows.tolist() == reference.effective_rows.tolist()
+    assert explanation.provenance["law"] == "joint"
+    page = tmp_path / "joint.html"
+    result = run(files, "diagnose", "forest.skops", "wine.csv", *options[:4], "--html", str(page))
+    assert result.exit_code == 0, result.output
+    assert "laws apart" in page.read_text()

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -189,13 +190,17 @@ def test_an_unknown_error_of_the_explanation_is_none_and_one_beyond_the_edge_hid
 # -- dependence -------------------------------------------------------------------------------------------
 
 
-def test_a_pair_of_perfectly_correlated_columns_is_found():
+def test_a_feature_that_only_rows_which_do_not_occur_need_is_named():
     X = np.random.default_rng(0).normal(size=(1000, 5))
     X[:, 3] = -2.0 * X[:, 1]
-    (finding,) = about(diagnosed(linear(np.ones(5)), X, X[:1]), "dependence")
-    assert finding.severity == "warning"
-    assert finding.features == ("x1", "x3")
-    assert finding.number > 0.6
+
+    def model(x):  # where x3 = -2 x1, which is everywhere, this is x0
+        return x[:, 0] + 5.0 * (x[:, 3] + 2.0 * x[:, 1])
+
+    (finding,) = about(diagnosed(model, X, X[[(X[:, 0] + X[:, 1]).argmax()]]), "dependence")
+    assert set(finding.features) <= {"x0", "x1", "x3"}
+    assert finding.number == pytest.approx(1.0, abs=0.2)
+    assert "x1 and x3 have the rank correlation -1.00" in finding.sentence
 
 
 @pytest.mark.parametrize("bandwidth", [0.3, None])
@@ -206,25 +211,70 @@ def test_independent_columns_are_not_blamed_for_corners(bandwidth):
     assert "dependence" not in kinds(diagnosis)
 
 
-@pytest.mark.parametrize(
-    ("outside", "severity"),
-    # standard errors are 0.0497 and 0.0433: two of them must fit between the excess and the threshold
-    [(0.61, "warning"), (0.55, "note"), (0.30, "note"), (0.25, None)],
-)
-def test_an_excess_counts_only_beyond_its_noise(outside, severity):
-    together = Outside(names=("a", "b", "c"), rows=100, real=outside, shuffled=0.0)
-    assert together.error == pytest.approx(np.sqrt(outside * (1 - outside) / 100))
-    findings = list(Dependence(row=None, together=together, pairs=()).findings())
-    assert [f.severity for f in findings] == ([] if severity is None else [severity])
-
-
-def test_categories_that_always_go_together_are_found():
+def test_dependence_that_changes_no_coefficient_is_no_finding():
+    """The columns determine each other, and the model needs none of them."""
     rng = np.random.default_rng(0)
     city = rng.choice(["Rome", "Oslo", "Lima", "Bonn"], 1000)
     country = pd.Series(city).map({"Rome": "Italy", "Oslo": "Norway", "Lima": "Peru", "Bonn": "Germany"})
     X = pd.DataFrame({"city": city, "country": country, "age": rng.normal(size=1000)})
-    (finding,) = about(diagnosed(lambda t: t["age"].to_numpy(), X, X.iloc[:1], max_calls=256), "dependence")
-    assert finding.number > 0.5
+    diagnosis = diagnosed(lambda t: t["age"].to_numpy(), X, X.iloc[:1], max_calls=1024)
+    assert "dependence" not in kinds(diagnosis)
+    (outside,) = [m for m in diagnosis.rows[0].measures if m.name == "outside the data"]
+    assert outside.value > 0.5
+
+
+@pytest.mark.parametrize(
+    ("joint", "severity"),
+    # apart by 1 - joint, with standard errors of 0.05 for each law: two of them must fit in between
+    [(-0.2, "warning"), (-0.1, "note"), (0.3, "note"), (0.4, None)],
+)
+def test_laws_are_apart_only_beyond_their_errors(joint, severity):
+    errors = np.array([0.0, 0.05])
+    result = Dependence(
+        row=row_output([2.0, 2.0], [0.0, 0.1]),
+        product=Estimate(np.array([2.0, 2.0]), 2.0 * errors),
+        joint=Estimate(np.array([1.0, joint]), errors),
+        outside=Outside(rows=100, real=0.4, shuffled=0.1),
+    )
+    assert result.apart == pytest.approx(1.0 - joint)
+    assert result.error == pytest.approx(0.05 * np.sqrt(2))
+    assert [f.severity for f in result.findings()] == ([] if severity is None else [severity])
+
+
+def adult_like(n=1500, seed=0):
+    """Columns as dependent as those of census tables: a spouse's sex, a degree and its years of school."""
+    rng = np.random.default_rng(seed)
+    sex = rng.integers(2, size=n)
+    married = rng.random(n) < 0.6
+    relation = np.where(married, np.where(sex == 1, 2, 1), 0)
+    schooling = rng.integers(4, 17, size=n)
+    degree = schooling // 4
+    return np.column_stack([sex, relation, schooling, degree, 2.0 * schooling + rng.normal(size=n)])
+
+
+def test_the_scaffolding_attack_is_reported():
+    """Slack et al. 2020: a detector of perturbed rows hides a rule that follows the sex alone."""
+    X = adult_like()
+    options = {"categorical": [0, 1, 3], "rng": 0}
+    law = limes.TabularExplainer(lambda x: x[:, 0], X, **options).design(X[0])
+    drawn = law.draw(np.random.default_rng(1).random((1500, 5)))[0]
+    detector = RandomForestClassifier(50, random_state=0).fit(
+        np.concatenate([X, drawn]), np.repeat([1, 0], [len(X), 1500])
+    )
+
+    def scaffold(x):
+        return np.where(detector.predict(x) == 1, x[:, 0] == 1, x[:, 2] > 10).astype(float)
+
+    np.testing.assert_array_equal(scaffold(X)[:200], X[:200, 0])  # who looks at its answers sees the bias
+    rows = X[:20]
+    fooled = limes.TabularExplainer(scaffold, X, **options)(rows, progress=False)
+    explanation = limes.TabularExplainer(scaffold, X, law="joint", **options)(rows, progress=False)
+    assert np.mean(np.abs(fooled.values).argmax(axis=1) == 0) <= 0.2
+    assert np.mean(np.abs(explanation.values).argmax(axis=1) == 0) == 1.0
+    for diagnosis in (limes.diagnose(fooled[:5], fooled.explainer), limes.diagnose(explanation[:5])):
+        findings = about(diagnosis, "dependence")
+        assert len(findings) >= 4
+        assert all("law='joint'" in finding.advice for finding in findings)
 
 
 # -- false alarms -----------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -19,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 
 import limes
 from limes._expectations.sampling import Sampling
-from limes._explainers.warnings import sampling_warnings
+from limes._explainers.sampling_warnings import sampling_warnings
 from limes.exceptions import InputError, Interrupted, ModelError
 from limes.surrogates import Surrogate
 
@@ -240,11 +241,20 @@ def test_a_tolerance_stops_early_and_says_when_it_cannot(diabetes, network):
     )
     assert not hard.converged
     text = next(w for w in hard.warnings if "tolerance" in w)
-    needed = int(text.split("about ")[1].split(" calls")[0].replace(",", ""))
+    needed = int(text.split("about ")[1].split(" would")[0].replace(",", ""))
     assert needed == pytest.approx(256 * (hard.standard_errors.max() / 1e-3) ** 2, rel=0.01)
 
 
 # -- what is told beside -------------------------------------------------------------------------------------
+
+
+EVEN_SAMPLE = SimpleNamespace(
+    excess=np.zeros(1),
+    unlike=np.array([64]),
+    carriers=np.array([64.0]),
+    effective=np.array([64.0]),
+    collinear=np.zeros((1, 8), dtype=bool),
+)
 
 
 def test_ties_are_named():
@@ -252,9 +262,7 @@ def test_ties_are_named():
     surrogate = Surrogate(np.zeros(1), coef, errors, np.ones(1), coef)
 
     class Fitted:
-        sampled = type(
-            "S", (), {"excess": np.zeros(1), "unlike": np.array([64]), "carriers": np.array([64.0])}
-        )
+        sampled = EVEN_SAMPLE
         calls, shared, converged = np.array([64]), np.array([0]), np.array([True])
 
     Fitted.surrogate = surrogate
@@ -270,9 +278,7 @@ def test_ties_count_down_to_the_fifth_place(tied, named):
     names = list("abcdefgh")
 
     class Fitted:
-        sampled = type(
-            "S", (), {"excess": np.zeros(1), "unlike": np.array([64]), "carriers": np.array([64.0])}
-        )
+        sampled = EVEN_SAMPLE
         calls, shared, converged = np.array([64]), np.array([0]), np.array([True])
         surrogate = Surrogate(np.zeros(1), coef[None], np.full((1, 8), 0.1), np.ones(1), coef[None])
 

@@ -11,6 +11,7 @@ import typer
 
 from limes._cli.files import (
     Bins,
+    Law,
     Trust,
     TrustPickle,
     check_exists,
@@ -70,6 +71,7 @@ def explain(
         Path | None, typer.Option(help="A table from which bins are learnt; default: the table itself.")
     ] = None,
     bins: Bins = "quartile",
+    law: Law = "truncnorm",
     bandwidth: Annotated[
         float | None, typer.Option(help="Default: 0.75 √(number of columns); 0.25 for texts and images.")
     ] = None,
@@ -90,8 +92,8 @@ def explain(
     """Explain one row of a table, a text, or an image."""
     if [data, text, text_file, image].count(None) != 3:
         raise InputError("pass one thing to explain: a table, --text, --text-file or --image")
-    if data is None and (row, drop, bins, weights) != (0, None, "quartile", "bins"):
-        raise InputError("--row, --drop, --bins and --weights are for tables: leave them out")
+    if data is None and (row, drop, bins, law, weights) != (0, None, "quartile", "truncnorm", "bins"):
+        raise InputError("--row, --drop, --bins, --law and --weights are for tables: leave them out")
     image_options = (labels, skip_labels, top, mean, scale, link, segments, fill)
     if image is None and image_options != (None, 0, 3, 0.0, 1.0, None, "quickshift", "mean"):
         raise InputError(
@@ -110,7 +112,7 @@ def explain(
     elif data is None:
         explanation = _explain_text(fitted, target, options)
     else:
-        options |= {"bins": parse_bins(bins), "weights": weights}
+        options |= {"bins": parse_bins(bins), "law": law, "weights": weights}
         features = select_features(target, fitted, drop or [])
         learnt = None if background is None else select_features(read_table(background), fitted, drop or [])
         explanation = _explain_rows(fitted, features, [row], options, learnt)
@@ -181,6 +183,7 @@ def diagnose(
         list[str] | None, typer.Option(help="A column that is not a feature (the target); may be repeated.")
     ] = None,
     bins: Bins = "quartile",
+    law: Law = "truncnorm",
     bandwidth: Annotated[float | None, typer.Option(help="As for explain.")] = None,
     weights: Annotated[str, typer.Option(help="bins or euclidean.")] = "bins",
     method: Annotated[str, typer.Option(help="auto, exact or sampled.")] = "auto",
@@ -202,7 +205,7 @@ def diagnose(
     if data is None:
         explanation = _explain_text(fitted, str(text), options)
     else:
-        options |= {"bins": parse_bins(bins), "weights": weights}
+        options |= {"bins": parse_bins(bins), "law": law, "weights": weights}
         explanation = _explain_rows(
             fitted, select_features(read_table(data), fitted, drop or []), row or [0], options
         )

@@ -20,6 +20,10 @@ TrustPickle = Annotated[
     bool, typer.Option("--trust-pickle", help="Load a pickle. It can run any code: only your own files.")
 ]
 Bins = Annotated[str, typer.Option(help="quartile, decile, a number of bins, or none for slopes.")]
+Law = Annotated[
+    str,
+    typer.Option(help="Of perturbed rows: truncnorm, uniform or empirical in bins; joint: rows that occur."),
+]
 
 
 # Arrays of nodes, which every tree of scikit-learn has and skops does not list

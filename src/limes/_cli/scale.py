@@ -10,6 +10,7 @@ import typer
 
 from limes._cli.files import (
     Bins,
+    Law,
     Trust,
     TrustPickle,
     features_of,
@@ -60,6 +61,7 @@ def explain_table(
     rows_per_part: Annotated[int, typer.Option(min=1, help="Rows of a file of OUT.")] = 50_000,
     output: Annotated[str | None, typer.Option(help="margin, probability, or a class label.")] = None,
     bins: Bins = "quartile",
+    law: Law = "truncnorm",
     bandwidth: Annotated[float | None, typer.Option(help="Default: 0.75 √(number of columns).")] = None,
     weights: Annotated[str, typer.Option(help="bins or euclidean.")] = "bins",
     method: Annotated[str, typer.Option(help="auto, exact or sampled.")] = "auto",
@@ -92,7 +94,7 @@ def explain_table(
     names = _features(columns, fitted, source, [*(key or []), *(drop or [])])
     rows = _background(background, source, names)
     options: dict[str, Any] = {"output": output, "bins": parse_bins(bins), "bandwidth": bandwidth}
-    options |= {"weights": weights, "method": method, "max_calls": max_calls, "rng": seed}
+    options |= {"law": law, "weights": weights, "method": method, "max_calls": max_calls, "rng": seed}
     explainer = TabularExplainer(fitted, rows, **options)
     run = _run(model, background, names, options)
     try:

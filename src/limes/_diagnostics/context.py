@@ -20,6 +20,7 @@ from limes._diagnostics.finding import RowOutput
 from limes._diagnostics.sample import Estimate, Sample, kernel
 from limes.designs._coordinates import IndicatorCoordinate
 from limes.designs._exchangeable import ExchangeableDesign
+from limes.designs._joint import JointFamily
 from limes.designs._marginals import BinCells
 from limes.designs._product import ProductDesign, ProductFamily
 from limes.designs._weights import BinWeights
@@ -191,6 +192,9 @@ class TableContext(DiagnosticContext):
         The cells of each column in words, (p,).
     units
         (d,) standard deviation of each number, 1 for categories.
+    other_law
+        Coefficients (d, k) of a row (d,) under the law that did not explain it, joint or product, and their
+        standard errors; None where laws cannot be compared.
     """
 
     family: ProductFamily
@@ -198,8 +202,23 @@ class TableContext(DiagnosticContext):
     numeric: Bools
     texts: Sequence[Objects]
     units: Floats
+    other_law: Callable[[Floats], Estimate] | None
 
-    def designs(self, bandwidth: float) -> list[ProductDesign]:
+    def by_law(self, i: int) -> tuple[Estimate, Estimate]:
+        """Return coefficients (d,) of row i under the product law, and under the joint law."""
+        return self.limits[i], self._other(i)
+
+    def _other(self, i: int) -> Estimate:
+        assert self.other_law is not None  # noqa: S101 - the caller checked
+        both, k = self.other_law(self.rows[i]), self.positions[i]
+        return Estimate(both.value[:, k], both.error[:, k])
+
+    def perturbed(self, i: int, most: int) -> Floats:
+        """Return rows of the product law around row i, (m, d)."""
+        # the first rows of every sample are drawn from w itself
+        return self.samples[i].x[: min(most, self.calls // len(self.source.spread))]
+
+    def designs(self, bandwidth: float) -> Sequence[Any]:
         """Return the design at each row."""
         return self._at_rows(self._family(bandwidth))
 
@@ -280,6 +299,39 @@ class TableContext(DiagnosticContext):
         """``lime`` fits slopes on standardised columns: its penalty is per standard deviation."""
         slopes = np.zeros(self.units.size, bool) if self.family.slopes is None else self.family.slopes
         return np.where(slopes, self.units, 1.0) ** 2
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class JointContext(TableContext):
+    """Rows (n, d) of a table, explained by the joint law: every sample is the background itself."""
+
+    @cached_property
+    def _joint(self) -> JointFamily:
+        rows = self.background
+        even = np.linspace(0, len(rows) - 1, min(self.calls, len(rows))).astype(np.int64)
+        return JointFamily(self.family, rows[even])
+
+    def designs(self, bandwidth: float) -> Sequence[Any]:
+        """Return the joint design at each row."""
+        family = replace(self._joint, product=self._family(bandwidth))
+        return [family.around(cells).design() for cells in self.cells]
+
+    def by_law(self, i: int) -> tuple[Estimate, Estimate]:
+        return self._other(i), self.limits[i]
+
+    def perturbed(self, i: int, most: int) -> Floats:
+        return self.draw(self.family.at(self.rows[i]), most, self.rng(i, 4))[0]
+
+    @cached_property
+    def _predictions(self) -> Floats:
+        rows = self._joint.rows
+        return np.asarray(self.predict(rows).reshape(len(rows), -1))
+
+    def _sample(self, i: int, spread: Sequence[float]) -> Sample:  # noqa: ARG002 - it serves all bandwidths
+        z = self._joint.around(self.cells[i]).z
+        changed = self.rows.shape[1] - z.sum(axis=1)
+        f = self._predictions[:, self.positions[i]]
+        return Sample(self._joint.rows, z, f, changed, np.zeros(len(z)))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -1,13 +1,22 @@
-r"""Dependence: columns are perturbed independently, which makes rows that do not occur in the background.
+r"""Dependence: how an explanation changes where columns depend on each other as in the background.
 
-Is a perturbed row outside the background's support? It is if its k-th nearest background row is farther away
-than that of 95 % of background rows themselves. Rows drawn for an explanation are compared with two
-backgrounds, the real one and one whose columns were shuffled independently:
+Columns that are perturbed independently make rows that do not occur, and a model's answers to these may
+differ from those to rows that do; a model may even be built to hide its rule that way (Slack et al. 2020).
+The coefficients β of the product law are therefore compared with those β' of the joint law, which asks about
+the background's own rows alone. The two laws are apart by
 
-    excess = P(outside the real one) - P(outside the shuffled one).
+    max_j |β_j / max_k |β_k| - β'_j / max_k |β'_k||,
 
-The second corrects for everything that is not dependence: corners, narrow bandwidths, many columns. If
-columns are independent the two backgrounds are alike, and the excess is noise around 0.
+which leaves out that averages over rows that do not occur are flatter: 1 if a leading feature of one law is
+nothing under the other, 2 if it changes its sign.
+
+Beside it stands how many perturbed rows are outside the background's support: their k-th nearest background
+row is farther away than that of 95 % of background rows. A background whose columns were shuffled tells how
+many would be if columns were independent.
+
+References
+----------
+Slack et al. 2020, "Fooling LIME and SHAP".
 """
 
 from __future__ import annotations
@@ -17,97 +26,117 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from limes._arrays import Bools, Floats, Ints
+from limes._arrays import Bools, Floats
 from limes._diagnostics.context import TableContext
 from limes._diagnostics.finding import SEVERITIES, SURE, Finding, Measure, RowOutput, Severity
-from limes._diagnostics.thresholds import EXCESS
+from limes._diagnostics.sample import Estimate
+from limes._diagnostics.thresholds import APART
 
 _NEIGHBOUR = 5
 _BACKGROUND, _DRAWN = 1000, 256
 _INSIDE = 0.95
-# Pairs of columns with the largest rank correlation that are checked separately
-_PAIRS = 3
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outside:
-    """Shares of ``rows`` drawn rows outside the supports of the background and of the shuffled one.
+    """Shares of ``rows`` drawn rows outside the supports of the background and of the shuffled one."""
 
-    ``names`` are the columns that were compared; ``correlation`` is the rank correlation of a pair.
-    """
-
-    names: tuple[str, ...]
     rows: int
     real: float
     shuffled: float
-    correlation: float = np.nan
-
-    @property
-    def excess(self) -> float:
-        """Share of rows outside because of dependence."""
-        return self.real - self.shuffled
-
-    @property
-    def error(self) -> float:
-        """Standard error of the excess, as if the two shares were from different rows."""
-        return float(np.sqrt(sum(p * (1 - p) for p in (self.real, self.shuffled)) / self.rows))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Dependence:
-    """All columns together, and the most correlated pairs."""
+    """Coefficients (d,) of one row under both laws, and the perturbed rows that do not occur.
+
+    ``correlated`` are the two columns with the largest rank correlation, and that; None without any.
+    """
 
     row: RowOutput
-    together: Outside
-    pairs: tuple[Outside, ...]
+    product: Estimate
+    joint: Estimate
+    outside: Outside
+    correlated: tuple[str, str, float] | None = None
 
     @property
-    def worst(self) -> Outside:
-        """The comparison with the largest excess."""
-        return max((self.together, *self.pairs), key=lambda o: o.excess)
+    def _shares(self) -> tuple[Floats, Floats]:
+        """Coefficients of both laws in units of the largest one, (d,) each."""
+        return _in_units(self.product.value)[0], _in_units(self.joint.value)[0]
+
+    @property
+    def feature(self) -> int:
+        """Position of the feature that changes most."""
+        product, joint = self._shares
+        return int(np.abs(product - joint).argmax())
+
+    @property
+    def apart(self) -> float:
+        """How far the laws are apart."""
+        product, joint = self._shares
+        return float(np.abs(product - joint).max(initial=0.0))
+
+    @property
+    def error(self) -> float:
+        """Standard error of ``apart``, without that of the largest coefficients."""
+        errors = [law.error[self.feature] / _in_units(law.value)[1] for law in (self.product, self.joint)]
+        return float(np.hypot(*errors))
 
     def measures(self) -> Iterator[Measure]:
-        """Yield the share of rows outside."""
+        """Yield how far the laws are apart, and the share of rows outside."""
+        yield Measure(
+            name="laws apart",
+            value=self.apart,
+            error=self.error,
+            remark="between the coefficients of independent columns and of rows that occur (law='joint'), "
+            "each in units of the largest",
+        )
         yield Measure(
             name="outside the data",
-            value=self.together.real,
-            error=float(np.sqrt(self.together.real * (1 - self.together.real) / self.together.rows)),
+            value=self.outside.real,
+            error=float(np.sqrt(self.outside.real * (1 - self.outside.real) / self.outside.rows)),
             remark="of perturbed rows lie where no background row is "
-            f"({self.together.shuffled:.0%} if columns were independent)",
+            f"({self.outside.shuffled:.0%} if columns were independent)",
         )
 
     def findings(self) -> Iterator[Finding]:
-        """Yield a finding if too many rows are outside because of dependence."""
-        worst = self.worst
-        sure = worst.excess - SURE * worst.error
-        severity: Severity | None = next((s for s in SEVERITIES if sure >= EXCESS[s]), None)
+        """Yield a finding if a feature that matters under one law does not, or differs, under the other."""
+        sure = self.apart - SURE * self.error
+        severity: Severity | None = next((s for s in SEVERITIES if sure >= APART[s]), None)
         if severity is None:
             return
-        where = " and ".join(worst.names) if len(worst.names) == 2 else f"the {len(worst.names)} columns"
-        strongest = self._strongest()
+        j, (product, joint) = self.feature, self._shares
         yield Finding(
             kind="dependence",
             severity=severity,
-            features=worst.names if len(worst.names) == 2 else (),
-            number=worst.excess,
-            error=worst.error,
-            unit="share of perturbed rows outside the background, beyond that of independent columns",
+            features=(self.row.names[j],),
+            number=self.apart,
+            error=self.error,
+            unit="difference of a coefficient between the laws, each in units of its largest coefficient",
             sentence=(
-                f"{worst.real:.0%} of the perturbed rows lie outside the background in {where}; "
-                f"{worst.shuffled:.0%} would if columns were independent{strongest}. The explanation rests "
-                "on what the model predicts for rows that do not occur."
+                f"If columns vary independently {self.row.names[j]} has the coefficient "
+                f"{self.product.value[j]:+.3g}, {product[j]:+.0%} of the largest one; on rows that occur "
+                f"{self.joint.value[j]:+.3g}, {joint[j]:+.0%}. {self.outside.real:.0%} of the perturbed rows "
+                f"lie outside the background{self._strongest()}."
             ),
             advice=(
-                "Ask whether the model can be trusted there; leave one of the dependent columns out of the "
-                "model, or read their coefficients together."
+                "Compare with the explanation of the other law (law='joint' rests on the background's own "
+                "rows): trust the product law only as far as you trust the model on rows that do not occur."
             ),
         )
 
     def _strongest(self) -> str:
-        if not self.pairs:
+        if self.correlated is None:
             return ""
-        pair = max(self.pairs, key=lambda p: abs(p.correlation))
-        return f" ({pair.names[0]} and {pair.names[1]} have the rank correlation {pair.correlation:+.2f})"
+        first, second, correlation = self.correlated
+        return f" ({first} and {second} have the rank correlation {correlation:+.2f})"
+
+
+def _in_units(coef: Floats) -> tuple[Floats, float]:
+    """Return coefficients in units of the largest one, and that; zeros are in units of 1."""
+    largest = float(np.abs(coef).max(initial=0.0))
+    unit = largest if largest > 0 else 1.0
+    return coef / unit, unit
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,10 +181,10 @@ class Space:
     unit: Floats
     levels: tuple[Floats, ...]
 
-    def embed(self, x: Floats, columns: Ints) -> Floats:
-        """Return coordinates (n, e) of some columns of rows x."""
+    def embed(self, x: Floats) -> Floats:
+        """Return coordinates (n, e) of rows x."""
         parts = []
-        for j in columns.tolist():
+        for j in range(x.shape[1]):
             missing = np.isnan(x[:, j])
             if self.levels[j].size:
                 parts.append((x[:, j, None] == self.levels[j]) / np.sqrt(2.0))
@@ -166,35 +195,26 @@ class Space:
 
 
 def dependences(context: TableContext) -> list[Dependence | None]:
-    """Return how many rows of each neighbourhood lie outside the background; None if it is too small."""
+    """Compare the laws at each row; None if that has no other law, or the background is too small."""
     rng = np.random.default_rng([context.seed, 3])
     real = _subsample(context.background, rng)
-    if len(real) < 2 * _NEIGHBOUR:
+    if len(real) < 2 * _NEIGHBOUR or context.other_law is None:
         return [None] * len(context)
     shuffled = np.column_stack([rng.permutation(column) for column in real.T])
     center = np.nan_to_num(np.nanmean(np.where(context.numeric, real, 0.0), axis=0))
     space = Space(context.units, _levels(context.background, context.numeric))
-    groups = [(np.arange(real.shape[1]), np.nan), *_correlated(real, context.numeric)]
-    supports = [
-        tuple(Support.from_rows(space.embed(rows - center, columns)) for rows in (real, shuffled))
-        for columns, _ in groups
-    ]
-    names = context.row_outputs[0].names
+    supports = [Support.from_rows(space.embed(rows - center)) for rows in (real, shuffled)]
+    correlated = _most_correlated(real, context.numeric, context.row_outputs[0].names)
     results: list[Dependence | None] = []
     for i, row in enumerate(context.row_outputs):
-        # the first rows of every sample are drawn from w itself
-        drawn = context.samples[i].x[: min(_DRAWN, context.calls // len(context.source.spread))]
-        outside = [
-            Outside(
-                names=tuple(names[j] for j in columns),
-                rows=len(drawn),
-                real=support.outside(space.embed(drawn - center, columns)),
-                shuffled=shuffled_support.outside(space.embed(drawn - center, columns)),
-                correlation=correlation,
-            )
-            for (columns, correlation), (support, shuffled_support) in zip(groups, supports, strict=True)
-        ]
-        results.append(Dependence(row=row, together=outside[0], pairs=tuple(outside[1:])))
+        drawn = space.embed(context.perturbed(i, _DRAWN) - center)
+        outside = Outside(
+            rows=len(drawn), real=supports[0].outside(drawn), shuffled=supports[1].outside(drawn)
+        )
+        product, joint = context.by_law(i)
+        results.append(
+            Dependence(row=row, product=product, joint=joint, outside=outside, correlated=correlated)
+        )
     return results
 
 
@@ -211,15 +231,16 @@ def _levels(background: Floats, numeric: Bools) -> tuple[Floats, ...]:
     )
 
 
-def _correlated(rows: Floats, numeric: Bools) -> list[tuple[Ints, float]]:
-    """Return the pairs of numeric columns with the largest rank correlation, in size."""
+def _most_correlated(rows: Floats, numeric: Bools, names: tuple[str, ...]) -> tuple[str, str, float] | None:
+    """Return the two numeric columns with the largest rank correlation, in size, and that."""
     from scipy.stats import rankdata
 
     columns = np.flatnonzero(numeric & (np.nanstd(rows, axis=0) > 0))
     if columns.size < 2:
-        return []
+        return None
     ranks = rankdata(np.nan_to_num(rows[:, columns]), axis=0)
     matrix = np.corrcoef(ranks, rowvar=False)
     first, second = np.triu_indices(columns.size, 1)
-    order = np.argsort(-np.abs(matrix[first, second]), kind="stable")[:_PAIRS]
-    return [(columns[[first[p], second[p]]], float(matrix[first[p], second[p]])) for p in order]
+    p = int(np.abs(matrix[first, second]).argmax())
+    pair = columns[[first[p], second[p]]].tolist()
+    return names[pair[0]], names[pair[1]], float(matrix[first[p], second[p]])

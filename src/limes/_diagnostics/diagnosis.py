@@ -19,7 +19,7 @@ from limes._arrays import Floats
 from limes._diagnostics.alignment import alignments
 from limes._diagnostics.bandwidth import Path, paths
 from limes._diagnostics.cancellation import Cancellation, Profile, cancellations
-from limes._diagnostics.context import DiagnosticContext, SubsetContext, TableContext
+from limes._diagnostics.context import DiagnosticContext, JointContext, SubsetContext, TableContext
 from limes._diagnostics.dependence import dependences
 from limes._diagnostics.edges import Edge, edges
 from limes._diagnostics.finding import Diagnostic, Finding, Measure, RowOutput, by_severity, output_positions
@@ -57,7 +57,9 @@ _TABLE: Mapping[str, Callable[[Any], Sequence[Diagnostic | None]]] = {
     "edge": edges,
     "dependence": dependences,
 }
-_BY_CONTEXT = {TableContext: _TABLE, SubsetContext: _ANY}
+# Profiles, boxes and edges are those of independent columns
+_JOINT: Mapping[str, Callable[[Any], Sequence[Diagnostic | None]]] = {**_ANY, "dependence": dependences}
+_BY_CONTEXT = {TableContext: _TABLE, JointContext: _JOINT, SubsetContext: _ANY}
 
 
 @one_blas_thread()

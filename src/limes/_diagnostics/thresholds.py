@@ -10,7 +10,8 @@ bandwidth      factor between ν and the sign change               ≤ 3        
 edge           standard deviations to the next bin                ≤ 0.001     ≤ 0.002
 fidelity       R², where single columns capture less than half    < 0.25      < 0.5
 local error    standard deviations of the model                   > 2         > 1.5
-dependence     excess share of rows outside the background        ≥ 0.5       ≥ 0.2
+dependence     a coefficient's difference between the laws,
+               each in units of its largest                       ≥ 1         ≥ 0.5
 shrinkage      of the largest coefficient                                     ≥ 0.1
 sample size    effective rows for each coefficient                            < 10
 ============== ================================================== =========== ===========
@@ -43,8 +44,9 @@ POOR: Levels = {"warning": 0.25, "note": 0.5}
 ADDITIVE = 0.5
 # Local error in standard deviations of the model under w, above
 FAR: Levels = {"warning": 2.0, "note": 1.5}
-# Share of perturbed rows outside the background, beyond that of independent columns
-EXCESS: Levels = {"warning": 0.5, "note": 0.2}
+# Difference of a coefficient between the product and the joint law, each in units of its largest one: from 1
+# on a feature that leads under one law is nothing under the other
+APART: Levels = {"warning": 1.0, "note": 0.5}
 # Difference of lime's coefficients, as a share of the largest one
 SHRUNK = 0.1
 # Effective rows for each coefficient

@@ -149,6 +149,8 @@ def _moments(
             control=np.array(control, dtype="U16"),
             unlike=fit.rare.n_unlike.reshape(shape),
             carriers=fit.carriers.reshape(shape),
+            effective=np.array(float(len(f))),  # all rows weigh alike
+            collinear=np.zeros(design.size, dtype=np.bool_),
             answers=boxed(sample.f),
         ),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import reduce
 from typing import Any, Literal, Protocol, Self, runtime_checkable
 
@@ -14,6 +14,8 @@ from limes._arrays import Bools, Floats, Ints, Objects
 # Size of a cache of moments, in bytes, and of a dictionary's entry beside its key
 _CACHE_BYTES = 128 << 20
 _ENTRY_BYTES = 150
+# Distance from 1 of the sum of two probabilities in single precision
+_COMPLEMENT = 1e-6
 
 
 class _Arrays:
@@ -56,6 +58,10 @@ class SampleStatistics(_Arrays):
     carriers
         Effective number of independent rows behind a coefficient's error, the median over features,
         () or (k,); infinite where the residuals are 0.
+    effective
+        Effective number of rows that count for the explained one, (Σ w)² / Σ w².
+    collinear
+        (d,) features that change together, so that their coefficients are not determined.
     answers
         () of one array: the model's answers (m, ...) to the rows, in the order of their draws.
     """
@@ -67,6 +73,8 @@ class SampleStatistics(_Arrays):
     control: Objects
     unlike: Ints
     carriers: Floats
+    effective: Floats
+    collinear: Bools
     answers: Objects
 
 
@@ -140,6 +148,33 @@ def _merged(parts: Sequence[Any], merge: Callable[[list[Any]], Any]) -> Any:
         return None if values[0] is None else _merged(values, merge)
 
     return type(parts[0])(**{f.name: merged_field(f.name) for f in fields(parts[0])})
+
+
+def are_complements(answers: Floats) -> bool:
+    """Whether answers (n, k) are probabilities of two classes: one is 1 less the other."""
+    if answers.shape[1] != 2:
+        return False
+    return bool((np.abs(answers.sum(axis=1) - 1.0) <= _COMPLEMENT).all())
+
+
+def with_complement(moments: Moments) -> Moments:
+    """Moments of 1 - f and f, from those of f, whose arrays have an axis of one output."""
+    sampled = moments.sampled
+
+    def twice(values: Any) -> Any:
+        return np.concatenate([values, values], axis=-1)
+
+    if sampled is not None:
+        names = ("surrogate_errors", "fidelity_errors", "share_errors", "unlike", "carriers")
+        sampled = replace(sampled, **{name: twice(getattr(sampled, name)) for name in names})
+    return replace(
+        moments,
+        mean=np.concatenate([1.0 - moments.mean, moments.mean], axis=-1),
+        gamma=np.concatenate([-moments.gamma, moments.gamma], axis=-1),
+        coef_errors=twice(moments.coef_errors),
+        variance=twice(moments.variance),
+        sampled=sampled,
+    )
 
 
 class MomentCache:

@@ -12,20 +12,20 @@ explained row uses the pool of a size that its own numbers decide, never what ot
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import takewhile
-from threading import Event, Lock
+from threading import Lock
 from typing import Any
 
 import numpy as np
 
 from limes._arrays import Floats, Ints
 from limes._expectations.indicators import CellCodes
+from limes._expectations.questions import Questions
 from limes._streams import streams
-from limes._threads import in_workers
 from limes.designs._marginals import Atoms, Marginal
 from limes.designs._product import ProductFamily, sobol_points
-from limes.models._calling.caller import Retry, with_retries
+from limes.models._calling.caller import Retry
 
 # Independent sequences, and rows of all of them together in the smallest pool
 SEQUENCES = 8
@@ -85,17 +85,17 @@ class Pool:
     @property
     def size(self) -> int:
         """Number of rows with answers, as far as they make a pool."""
-        complete = (step.missing == 0 for step in self._steps)
+        complete = (step.questions.missing == 0 for step in self._steps)
         return sum(len(step.x) for step, _ in zip(self._steps, takewhile(bool, complete), strict=False))
 
     @property
     def calls(self) -> int:
         """Number of rows that the model has answered: fewer than rows where these repeat."""
-        return sum(len(step.questions) - step.missing for step in self._steps)
+        return sum(len(step.questions.x) - step.questions.missing for step in self._steps)
 
     def missing(self, size: int) -> int:
         """Number of rows that the model must answer before the pool has this size."""
-        return sum(step.missing for step in self._drawn(size))
+        return sum(step.questions.missing for step in self._drawn(size))
 
     def grow(self, size: int, *, on_progress: Callable[[int], object], workers: int = 1) -> None:
         """Ask the model until the pool has this size; what was answered is not asked again.
@@ -111,12 +111,12 @@ class Pool:
         steps = self._drawn(size)
         with self._lock:
             for step in steps:
-                self._ask(step, on_progress, workers)
+                step.questions.ask(self._predict, self._retry, on_progress, workers)
 
     def rows(self, size: int) -> PoolRows:
         """Return the rows of a pool that has grown to this size."""
         steps = self._drawn(size)
-        answers = np.concatenate([answer for step in steps for _, answer in sorted(step.batches.items())])
+        answers = np.concatenate([batch for step in steps for batch in step.questions.answers()])
         parts = [(step.x, step.cells, answers[step.place]) for step in steps]
         x, cells, f = (_by_sequence(arrays) for arrays in zip(*parts, strict=True))
         return PoolRows(x, cells, f)
@@ -125,54 +125,29 @@ class Pool:
         """Draw the steps that make a pool of this size."""
         with self._lock:
             while (first := sum(len(step.x) for step in self._steps)) < size:
-                x, cells, questions, place = self._law.draw(first, first or SMALLEST)
-                self._steps = (*self._steps, _Step(x, cells, questions, place, self._batch_size))
+                x, cells, new, place = self._law.draw(first, first or SMALLEST)
+                questions = Questions(x[new], self._batch_size)
+                self._steps = (*self._steps, _Step(x, cells, questions, place))
         firsts = np.cumsum([0, *(len(step.x) for step in self._steps)])
         return [step for step, first in zip(self._steps, firsts, strict=False) if first < size]
-
-    def _ask(self, step: _Step, on_progress: Callable[[int], object], workers: int) -> None:
-        stop = Event()
-
-        def work(start: int) -> None:
-            if not stop.is_set():
-                batch = step.x[step.questions[start : start + self._batch_size]]
-                step.batches[start] = with_retries(self._predict, batch, self._retry)
-                on_progress(len(batch))
-
-        in_workers(work, step.unanswered, workers, stop)
 
 
 @dataclass(frozen=True, eq=False)
 class _Step:
-    """Rows by which a pool grows at once, sequence by sequence, and the answers to its batches so far.
+    """Rows by which a pool grows at once, sequence by sequence.
 
     Attributes
     ----------
     questions
-        Positions of the rows that the model is asked about: equal rows are one question.
+        The rows that the model is asked about: equal rows are one question.
     place
         The answer of each row, (n,), among those to all questions of this step and the steps before.
-    batches
-        Answers by the first question of a batch.
     """
 
     x: Floats
     cells: CellCodes
-    questions: Ints
+    questions: Questions
     place: Ints
-    batch_size: int
-    batches: dict[int, Floats] = field(default_factory=dict)
-
-    @property
-    def unanswered(self) -> list[int]:
-        """First question of each batch without answers."""
-        starts = range(0, len(self.questions), self.batch_size)
-        return [start for start in starts if start not in self.batches]
-
-    @property
-    def missing(self) -> int:
-        """Number of questions without answers."""
-        return len(self.questions) - sum(len(batch) for batch in tuple(self.batches.values()))
 
 
 class _BackgroundRows:

@@ -28,7 +28,13 @@ from limes._arrays import Bools, Floats
 from limes._expectations.controls import Control, FittedControl
 from limes._expectations.estimate import best_control, check_squares
 from limes._expectations.indicators import CellCodes
-from limes._expectations.moments import Moments, SampleStatistics, boxed
+from limes._expectations.moments import (
+    Moments,
+    SampleStatistics,
+    are_complements,
+    boxed,
+    with_complement,
+)
 from limes._expectations.pool import SEQUENCES, SMALLEST, Pool, PoolRows
 from limes._expectations.rule_of_three import AnswerStatistics
 from limes._expectations.sampled import CUT_SHORT, SampledExpectation
@@ -87,6 +93,11 @@ class PooledExpectation:
     def ratio(self) -> float:
         """t, the weight of a changed cell."""
         return self._weights.ratio
+
+    @property
+    def pool_calls(self) -> int:
+        """Number of rows that have been answered for all explained rows."""
+        return self.pool.calls
 
     def fill(self, progress: Progress, *, workers: int = 1) -> None:
         """Ask the model for the largest pool."""
@@ -228,7 +239,7 @@ class PooledExpectation:
             controls,
             SEQUENCES,
         )
-        fit = WeightedFit.fit(rows, None if prediction is None else prediction.reshape(-1))
+        fit = WeightedFit.fit(rows, sample.outputs(prediction))
         coef = np.mean([its.coef for its in controls], axis=0)
         coef[rows.used] = fit.coef[1:]
         coef[design.variance == 0] = 0.0
@@ -257,7 +268,7 @@ class _RowFit:
         fit, shape, design = self.fit, self.sample.shape, self.fit.rows.design
         quality = fit.quality(self.coef)
         columns = (design.size, *shape)
-        return Moments(
+        moments = Moments(
             mean=fit.coef[0].reshape(shape),
             gamma=design.gamma(self.coef).reshape(columns),
             coef_errors=self.errors.reshape(columns),
@@ -271,10 +282,13 @@ class _RowFit:
                 control=np.array(self.sample.control, dtype="U16"),
                 unlike=fit.rare.n_unlike.reshape(shape),
                 carriers=fit.carriers.reshape(shape),
+                effective=np.array(fit.rows.effective),
+                collinear=np.zeros(design.size, dtype=np.bool_),
                 answers=boxed(np.empty(0)),  # the pool has them
             ),
             shared=np.array(len(self.sample.answers)),
         )
+        return with_complement(moments) if self.sample.complement else moments
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,12 +311,16 @@ class _Look:
 class _ControlledPool:
     """Rows of a pool, sequence by sequence, with a control variate.
 
+    Of two probabilities the second alone is computed: the first is 1 less that.
+
     Attributes
     ----------
     cells, answers, residuals
         (n, d); f (n, k); f - h, (n, k), where h was fitted to other sequences.
     shape
-        Of one answer, () or (k,).
+        Of one answer that is computed, () or (k,).
+    complement
+        Whether answers are two probabilities.
     control
         Its name.
     controls
@@ -313,6 +331,7 @@ class _ControlledPool:
     answers: Floats
     residuals: Floats
     shape: tuple[int, ...]
+    complement: bool
     control: str
     controls: list[FittedControl]
 
@@ -326,6 +345,9 @@ class _ControlledPool:
         """Choose the control on the first part of the pool, and fit it to all parts but each in turn."""
         f = rows.answers.reshape(len(rows.answers), -1)
         check_squares(f)
+        shape, complement = rows.answers.shape[1:], are_complements(f)
+        if complement:
+            f, shape = np.ascontiguousarray(f[:, 1:]), (1,)
         # under bin weights a control is fitted to laws that are the same at every instance
         anywhere = ProductDesign(tuple(column[0] for column in family.variants))
         part = np.arange(len(f)) * _FOLDS // len(f)
@@ -334,7 +356,13 @@ class _ControlledPool:
         others = (part != k for k in range(1, _FOLDS))
         fits = [first[name], *(controls[name](anywhere, rows.x[other], f[other]) for other in others)]
         values = np.concatenate([fit.predict(rows.x[part == k]) for k, fit in enumerate(fits)])
-        return cls(rows.cells, f, f - values, rows.answers.shape[1:], name, fits)
+        return cls(rows.cells, f, f - values, shape, complement, name, fits)
+
+    def outputs(self, prediction: Floats | None) -> Floats | None:
+        """Return the computed outputs (k,) of a prediction."""
+        if prediction is None:
+            return None
+        return prediction.reshape(-1)[1:] if self.complement else prediction.reshape(-1)
 
 
 def _silent(total: int) -> nullcontext[Callable[[int], object]]:  # noqa: ARG001 - one signature

@@ -95,6 +95,11 @@ class WeightedPool:
         }
         return _sides(self.z, columns, parts)
 
+    @property
+    def effective(self) -> float:
+        """Effective number of rows, (Σ w)² / Σ w²."""
+        return float(self.weights.sum() ** 2 / (self.weights @ self.weights))
+
     @cached_property
     def support(self) -> Floats:
         """Effective number of rows inside or outside the cell of each column, whichever is smaller, (d,)."""

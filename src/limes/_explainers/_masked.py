@@ -22,7 +22,7 @@ from limes._diagnostics.finding import row_outputs
 from limes._diagnostics.source import source_of
 from limes._expectations.controls.control import Control, no_control
 from limes._expectations.controls.kernel import switch_kernels
-from limes._expectations.controls.margin import margin_control
+from limes._expectations.controls.margin import MarginControl
 from limes._expectations.controls.process import gaussian_process
 from limes._expectations.moments import ExactMoments, Moments
 from limes._expectations.of_forms import exact_expectation
@@ -35,9 +35,9 @@ from limes._explainers.progress import (
     output_positions,
     progress_of,
 )
+from limes._explainers.sampling_warnings import sampling_warnings
 from limes._explainers.subset_fits import SubsetFits
 from limes._explainers.verification import SUBSET_DRAWS, check_draws, kept_features
-from limes._explainers.warnings import sampling_warnings
 from limes._explanation import Explanation
 from limes._explanation.drawing import Described
 from limes._explanation.fit import Fit
@@ -134,7 +134,7 @@ class MaskedModel:
         }
         if self.margin is not None:
             exact = exact_expectation(self.margin, ExchangeableDesign)
-            controls["margin"] = margin_control(self.margin.predict, exact, rest=no_control)
+            controls["margin"] = MarginControl(self.margin.predict, exact, rest=no_control)
         # others take some tenths of a second, and are hardly better than a margin
         auto = ("none", self.usual if self.margin is None else "margin")
         return SampledExpectation(self.ask, options.with_controls(controls, auto))

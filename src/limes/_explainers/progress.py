@@ -116,8 +116,11 @@ def interrupted(cause: BaseException | None, partial: Explanation | None, rows: 
     return Interrupted(f"stopped: {state}", partial)
 
 
-def explanation_fields(fitted: Fitted) -> dict[str, Any]:
-    """Return fields of a :class:`limes.Explanation`: coefficients, and their errors if sampled."""
+def explanation_fields(fitted: Fitted, *, asks: bool = True) -> dict[str, Any]:
+    """Return fields of a :class:`limes.Explanation`: coefficients, and their errors if sampled.
+
+    ``asks`` tells whether the model itself answered the rows of a sample: else no call is counted.
+    """
     surrogate, sampled = fitted.surrogate, fitted.sampled
     fields = {
         "values": surrogate.coef,
@@ -126,7 +129,7 @@ def explanation_fields(fitted: Fitted) -> dict[str, Any]:
         "surrogate_predictions": fitted.at_instance,
         # one that needs Var_w f is left to the explanation's fit
         "fidelity": None if np.isnan(surrogate.fidelity).any() else surrogate.fidelity,
-        "calls": fitted.calls,
+        "calls": fitted.calls if asks else np.zeros_like(fitted.calls),
         "row_converged": fitted.converged,
     }
     if sampled is None:
@@ -138,7 +141,8 @@ def explanation_fields(fitted: Fitted) -> dict[str, Any]:
         "fidelity_errors": sampled.fidelity_errors,
         "share_errors": sampled.share_errors,
         "controls": tuple(sampled.control.tolist()),
-        "shared_calls": fitted.shared,
+        "shared_calls": fitted.shared if asks else np.zeros_like(fitted.shared),
+        "effective_rows": sampled.effective,
     }
 
 

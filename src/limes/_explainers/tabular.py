@@ -17,27 +17,27 @@ from numpy.typing import ArrayLike
 
 from limes._arrays import Floats, Ints
 from limes._checks import check_choice, check_count, check_size, refuse_unknown
-from limes._diagnostics.context import TableContext
+from limes._diagnostics.context import JointContext, TableContext
 from limes._diagnostics.finding import row_outputs
 from limes._diagnostics.source import source_of
 from limes._expectations.controls import CONTROLS
-from limes._expectations.pooled import PooledExpectation
 from limes._explainers.options import SamplingOptions
 from limes._explainers.progress import explanation_fields, interrupted, output_positions, progress_of
+from limes._explainers.sampling_warnings import sampling_warnings
 from limes._explainers.tables.row_names import RowNames, row_names
 from limes._explainers.tables.suggestion import DesignSuggestion, suggest_design
 from limes._explainers.tables.table import EncodedRows, Table
+from limes._explainers.tables.table_laws import TABLE_LAWS
 from limes._explainers.tables.tabular_model import TabularModel, TabularOptions
 from limes._explainers.verification import few_rows
-from limes._explainers.warnings import sampling_warnings
 from limes._explanation import Explanation
 from limes._explanation.drawing import Described
 from limes._explanation.fit import Fit
 from limes._pipeline import Fitted, Interrupted, Method
 from limes._threads import one_blas_thread
-from limes.designs._columns import LAWS
-from limes.designs._features import FeatureTable, stacked_features
-from limes.designs._product import ProductDesign
+from limes.designs._features import FeatureNumbers
+from limes.designs._joint import JointDesign
+from limes.designs._product import ProductDesign, ProductFamily
 from limes.exceptions import InputError
 from limes.models._calling.bound_methods import behind_method
 from limes.models._calling.caller import Retry
@@ -73,7 +73,9 @@ class TabularExplainer(Described):
     target
         (n,) classes or numbers that "entropy" bins separate.
     law
-        Inside a bin: "truncnorm" (LIME's), "uniform", or "empirical" (the bin's own background values).
+        Of perturbed rows. Columns independent, inside a bin: "truncnorm" (LIME's), "uniform", or "empirical"
+        (the bin's own background values). "joint": the background's own rows, dependent as they are, each
+        weighted by the cells it changes; standard errors are about the population behind them.
     categorical
         Names or positions of columns to be taken as categories; text, booleans and categoricals always are.
     bandwidth
@@ -165,7 +167,7 @@ class TabularExplainer(Described):
             output=output,
             bins=bins,
             target=target,
-            law=check_choice("law", law, tuple(LAWS)),
+            law=check_choice("law", law, tuple(TABLE_LAWS)),
             bandwidth=bandwidth,
             weights=weights,
             ridge=check_size("ridge", ridge, zero=True),
@@ -173,6 +175,7 @@ class TabularExplainer(Described):
                 method, tolerance, max_calls, control, rng, batch_size, retry, controls=controls
             ),
         )
+        self._options.table_law.check(self._options)
         self._errors = check_choice("errors", errors, ("raise", "row"))
         self._explained = model
         self._background = Table.fit(background, categorical=categorical)
@@ -206,8 +209,7 @@ class TabularExplainer(Described):
     @property
     def pool_calls(self) -> int:
         """Rows that the model was asked about once for all explained rows; 0 without a pool."""
-        expectation = self._model.bound.expectation
-        return expectation.pool.calls if isinstance(expectation, PooledExpectation) else 0
+        return self._model.bound.pool_calls
 
     def fill_pool(self, *, progress: bool = True, workers: int = 1) -> None:
         """Ask the model for the whole pool of answers now, so that copies of the explainer have it.
@@ -220,9 +222,7 @@ class TabularExplainer(Described):
         ModelError
             If the model fails; what was answered is kept.
         """
-        expectation = self._model.bound.expectation
-        if isinstance(expectation, PooledExpectation):
-            expectation.fill(progress_of(shown=progress), workers=check_count("workers", workers))
+        self._model.bound.fill_pool(progress_of(shown=progress), check_count("workers", workers))
 
     has_rules = False
 
@@ -293,12 +293,17 @@ class TabularExplainer(Described):
         warnings: tuple[tuple[str, ...], ...] = ((),) * len(rows)
         if model.warns:
             sampling = sampling_warnings(
-                fitted, predictions, names, outputs, sampling=self._options.sampling.sampling
+                fitted,
+                predictions,
+                names,
+                outputs,
+                sampling=self._options.sampling.sampling,
+                kind=self._options.table_law.sample,
             )
             warnings = model.row_warnings.of_rows(rows, cells, fitted, predictions, sampling)
         fits = model.fits(rows, cells, fitted)
         return Explanation(
-            **explanation_fields(fitted),
+            **explanation_fields(fitted, asks=model.bound.asks),
             predictions=predictions,
             feature_names=names,
             output_names=outputs,
@@ -368,7 +373,7 @@ class TabularExplainer(Described):
         model, encoded, _ = self._current(X)
         return model, encoded.matrix
 
-    def design(self, row: Any) -> ProductDesign:
+    def design(self, row: Any) -> ProductDesign | JointDesign:
         """Return the weighted law w of perturbed rows at one row, with E_w h, Var_w h and its draws.
 
         Parameters
@@ -384,16 +389,16 @@ class TabularExplainer(Described):
         array([0.79, 0.79, 0.79, 0.79])
         """
         model, encoded, _ = self._current(row)
-        return model.family.at(encoded.matrix[0])
+        return model.law.at(encoded.matrix[0])
 
     @one_blas_thread()
-    def features(self, X: Any) -> FeatureTable:
+    def features(self, X: Any) -> FeatureNumbers:
         """Return moments of the rows' features, (n, d) each: E_w h, Var_w h, h at the row."""
         model, encoded, _ = self._current(X)
         rows = encoded.matrix
-        if model.family.by_cell:
-            return model.family.features(model.family.cells(rows))
-        return stacked_features([model.family.at(row) for row in rows])
+        if isinstance(model.law, ProductFamily) and model.law.by_cell:
+            return model.law.features(model.law.cells(rows))
+        return FeatureNumbers.stacked([model.law.at(row) for row in rows])
 
     def diagnostic_context(
         self, explanation: Explanation, *, output: Ints, calls: int | None
@@ -413,7 +418,8 @@ class TabularExplainer(Described):
                 "diagnose needs an explanation by this explainer with all its features, in their order: "
                 "diagnose first, and pick features afterwards"
             )
-        return TableContext(
+        context = TableContext if isinstance(model.law, ProductFamily) else JointContext
+        return context(
             row_outputs=row_outputs(explanation, output),
             rows=table.encode(explanation.data),
             positions=output_positions(explanation, output, model.bound.outputs),
@@ -428,6 +434,7 @@ class TabularExplainer(Described):
             numeric=table.numeric,
             texts=model.texts,
             units=model.units,
+            other_law=model.other_law,
         )
 
 

@@ -1,4 +1,4 @@
-"""Warnings that explanations carry, about sampling, rows of a table, texts and certificates.
+"""Warnings that explanations carry, about rows of a table, texts and certificates.
 
 They cost next to nothing: arrays decide which rows have one, and sentences are written for those alone.
 ``limes.diagnose`` looks closer.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,160 +19,11 @@ from limes._explainers.tables.laws import number_texts
 from limes._pipeline import Fitted
 
 if TYPE_CHECKING:
-    from limes._expectations.sampling import Sampling
     from limes._explainers.tables.table import Table
     from limes._sparse_pipeline import EvaluatedRule
     from limes._sparse_rows import SparseConfig
     from limes.designs._product import ProductFamily
     from limes.models._documents import Document
-
-# -- sampling: ties, accuracy not reached, odd probabilities -------------------------------------------------
-
-# Features that people look at
-_LOOKED_AT = 5
-_CONFIDENCE = 1.96
-# Rounding that a sum of probabilities is allowed
-_PROBABILITY = 1e-3
-# Rows that differ from the most frequent answer: from fewer, the size of errors is hardly known
-_ENOUGH_ANSWERS = 16
-# Effective rows that an error rests on: with fewer, the sample may have missed the ones that matter
-_ENOUGH_CARRIERS = 12.0
-# Part of every warning that standard errors are not to be believed
-RARE = "standard errors are not to be trusted"
-
-
-def sampling_warnings(
-    fitted: Fitted, predictions: Floats, names: Sequence[str], outputs: Sequence[str], *, sampling: Sampling
-) -> dict[int, tuple[str, ...]]:
-    """Return warnings about the sample behind each row, keyed by row index."""
-    warnings = _odd_probabilities(predictions)
-    if fitted.sampled is None:
-        return warnings
-    for i in range(len(predictions)):
-        texts = (
-            *_shortfall(fitted, i, sampling),
-            *_rare(fitted, i, outputs),
-            *_unseen(fitted, i, names),
-            *_ties(fitted, i, names, outputs),
-        )
-        if texts:
-            warnings[i] = (*warnings.get(i, ()), *texts)
-    return warnings
-
-
-def _shortfall(fitted: Fitted, i: int, sampling: Sampling) -> tuple[str, ...]:
-    assert fitted.sampled is not None  # noqa: S101 - checked by the caller
-    calls, excess = _answers(fitted, i), float(fitted.sampled.excess[i])
-    if fitted.converged[i]:
-        return ()
-    if excess <= 1 and not fitted.sampled.unlike[i].all():
-        # all answers were alike, which more calls need not change: ``_rare`` warns of that
-        return ()
-    if excess <= 1:
-        most = sampling.max_shared if fitted.shared[i] else sampling.max_calls
-        return (f"stopped after {calls:,} of at most {most:,} model calls; explain the row again to go on",)
-    needed = (
-        f"; about {calls * excess**2:,.0f} calls would be needed (max_calls)" if np.isfinite(excess) else ""
-    )
-    return (
-        f"the tolerance is not met: after {calls:,} model calls the largest error is {excess:.3g} times "
-        f"what is allowed{needed}",
-    )
-
-
-def _answers(fitted: Fitted, i: int) -> int:
-    """Return the number of the model's answers that a row rests on, shared with other rows or its own."""
-    return int(fitted.calls[i] + fitted.shared[i])
-
-
-def _rare(fitted: Fitted, i: int, outputs: Sequence[str]) -> tuple[str, ...]:
-    """Return a sentence for outputs that too few rows inform, shared by outputs with the same words."""
-    assert fitted.sampled is not None  # noqa: S101 - checked by the caller
-    calls = _answers(fitted, i)
-    by_sentence: dict[str, list[str]] = {}
-    numbers = zip(fitted.sampled.unlike[i].ravel(), fitted.sampled.carriers[i].ravel(), outputs, strict=True)
-    for unlike, carriers, output in numbers:
-        sentence = _few(int(unlike), float(carriers), calls)
-        if sentence:
-            by_sentence.setdefault(sentence, []).append(output)
-    return tuple(
-        f"{sentence} (output {', '.join(owners)})" if len(outputs) > 1 else sentence
-        for sentence, owners in by_sentence.items()
-    )
-
-
-def _few(unlike: int, carriers: float, calls: int) -> str:
-    if unlike == 0:
-        return (
-            f"the model answered the same in all {calls:,} perturbed rows: rarer answers were not seen, and "
-            f"{RARE} beyond a rule of three; raise max_calls or the bandwidth"
-        )
-    if unlike < _ENOUGH_ANSWERS:
-        return (
-            f"the model answered the same in all but {unlike} of {calls:,} perturbed rows: {RARE}; "
-            "raise max_calls"
-        )
-    if carriers < _ENOUGH_CARRIERS:
-        return f"about {carriers:.0f} of {calls:,} rows decide the coefficients: {RARE}; raise max_calls"
-    return ""
-
-
-def _unseen(fitted: Fitted, i: int, names: Sequence[str]) -> tuple[str, ...]:
-    """Return a warning about features that hardly changed in the sample of outputs whose answers differ."""
-    assert fitted.sampled is not None  # noqa: S101 - checked by the caller
-    seen = fitted.sampled.unlike[i].reshape(-1) > 0
-    blind = np.isinf(fitted.surrogate.standard_errors[i].reshape(len(names), -1))[:, seen].any(axis=1)
-    if not blind.any():
-        return ()
-    unchanged = ", ".join(names[j] for j in np.flatnonzero(blind).tolist())
-    return (
-        f"{unchanged}: hardly changed in the sample; the coefficient is the control variate's guess, and how "
-        "far off that is, is not known: raise max_calls",
-    )
-
-
-def _ties(fitted: Fitted, i: int, names: Sequence[str], outputs: Sequence[str]) -> tuple[str, ...]:
-    """Return a sentence for coefficients of uncertain order, shared by outputs with the same ties."""
-    d = len(names)
-    values = fitted.surrogate.coef[i].reshape(d, -1)
-    errors = fitted.surrogate.standard_errors[i].reshape(d, -1)
-    by_pairs: dict[str, list[str]] = {}
-    for k, output in enumerate(outputs):
-        tied = _tied(values[:, k], errors[:, k])
-        if tied:
-            by_pairs.setdefault("; ".join(f"{names[a]} and {names[b]}" for a, b in tied), []).append(output)
-    return tuple(
-        "the order is not certain, coefficients are equal within their errors: "
-        + (f"{pairs} (output {', '.join(owners)})" if len(outputs) > 1 else pairs)
-        for pairs, owners in by_pairs.items()
-    )
-
-
-def _tied(values: Floats, errors: Floats) -> list[tuple[int, int]]:
-    """Return neighbours among the largest coefficients whose sizes differ by less than their errors."""
-    order = np.argsort(-np.abs(values), kind="stable")[: _LOOKED_AT + 1]
-    size = np.abs(values)
-    return [
-        (int(a), int(b))
-        for a, b in pairwise(order)
-        if size[a] - size[b] < _CONFIDENCE * np.hypot(errors[a], errors[b])
-    ]
-
-
-def _odd_probabilities(predictions: Floats) -> dict[int, tuple[str, ...]]:
-    """Warn of rows (n, k) of several numbers between 0 and 1 that do not add up to 1."""
-    if predictions.ndim == 1 or predictions.shape[1] < 2:
-        return {}
-    total = predictions.sum(axis=1)
-    odd = ((predictions >= 0) & (predictions <= 1)).all(axis=1) & (np.abs(total - 1) > _PROBABILITY)
-    return {
-        int(i): (
-            f"the model's {predictions.shape[1]} answers lie between 0 and 1 and add up to {total[i]:.3g}: "
-            "as probabilities of classes that would be wrong; they are explained as they are",
-        )
-        for i in np.flatnonzero(odd)
-    }
-
 
 # -- rows of a table -----------------------------------------------------------------------------------------
 

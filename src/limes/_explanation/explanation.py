@@ -75,6 +75,9 @@ class Explanation(Page):
     shared_calls : (n,), or None
         Model calls that a row shares with others: the size of the pool that it was sampled from, 0 where it
         was sampled by itself; None where exact.
+    effective_rows : (n,), or None
+        Effective number of rows that count for a row, (Σ w)² / Σ w², of those that it was sampled from; None
+        where exact.
     shares, share_errors : (n, d) or (n, d, k), or None
         Each feature's part of the fidelity, with standard errors; None where exact.
     surrogate_errors : (n,) or (n, k), or None
@@ -141,6 +144,7 @@ class Explanation(Page):
     share_errors: Floats | None = None
     controls: tuple[str, ...] | None = None
     shared_calls: Ints | None = None
+    effective_rows: Floats | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
     certificates: tuple[Mapping[str, Any], ...] = ()
     ids: tuple[Any, ...] = None  # type: ignore[assignment]  # positions

@@ -44,6 +44,7 @@ _ARRAYS: dict[str, str] = {
     "data": "nd",
     "calls": "n",
     "shared_calls": "n",
+    "effective_rows": "n",
     "row_converged": "n",
     "shares": "ndk",
     "share_errors": "ndk",
@@ -51,7 +52,10 @@ _ARRAYS: dict[str, str] = {
     "fidelity_errors": "nk",
 }
 # None where exact; R² and its errors, where they are yet to be computed
-_OPTIONAL = ("shares", "share_errors", "surrogate_errors", "fidelity", "fidelity_errors", "shared_calls")
+_OPTIONAL = (
+    *("shares", "share_errors", "surrogate_errors", "fidelity", "fidelity_errors"),
+    *("shared_calls", "effective_rows"),
+)
 _NOT_STORED = ("explainer", "fit")
 _TUPLES: dict[str, str] = {
     "feature_names": "d",

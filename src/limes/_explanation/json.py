@@ -39,7 +39,7 @@ _PER_ROW = (
 )
 _HEAD = ("format", "version", "shape")
 # Fields that files of earlier versions of limes do not have
-_LATER = {"shared_calls"}
+_LATER = {"shared_calls", "effective_rows"}
 _DEEPEST = 50
 
 

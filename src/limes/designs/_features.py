@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, Self
 
 import numpy as np
 
@@ -87,19 +87,33 @@ class Uncorrelated:
 
 
 @dataclass(frozen=True, eq=False)
-class FeatureTable(Uncorrelated):
-    """Uncorrelated features of n designs, (n, d)."""
+class FeatureNumbers:
+    """Moments of each feature by itself under n designs, (n, d); log E[π], (n,)."""
 
     inclusion: Floats
     variance: Floats
     at_instance: Floats
     log_weight: Floats
 
-    def select(self, rows: Ints) -> FeatureTable:
+    @classmethod
+    def stacked(cls, designs: Sequence[Features | FeatureNumbers]) -> Self:
+        """Stack the numbers of n single designs."""
+        return cls(
+            np.stack([design.inclusion for design in designs]),
+            np.stack([design.variance for design in designs]),
+            np.stack([design.at_instance for design in designs]),
+            np.stack([design.log_weight for design in designs]),
+        )
+
+    def select(self, rows: Ints) -> Self:
         """Select designs by index; an index may repeat."""
-        return FeatureTable(
+        return type(self)(
             self.inclusion[rows], self.variance[rows], self.at_instance[rows], self.log_weight[rows]
         )
+
+
+class FeatureTable(Uncorrelated, FeatureNumbers):
+    """Uncorrelated features of n designs."""
 
 
 def aligned(features: Floats, values: Floats) -> Floats:
@@ -110,13 +124,3 @@ def aligned(features: Floats, values: Floats) -> Floats:
 def weighted_sum(features: Floats, values: Floats) -> Floats:
     """Σ_j features_j values_j, (..., d) and (..., d, *outputs) -> (..., *outputs)."""
     return np.asarray((aligned(features, values) * values).sum(axis=features.ndim - 1))
-
-
-def stacked_features(designs: Sequence[Features]) -> FeatureTable:
-    """Stack single designs into one table."""
-    return FeatureTable(
-        np.stack([d.inclusion for d in designs]),
-        np.stack([d.variance for d in designs]),
-        np.stack([d.at_instance for d in designs]),
-        np.stack([d.log_weight for d in designs]),
-    )

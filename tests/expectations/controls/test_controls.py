@@ -11,7 +11,7 @@ import limes
 import oracle
 import strategies
 from limes._expectations.controls import CONTROLS
-from limes._expectations.controls.margin import margin_control
+from limes._expectations.controls.margin import MarginControl
 from limes._expectations.forest import ForestExpectation
 from limes._expectations.sampled import SampledExpectation
 from limes._expectations.sampling import Sampling
@@ -141,7 +141,7 @@ def test_the_margin_behind_a_probability():
         [strategies.random_tree(np.random.default_rng(s), [np.linspace(-1, 1, 5)] * 4, 5) for s in range(5)],
         4,
     )
-    control = margin_control(form.predict, ForestExpectation(form))
+    control = MarginControl(form.predict, ForestExpectation(form))
     x, _ = design.draw(np.random.default_rng(1).random((2000, 4)))
     probability = 1 / (1 + np.exp(-0.3 * form.predict(x)))
     found = control(design, x[:1000], probability[:1000, None])
@@ -149,7 +149,7 @@ def test_the_margin_behind_a_probability():
     plain = CONTROLS["additive"](design, x[:1000], probability[:1000, None])
     assert left < 0.3 * (probability - plain.predict(x)[:, 0])[1000:].var()
     # its exact part is the margin's, scaled, and what an additive model adds
-    linear = margin_control(form.predict, ForestExpectation(form))(
+    linear = MarginControl(form.predict, ForestExpectation(form))(
         design, x, 2.0 * form.predict(x)[:, None] + 1.0
     )
     mean, coef, _ = linear.moments(design)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from limes._expectations.controls.additive import additive_control
 from limes._expectations.controls.control import Control, ControlMoments, FittedControl
 from limes._expectations.controls.ridge import ridge_path
 from limes._expectations.moments import ExactMoments, Moments
+from limes._lru import LRUCache
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,20 +40,29 @@ class _Margin:
         )
 
 
-def margin_control(
-    predict: Callable[[Floats], Floats], expectation: ExactMoments, rest: Control = additive_control
-) -> Control:
-    """Make a control of margins (n,) or (n, m) and their exact expectation; ``rest`` fits the residuals."""
-    # the fits to all folds share one design
-    moments = lru_cache(maxsize=1)(expectation.moments)
+class MarginControl:
+    """A control of margins (n,) or (n, m) and their exact expectation; ``rest`` fits the residuals."""
 
-    def control(design: Any, x: Floats, f: Floats) -> FittedControl:
-        columns = _columns(predict(x))
+    def __init__(
+        self,
+        predict: Callable[[Floats], Floats],
+        expectation: ExactMoments,
+        rest: Control = additive_control,
+    ) -> None:
+        self._predict = predict
+        self._expectation = expectation
+        self._rest = rest
+        # the fits to all folds share one design
+        self._computed: LRUCache[Any, Moments] = LRUCache(1)
+
+    def __call__(self, design: Any, x: Floats, f: Floats) -> FittedControl:
+        columns = _columns(self._predict(x))
         intercept, coef = ridge_path(columns, f)
         residuals = f - intercept - columns @ coef
-        return _Margin(predict, moments, intercept, coef, rest(design, x, residuals))
+        return _Margin(self._predict, self._moments, intercept, coef, self._rest(design, x, residuals))
 
-    return control
+    def _moments(self, design: Any) -> Moments:
+        return self._computed.get(design, lambda: self._expectation.moments(design))
 
 
 def _columns(values: Floats) -> Floats:

@@ -13,12 +13,15 @@ import numpy as np
 from limes._arrays import Floats
 from limes._expectations.controls import CONTROLS
 from limes._expectations.controls.control import Control
-from limes._expectations.controls.margin import margin_control
+from limes._expectations.controls.margin import MarginControl
+from limes._expectations.joint import JointExpectation
 from limes._expectations.moments import ExactMoments, Moments
 from limes._expectations.of_forms import exact_expectation
 from limes._expectations.pooled import PooledExpectation
+from limes._expectations.sampling import Progress
 from limes._explainers.options import SamplingOptions
 from limes._explainers.tables.table import Table
+from limes._explainers.tables.table_laws import Family
 from limes._explainers.verification import (
     TABLE_DRAWS,
     Predict,
@@ -32,6 +35,7 @@ from limes._explainers.verification import (
     widened,
 )
 from limes._pipeline import Expectation, expectation_of
+from limes.designs._joint import JointFamily
 from limes.designs._product import ProductDesign, ProductFamily
 from limes.exceptions import InputError, ModelError, NotReadableError, ReadMismatchError
 from limes.models._algebra import category_columns
@@ -39,13 +43,14 @@ from limes.models._calling.bound_methods import is_log_odds
 from limes.models._calling.caller import ModelCaller
 from limes.models._calling.direct import direct_question
 from limes.models._calling.outputs import Output, prediction_method, resolve
+from limes.models._inverse_links import matching_curve
 from limes.models._reading import EXACT_TOLERANCE, SINGLE_TOLERANCE, read_output, tolerance_of
 from limes.models.forms._base import BlackBox, Form
 from limes.models.forms._trees import Forest
 
 # Rows predicted at once, where only predictions are needed
 _BATCH = 10_000
-_ASKED_FOR = "asked for by method='sampled'"
+_REQUESTED = "asked for by method='sampled'"
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,6 +140,8 @@ class BoundModel:
         Notices that the model is no longer the one that was read.
     form
         What was read, of an exact expectation; None where it is sampled.
+    asks
+        Whether the model answers the rows of a sample itself, and not what was read.
     """
 
     predict: Callable[[Floats], Floats]
@@ -146,6 +153,23 @@ class BoundModel:
     reason: str
     watch: Watch
     form: Form | None = None
+    asks: bool = True
+
+    @property
+    def pool_calls(self) -> int:
+        """Rows that the model was asked about once for all explained rows; 0 without a pool."""
+        pool = self._pool
+        return pool.pool_calls if pool is not None and self.asks else 0
+
+    def fill_pool(self, progress: Progress, workers: int) -> None:
+        """Ask for all answers that rows share, if they share any."""
+        if self._pool is not None:
+            self._pool.fill(progress, workers=workers)
+
+    @property
+    def _pool(self) -> PooledExpectation | JointExpectation | None:
+        expectation = self.expectation
+        return expectation if isinstance(expectation, PooledExpectation | JointExpectation) else None
 
     def answers(self, rows: Floats) -> Floats | None:
         """Return the answers at rows (n, d); None if the model is no longer the one that was read.
@@ -169,7 +193,7 @@ class BoundModel:
         cls,
         reading: ReadModel,
         table: Table,
-        family: ProductFamily,
+        family: Family,
         options: SamplingOptions,
         *,
         also: Floats | None = None,
@@ -183,8 +207,10 @@ class BoundModel:
         ModelError, NotReadableError, ReadMismatchError
             As for :class:`limes.TabularExplainer`.
         """
+        if isinstance(family, JointFamily):
+            return cls._joint(reading, family, _Check(reading.model, table, family.product, also), options)
         check = _Check(reading.model, table, family, also)
-        form, reason = reading.form, _ASKED_FOR
+        form, reason = reading.form, _REQUESTED
         if isinstance(form, BlackBox):
             reason = form.reason
         elif options.method != "sampled":
@@ -194,24 +220,44 @@ class BoundModel:
                 if options.method == "exact":
                     raise
                 reason = str(error)
-        ask = check.caller(reading.output)
-        # called first: a model that is not fitted, or fails on this table, raises its own error
-        names = reading.output.names(ask(table.matrix[:2]).shape[1:])
+        source = _AnswerSource.of(reading, check, options.method)
         margin_control = _margin_control(reading, options.control, check)
         controls = CONTROLS if margin_control is None else {**CONTROLS, "margin": margin_control}
         sampling = options.with_controls(controls)
-        expectation = expectation_of(BlackBox(ask, reason), ask, method=options.method, sampling=sampling)
+        box = BlackBox(source.ask, reason)
+        expectation = expectation_of(box, source.answer, method=options.method, sampling=sampling)
         if family.by_cell and sampling.max_shared:
-            expectation = PooledExpectation(family, ask, sampling)
+            expectation = PooledExpectation(family, source.answer, sampling)
+        return cls._sampled(reading, check, source, expectation, source.reason(reason))
+
+    @classmethod
+    def _joint(
+        cls, reading: ReadModel, family: JointFamily, check: _Check, options: SamplingOptions
+    ) -> BoundModel:
+        source = _AnswerSource.of(reading, check, options.method)
+        expectation = JointExpectation(family, source.answer, options.sampling)
+        reason = f"law='joint' rests on {len(family.rows):,} background rows, a sample of their population"
+        return cls._sampled(reading, check, source, expectation, source.reason(reason))
+
+    @classmethod
+    def _sampled(
+        cls,
+        reading: ReadModel,
+        check: _Check,
+        source: _AnswerSource,
+        expectation: Expectation,
+        reason: str,
+    ) -> BoundModel:
         return cls(
-            ask,
-            partial(_one_by_one, ask),
+            source.ask,
+            partial(_one_by_one, source.ask),
             expectation,
-            names,
+            source.names,
             reading.output.method or "call",
             check.is_log_odds(reading.output),
             reason,
-            Watch(reading.model),
+            source.watch,
+            asks=source.asks,
         )
 
     @classmethod
@@ -313,6 +359,91 @@ class _Check:
             return expectation, design, expectation.moments(design)
 
 
+@dataclass(frozen=True, eq=False)
+class _AnswerSource:
+    """What answers the rows of a sample: the model itself, or what was read of it.
+
+    Attributes
+    ----------
+    ask
+        The model.
+    read
+        (n, d) -> the same answers from the form, or from that of the margin and the curve behind it; None
+        without them.
+    names
+        Of the outputs.
+    watch
+        Notices that the model is no longer the one that was read.
+    """
+
+    ask: ModelCaller
+    read: Callable[[Floats], Floats] | None
+    names: tuple[str, ...]
+    watch: Watch
+
+    @classmethod
+    def of(cls, reading: ReadModel, check: _Check, method: str) -> _AnswerSource:
+        """Compare what was read with the model, unless the user wants the model's own answers."""
+        ask = check.caller(reading.output)
+        # called first: a model that is not fitted, or fails on this table, raises its own error
+        names = reading.output.names(ask(check.table.matrix[:2]).shape[1:])
+        parts = (reading.form, None if reading.margin is None else reading.margin[0])
+        if method == "sampled" or not any(isinstance(part, Form) for part in parts):
+            return cls(ask, None, names, Watch(reading.model))
+        probe = Probe.of(check.table, check.family.marginals, check.also)
+        try:
+            answers = probe.answers(ask)
+        except ReadMismatchError:
+            return cls(ask, None, names, Watch(reading.model))
+        allowed = check.tolerance * float(np.abs(answers).max())
+        read = _answers_of_form(reading, probe, answers, allowed)
+        watch = Watch(reading.model, ask=ask, predict=read, allowed=allowed)
+        return cls(ask, read, names, watch)
+
+    @property
+    def asks(self) -> bool:
+        """Whether the model answers."""
+        return self.read is None
+
+    @property
+    def answer(self) -> Callable[[Floats], Floats]:
+        """(n, d) -> answers (n,) or (n, k)."""
+        return self.ask if self.read is None else self.read
+
+    def reason(self, reason: str) -> str:
+        """Return why a model is sampled, and that its form answers, if so."""
+        return reason if self.asks else f"{reason} (sampled from the read model)"
+
+
+def _answers_of_form(
+    reading: ReadModel, probe: Probe, answers: Floats, allowed: float
+) -> Callable[[Floats], Floats] | None:
+    """Return (n, d) -> the model's answers from what was read; None unless they are the model's."""
+    form = reading.form
+    if isinstance(form, Form):
+        try:
+            check_agreement(answers, form.predict(probe.rows), allowed, probe.where)
+        except ReadMismatchError:
+            return None
+        return form.predict
+    if reading.margin is None:
+        return None
+    margin = reading.margin[0].predict
+    curve = matching_curve(margin(probe.rows), answers, reading.output.pick, allowed)
+    return None if curve is None else _BehindCurve(margin, curve)
+
+
+@dataclass(frozen=True, eq=False)
+class _BehindCurve:
+    """A margin and the curve behind it, (n, d) -> answers; unlike a closure it can be pickled."""
+
+    margin: Callable[[Floats], Floats]
+    curve: Callable[[Floats], Floats]
+
+    def __call__(self, x: Floats) -> Floats:
+        return self.curve(self.margin(x))
+
+
 @contextmanager
 def _no_exact_expectation() -> Iterator[None]:
     """Turn errors of an expectation into a reason to leave the model to sampling."""
@@ -330,7 +461,7 @@ def _margin_control(reading: ReadModel, control: str, check: _Check) -> Control 
         return None
     form, output = reading.margin
     try:
-        return margin_control(form.predict, check.expectation(form, check.caller(output))[0])
+        return MarginControl(form.predict, check.expectation(form, check.caller(output))[0])
     except (ModelError, NotReadableError, ReadMismatchError):
         if control == "margin":
             raise

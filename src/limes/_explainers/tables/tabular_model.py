@@ -5,25 +5,33 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from operator import getitem
 from typing import Any
 
 import numpy as np
 
 from limes import __version__
 from limes._arrays import Floats, Ints, Objects, column_stds, distinct_rows, mean_and_std
+from limes._diagnostics.sample import Estimate
+from limes._expectations.joint import JointExpectation
 from limes._expectations.pooled import PooledExpectation
 from limes._expectations.sampled import SampledExpectation
 from limes._explainers.options import SamplingOptions
+from limes._explainers.progress import progress_of
 from limes._explainers.tables.bound_model import BoundModel, ReadModel
-from limes._explainers.tables.fits import FormSpread, PooledFits, ReadFits, SampledFits, TableFits
+from limes._explainers.tables.fits import FormSpread, PooledFits, ReadFits, SampledFits
+from limes._explainers.tables.joint_fits import JointFits
 from limes._explainers.tables.laws import cell_texts, fit_laws
 from limes._explainers.tables.table import Table
+from limes._explainers.tables.table_laws import TABLE_LAWS, Family, TableLaw
 from limes._explainers.warnings import RowWarnings
-from limes._pipeline import Fitted, Pipeline
+from limes._explanation.fit import RowFits
+from limes._pipeline import Fitted, Interrupted, Pipeline
 from limes.designs._marginals import Marginal
 from limes.designs._product import ProductDesign, ProductFamily
 from limes.designs._weights import named_weights
+
+# Background rows that a model is asked about where only the laws are compared
+_COMPARED = 4096
 
 SLOPE_MEANING = (
     "how much the surrogate changes per unit of a number, or if a category holds rather than not; bars are "
@@ -45,6 +53,11 @@ class TabularOptions:
     sampling: SamplingOptions
 
     @property
+    def table_law(self) -> TableLaw:
+        """The law that ``law`` names."""
+        return TABLE_LAWS[self.law]
+
+    @property
     def weights_name(self) -> str:
         """Name of the weights: slopes always have smooth ones."""
         return "euclidean" if self.bins is None else self.weights
@@ -56,10 +69,14 @@ class TabularModel:
 
     Attributes
     ----------
+    model, options
+        What it was fitted from.
     table
         The background; columns that the model takes for categories are categorical.
     family
-        The designs, one at each row.
+        The designs with independent columns, one at each row.
+    law
+        The designs that rows are explained by: the same, or those of the joint law.
     texts
         Of each column, the condition that each of its cells stands for.
     bound
@@ -70,20 +87,20 @@ class TabularModel:
         (d,) standard deviation of numbers, 1 for categories and for columns that do not vary.
     provenance
         Of its explanations.
-    seed
-        Of rows that are drawn.
     warns
         Whether explanations carry warnings.
     """
 
+    model: Any
+    options: TabularOptions
     table: Table
     family: ProductFamily
+    law: Family
     texts: Sequence[Objects]
     bound: BoundModel
     pipeline: Pipeline
     units: Floats
     provenance: dict[str, Any]
-    seed: int
     warns: bool = True
 
     @classmethod
@@ -110,10 +127,11 @@ class TabularModel:
                 "in its place"
             )
         table = table.with_categories(by_model)
-        marginals = fit_laws(table, options.bins, options.target, options.law)
+        marginals = fit_laws(table, options.bins, options.target, options.table_law.in_bin)
         units = _units(table)
         family = _family(table, marginals, units, options)
-        bound = BoundModel.of(reading, table, family, options.sampling, also=also)
+        law = options.table_law.family(family, table.matrix, options)
+        bound = BoundModel.of(reading, table, law, options.sampling, also=also)
         slopes = np.zeros(len(marginals), dtype=np.bool_) if family.slopes is None else family.slopes
         pipeline = Pipeline(
             family,
@@ -124,8 +142,11 @@ class TabularModel:
             names=table.names,
         )
         return cls(
+            model,
+            options,
             table,
             family,
+            law,
             [
                 np.array(cell_texts(column, law), dtype=object)
                 for column, law in zip(table.columns, marginals, strict=True)
@@ -134,7 +155,6 @@ class TabularModel:
             pipeline,
             units,
             _provenance(model, table, family, bound, options, by_model),
-            options.sampling.sampling.seed,
         )
 
     def reproducible(self) -> TabularModel:
@@ -145,11 +165,17 @@ class TabularModel:
     def conditions(self, cells: Ints) -> tuple[tuple[str, ...], ...]:
         """Return the texts of rows' cells (n, d); rows with the same cells share a tuple."""
         patterns, place = distinct_rows(cells)
-        conditions = [tuple(map(getitem, self.texts, pattern)) for pattern in patterns.tolist()]
+        conditions = [
+            tuple(texts[cell] for texts, cell in zip(self.texts, pattern, strict=True))
+            for pattern in patterns.tolist()
+        ]
         return tuple(map(conditions.__getitem__, place.tolist()))
 
     def laws(self, rows: Floats) -> tuple[list[ProductDesign], Callable[[Floats], Floats]]:
-        """Return the designs of rows (n, d), and the model's answers; the form's where the model was read."""
+        """Return the designs of rows (n, d), and the model's answers; the form's where the model was read.
+
+        Columns are independent whatever the law is.
+        """
         form = self.bound.form
         predict = self.bound.predict if form is None else form.predict
         return [self.family.at(row) for row in rows], predict
@@ -167,9 +193,11 @@ class TabularModel:
         logs = [2.0 * self.family.at(row).log_weight - squared.at(row).log_weight for row in rows]
         return np.exp(np.array(logs))
 
-    def fits(self, rows: Floats, cells: Ints, fitted: Fitted) -> TableFits | None:
+    def fits(self, rows: Floats, cells: Ints, fitted: Fitted) -> RowFits | None:
         """Return what computes R² and effects of explained rows; None where that costs too much memory."""
         expectation = self.bound.expectation
+        if isinstance(expectation, JointExpectation):
+            return JointFits(expectation, self.texts, cells, fitted)
         if isinstance(expectation, PooledExpectation):
             return PooledFits(expectation, self.family, self.texts, rows, cells, fitted)
         if isinstance(expectation, SampledExpectation):
@@ -178,11 +206,48 @@ class TabularModel:
             )
         return ReadFits(self._spread, self.texts, rows, cells, fitted)
 
+    @property
+    def other_law(self) -> Callable[[Floats], Estimate] | None:
+        """Coefficients of a row (d,) under the joint law, or, if that explains rows, under the product law.
+
+        None where rows are not weighted by their cells, which the joint law needs.
+        """
+        return self._under_other_law if self.family.by_cell else None
+
+    def _under_other_law(self, row: Floats) -> Estimate:
+        """Return coefficients (d, k) and their standard errors.
+
+        Raises
+        ------
+        ModelError
+            If the model fails.
+        """
+        rows, other = row[None], self._other
+        try:
+            fitted = other.pipeline.explain(
+                rows, other.family.cells(rows), other.bound.predict(rows), progress=progress_of(shown=False)
+            )
+        except Interrupted as stop:
+            raise stop.__cause__ or stop from None
+        coef, errors = fitted.surrogate.coef[0], fitted.surrogate.standard_errors[0]
+        return Estimate(coef.reshape(row.size, -1), errors.reshape(row.size, -1))
+
+    @cached_property
+    def _other(self) -> TabularModel:
+        """The same model on the same background under the other law, asked about few rows."""
+        sampling = self.options.sampling
+        most = sampling.max_calls or (_COMPARED if self.bound.asks else None)
+        sampling = replace(sampling, method="auto", rng=sampling.sampling.seed, max_calls=most)
+        law = "joint" if isinstance(self.law, ProductFamily) else TABLE_LAWS["joint"].in_bin
+        return TabularModel.fit(self.model, self.table, replace(self.options, law=law, sampling=sampling))
+
     @cached_property
     def _spread(self) -> FormSpread:
         form = self.bound.form
         assert form is not None  # noqa: S101 - the expectation is exact
-        return FormSpread(form, self.bound.expectation, self.family, self.table.matrix, self.seed)
+        return FormSpread(
+            form, self.bound.expectation, self.family, self.table.matrix, self.options.sampling.sampling.seed
+        )
 
     @cached_property
     def row_warnings(self) -> RowWarnings:

@@ -1,0 +1,207 @@
+"""Warnings about the sample behind an explanation: accuracy, rare answers, ties, odd probabilities.
+
+They cost next to nothing: sentences are written for the rows that have one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from limes._arrays import Floats
+from limes._expectations.sampling import Sampling
+from limes._pipeline import Fitted
+
+# Features that people look at
+_LOOKED_AT = 5
+_CONFIDENCE = 1.96
+# Rounding that a sum of probabilities is allowed
+_PROBABILITY = 1e-3
+# Rows that differ from the most frequent answer: from fewer, the size of errors is hardly known
+_ENOUGH_ANSWERS = 16
+# Effective rows that an error rests on: with fewer, the sample may have missed the ones that matter
+_ENOUGH_CARRIERS = 12.0
+# Part of every warning that standard errors are not to be believed
+RARE = "standard errors are not to be trusted"
+
+
+# Effective rows for each coefficient, below which a row is warned about
+_FEW_ROWS = 4
+
+
+@dataclass(frozen=True)
+class SampleKind:
+    """What a sample consists of, what makes it larger, and what an undetermined coefficient is, in words."""
+
+    rows: str
+    more: str
+    undetermined: str
+
+
+PERTURBED = SampleKind("perturbed rows", "raise max_calls", "the control variate's guess")
+OCCURRING = SampleKind("background rows", "use a larger background", "0, the smallest that fits")
+
+
+def sampling_warnings(
+    fitted: Fitted,
+    predictions: Floats,
+    names: Sequence[str],
+    outputs: Sequence[str],
+    *,
+    sampling: Sampling,
+    kind: SampleKind = PERTURBED,
+) -> dict[int, tuple[str, ...]]:
+    """Return warnings about the sample behind each row, keyed by row index."""
+    warnings = _odd_probabilities(predictions)
+    if fitted.sampled is None:
+        return warnings
+    for i in range(len(predictions)):
+        texts = (
+            *_shortfall(fitted, i, sampling, kind),
+            *_few_rows(fitted, i, names, kind),
+            *_collinear(fitted, i, names),
+            *_rare(fitted, i, outputs, kind),
+            *_unseen(fitted, i, names, kind),
+            *_ties(fitted, i, names, outputs),
+        )
+        if texts:
+            warnings[i] = (*warnings.get(i, ()), *texts)
+    return warnings
+
+
+def _shortfall(fitted: Fitted, i: int, sampling: Sampling, kind: SampleKind) -> tuple[str, ...]:
+    assert fitted.sampled is not None  # noqa: S101 - checked by the caller
+    calls, excess = _answers(fitted, i), float(fitted.sampled.excess[i])
+    if fitted.converged[i]:
+        return ()
+    if excess <= 1 and not fitted.sampled.unlike[i].all():
+        # all answers were alike, which more calls need not change: ``_rare`` warns of that
+        return ()
+    if excess <= 1:
+        most = sampling.max_shared if fitted.shared[i] else sampling.max_calls
+        return (f"stopped after {calls:,} of at most {most:,} model calls; explain the row again to go on",)
+    needed = f"; about {calls * excess**2:,.0f} would be needed: {kind.more}" if np.isfinite(excess) else ""
+    return (
+        f"the tolerance is not met: after the model's answers to {calls:,} {kind.rows} the largest error is "
+        f"{excess:.3g} times what is allowed{needed}",
+    )
+
+
+def _few_rows(fitted: Fitted, i: int, names: Sequence[str], kind: SampleKind) -> tuple[str, ...]:
+    """Return a warning about a row that hardly any row of a sample counts for."""
+    assert fitted.sampled is not None  # noqa: S101 - checked by the caller
+    effective = float(fitted.sampled.effective[i])
+    if effective >= _FEW_ROWS * (len(names) + 1):
+        return ()
+    return (
+        f"only about {effective:.0f} {kind.rows} count around this row, for {len(names)} coefficients: "
+        f"{kind.more}, or the bandwidth",
+    )
+
+
+def _collinear(fitted: Fitted, i: int, names: Sequence[str]) -> tuple[str, ...]:
+    """Return a warning about features that change together in all rows that count."""
+    assert fitted.sampled is not None  # noqa: S101 - checked by the caller
+    together = [names[j] for j in np.flatnonzero(fitted.sampled.collinear[i]).tolist()]
+    if not together:
+        return ()
+    return (
+        f"{', '.join(together)}: collinear, their conditions change together in all rows that count; the "
+        "coefficients of least norm are shown, and others fit as well",
+    )
+
+
+def _answers(fitted: Fitted, i: int) -> int:
+    """Return the number of the model's answers that a row rests on, shared with other rows or its own."""
+    return int(fitted.calls[i] + fitted.shared[i])
+
+
+def _rare(fitted: Fitted, i: int, outputs: Sequence[str], kind: SampleKind) -> tuple[str, ...]:
+    """Return a sentence for outputs that too few rows inform, shared by outputs with the same words."""
+    assert fitted.sampled is not None  # noqa: S101 - checked by the caller
+    calls = _answers(fitted, i)
+    by_sentence: dict[str, list[str]] = {}
+    numbers = zip(fitted.sampled.unlike[i].ravel(), fitted.sampled.carriers[i].ravel(), outputs, strict=True)
+    for unlike, carriers, output in numbers:
+        sentence = _few(int(unlike), float(carriers), calls, kind)
+        if sentence:
+            by_sentence.setdefault(sentence, []).append(output)
+    return tuple(
+        f"{sentence} (output {', '.join(owners)})" if len(outputs) > 1 else sentence
+        for sentence, owners in by_sentence.items()
+    )
+
+
+def _few(unlike: int, carriers: float, calls: int, kind: SampleKind) -> str:
+    if unlike == 0:
+        return (
+            f"the model answered the same in all {calls:,} {kind.rows}: rarer answers were not seen, and "
+            f"{RARE} beyond a rule of three; {kind.more} or the bandwidth"
+        )
+    if unlike < _ENOUGH_ANSWERS:
+        return (
+            f"the model answered the same in all but {unlike} of {calls:,} {kind.rows}: {RARE}; {kind.more}"
+        )
+    if carriers < _ENOUGH_CARRIERS:
+        return f"about {carriers:.0f} of {calls:,} rows decide the coefficients: {RARE}; {kind.more}"
+    return ""
+
+
+def _unseen(fitted: Fitted, i: int, names: Sequence[str], kind: SampleKind) -> tuple[str, ...]:
+    """Return a warning about features that hardly changed in the sample of outputs whose answers differ."""
+    assert fitted.sampled is not None  # noqa: S101 - checked by the caller
+    seen = fitted.sampled.unlike[i].reshape(-1) > 0
+    blind = np.isinf(fitted.surrogate.standard_errors[i].reshape(len(names), -1))[:, seen].any(axis=1)
+    if not blind.any():
+        return ()
+    unchanged = ", ".join(names[j] for j in np.flatnonzero(blind).tolist())
+    return (
+        f"{unchanged}: hardly changed in the sample; the coefficient is {kind.undetermined}, and how far off "
+        f"that is, is not known: {kind.more}",
+    )
+
+
+def _ties(fitted: Fitted, i: int, names: Sequence[str], outputs: Sequence[str]) -> tuple[str, ...]:
+    """Return a sentence for coefficients of uncertain order, shared by outputs with the same ties."""
+    d = len(names)
+    values = fitted.surrogate.coef[i].reshape(d, -1)
+    errors = fitted.surrogate.standard_errors[i].reshape(d, -1)
+    by_pairs: dict[str, list[str]] = {}
+    for k, output in enumerate(outputs):
+        tied = _tied(values[:, k], errors[:, k])
+        if tied:
+            by_pairs.setdefault("; ".join(f"{names[a]} and {names[b]}" for a, b in tied), []).append(output)
+    return tuple(
+        "the order is not certain, coefficients are equal within their errors: "
+        + (f"{pairs} (output {', '.join(owners)})" if len(outputs) > 1 else pairs)
+        for pairs, owners in by_pairs.items()
+    )
+
+
+def _tied(values: Floats, errors: Floats) -> list[tuple[int, int]]:
+    """Return neighbours among the largest coefficients whose sizes differ by less than their errors."""
+    order = np.argsort(-np.abs(values), kind="stable")[: _LOOKED_AT + 1]
+    size = np.abs(values)
+    return [
+        (int(a), int(b))
+        for a, b in pairwise(order)
+        if size[a] - size[b] < _CONFIDENCE * np.hypot(errors[a], errors[b])
+    ]
+
+
+def _odd_probabilities(predictions: Floats) -> dict[int, tuple[str, ...]]:
+    """Warn of rows (n, k) of several numbers between 0 and 1 that do not add up to 1."""
+    if predictions.ndim == 1 or predictions.shape[1] < 2:
+        return {}
+    total = predictions.sum(axis=1)
+    odd = ((predictions >= 0) & (predictions <= 1)).all(axis=1) & (np.abs(total - 1) > _PROBABILITY)
+    return {
+        int(i): (
+            f"the model's {predictions.shape[1]} answers lie between 0 and 1 and add up to {total[i]:.3g}: "
+            "as probabilities of classes that would be wrong; they are explained as they are",
+        )
+        for i in np.flatnonzero(odd)
+    }

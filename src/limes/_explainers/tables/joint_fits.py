@@ -1,0 +1,84 @@
+"""How well surrogates fit under the joint law, and its effects, from the answers to the background's rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+
+from limes._arrays import Floats, Ints, Objects
+from limes._expectations.joint import JointExpectation
+from limes._expectations.joint_effects import JointEffects
+from limes._explanation.fit import RowEffects, RowPair
+from limes._lru import LRUCache
+from limes._pipeline import Fitted
+
+# Rows of a call whose effects are cached
+_MOST_EFFECTS = 1000
+
+
+class JointFits:
+    """Fits of the rows of one call, with cells (n, d); ``texts`` are the columns' cells in words."""
+
+    def __init__(
+        self, expectation: JointExpectation, texts: Sequence[Objects], cells: Ints, fitted: Fitted
+    ) -> None:
+        self._expectation, self._texts, self._cells, self._fitted = expectation, texts, cells, fitted
+        self._effects: LRUCache[bytes, JointEffects] = LRUCache(_MOST_EFFECTS)
+
+    def fidelity(self, row: int) -> tuple[Floats, Floats]:
+        """R² of one row and its standard errors, (k,) each."""
+        sampled = self._fitted.sampled
+        assert sampled is not None  # noqa: S101 - rows are a sample of their population
+        value, error = self._fitted.surrogate.fidelity[row], sampled.fidelity_errors[row]
+        return np.atleast_1d(value), np.atleast_1d(error)
+
+    def effects(self, row: int) -> RowEffects:
+        """Effects of one row's columns."""
+        effects = self._at(row)
+        columns = [effects.column(j) for j in range(self._cells.shape[1])]
+        additive, errors = effects.additive
+        return RowEffects(
+            values=[column.values for column in columns],
+            errors=[column.errors for column in columns],
+            masses=[column.masses for column in columns],
+            current=self._cells[row].tolist(),
+            shares=np.stack([column.share for column in columns]),
+            additive=additive,
+            additive_errors=errors,
+        )
+
+    def pairs(self, row: int, output: int, top: int) -> list[RowPair]:
+        """The pairs of columns that explain most beyond the effects, at most ``top``, largest first."""
+        effects = self._at(row)
+        several = [j for j, texts in enumerate(self._texts) if len(texts) > 1]
+        pairs = [(columns, effects.pair(*columns)) for columns in combinations(several, 2)]
+        pairs.sort(key=lambda pair: -pair[1].share[output])
+        return [
+            RowPair(
+                columns,
+                pair.values[:, :, output],
+                pair.errors[:, :, output],
+                float(pair.share[output]),
+                float(pair.share_error[output]),
+            )
+            for columns, pair in pairs[:top]
+        ]
+
+    has_curves = True
+
+    def cell_texts(self, row: int, column: int) -> tuple[str, ...]:  # noqa: ARG002 - the same for all rows
+        """The cells of a column in words."""
+        return tuple(self._texts[column].tolist())
+
+    def _at(self, row: int) -> JointEffects:
+        cells = self._cells[row]
+
+        def compute() -> JointEffects:
+            family = self._expectation.family
+            counts = [len(texts) for texts in self._texts]
+            weights = family.around(cells).weights
+            return JointEffects(family.codes.astype(np.int64), counts, weights, self._expectation.answers)
+
+        return self._effects.get(cells.tobytes(), compute)

@@ -1,0 +1,103 @@
+"""The laws of perturbed rows by name: columns independent, with some law in their bins, or joint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+import numpy as np
+
+from limes._arrays import Floats
+from limes._explainers.sampling_warnings import OCCURRING, PERTURBED, SampleKind
+from limes._streams import streams
+from limes.designs._columns import LAWS
+from limes.designs._joint import JointFamily
+from limes.designs._product import ProductFamily
+from limes.exceptions import InputError
+
+if TYPE_CHECKING:
+    from limes._explainers.tables.tabular_model import TabularOptions
+
+Family: TypeAlias = ProductFamily | JointFamily
+
+# Rows of a larger background that are used, unless max_calls says otherwise: around each explained row all of
+# them are compared with it
+_MOST_ROWS = 1 << 17
+# Key of the stream that chooses them, where those of explained rows have the row's hash
+_KEY = 0x6A6F696E
+
+
+class TableLaw(Protocol):
+    """What perturbed rows are.
+
+    Attributes
+    ----------
+    in_bin
+        Name of the law inside a bin, for one column by itself.
+    sample
+        What a sample of it consists of, in words.
+    """
+
+    @property
+    def in_bin(self) -> str: ...
+
+    @property
+    def sample(self) -> SampleKind: ...
+
+    def check(self, options: TabularOptions) -> None:
+        """Raise InputError if other options do not go with the law."""
+        ...
+
+    def family(self, product: ProductFamily, background: Floats, options: TabularOptions) -> Family:
+        """Return the designs of a background (N, d), given those with independent columns."""
+        ...
+
+
+@dataclass(frozen=True)
+class ProductLaw:
+    """Columns are independent, and each is drawn from its bins."""
+
+    in_bin: str
+    sample: SampleKind = PERTURBED
+
+    def check(self, options: TabularOptions) -> None:
+        pass
+
+    def family(self, product: ProductFamily, background: Floats, options: TabularOptions) -> Family:  # noqa: ARG002
+        return product
+
+
+@dataclass(frozen=True)
+class JointLaw:
+    """The background's own rows, weighted by the cells that they change."""
+
+    in_bin: str = "truncnorm"
+    sample: SampleKind = OCCURRING
+
+    def check(self, options: TabularOptions) -> None:
+        if options.bins is None or (isinstance(options.bins, str) and options.bins == "auto"):
+            raise InputError(
+                f"law='joint' compares cells, and bins={options.bins!r} has none: pass bins='quartile', or "
+                "any other bins"
+            )
+        if options.weights != "bins":
+            raise InputError(
+                f"law='joint' counts changed cells: pass weights='bins', not {options.weights!r}"
+            )
+        if options.sampling.method == "exact":
+            raise InputError(
+                "law='joint' averages over the background's rows, which are a sample of their population: "
+                "coefficients have standard errors, and method='exact' does not go with it; use 'auto'"
+            )
+
+    def family(self, product: ProductFamily, background: Floats, options: TabularOptions) -> Family:
+        most = options.sampling.max_calls or _MOST_ROWS
+        if len(background) <= most:
+            return JointFamily(product, background)
+        (stream,) = streams(options.sampling.sampling.seed, _KEY, 1)
+        chosen = np.random.default_rng(stream).choice(len(background), most, replace=False)
+        return JointFamily(product, background[np.sort(chosen)])
+
+
+TABLE_LAWS: Mapping[str, TableLaw] = {**{name: ProductLaw(name) for name in LAWS}, "joint": JointLaw()}

@@ -1,0 +1,213 @@
+r"""The joint law: the background's rows as they are, columns as dependent as they are in it.
+
+A row i of the background counts w_i ∝ t^#changed, t = exp(-1/(2ν²)), around an explained row; what it changes
+are cells. Under this law w the indicators z_j = 1[column j lies in the explained row's cell] are correlated,
+
+    α = Σ_i w_i z_i,     Σ = Σ_i w_i (z_i - α)(z_i - α)ᵀ,
+
+and β = Σ⁺Γ, the coefficients of least norm where indicators are collinear: what a ridge regression tends to
+as its penalty vanishes. `ProductFamily` asks what the model does where columns vary independently, rows that
+do not occur among them; this law asks what it does on rows that occur.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from limes._arrays import Bools, Floats, Ints
+from limes.designs._features import FeatureNumbers
+from limes.designs._marginals import Marginal
+from limes.designs._product import ProductFamily
+from limes.designs._weights import BinWeights
+
+# Eigenvalues of Σ below this share of the largest one are rounding: indicators are collinear
+_COLLINEAR = 1e-12
+# Part of a null vector of Σ below which a feature is not in it
+_PART = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class OccurringRows:
+    """Rows of a background around one explained row: indicators z (n, d) and weights w (n,), with sum 1.
+
+    ``log_weight`` is log E[π], the mean of the weights before they were divided by their sum.
+    """
+
+    z: Floats
+    weights: Floats
+    log_weight: float
+
+    @property
+    def effective(self) -> float:
+        """Effective number of rows, 1 / Σ w²."""
+        return float(1.0 / (self.weights @ self.weights))
+
+    @cached_property
+    def inclusion(self) -> Floats:
+        """α, (d,)."""
+        return np.asarray(self.weights @ self.z)
+
+    @cached_property
+    def departures(self) -> Floats:
+        """Z - α, (n, d)."""
+        return self.z - self.inclusion
+
+    def design(self) -> JointDesign:
+        """Return the moments of z."""
+        sigma = self.departures.T @ (self.weights[:, None] * self.departures)
+        # what never changes among rows that count has no variance, whatever rounding leaves
+        fixed = (self.z == self.z[0])[self.weights > 0].all(axis=0)
+        sigma[fixed] = sigma[:, fixed] = 0.0
+        return JointDesign(self.inclusion, sigma, np.array(self.log_weight))
+
+
+@dataclass(frozen=True, eq=False)
+class JointDesign:
+    """Moments of correlated features: the indicators z of one row's cells under the joint law.
+
+    Attributes
+    ----------
+    inclusion
+        α = E_w z, (d,).
+    sigma
+        Cov_w z, (d, d).
+    log_weight
+        log E[π], ().
+    """
+
+    inclusion: Floats
+    sigma: Floats
+    log_weight: Floats
+
+    @property
+    def size(self) -> int:
+        """Number of columns d."""
+        return self.inclusion.size
+
+    @property
+    def variance(self) -> Floats:
+        """Var_w z_j, (d,)."""
+        return np.diagonal(self.sigma)
+
+    @property
+    def at_instance(self) -> Floats:
+        """Z at the explained row: ones, (d,)."""
+        return np.ones(self.size)
+
+    @property
+    def departure(self) -> Floats:
+        """Z at the explained row - α; 0 for a column that cannot vary."""
+        return np.where(self.variance > 0, 1.0 - self.inclusion, 0.0)
+
+    def numbers(self) -> FeatureNumbers:
+        """Return the moments of each feature by itself, without the matrix."""
+        return FeatureNumbers(self.inclusion, self.variance.copy(), self.at_instance, self.log_weight)
+
+    @cached_property
+    def _eigen(self) -> tuple[Floats, Floats]:
+        """Eigenvalues (d,) of Σ, 0 where they are rounding, and its eigenvectors in columns."""
+        sizes, axes = np.linalg.eigh(self.sigma)
+        return np.where(sizes > _COLLINEAR * sizes[-1], sizes, 0.0), axes
+
+    @cached_property
+    def inverse(self) -> Floats:
+        """Σ⁺, (d, d)."""
+        sizes, axes = self._eigen
+        return np.asarray((axes * _reciprocal(sizes)) @ axes.T)
+
+    @cached_property
+    def collinear(self) -> Bools:
+        """Columns (d,) that vary and whose coefficients are not determined: Σ⁺ shares them out."""
+        sizes, axes = self._eigen
+        blind = np.sqrt((axes[:, sizes == 0.0] ** 2).sum(axis=1))
+        return np.asarray((self.variance > 0) & (blind > _PART))
+
+    def solve(self, gamma: Floats) -> Floats:
+        """β = Σ⁺Γ, (d, ...)."""
+        return self.spectral(_reciprocal, gamma)
+
+    def gamma(self, coef: Floats) -> Floats:
+        """Γ = Σβ, (d, ...)."""
+        return np.asarray(self.sigma @ coef)
+
+    def spectral(self, function: Callable[[Floats], Floats], values: Floats) -> Floats:
+        """g(Σ) · values, (d, ...)."""
+        sizes, axes = self._eigen
+        turned = axes.T @ values
+        return np.asarray(axes @ (function(sizes).reshape(-1, *(1,) * (turned.ndim - 1)) * turned))
+
+    def largest(self, function: Callable[[Floats], Floats]) -> Floats:
+        """The largest g(eigenvalue) among the eigenvectors that involve a feature, (d,)."""
+        sizes, axes = self._eigen
+        return np.asarray(np.where(np.abs(axes) > _PART, function(sizes), 0.0).max(axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class JointFamily:
+    """The joint laws of one background: one around each row.
+
+    Attributes
+    ----------
+    product
+        The background's cells, and its law with independent columns.
+    rows
+        (n, d) the background.
+    """
+
+    product: ProductFamily
+    rows: Floats
+
+    @cached_property
+    def codes(self) -> Ints:
+        """Cells of the background, (n, d), in as few bytes as they take."""
+        cells = self.product.cells(self.rows)
+        return np.asarray(cells, dtype=np.min_scalar_type(int(cells.max(initial=0))))
+
+    @property
+    def marginals(self) -> tuple[Marginal, ...]:
+        """The law of each column by itself."""
+        return self.product.marginals
+
+    @property
+    def weights(self) -> BinWeights:
+        """How rows are weighted: by the number of cells that they change."""
+        assert isinstance(self.product.weights, BinWeights)  # noqa: S101 - `JointLaw` refuses others
+        return self.product.weights
+
+    @property
+    def slopes(self) -> None:
+        """No column has one."""
+        return
+
+    @property
+    def by_cell(self) -> bool:
+        """A row's cells alone decide its design."""
+        return True
+
+    def cells(self, rows: Floats) -> Ints:
+        """Cell of every value, (n, d) -> (n, d)."""
+        return self.product.cells(rows)
+
+    def around(self, cells: Ints) -> OccurringRows:
+        """Return the background's rows as they count around a row with these cells (d,)."""
+        z = (self.codes == cells.astype(self.codes.dtype)).astype(np.float64)
+        changed = cells.size - z.sum(axis=1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            log_weights = np.nan_to_num(-0.5 * changed / np.float64(self.weights.bandwidth) ** 2)
+        # the nearest row counts 1, however far it is
+        nearest = log_weights.max()
+        weights = np.exp(log_weights - nearest)
+        total = float(weights.sum())
+        return OccurringRows(z, weights / total, float(nearest + np.log(total / len(z))))
+
+    def at(self, row: Floats) -> JointDesign:
+        """Return the design at one row (d,)."""
+        return self.around(self.cells(row[None])[0]).design()
+
+
+def _reciprocal(sizes: Floats) -> Floats:
+    return np.divide(1.0, sizes, out=np.zeros_like(sizes), where=sizes > 0)

@@ -1,0 +1,252 @@
+"""``law="joint"``: the background's own rows, against plain weighted least squares on them."""
+
+import pickle
+import warnings
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_diabetes
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
+
+import limes
+from limes.exceptions import InputError, ModelError
+from oracle import EXACT
+
+
+@pytest.fixture(scope="module")
+def diabetes():
+    return load_diabetes(return_X_y=True, as_frame=True)
+
+
+@pytest.fixture(scope="module")
+def forest(diabetes):
+    X, y = diabetes
+    return RandomForestRegressor(20, random_state=0).fit(X, y)
+
+
+def plain(z, f, bandwidth):
+    """Intercept and coefficients of weighted least squares on centred columns, of least norm."""
+    w = np.exp(-(z.shape[1] - z.sum(axis=1)) / (2 * bandwidth**2))
+    alpha, mean = (np.average(a, axis=0, weights=w) for a in (z, f))
+    root = np.sqrt(w)[:, None]
+    coef = np.linalg.lstsq(root * (z - alpha), root[:, 0] * (f - mean), rcond=1e-12)[0]
+    return mean - alpha @ coef, coef
+
+
+def quartiles(X):
+    """Number of the bin (a, b] of every value."""
+    inner = [np.unique(np.percentile(column, [25, 50, 75])) for column in X.to_numpy().T]
+    return np.column_stack(
+        [np.searchsorted(q, column) for q, column in zip(inner, X.to_numpy().T, strict=True)]
+    )
+
+
+@pytest.mark.parametrize("bandwidth", [None, 0.25 * np.sqrt(10), np.inf])
+@pytest.mark.parametrize("read", [True, False])
+def test_coefficients_are_plain_weighted_least_squares(diabetes, forest, bandwidth, read):
+    X, _ = diabetes
+    model = forest if read else lambda table: forest.predict(table)
+    explainer = limes.TabularExplainer(model, X, law="joint", bandwidth=bandwidth)
+    explanation = explainer(X.iloc[:6])
+    cells, f = quartiles(X), forest.predict(X)
+    nu = 0.75 * np.sqrt(10) if bandwidth is None else bandwidth
+    for i in range(6):
+        z = (cells == cells[i]).astype(float)
+        intercept, coef = plain(z, f, nu)
+        np.testing.assert_allclose(explanation.values[i], coef, rtol=EXACT, atol=EXACT * np.abs(coef).max())
+        assert explanation.intercepts[i] == pytest.approx(intercept, rel=EXACT)
+        w = np.exp(-(10 - z.sum(axis=1)) / (2 * nu**2))
+        assert explanation.effective_rows[i] == pytest.approx(w.sum() ** 2 / (w**2).sum(), rel=EXACT)
+        rest = f - intercept - z @ coef
+        r2 = 1 - np.average(rest**2, weights=w) / np.average((f - np.average(f, weights=w)) ** 2, weights=w)
+        assert explanation.fidelity[i] == pytest.approx(r2, rel=EXACT)
+    assert explanation.method == "sampled"
+    assert explanation.model_calls == 0
+    assert explainer.pool_calls == (0 if read else 442)
+    assert (explanation.shared_calls == explainer.pool_calls).all()
+    assert "joint" in explanation.reason
+    assert ("read model" in explanation.reason) == read
+
+
+def test_shares_add_up_and_several_outputs_are_those_of_each(diabetes):
+    X, y = diabetes
+    model = RandomForestClassifier(20, random_state=0).fit(X, np.digitize(y, [100, 180]))
+    both = limes.TabularExplainer(model, X, law="joint")(X.iloc[:3])
+    assert both.values.shape == (3, 10, 3)
+    np.testing.assert_allclose(both.shares.sum(axis=1), both.fidelity, rtol=EXACT)
+    one = limes.TabularExplainer(model, X, law="joint", output=1)(X.iloc[:3])
+    np.testing.assert_allclose(both.values[..., 1], one.values, rtol=EXACT, atol=1e-14)
+    np.testing.assert_allclose(both.standard_errors[..., 1], one.standard_errors, rtol=EXACT)
+
+
+def test_effects_are_means_of_cells_and_all_together_fit_best(diabetes, forest):
+    X, _ = diabetes
+    explanation = limes.TabularExplainer(forest, X, law="joint")(X.iloc[:1])
+    cells, f = quartiles(X), forest.predict(X)
+    w = np.exp(-(10 - (cells == cells[0]).sum(axis=1)) / (2 * (0.75 * np.sqrt(10)) ** 2))
+    mean = np.average(f, weights=w)
+    for j, name in enumerate(X.columns):
+        effect = explanation.effects[name]
+        expected = [
+            np.average(f[cells[:, j] == b], weights=w[cells[:, j] == b]) - mean
+            for b in range(cells[:, j].max() + 1)
+        ]
+        np.testing.assert_allclose(effect.values, expected, rtol=EXACT)
+        assert effect.current == cells[0, j]
+    basis = np.column_stack([pd.get_dummies(cells[:, j]).to_numpy(float) for j in range(10)])
+    root = np.sqrt(w)
+    fitted = basis @ np.linalg.lstsq(root[:, None] * basis, root * f, rcond=None)[0]
+    r2 = 1 - np.average((f - fitted) ** 2, weights=w) / np.average((f - mean) ** 2, weights=w)
+    assert explanation.additive_fidelity[0] == pytest.approx(r2, rel=EXACT)
+    assert explanation.fidelity[0] <= r2
+    (pair,) = explanation.interactions(top=1)
+    assert 0 <= pair.share < 1 - r2
+
+
+def test_errors_cover_the_population():
+    """Backgrounds are samples of a population; its own weighted least squares is the truth."""
+    rng = np.random.default_rng(0)
+    population = rng.normal(size=(20_000, 4)) @ np.array(
+        [[1.0, 0.6, 0.0, 0.3], [0.0, 1.0, 0.4, 0.0], [0.0, 0.0, 1.0, 0.5], [0.0, 0.0, 0.0, 1.0]]
+    )
+    edges = [np.array([-20.0, -0.6, 0.1, 0.9, 20.0])] * 4
+
+    def model(x):
+        return np.sin(x[:, 0]) + x[:, 1] * (x[:, 2] > 0) + 0.3 * x[:, 3] ** 2
+
+    row = np.array([[0.3, -0.2, 1.1, -1.0]])
+    cells = np.stack([np.searchsorted(edges[0][1:-1], column) for column in population.T], axis=1)
+    z = (cells == np.searchsorted(edges[0][1:-1], row[0])).astype(float)
+    _, truth = plain(z, model(population), 1.5)
+    inside, ratios = [], []
+    for _ in range(300):
+        sample = population[rng.choice(len(population), 250)]
+        found = limes.TabularExplainer(model, sample, law="joint", bins=edges, bandwidth=1.5)(
+            row, progress=False
+        )
+        error = found.standard_errors[0]
+        inside.append(np.abs(found.values[0] - truth) <= 1.96 * error)
+        ratios.append((found.values[0] - truth) / error)
+    assert 0.93 <= np.mean(inside) <= 0.985
+    assert np.mean(inside, axis=0).min() >= 0.9
+    # no wider than need be
+    assert np.std(ratios) > 0.75
+
+
+def test_collinear_columns_share_what_only_their_sum_decides():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=400)
+    X = pd.DataFrame({"a": x, "b": 2 * x + 1, "c": rng.normal(size=400)})
+    explanation = limes.TabularExplainer(lambda t: t["a"].to_numpy(), X, law="joint")(X.iloc[:1])
+    z = quartiles(X) == quartiles(X)[0]
+    _, coef = plain(z.astype(float), x, 0.75 * np.sqrt(3))
+    assert coef[0] == pytest.approx(coef[1])
+    np.testing.assert_allclose(explanation.values[0], coef, rtol=EXACT)
+    (warning,) = [text for text in explanation.warnings if "collinear" in text]
+    assert warning.startswith("a, b:")
+
+
+def test_rows_depend_on_nothing_but_themselves(diabetes, forest):
+    X, _ = diabetes
+    model = partial(RandomForestRegressor.predict, forest)
+    whole = limes.TabularExplainer(model, X, law="joint", batch_size=100)(X.iloc[:8], workers=2)
+    single = pickle.loads(pickle.dumps(limes.TabularExplainer(model, X, law="joint")))
+    for i in (7, 0):
+        one = single(X.iloc[[i]])
+        np.testing.assert_array_equal(one.values[0], whole.values[i])
+        np.testing.assert_array_equal(one.standard_errors[0], whole.standard_errors[i])
+
+
+def test_a_failing_model_keeps_its_answers(diabetes, forest):
+    X, _ = diabetes
+    asked = []
+
+    def model(table):
+        asked.append(len(table))
+        if len(asked) == 4:
+            raise ConnectionError("away")
+        return forest.predict(table)
+
+    explainer = limes.TabularExplainer(model, X, law="joint", batch_size=100)
+    with pytest.raises(ModelError, match="away"):
+        explainer(X.iloc[:2])
+    before = explainer.pool_calls
+    assert 0 < before < 442
+    explanation = explainer(X.iloc[:2])
+    assert explainer.pool_calls == 442
+    reference = limes.TabularExplainer(lambda t: forest.predict(t), X, law="joint")(X.iloc[:2])
+    np.testing.assert_array_equal(explanation.values, reference.values)
+
+
+def test_max_calls_takes_a_random_part_of_the_background(diabetes, forest):
+    X, _ = diabetes
+    explainer = limes.TabularExplainer(lambda t: forest.predict(t), X, law="joint", max_calls=200, rng=1)
+    assert explainer(X.iloc[:1]).shared_calls.tolist() == [200]
+    assert explainer.pool_calls == 200
+
+
+def test_few_rows_and_missed_tolerances_are_warned_about(diabetes, forest):
+    X, _ = diabetes
+    narrow = limes.TabularExplainer(forest, X, law="joint", bandwidth=0.35, tolerance="1%")(X.iloc[:1])
+    assert not narrow.converged
+    assert any("background rows count around this row" in text for text in narrow.warnings)
+    assert any("use a larger background" in text for text in narrow.warnings)
+
+
+def test_ridge_is_that_of_lime_with_correlated_columns(diabetes, forest):
+    X, _ = diabetes
+    plain_fit = limes.TabularExplainer(forest, X, law="joint")(X.iloc[:1])
+    shrunk = limes.TabularExplainer(forest, X, law="joint", ridge=50.0)(X.iloc[:1])
+    assert np.linalg.norm(shrunk.values) < np.linalg.norm(plain_fit.values)
+    tiny = limes.TabularExplainer(forest, X, law="joint", ridge=1e-9)(X.iloc[:1])
+    # the instance itself is one of 5,000 rows of the ridge
+    np.testing.assert_allclose(tiny.values, plain_fit.values, atol=0.02 * np.abs(plain_fit.values).max())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"bins": None}, "bins="),
+        ({"bins": "auto"}, "bins="),
+        ({"weights": "euclidean"}, "weights='bins'"),
+        ({"method": "exact"}, "standard errors"),
+        ({"law": "copula"}, "'joint'"),
+    ],
+)
+def test_options_that_do_not_go_with_it(diabetes, forest, options, message):
+    X, _ = diabetes
+    with pytest.raises(InputError, match=message):
+        limes.TabularExplainer(forest, X, **{"law": "joint", **options})
+
+
+def test_tables_and_categories():
+    pytest.importorskip("pyarrow")
+    from limes.scale import explain_frame
+
+    rng = np.random.default_rng(0)
+    city = rng.choice(["Rome", "Oslo", "Lima"], 300)
+    X = pd.DataFrame({"city": city, "age": rng.normal(size=300) + (city == "Oslo")})
+    X.loc[::17, "age"] = np.nan
+    explainer = limes.TabularExplainer(
+        lambda t: (t["city"] == "Oslo") + t["age"].fillna(0) ** 2, X, law="joint"
+    )
+    frame = explain_frame(X.iloc[:20], explainer)
+    explanation = explainer(X.iloc[:20])
+    np.testing.assert_array_equal(frame["value_age"], explanation.values[:, 1])
+    assert frame["error"].isna().all()
+
+
+def test_read_models_that_cannot_be_integrated_answer_themselves(diabetes):
+    X, y = diabetes
+    model = GradientBoostingClassifier(n_estimators=10, random_state=0).fit(X, y > 140)
+    read = limes.TabularExplainer(model, X, law="joint")
+    explanation = read(X.iloc[:2])
+    assert explanation.model_calls == read.pool_calls == 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        called = limes.TabularExplainer(model, X, law="joint", method="sampled")
+    reference = called(X.iloc[:2])
+    assert called.pool_calls == 442
+    np.testing.assert_allclose(explanation.values, reference.values, rtol=1e-9, atol=1e-12)

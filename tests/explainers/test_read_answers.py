@@ -1,0 +1,118 @@
+"""Models that are read but cannot be integrated answer their samples themselves: no call of the model."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.ensemble import AdaBoostClassifier, GradientBoostingClassifier, HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import limes
+from limes.models._inverse_links import matching_curve
+
+
+def cancer():
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    return X.iloc[:, :5], y
+
+
+def iris():
+    return load_iris(return_X_y=True, as_frame=True)
+
+
+MODELS = {
+    "boosting": (GradientBoostingClassifier(n_estimators=10, random_state=0), cancer),
+    "exponential loss": (
+        GradientBoostingClassifier(loss="exponential", n_estimators=10, random_state=0),
+        cancer,
+    ),
+    "histograms": (HistGradientBoostingClassifier(max_iter=10), cancer),
+    "boosting of three classes": (GradientBoostingClassifier(n_estimators=5, random_state=0), iris),
+    "AdaBoost": (AdaBoostClassifier(n_estimators=5, random_state=0), iris),
+    "softmax": (make_pipeline(StandardScaler(), LogisticRegression()), iris),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_model_is_not_called_and_answers_are_its_own(name):
+    model, table = MODELS[name]
+    X, y = table()
+    model.fit(X, y)
+    explainer = limes.TabularExplainer(model, X, max_calls=1024)
+    explanation = explainer(X.iloc[[0, 60]])
+    assert explanation.method == "sampled"
+    assert explanation.reason.endswith("(sampled from the read model)")
+    assert explanation.model_calls == explainer.pool_calls == 0
+    assert explanation.shared_calls.tolist() == [0, 0]
+    assert (explanation.effective_rows > 500).all()
+    called = limes.TabularExplainer(model, X, max_calls=1024, method="sampled")
+    reference = called(X.iloc[[0, 60]])
+    assert called.pool_calls == 1024
+    np.testing.assert_allclose(explanation.values, reference.values, rtol=1e-9, atol=1e-13)
+    np.testing.assert_allclose(explanation.standard_errors, reference.standard_errors, rtol=1e-6, atol=1e-12)
+
+
+def test_single_rows_draws_classes_and_copies():
+    X, y = iris()
+    model = GradientBoostingClassifier(n_estimators=5, random_state=0).fit(X, y)
+    # below 1,024 answers a row has draws by itself
+    explainer = limes.TabularExplainer(model, X, output=[2, 0], max_calls=256)
+    explanation = explainer(X.iloc[:1])
+    assert explanation.model_calls == 0
+    cloudpickle = pytest.importorskip("cloudpickle")
+    again = pickle.loads(cloudpickle.dumps(explainer))(X.iloc[:1])
+    np.testing.assert_array_equal(again.values, explanation.values)
+    reference = limes.TabularExplainer(model, X, output=[2, 0], max_calls=256, method="sampled")(X.iloc[:1])
+    assert reference.model_calls == 256
+    np.testing.assert_allclose(explanation.values, reference.values, rtol=1e-9, atol=1e-13)
+
+
+def test_a_model_that_is_fitted_again_is_read_again():
+    X, y = cancer()
+    model = HistGradientBoostingClassifier(max_iter=5).fit(X, y)
+    explainer = limes.TabularExplainer(model, X, output=1, max_calls=1024)
+    before = explainer(X.iloc[:1])
+    model.fit(X, 1 - y)
+    after = explainer(X.iloc[:1])
+    np.testing.assert_allclose(after.values, -before.values, atol=0.02)
+    assert after.model_calls == 0
+
+
+def test_the_second_of_two_probabilities_decides_the_first():
+    X, y = cancer()
+    model = GradientBoostingClassifier(n_estimators=10, random_state=0).fit(X, y)
+    for law in ("truncnorm", "joint"):
+        both = limes.TabularExplainer(model, X, max_calls=1024, law=law)(X.iloc[:3])
+        one = limes.TabularExplainer(model, X, max_calls=1024, law=law, output=1)(X.iloc[:3])
+        np.testing.assert_allclose(both.values[..., 1], one.values, rtol=1e-9, atol=1e-13)
+        np.testing.assert_array_equal(both.values[..., 0], -both.values[..., 1])
+        np.testing.assert_allclose(both.intercepts.sum(axis=1) + both.values.sum(axis=(1, 2)), 1.0)
+        for name in ("standard_errors", "shares", "share_errors"):
+            values = getattr(both, name)
+            np.testing.assert_array_equal(values[..., 0], values[..., 1])
+        np.testing.assert_array_equal(both.fidelity[:, 0], both.fidelity[:, 1])
+        effects = [both[0, :, k].effects["mean radius"].values for k in (0, 1)]
+        np.testing.assert_allclose(effects[0], -effects[1], atol=1e-12)
+
+
+def test_two_outputs_that_are_no_probabilities_are_computed_each():
+    X, _ = cancer()
+
+    def model(table):
+        return np.stack([table["mean radius"], table["mean texture"]], axis=1)
+
+    explanation = limes.TabularExplainer(model, X, max_calls=1024)(X.iloc[:1])
+    assert abs(explanation.values[0, 0, 0]) > 1.0
+    assert abs(explanation.values[0, 0, 1]) < 1e-6
+
+
+def test_curves_are_recognised_by_values_and_refused_otherwise():
+    margins = np.random.default_rng(0).normal(size=(50, 3))
+    softmax = np.exp(margins) / np.exp(margins).sum(axis=1, keepdims=True)
+    curve = matching_curve(margins, softmax[:, 1], lambda p: p[:, 1], 1e-12)
+    np.testing.assert_allclose(curve(2 * margins), (softmax**2)[:, 1] / (softmax**2).sum(axis=1))
+    assert matching_curve(margins, softmax[:, 1] + 1e-6, lambda p: p[:, 1], 1e-12) is None
+    assert matching_curve(margins[:, 0], margins[:, 0] ** 3, lambda p: p, 1e-12) is None
