@@ -395,7 +395,7 @@ class Table:
                 return EncodedRows(np.column_stack(columns), positions, errors)
 
     def _numbers(self, X: Any) -> Reals | None:
-        """Return X, one row or many, as an array if that is its own matrix: usual floats in numeric columns."""
+        """Return X, one row or many, as an array if that is its own matrix: floats in columns of numbers."""
         if not self._all_numeric:
             return None
         if isinstance(self.converter, FrameConverter) and self.converter.is_like(X):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from operator import getitem
 from typing import Any
 
 import numpy as np
@@ -144,7 +143,10 @@ class TabularModel:
     def conditions(self, cells: Ints) -> tuple[tuple[str, ...], ...]:
         """Return the texts of rows' cells (n, d); rows with the same cells share a tuple."""
         patterns, place = distinct_rows(cells)
-        conditions = [tuple(map(getitem, self.texts, pattern)) for pattern in patterns.tolist()]
+        conditions = [
+            tuple(text[cell] for text, cell in zip(self.texts, pattern, strict=True))
+            for pattern in patterns.tolist()
+        ]
         return tuple(map(conditions.__getitem__, place.tolist()))
 
     def laws(self, rows: Floats) -> tuple[list[ProductDesign], Callable[[Floats], Floats]]:

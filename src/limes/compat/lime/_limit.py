@@ -208,13 +208,12 @@ class _CachedExplainer:
     """limes' explainer of one function and number of samples; ``state`` is of the model it was read off."""
 
     key: tuple[Any, int]
-    model: Any
     state: ModelState
     explainer: Any
 
     def serves(self, key: tuple[Any, int]) -> bool:
         """Whether the function and the number are the same, and the model was not fitted again since."""
-        return self.key == key and self.state.equals(state_of(self.model))
+        return self.key == key and self.state.holds()
 
 
 @dataclass(eq=False)
@@ -247,7 +246,7 @@ class LimitEngine:
         cached = self._cached  # read once: another thread may replace it at any time
         if cached is None or not cached.serves(key):
             explainer, model = self.kind.explainer(call)
-            cached = self._cached = _CachedExplainer(key, model, state_of(model), explainer)
+            cached = self._cached = _CachedExplainer(key, state_of(model), explainer)
         return cached.explainer
 
     def __getstate__(self) -> dict[str, Any]:
