@@ -32,6 +32,12 @@ def distinct_rows(codes: Ints) -> tuple[Ints, Ints]:
     return codes[first], place
 
 
+def first_of_each(place: Ints, count: int) -> Ints:
+    first = np.zeros(count, dtype=np.int64)
+    first[place[::-1]] = np.arange(len(place))[::-1]
+    return first
+
+
 def times(x: Floats, coef: Floats) -> Floats:
     """Products x @ coef, (n, m) and (m, ...) -> (n, ...), the same to the last bit for any number of rows.
 

@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from limes._arrays import Bools, Floats, Ints, distinct_rows
+from limes._arrays import Bools, Floats, Ints, distinct_rows, first_of_each
 from limes._expectations.forest import ForestExpectation
 from limes._expectations.joint import JointExpectation
 from limes._expectations.moments import (
@@ -272,7 +272,7 @@ class Pipeline:
                 if self._batched:
                     variance = features.variance[new]
                     return _in_blocks(expectation, self._family, patterns[new], variance, on_progress)
-                first = _first_of_each(place, len(patterns))[new]
+                first = first_of_each(place, len(patterns))[new]
                 return stack_moments([self._at(rows[i], on_progress)[1] for i in first])
 
         if self._cache is None:
@@ -447,9 +447,3 @@ def _in_blocks(
         return moments
 
     return concatenate_moments([block(start) for start in range(0, len(patterns), _PATTERNS)])
-
-
-def _first_of_each(place: Ints, count: int) -> Ints:
-    first = np.zeros(count, dtype=np.int64)
-    first[place[::-1]] = np.arange(len(place))[::-1]
-    return first

@@ -170,7 +170,9 @@ def user_blas_threads() -> Iterator[None]:
 def _computing(*, computes: bool) -> Iterator[None]:
     before = _this_thread.computes
     change = int(computes) - int(before)
-    switched = (_process, _this_thread.blas) if change else ()
+    switched: tuple[_BLAS, ...] = ()
+    if change:
+        switched = (_process, _this_thread.blas) if _libraries()[1] else (_process,)
     for blas in switched:
         blas.add(change)
     _this_thread.computes = computes

@@ -27,8 +27,8 @@ from limes._explainers.sampling_warnings import sampling_warnings
 from limes._explainers.tables.row_names import RowNames, row_names
 from limes._explainers.tables.suggestion import DesignSuggestion, suggest_design
 from limes._explainers.tables.table import EncodedRows, Table
-from limes._explainers.tables.table_laws import TABLE_LAWS
-from limes._explainers.tables.tabular_model import TabularModel, TabularOptions
+from limes._explainers.tables.table_laws import TABLE_LAWS, TabularOptions
+from limes._explainers.tables.tabular_model import TabularModel
 from limes._explainers.verification import few_rows
 from limes._explanation import Explanation
 from limes._explanation.drawing import Described

@@ -279,9 +279,9 @@ def few_rows(rows: Floats) -> Floats:
     return rows[few_places(len(rows))]
 
 
-def few_places(count: int) -> slice:
-    """Return at most 64 of so many positions, evenly spread."""
-    return slice(None, None, -(-count // _ROWS))
+def few_places(n: int) -> slice:
+    """Return at most 64 of n positions, evenly spread."""
+    return slice(None, None, -(-n // _ROWS))
 
 
 class Watch:
@@ -326,13 +326,13 @@ class Watch:
         if self._ask is None or self._predict is None or self._state is None or self._state.complete:
             return True
         few = few_places(len(rows))
-        asked, computed = (
+        expected, computed = (
             answers[few] if answers is not None and by == source else source(rows[few])
             for source in (self._ask, self._predict)
         )
         # rows far from the background may have larger answers
-        allowed = self._allowed + _REFIT_ROUNDING * float(np.abs(asked).max())
-        return asked.shape == computed.shape and bool((np.abs(asked - computed) <= allowed).all())
+        allowed = self._allowed + _REFIT_ROUNDING * float(np.abs(expected).max())
+        return expected.shape == computed.shape and bool((np.abs(expected - computed) <= allowed).all())
 
     def _present(self) -> ModelState | None:
         return state_of(self.model) if qualified_name(type(self.model)) in READERS else None

@@ -1,23 +1,21 @@
-"""The laws of perturbed rows by name: columns independent, with some law in their bins, or joint."""
+"""The laws of perturbed rows by name, columns independent or joint, and the options that choose one."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from limes._arrays import Floats
+from limes._explainers.options import SamplingOptions
 from limes._explainers.sampling_warnings import OCCURRING, PERTURBED, SampleKind
 from limes._streams import streams
 from limes.designs._columns import LAWS
 from limes.designs._joint import JointFamily
 from limes.designs._product import ProductFamily
 from limes.exceptions import InputError
-
-if TYPE_CHECKING:
-    from limes._explainers.tables.tabular_model import TabularOptions
 
 Family: TypeAlias = ProductFamily | JointFamily
 
@@ -101,3 +99,27 @@ class JointLaw:
 
 
 TABLE_LAWS: Mapping[str, TableLaw] = {**{name: ProductLaw(name) for name in LAWS}, "joint": JointLaw()}
+
+
+@dataclass(frozen=True)
+class TabularOptions:
+    """Options of :class:`limes.TabularExplainer`, checked."""
+
+    output: Any
+    bins: Any
+    target: Any
+    law: str
+    bandwidth: float | None
+    weights: str
+    ridge: float
+    sampling: SamplingOptions
+
+    @property
+    def table_law(self) -> TableLaw:
+        """The law that ``law`` names."""
+        return TABLE_LAWS[self.law]
+
+    @property
+    def weights_name(self) -> str:
+        """Name of the weights: slopes always have smooth ones."""
+        return "euclidean" if self.bins is None else self.weights

@@ -15,14 +15,14 @@ from limes._diagnostics.sample import Estimate
 from limes._expectations.joint import JointExpectation
 from limes._expectations.pooled import PooledExpectation
 from limes._expectations.sampled import SampledExpectation
-from limes._explainers.options import SamplingOptions
 from limes._explainers.progress import progress_of
-from limes._explainers.tables.bound_model import BoundModel, ReadModel
+from limes._explainers.tables.bound_model import BoundModel
 from limes._explainers.tables.fits import FormSpread, PooledFits, ReadFits, SampledFits
 from limes._explainers.tables.joint_fits import JointFits
 from limes._explainers.tables.laws import cell_texts, fit_laws
+from limes._explainers.tables.read_model import ReadModel
 from limes._explainers.tables.table import Table
-from limes._explainers.tables.table_laws import TABLE_LAWS, Family, TableLaw
+from limes._explainers.tables.table_laws import TABLE_LAWS, Family, TabularOptions
 from limes._explainers.warnings import RowWarnings
 from limes._explanation.fit import RowFits
 from limes._pipeline import Fitted, Interrupted, Pipeline
@@ -37,30 +37,6 @@ SLOPE_MEANING = (
     "how much the surrogate changes per unit of a number, or if a category holds rather than not; bars are "
     "per standard deviation"
 )
-
-
-@dataclass(frozen=True)
-class TabularOptions:
-    """Options of :class:`limes.TabularExplainer`, checked."""
-
-    output: Any
-    bins: Any
-    target: Any
-    law: str
-    bandwidth: float | None
-    weights: str
-    ridge: float
-    sampling: SamplingOptions
-
-    @property
-    def table_law(self) -> TableLaw:
-        """The law that ``law`` names."""
-        return TABLE_LAWS[self.law]
-
-    @property
-    def weights_name(self) -> str:
-        """Name of the weights: slopes always have smooth ones."""
-        return "euclidean" if self.bins is None else self.weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +142,7 @@ class TabularModel:
         """Return the texts of rows' cells (n, d); rows with the same cells share a tuple."""
         patterns, place = distinct_rows(cells)
         conditions = [
-            tuple(texts[cell] for texts, cell in zip(self.texts, pattern, strict=True))
+            tuple(text[cell] for text, cell in zip(self.texts, pattern, strict=True))
             for pattern in patterns.tolist()
         ]
         return tuple(map(conditions.__getitem__, place.tolist()))
