@@ -37,7 +37,7 @@ class SamplingOptions:
         of a table share one pool of answers where their bins decide how perturbed rows are weighted
         (``weights="bins"``), 1,024 of them are allowed, and enough of the pool lies near the row. None allows
         a pool of 16,384 and 4,096 answers of a row's own, of which a pool takes as many as bring standard
-        errors below 2 % of the largest coefficient: below what readers of a picture see.
+        errors below 1 % of the largest coefficient: below what readers of a picture see.
     control
         Readable model that takes variance away from the sampler: one of ``controls``, or "auto".
         ``explanation.controls`` names the one that was used.

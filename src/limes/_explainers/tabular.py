@@ -359,6 +359,7 @@ class TabularExplainer(Described):
         """
         present = self._options.bandwidth if bandwidth is None else bandwidth
         options = replace(self._options, bins=bins, bandwidth=present)
+        options.table_law.check(options)
         other = copy(self)
         model = TabularModel.fit(self._explained, self._background, options)
         vars(other).update(_options=options, _model=model, _is_reproducible=False)
