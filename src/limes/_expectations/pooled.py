@@ -10,7 +10,8 @@ Rows with a share of 1/32 or more take the smallest pool at which their coeffici
 wanted; the others, far out or under a narrow bandwidth, draw their own rows of w (``sampled.py``).
 
 The control variate h is fitted once a pool, on one half of its sequences for the other half, and chosen by
-what it leaves of rows that it has not seen.
+what it leaves of rows that it has not seen. Rows that the largest pool does not serve accurately enough get a
+more laborious control, fitted once to it.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import numpy as np
 
 from limes._arrays import Bools, Floats
 from limes._expectations.controls import Control, FittedControl
+from limes._expectations.controls.tree import shared_tree_control
 from limes._expectations.estimate import best_control, check_squares
 from limes._expectations.indicators import CellCodes
 from limes._expectations.moments import (
@@ -44,16 +46,20 @@ from limes.designs._product import ProductDesign, ProductFamily
 from limes.designs._weights import BinWeights
 
 # Accuracy that is wanted where the user names none: a share of the largest coefficient
-DEFAULT_TOLERANCE = Tolerance(0.02, relative=True)
+DEFAULT_TOLERANCE = Tolerance(0.01, relative=True)
 # Least share of a pool's rows that must count for an explained row
 _LEAST_SHARE = 1 / 32
 # Errors of even points fall about as 1 / n: after a pool of n rows, whose error is c times what is wanted,
 # the next has this many times n c rows
 _RATE = 0.75
+# Controls that are made for many explained rows
+_SHARED: Mapping[str, Control] = {"tree": shared_tree_control}
 # Parts of a pool, whole sequences each: a control is fitted to the other parts
 _FOLDS = 2
-# Controls that "auto" tries: what they cost is worth it for a single row
+# Controls that "auto" tries: at any size those whose cost is worth it for one row; where the largest pool
+# leaves a row less accurate than wanted, those that take a second, once
 _QUICK = ("additive", "margin")
+_THOROUGH = ("additive", "margin", "tree")
 
 
 class PooledExpectation:
@@ -79,7 +85,7 @@ class PooledExpectation:
         self._sampling = sampling
         self.single = SampledExpectation(predict, sampling)
         self._sizes = pool_sizes(len(family.marginals), sampling.max_shared)
-        self._samples: dict[int, _ControlledPool] = {}
+        self._samples: dict[_Stage, _ControlledPool] = {}
         self._lock = Lock()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -179,23 +185,33 @@ class PooledExpectation:
         looks: dict[int, _Look] = {}
         error: BaseException | None = None
         try:
-            for size in self._sizes:
-                wanted = np.inf if size == self._sizes[-1] else size
+            for stage in self._stages:
+                wanted = np.inf if stage.size == self._sizes[-1] else stage.size
                 pending = [i for i in positions if i not in looks or looks[i].wants(wanted)]
                 if pending:
-                    self._look(size, pending, designs, predictions, looks, progress, workers)
+                    self._look(stage, pending, designs, predictions, looks, progress, workers)
         except CUT_SHORT as cause:
             error = cause
         for i, look in looks.items():
             results[i] = look.moments
             if look.moments is None:  # cut short: as far as it got
-                fit = self._fit(self._sample(look.size), designs[i], predictions[i])
+                fit = self._fit(self._sample(look.stage), designs[i], predictions[i])
                 results[i] = replace(fit.moments(self._sampling.tolerance), converged=np.array(False))
         return error
 
+    @cached_property
+    def _stages(self) -> list[_Stage]:
+        """Stages in their order: growing pools with quick controls, the largest with thorough ones."""
+        available = self._sampling.controls
+        if len(available) == 1:
+            return [_Stage(size, tuple(available)) for size in self._sizes]
+        quick, thorough = (tuple(n for n in names if n in available) for names in (_QUICK, _THOROUGH))
+        stages = [_Stage(size, quick) for size in self._sizes]
+        return [*stages, *(_Stage(size, thorough) for size in self._sizes[-1:])]
+
     def _look(
         self,
-        size: int,
+        stage: _Stage,
         pending: list[int],
         designs: Sequence[ProductDesign],
         predictions: Floats | Sequence[None],
@@ -204,27 +220,26 @@ class PooledExpectation:
         workers: int,
     ) -> None:
         """Explain the rows at these positions from the pool of one size."""
-        if missing := self.pool.missing(size):
+        if missing := self.pool.missing(stage.size):
             with progress(missing) as on_progress:
-                self.pool.grow(size, on_progress=on_progress, workers=workers)
-        sample = self._sample(size)
+                self.pool.grow(stage.size, on_progress=on_progress, workers=workers)
+        sample = self._sample(stage)
         with progress(len(pending)) as on_progress:
             for i in pending:
                 fit = self._fit(sample, designs[i], predictions[i])
-                is_last = fit.excess <= 1.0 or size == self._sizes[-1]
-                looks[i] = _Look(size, fit.excess, fit.moments(self._sampling.tolerance) if is_last else None)
+                is_last = fit.excess <= 1.0 or stage == self._stages[-1]
+                moments = fit.moments(self._sampling.tolerance) if is_last else None
+                looks[i] = _Look(stage, fit.excess, moments)
                 on_progress(1)
 
-    def _sample(self, size: int) -> _ControlledPool:
-        """Return the pool of a size with its control, fitted once."""
+    def _sample(self, stage: _Stage) -> _ControlledPool:
+        """Return the pool of a stage with its control, fitted once."""
         with self._lock:
-            if size not in self._samples:
-                controls = self._sampling.controls
-                quick = {name: controls[name] for name in _QUICK if name in controls}
-                self._samples[size] = _ControlledPool.fit(
-                    self.pool.rows(size), self._family, quick if len(controls) > 1 else controls
-                )
-            return self._samples[size]
+            if stage not in self._samples:
+                controls = {name: _SHARED.get(name, self._sampling.controls[name]) for name in stage.controls}
+                rows = self.pool.rows(stage.size)
+                self._samples[stage] = _ControlledPool.fit(rows, self._family, controls)
+            return self._samples[stage]
 
     def _fit(self, sample: _ControlledPool, design: ProductDesign, prediction: Floats | None) -> _RowFit:
         """Fit one row to the pool of one size."""
@@ -291,20 +306,28 @@ class _RowFit:
         return with_complement(moments) if self.sample.complement else moments
 
 
+@dataclass(frozen=True)
+class _Stage:
+    """A pool of one size, and the names of the controls that are tried on it."""
+
+    size: int
+    controls: tuple[str, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class _Look:
-    """What came of one row and the pool of one size; no moments where a larger pool is wanted.
+    """What came of one row at one stage; no moments where a later one is wanted.
 
     ``excess`` is the largest error in units of what is wanted.
     """
 
-    size: int
+    stage: _Stage
     excess: float
     moments: Moments | None
 
     def wants(self, size: float) -> bool:
         """Whether to look at a larger pool: sizes that can hardly be enough are passed over."""
-        return self.moments is None and size >= _RATE * self.size * self.excess
+        return self.moments is None and size >= _RATE * self.stage.size * self.excess
 
 
 @dataclass(frozen=True, eq=False)

@@ -36,7 +36,7 @@ class SamplingOptions:
         No explanation rests on more answers of the model than this, shared with other rows or its own. Rows
         of a table share one pool of answers where their bins decide how perturbed rows are weighted
         (``weights="bins"``), 1,024 of them are allowed, and enough of the pool lies near the row. None allows
-        a pool of 16,384, which doubles only until standard errors are below 2 % of the largest coefficient
+        a pool of 16,384, which doubles only until standard errors are below 1 % of the largest coefficient
         (less than one sees in a picture), and 4,096 answers of a row that the pool does not suit.
         ``explainer.fill_pool()``, and tables explained by several processes, ask for the whole pool at once.
     control

@@ -97,7 +97,6 @@ class TabularExplainer(Described):
         "margin" (of models with a link, where the margin can be read), or "auto", which takes the one that
         leaves least of the variance of rows it has not seen. ``explanation.controls`` says which. "auto"
         takes about a second a row of 4096 calls, beside the model's own time; "additive" a tenth of it.
-
     errors
         "raise": a cell that cannot be explained is an error. "row": it costs its own row alone, which is left
         out; ``explanation.errors`` says why, and ``explanation.ids`` which rows there are.
@@ -358,6 +357,7 @@ class TabularExplainer(Described):
         """
         present = self._options.bandwidth if bandwidth is None else bandwidth
         options = replace(self._options, bins=bins, bandwidth=present)
+        options.table_law.check(options)
         other = copy(self)
         model = TabularModel.fit(self._explained, self._background, options)
         vars(other).update(_options=options, _model=model, _is_reproducible=False)

@@ -2,6 +2,7 @@
 
 from limes.designs._columns import BinStatistics
 from limes.designs._exchangeable import ExchangeableDesign
+from limes.designs._joint import JointDesign
 from limes.designs._product import ProductDesign, ProductFamily
 
-__all__ = ["BinStatistics", "ExchangeableDesign", "ProductDesign", "ProductFamily"]
+__all__ = ["BinStatistics", "ExchangeableDesign", "JointDesign", "ProductDesign", "ProductFamily"]

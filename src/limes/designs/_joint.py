@@ -77,6 +77,15 @@ class JointDesign:
         Cov_w z, (d, d).
     log_weight
         log E[π], ().
+
+    Examples
+    --------
+    >>> import numpy as np, limes
+    >>> X = np.array([[0.0, 0.0], [0.0, 0.0], [1.0, 1.0], [1.0, 0.0]])
+    >>> explainer = limes.TabularExplainer(lambda x: x[:, 0], X, law="joint", categorical=[0, 1])
+    >>> explainer.design(X[0]).sigma.round(2)
+    array([[0.23, 0.09],
+           [0.09, 0.12]])
     """
 
     inclusion: Floats

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -22,19 +23,27 @@ _FEWEST_ROWS = 32
 
 @dataclass(frozen=True, eq=False)
 class _Trees:
-    """Forests of single outputs, one a direction (r, k) of the answers."""
+    """Forests of single outputs, one a direction (r, k) of the answers.
+
+    ``shared`` tells whether they serve many designs of a family, for which a table is worth it.
+    """
 
     forests: tuple[Forest, ...]
     directions: Floats
     intercept: Floats
+    shared: bool = False
+
+    @cached_property
+    def _expectations(self) -> tuple[ForestExpectation, ...]:
+        return tuple(ForestExpectation(forest) for forest in self.forests)
 
     def predict(self, x: Floats) -> Floats:
         return self.intercept + np.stack([f.predict(x) for f in self.forests], axis=1) @ self.directions
 
     def moments(self, design: ProductDesign) -> ControlMoments:
-        # without its family a design gets a table for this row alone: the forest serves no other row
-        single = replace(design, family=None, cells=None)
-        moments = [ForestExpectation(forest).moments(single) for forest in self.forests]
+        # without its family a design gets a table for this row alone
+        its = design if self.shared else replace(design, family=None, cells=None)
+        moments = [expectation.moments(its) for expectation in self._expectations]
         mean = np.stack([m.mean for m in moments]) @ self.directions
         coef = design.solve(np.stack([m.gamma for m in moments], axis=1)) @ self.directions
         return ControlMoments.exact(self.intercept + mean, coef)
@@ -50,6 +59,12 @@ def tree_control(design: ProductDesign, x: Floats, f: Floats) -> FittedControl: 
     directions = directions[:_MOST_DIRECTIONS][varying]
     forests = tuple(_boosted(x, values) for values in ((f - mean) @ directions.T).T)
     return _Trees(forests, directions, mean)
+
+
+def shared_tree_control(design: ProductDesign, x: Floats, f: Floats) -> FittedControl:
+    """Fit boosted trees that serve many explained rows."""
+    control = tree_control(design, x, f)
+    return replace(control, shared=True) if isinstance(control, _Trees) else control
 
 
 def _boosted(x: Floats, values: Floats) -> Forest:

@@ -1,0 +1,63 @@
+"""How accurate a pool is: where it stops growing, and the control of rows that it does not serve."""
+
+import numpy as np
+
+import limes
+
+X = np.random.default_rng(0).normal(size=(600, 8))
+
+
+def corners(x):
+    """Interactions of four columns, which no additive control follows."""
+    return 1.0 * ((x[:, 0] > 0) & (x[:, 1] > 0)) - 2.0 * ((x[:, 2] > 0.5) & (x[:, 3] < 0)) * (x[:, 4] > 0)
+
+
+def test_without_a_tolerance_errors_are_below_one_percent_or_the_pool_is_the_largest():
+    rows = X[:20]
+    explanation = limes.TabularExplainer(lambda x: x[:, 0] + 0.1 * np.sin(3 * x[:, 1]), X)(rows)
+    largest = np.abs(explanation.values).max(axis=1)
+    worst = explanation.standard_errors.max(axis=1) / largest
+    assert ((worst <= 0.01) | (explanation.shared_calls == 16_384)).all()
+    assert (explanation.shared_calls < 16_384).any()
+
+
+def test_rows_that_the_largest_pool_does_not_serve_get_a_thorough_control_once():
+    asked = []
+
+    def model(x):
+        asked.append(len(x))
+        return corners(x)
+
+    explainer = limes.TabularExplainer(model, X, max_calls=2048)
+    explanation = explainer(X[:6])
+    assert explainer.pool_calls == 2048
+    assert sum(asked) <= 2048 + 2 + 6  # the first look at the model, and the rows themselves
+    assert set(explanation.controls) == {"tree"}
+    additive = limes.TabularExplainer(corners, X, max_calls=2048, control="additive")(X[:6])
+    assert (explanation.standard_errors.mean(axis=1) < 0.7 * additive.standard_errors.mean(axis=1)).all()
+
+
+def test_numbers_depend_on_the_row_alone_whatever_control_it_takes():
+    whole = limes.TabularExplainer(corners, X, max_calls=2048)(X[:6])
+    other = limes.TabularExplainer(corners, X, max_calls=2048)
+    for i in (5, 0):
+        np.testing.assert_array_equal(other(X[[i]]).values[0], whole.values[i])
+
+
+def test_errors_with_the_thorough_control_cover():
+    """Against a plain fit to 2¹⁸ rows of the same law, over seeds."""
+    rows = X[:4]
+    design = limes.TabularExplainer(corners, X).design
+    levels = np.random.default_rng(1).random((1 << 18, 8))
+    truth = []
+    for row in rows:
+        drawn, z = design(row).draw(levels)
+        a = np.column_stack([np.ones(len(z)), z])
+        truth.append(np.linalg.solve(a.T @ a, a.T @ corners(drawn))[1:])
+    inside = [
+        np.abs(found.values - np.array(truth)) <= 1.96 * np.hypot(found.standard_errors, 0.003)
+        for found in (
+            limes.TabularExplainer(corners, X, max_calls=1024, rng=seed)(rows) for seed in range(12)
+        )
+    ]
+    assert np.mean(inside) >= 0.93
