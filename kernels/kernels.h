@@ -13,6 +13,7 @@ void add_forest_block(nanobind::module_& module);
 void add_trees(nanobind::module_& module);
 void add_presence(nanobind::module_& module);
 void add_words(nanobind::module_& module);
+void add_waves_to(nanobind::module_& module);
 void add_switches(nanobind::module_& module);
 void add_pairwise(nanobind::module_& module);
 void add_pool(nanobind::module_& module);

@@ -111,6 +111,20 @@ def add_node(
     /,
 ) -> None: ...
 
+# waves.cpp
+def add_waves(
+    on_real: Floats,
+    on_imaginary: Floats,
+    off: Floats,
+    width: Ints,
+    real: Floats,
+    imaginary: Floats,
+    within: Floats,
+    profile: Floats,
+    loss: Floats,
+    /,
+) -> None: ...
+
 # switches.cpp
 def add_products(
     on: Floats, off: Floats, law: Floats, every: Floats, within: Floats, mean: Floats, coef: Floats, /

@@ -617,19 +617,35 @@ def test_few_words_are_asked_about_all_deletions_which_is_exact(model):
 
 
 def test_sampled_probabilities_lie_within_their_errors_of_the_exact_ones(model):
-    exact = TextExplainer(model, output=1, max_calls=2**17)(LONG)
-    assert exact.method == "exact"
-    explanations = [TextExplainer(model, output=1, max_calls=512, rng=seed)(LONG) for seed in range(20)]
+    exact = TextExplainer(model, output=1)(LONG)
+    assert (exact.method, exact.model_calls) == ("exact", 0)
+    enumerated = TextExplainer(_probability(model), max_calls=2**17)(LONG)
+    assert enumerated.model_calls == 2 ** len(exact.feature_names)
+    np.testing.assert_allclose(
+        exact.values, enumerated.values, rtol=0, atol=1e-9 * np.abs(exact.values).max()
+    )
+    options = {"output": 1, "method": "sampled", "max_calls": 512}
+    explanations = [TextExplainer(model, rng=seed, **options)(LONG) for seed in range(20)]
     assert {e.method for e in explanations} == {"sampled"}
-    assert "margin" in explanations[0].reason
     z = [(e.values - exact.values) / e.standard_errors for e in explanations]
     assert (np.abs(z) < 1.96).mean() > 0.9
     assert np.abs(z).max() < 6
 
 
+def test_a_norm_that_is_not_exact_behind_a_link_is_sampled_with_its_margin():
+    model = make_pipeline(TfidfVectorizer(norm="l1"), LogisticRegression()).fit(TRAINING, LIKED)
+    explanation = TextExplainer(model, output=1, max_calls=256)(LONG)
+    assert explanation.method == "sampled"
+    assert "its expectation is not exact" in explanation.reason
+    assert explanation.controls == ("margin",)
+    with pytest.raises(NotReadableError, match="its expectation is not exact"):
+        TextExplainer(model, output=1, method="exact", max_calls=256)(LONG)
+
+
 def test_the_margin_takes_variance_away(model):
-    plain = TextExplainer(model, output=1, max_calls=512, control="none")(LONG)
-    helped = TextExplainer(model, output=1, max_calls=512, control="margin")(LONG)
+    options = {"output": 1, "method": "sampled", "max_calls": 512}
+    plain = TextExplainer(model, control="none", **options)(LONG)
+    helped = TextExplainer(model, control="margin", **options)(LONG)
     assert helped.controls == ("margin",)
     assert helped.standard_errors.mean() < 0.7 * plain.standard_errors.mean()
     with pytest.raises(InputError, match="margin"):
@@ -637,7 +653,7 @@ def test_the_margin_takes_variance_away(model):
 
 
 def test_rows_of_words_and_strings_say_the_same(model):
-    by_rows = TextExplainer(model, output=1, max_calls=512, control="none")(LONG)
+    by_rows = TextExplainer(model, output=1, method="sampled", max_calls=512, control="none")(LONG)
     by_strings = TextExplainer(_probability(model), max_calls=512, control="none")(LONG)
     assert by_rows.feature_names == tuple(
         name.replace("waited", "waited") for name in by_strings.feature_names
@@ -646,7 +662,7 @@ def test_rows_of_words_and_strings_say_the_same(model):
 
 
 def test_sampled_texts_depend_on_seed_and_text_alone(model):
-    options = {"output": 1, "max_calls": 256}
+    options = {"output": 1, "method": "sampled", "max_calls": 256}
     alone = TextExplainer(model, **options)(LONG)
     among = TextExplainer(model, batch_size=7, **options)([TEXT, LONG, LONG], progress=False)
     np.testing.assert_array_equal(alone.values, among[1].values)
@@ -723,7 +739,8 @@ def test_models_that_are_not_read_say_so():
     trees = make_pipeline(TfidfVectorizer(), DecisionTreeRegressor()).fit(TRAINING, STARS)
     with pytest.raises(NotReadableError, match="normalised"):
         TextExplainer(trees, method="exact", max_calls=64)(TEXT)
-    logistic = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(TRAINING, LIKED)
+    classes = [min(int(star), 2) for star in range(len(TRAINING))]
+    logistic = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(TRAINING, classes)
     with pytest.raises(NotReadableError, match="margin"):
         TextExplainer(logistic, method="exact", max_calls=64)(TEXT)
     with pytest.raises(NotReadableError, match="only be called"):

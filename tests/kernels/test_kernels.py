@@ -617,3 +617,51 @@ def test_pools_refuse_what_does_not_belong_together():
         kernels.bit_gram(bits, np.ones(6), np.zeros((1, 40, 40)))
     with pytest.raises(ValueError):
         marked(np.zeros((3, 2), np.uint8), np.zeros(3, np.uint8), np.zeros(2, np.uint8))
+
+
+# -- exponentials of sums of words --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("d", [1, 2, 5, 9])
+def test_waves_are_means_over_subsets(d):
+    rng = np.random.default_rng(d)
+    nodes = 3
+    on = rng.normal(size=(nodes, d)) + 1j * rng.normal(size=(nodes, d))
+    off, weights = (
+        rng.uniform(0.2, 1.0, size=(nodes, d)),
+        rng.normal(size=nodes) + 1j * rng.normal(size=nodes),
+    )
+    within, width = rng.uniform(size=d + 1), np.array([d + 1, d, 1])
+    profile, loss = np.zeros(d + 1), np.zeros(d)
+    kernels.add_waves(
+        np.ascontiguousarray(on.real), np.ascontiguousarray(on.imag), off, width,
+        np.ascontiguousarray(weights.real), np.ascontiguousarray(weights.imag), within, profile, loss,
+    )  # fmt: skip
+    expected, without = np.zeros(d + 1), np.zeros(d)
+    subsets = np.array(list(product((0, 1), repeat=d)))
+    kept = subsets.sum(axis=1)
+    for n in range(nodes):
+        values = (weights[n] * np.prod(np.where(subsets == 1, on[n], off[n]), axis=1)).real
+        for r in range(width[n]):
+            expected[r] += values[kept == r].mean()
+            without += within[r] * ((1 - subsets) * values[:, None])[kept == r].mean(axis=0)
+    close(profile, expected)
+    close(loss, without)
+
+
+def test_waves_refuse_what_does_not_fit():
+    two, one = np.ones((1, 2)), np.ones(1)
+    fitting = [two, two, two, np.array([3]), one, one, np.ones(3), np.zeros(3), np.zeros(2)]
+    kernels.add_waves(*fitting)
+    wrong = {
+        1: np.ones((1, 3)),
+        3: np.array([4]),
+        4: np.ones(2),
+        6: np.ones(2),
+        7: np.zeros(2),
+        8: np.zeros(3),
+    }
+    for place, array in wrong.items():
+        with pytest.raises(ValueError, match="must be"):
+            kernels.add_waves(*fitting[:place], array, *fitting[place + 1 :])
+    kernels.add_waves(*(np.zeros((1, 0)),) * 3, np.array([1]), one, one, np.ones(1), np.zeros(1), np.zeros(0))

@@ -8,6 +8,8 @@ from limes._expectations.exact import ExactExpectation
 from limes._expectations.exchangeable import PresenceExpectation, SumExpectation, SwitchExpectation
 from limes._expectations.forest import ForestExpectation
 from limes._expectations.linked import LinkedExpectation
+from limes._expectations.linked_norms import LinkedNormExpectation
+from limes._expectations.linked_words import LinkedWordsExpectation
 from limes._expectations.moments import (
     CombinedExpectation,
     ExactMoments,
@@ -17,6 +19,7 @@ from limes._expectations.tfidf import NormalizedExpectation
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.designs._product import ProductDesign
 from limes.exceptions import InputError
+from limes.models.forms._activations import Rectifier
 from limes.models.forms._additive import Boxes
 from limes.models.forms._base import Combination, Form, Reducible, Sum
 from limes.models.forms._linked import Linked
@@ -58,6 +61,8 @@ def _over_columns(form: Form) -> ExactMoments | None:
             return ForestExpectation(form)
         case Ridges():
             return _over_columns(form.expanded)
+        case Linked(margin=NormalizedLinear()):
+            return None
         case Linked():
             return SummedExpectation(form) if form.adds_up else LinkedExpectation(form)
         case Reducible():
@@ -73,6 +78,12 @@ def _over_words(form: Form) -> ExactMoments | None:
             return NormalizedExpectation(form)
         case SwitchProducts():
             return SwitchExpectation(form)
+        case Ridges():
+            return _over_words(form.expanded)
+        case Linked(margin=NormalizedLinear()):
+            return LinkedNormExpectation(form)
+        case Linked() if not isinstance(form.curve, Rectifier):
+            return LinkedWordsExpectation(form)
         case Forest() | Boxes():
             return PresenceExpectation(presence_products(form))
         case Reducible():
@@ -91,6 +102,7 @@ _EXACT: Mapping[type, tuple[Callable[[Form], ExactMoments | None], str]] = {
     ),
     ExchangeableDesign: (
         _over_words,
-        "sums and sums of products, PresenceProducts, NormalizedLinear, Forest, and sums of them",
+        "sums and sums of products, PresenceProducts, NormalizedLinear, Forest, links of sums, and sums of "
+        "these",
     ),
 }

@@ -99,11 +99,15 @@ class MaskedModel:
         """Return the model as a black box if the form's exact moments disagree with the form itself."""
         if isinstance(self.form, BlackBox):
             return self
-        moments = exact_expectation(self.form, ExchangeableDesign).moments(design)
+        try:
+            moments = exact_expectation(self.form, ExchangeableDesign).moments(design)
+        except (InputError, ModelError) as error:
+            reason = f"the model was read, but its expectation is not exact: {error}"
+            return replace(self, form=BlackBox(self.ask, reason))
         try:
             check_draws(moments, self.form.predict, design, kept_features(design), SUBSET_DRAWS)
-        except ReadMismatchError as reason:
-            return replace(self, form=BlackBox(self.ask, str(reason)))
+        except ReadMismatchError as mismatch:
+            return replace(self, form=BlackBox(self.ask, str(mismatch)))
         return replace(self, computed=(design, moments))
 
     def expectation(

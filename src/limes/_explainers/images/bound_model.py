@@ -24,6 +24,7 @@ from limes.models._documents import some_rows
 from limes.models._images import SwitchedImage
 from limes.models._reading import read_output, tolerance_of
 from limes.models.forms._base import BlackBox, Form
+from limes.models.forms._linked import Linked
 from limes.models.forms._switches import Switches, over_switches
 
 # (n, k) -> (n, k), put on a network's answers
@@ -95,7 +96,7 @@ class ImageModel:
             check_agreement(answers, form.predict(rows), allowed, where)
         except ReadMismatchError as reason:
             return bound(ask, BlackBox(ask, str(reason)))
-        return bound(ask, form)
+        return bound(ask, form, margin=form.margin if isinstance(form, Linked) else None)
 
     def _chosen(self, output: Output, whole: Floats) -> tuple[Output, tuple[str, ...]]:
         """Return the output with the explained columns of the answers (1, ...), and their names."""

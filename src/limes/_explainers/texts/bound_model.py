@@ -23,6 +23,7 @@ from limes.models._calling.outputs import Output, resolve
 from limes.models._documents import Document, TextModel, some_rows, transform
 from limes.models._reading import EXACT_TOLERANCE, SINGLE_TOLERANCE, CannotRead, tolerance_of
 from limes.models.forms._base import BlackBox, Form
+from limes.models.forms._linked import Linked
 from limes.models.readers.sklearn_text import text_form
 from limes.models.readers.word_rows import WordRows, word_rows
 
@@ -207,7 +208,8 @@ def bind(model: TextModel, output: Output, document: Document) -> MaskedModel:
         check(form.predict)
     except ReadMismatchError as reason:
         return bound(with_strings, BlackBox(with_strings, str(reason)))
-    return bound(ask, form, predict=form.predict if tolerance <= EXACT_TOLERANCE else ask)
+    margin = form.margin if isinstance(form, Linked) else None
+    return bound(ask, form, predict=form.predict if tolerance <= EXACT_TOLERANCE else ask, margin=margin)
 
 
 def _read(words: WordRows, rest: tuple[Any, ...], head: Any, output: Output, ask: Predict) -> Form | BlackBox:

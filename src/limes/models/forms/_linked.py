@@ -18,6 +18,7 @@ from limes.exceptions import InputError
 from limes.models.forms._activations import CURVES
 from limes.models.forms._base import Form, FormBase, Sum, coefficients, outputs_of, zero
 from limes.models.forms._links import Link
+from limes.models.forms._normalized_linear import NormalizedLinear
 from limes.models.forms._sums import as_sum
 
 
@@ -29,7 +30,7 @@ class Linked(FormBase):
     ----------
     margin
         A form with one output, or with K of them: a sum of functions of one column each, as linear and
-        additive models are.
+        additive models are, or a :class:`NormalizedLinear` over words.
     link
         "logistic", "probit", "cloglog", "exp", or an activation: "tanh", "erf", "cos", "relu".
     coef
@@ -64,7 +65,8 @@ class Linked(FormBase):
         if len(coef) != (count or (1,))[0]:
             raise InputError(f"{(count or (1,))[0]} margins need as many rows of coef, got {len(coef)}")
         self._freeze(coef=coef, intercept=intercept)
-        self.terms  # noqa: B018 - refuses margins that are no sums
+        if not isinstance(self.margin, NormalizedLinear):
+            self.terms  # noqa: B018 - refuses margins that are no sums
 
     @property
     def size(self) -> int:

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats
-from limes._functions import Function, Lookup, Stacked, Step
+from limes._functions import Function, Identity, Lookup, Stacked, Step
 from limes.exceptions import InputError
 from limes.models.forms._base import Combination, Form, Reducible, Sum, SumOfProducts
+from limes.models.forms._presence import PresenceProducts
 from limes.models.forms._trees import Forest
 
 
@@ -27,6 +28,8 @@ def as_sum(form: Form) -> Sum:
         return _added(parts, form.intercept)
     if isinstance(form, Forest):
         return _stumps(form)
+    if isinstance(form, PresenceProducts):
+        return _single_words(form)
     terms = form.reduce() if isinstance(form, Reducible) else None
     if isinstance(terms, SumOfProducts):
         terms = _single_factors(terms)
@@ -48,6 +51,26 @@ def _added(parts: list[tuple[float, Sum]], intercept: Floats) -> Sum:
         loadings.append(np.concatenate([w * loading for w, _, loading in read]) if read else blank)
     constant = intercept + sum(weight * part.intercept for weight, part in parts)
     return Sum(tuple(functions), tuple(loadings), np.asarray(constant, dtype=np.float64))
+
+
+def _single_words(form: PresenceProducts) -> Sum:
+    """Products of one word each, or of none.
+
+    Raises
+    ------
+    InputError
+        If one has several.
+    """
+    count = np.bincount(form.product, minlength=len(form.coef))
+    if (count > 1).any():
+        raise InputError("the products are not a sum of words: some have two")
+    ones = form.coef[form.product]
+    sign = np.where(form.present, 1.0, -1.0).reshape(-1, *(1,) * (ones.ndim - 1))
+    effects = np.zeros((form.size, *form.intercept.shape))
+    np.add.at(effects, form.word, sign * ones)
+    constant = form.intercept + form.coef[count == 0].sum(axis=0) + ones[~form.present].sum(axis=0)
+    line = Identity()
+    return Sum((line,) * form.size, tuple(effects[:, None]), constant)
 
 
 def _single_factors(terms: SumOfProducts) -> Sum | None:

@@ -7,7 +7,7 @@ over superpixels, and a test of a column asks whether its superpixel is on, or n
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
@@ -27,7 +27,9 @@ from limes.models.forms._base import (
     finite_array,
     zero,
 )
+from limes.models.forms._linked import Linked
 from limes.models.forms._presence import presence_of_columns
+from limes.models.forms._ridges import Ridges
 from limes.models.forms._trees import Forest
 
 
@@ -126,7 +128,7 @@ def over_switches(form: Form, switches: Switches) -> Form:
     """f(x(z)) as a form over superpixels z.
 
     Linear: coef_j = Σ over the pixels p of j of λ_p (shown_p - fill_p), intercept c + Σ_p λ_p fill_p.
-    Trees and boxes: products of superpixels that are on or off.
+    Trees and boxes: products of superpixels that are on or off. Links: of these forms of their margins.
 
     Raises
     ------
@@ -145,6 +147,10 @@ def over_switches(form: Form, switches: Switches) -> Form:
     if isinstance(form, Combination):
         parts = [over_switches(part, switches) for part in form.parts]
         return Combination(parts, form.weights, form.intercept)
+    if isinstance(form, Linked):
+        return replace(form, margin=over_switches(form.margin, switches))
+    if isinstance(form, Ridges):
+        return over_switches(form.expanded, switches)
     if form.size != switches.labels.size:
         raise InputError(f"the form reads {form.size} columns, the image has {switches.labels.size} numbers")
     if isinstance(form, Linear):

@@ -7,10 +7,12 @@ its coefficients times R, and a tree on x tests which words are kept.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from limes.exceptions import InputError
 from limes.models._documents import transform
 from limes.models._identity import qualified_name
 from limes.models._reading import CannotRead, read_form
@@ -68,8 +70,18 @@ def _over_words(form: Form, word_rows: WordRows, columns: Any) -> Form:
     if isinstance(form, Forest | Boxes):
         return _presence(form, word_rows, columns)
     if isinstance(form, Linked):
-        raise CannotRead("probabilities follow a margin, which can be read instead: output='margin'")
+        return _linked(form, word_rows, columns)
     raise CannotRead(f"a {type(form).__name__} is not read over the words of a text")
+
+
+def _linked(form: Linked, word_rows: WordRows, columns: Any) -> Form:
+    margin = _over_words(form.margin, word_rows, columns)
+    try:
+        return replace(form, margin=margin)
+    except InputError as error:
+        raise CannotRead(
+            f"probabilities follow a margin that is no sum of words ({error}); output='margin' is read"
+        ) from error
 
 
 def _linear(form: Linear, word_rows: WordRows, columns: Any) -> Form:
