@@ -213,4 +213,4 @@ def _products(expansion: _Expansion, loads: Floats, a: Floats) -> tuple[WordProd
     least = np.concatenate([[0.0], np.cumsum(np.sort(a))])
     width = np.searchsorted(least, _VANISHED / square, side="right").astype(np.int64)
     error = PANEL_ERROR * float(np.abs(expansion.coef).sum())
-    return WordProducts(on, np.ones(on.shape), weight, width), error
+    return WordProducts(on, np.ones(on.shape), np.asarray(weight, dtype=np.complex128), width), error
