@@ -7,7 +7,7 @@ Two instances of one notion:
 
 The removed set is uniform given its size s, and the weight depends on s alone: ψ(s/d) = exp(-(1 - √(1 -
 s/d))² / (2ν²)), from the cosine distance between z and (1, ..., 1). Tilting the law of s by ψ gives the
-weighted law w (``counts.py``). The z_j are not independent under it: Cov_w(z) has two eigenvalues, one along
+weighted law w (``_counts.py``). The z_j are not independent under it: Cov_w(z) has two eigenvalues, one along
 (1, ..., 1) and one across.
 
 Samples are spread more evenly than independent sets. A few rows share a random order of the features, laid

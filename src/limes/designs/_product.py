@@ -7,7 +7,7 @@ Three instances of one notion:
 - LIME without bins: the surrogate's feature is x_j itself.
 
 Tilting a product by a product leaves a product: under the weighted law w the columns are independent, so Σ is
-diagonal and every column is treated alone (``coordinates.py``).
+diagonal and every column is treated alone (``_coordinates.py``).
 """
 
 from __future__ import annotations

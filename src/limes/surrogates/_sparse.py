@@ -7,7 +7,7 @@ As b = y - Σu in both forms, F is the same quadratic function of u,
 
     F(u) = E (u·(s - 1) - (f - y))²,     over all k-sparse u, or over those with Σu = y.
 
-It comes in two kinds; ``solvers.py`` lists which solver takes which:
+It comes in two kinds; ``_solvers.py`` lists which solver takes which:
 
 - ``PopulationProblem``: the law itself. E[s sᵀ] is ρ² 11ᵀ + a I, so that only g = E[s f] is needed;
 - ``SampleProblem``: m rows, the mean instead of the expectation (the 2025 paper's problem P3), so that the

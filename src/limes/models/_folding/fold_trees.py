@@ -2,7 +2,7 @@
 
 Every test "φ(x) goes left" is a set of values of x. Where x takes finitely many values it is a set of
 codes. On the line it is a union of intervals: behind a scaler one threshold, and again one node. A test that
-an inner interval passes (one bin of many) takes several nodes (``tree_rewriting.py``).
+an inner interval passes (one bin of many) takes several nodes (``_tree_rewriting.py``).
 """
 
 from __future__ import annotations

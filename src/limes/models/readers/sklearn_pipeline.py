@@ -1,7 +1,7 @@
 """Pipelines of scikit-learn: the prediction of the last step, over the input columns of the first.
 
 The steps are folded, one after the other, into functions of the user's columns; the form that is read off the
-last step is then folded behind those (``folding/fold.py``).
+last step is then folded behind those (``_folding/fold.py``).
 """
 
 from __future__ import annotations
