@@ -1,12 +1,12 @@
-"""One thread a process, and one profile of property-based tests: the same examples in every run, and no clock."""
+"""One thread a process, and one profile of property-based tests: the same examples always, and no clock."""
 
 import os
 
-# Two workers on two cores: OpenMP's threads wait for each other by spinning, which makes models ten times slower.
-# Set before anything that reads it is loaded
+# Before anything that reads it is loaded. Two workers of two threads each, which spin while they wait for
+# each other, take ten times as long on two cores as two of one
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from hypothesis import HealthCheck, settings  # noqa: E402
+from hypothesis import HealthCheck, settings
 
 settings.register_profile(
     "limes",

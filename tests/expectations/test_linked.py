@@ -14,6 +14,7 @@ import limes
 import oracle
 import slopes
 import strategies
+from effort import repeats
 from limes._expectations.linked import LinkedExpectation
 from limes.designs import ProductDesign
 from limes.designs._columns import categorical
@@ -104,9 +105,9 @@ def test_links_of_linear_margins(stated, rng, link, size, shift):
 
 
 @settings(max_examples=10)
-@given(strategies.designs(sizes=(3,), most_bins=2, open_ends=False), strategies.rngs)
+@given(strategies.designs(sizes=repeats((3,), (2,)), most_bins=2, open_ends=False), strategies.rngs)
 def test_several_margins_and_outputs(stated, rng):
-    margin = forms.Linear(rng.normal(size=(3, 2)), rng.normal(size=2))
+    margin = forms.Linear(rng.normal(size=(stated.size, 2)), rng.normal(size=2))
     coef, intercept = rng.normal(size=(2, 3)), rng.normal(size=3)
     form = forms.Linked(margin, "logistic", coef, intercept)
 
@@ -211,7 +212,7 @@ def tables_form(tables, constant, link="logistic", coef=None, intercept=0.0):
     return forms.Linked(forms.Additive(functions, intercept=constant), link, coef, intercept)
 
 
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("seed", range(repeats(200, 60)))
 def test_enumeration_of_twelve_columns(seed):
     rng = np.random.default_rng(seed)
     d = int(rng.integers(1, 13))

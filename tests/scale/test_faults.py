@@ -339,14 +339,14 @@ def test_rows_that_hang_are_errors_and_the_run_ends(tmp_path, table):
         return limes.TabularExplainer(model, calm, method="sampled", max_calls=64, control="none")
 
     source = Source.of(tmp_path / "some.parquet")
-    options = {"rows_per_part": 8, "cluster": Cluster(2, timeout=5)}
+    options = {"rows_per_part": 4, "cluster": Cluster(2, timeout=3)}
     summary = explain(source, explainer(hanging(hang)), tmp_path / "out", **options)
     assert (summary.rows, summary.errors) == (24, 2)
     found = read(tmp_path / "out")
     late = found["error"].notna()
     assert found.loc[late, "row"].tolist() == [3, 23]
-    assert found.loc[late, "error"].str.contains("the row alone takes longer than 5 seconds").all()
-    explain(source, explainer(hanging([])), tmp_path / "calm", rows_per_part=8)
+    assert found.loc[late, "error"].str.contains("the row alone takes longer than 3 seconds").all()
+    explain(source, explainer(hanging([])), tmp_path / "calm", rows_per_part=4)
     same(found[~late], read(tmp_path / "calm")[~late])
     assert not [one for one in active_children() if "loky" in one.name.lower()]
 

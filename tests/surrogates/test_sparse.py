@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import oracle
 import strategies
+from effort import repeats
 from limes.designs._literals import FlipLaw
 from limes.exceptions import InputError
 from limes.surrogates._branch_and_bound import branch_and_bound
@@ -199,7 +200,7 @@ def test_a_common_shift_moves_no_projection():
 
 def test_branch_and_bound_is_the_best_of_all_supports():
     """300 designs: few and many rows, correlated and repeated literals, y = 0."""
-    for seed in range(300):
+    for seed in range(repeats(300, 60)):
         rng = np.random.default_rng(seed)
         d, m = int(rng.integers(4, 10)), int(rng.choice([25, 60, 300]))
         k = int(rng.integers(1, min(6, d) + 1))
@@ -221,8 +222,8 @@ def test_branch_and_bound_is_the_best_of_all_supports():
 
 
 def test_branch_and_bound_with_a_constant_is_the_best_of_all_supports():
-    """1,000 designs: few and many rows, correlated, repeated and constant literals, any base."""
-    for seed in range(1000):
+    """Designs of few and many rows, correlated, repeated and constant literals, any base."""
+    for seed in range(repeats(1000, 150)):
         rng = np.random.default_rng(seed)
         d, m = int(rng.integers(3, 10)), int(rng.choice([12, 25, 60, 300]))
         k = int(rng.integers(1, min(6, d) + 1))

@@ -10,6 +10,7 @@ import pytest
 import limes
 import oracle
 import strategies
+from effort import repeats
 from limes._expectations.controls import CONTROLS
 from limes._expectations.controls.margin import margin_control
 from limes._expectations.forest import ForestExpectation
@@ -231,14 +232,17 @@ def check_error_bars(values, errors, truth):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("make", [smooth, rough])
 @pytest.mark.parametrize("control", ["none", "additive"])
-@pytest.mark.parametrize(("d", "calls", "seeds"), [(5, 256, 150), (5, 1024, 40), (30, 256, 16)])
+@pytest.mark.parametrize(
+    ("d", "calls", "seeds"),
+    repeats([(5, 256, 150), (5, 1024, 40), (30, 256, 16)], [(5, 256, 40), (5, 1024, 12), (30, 256, 6)]),
+)
 def test_error_bars(kind, make, d, calls, control, seeds):
     check_error_bars(*repeated(kind, make, d, calls, control, seeds))
 
 
 @pytest.mark.parametrize("make", [smooth, rough])
 @pytest.mark.parametrize("control", ["tree", "kernel", "auto"])
-@pytest.mark.parametrize(("d", "seeds"), [(5, 12), (30, 8)])
+@pytest.mark.parametrize(("d", "seeds"), repeats([(5, 12), (30, 8)], [(5, 8), (30, 4)]))
 def test_error_bars_of_laborious_controls(make, control, d, seeds):
     """Few seeds, as trees and kernels take their time; "auto" finds them fitted."""
     check_error_bars(*repeated("bins", make, d, 256, control, seeds, REMEMBERED))
