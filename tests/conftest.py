@@ -8,8 +8,11 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from hypothesis import HealthCheck, settings
 
+from effort import examples
+
 settings.register_profile(
     "limes",
+    max_examples=examples(100),
     deadline=None,
     derandomize=True,
     database=None,

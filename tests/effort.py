@@ -12,3 +12,8 @@ DEEP = os.environ.get("LIMES_DEEP", "0") != "0"
 def repeats(whole: T, part: T) -> T:
     """A number of seeds or examples, or the cases themselves: all, or a part that takes less time."""
     return whole if DEEP else part
+
+
+def examples(whole: int) -> int:
+    """Examples of a property: a third, and ten at least, of the whole."""
+    return repeats(whole, max(whole // 3, min(whole, 10)))

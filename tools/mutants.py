@@ -169,6 +169,7 @@ def first_failure(package: Path, tests: list[str], seconds: float, hang: float) 
         capture_output=True,
         text=True,
         check=False,
+        start_new_session=True,
     )
     if run.returncode in (0, -signal.SIGXCPU):
         return None

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import limes
 import oracle
 import strategies
-from effort import repeats
+from effort import examples, repeats
 from limes._expectations.controls import CONTROLS, no_control
 from limes._expectations.controls.kernel import switch_kernels
 from limes._expectations.sampled import SampledExpectation
@@ -194,7 +194,7 @@ def test_a_model_asked_in_batches_answers_as_asked_at_once():
 # -- budget, tolerance, sizes ------------------------------------------------------------------------------
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.integers(64, 3000), st.booleans(), st.integers(1, 4))
 def test_the_budget_is_kept(max_calls, tolerant, d):
     seen = []
@@ -236,7 +236,7 @@ def test_no_tolerance_is_met_by_fewer_calls_than_errors_of_all_coefficients_need
     assert 4 * 151 <= found.calls <= 1024
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(st.integers(1, 40), st.integers(1, 200), st.booleans())
 def test_a_budget_too_small_is_refused_and_the_one_advised_is_enough(d, max_calls, tolerant):
     design, row = quartiles(d, 1.0)

@@ -14,6 +14,7 @@ import limes
 import oracle
 import strategies
 import words
+from effort import examples
 from limes import _threads
 from limes._expectations import tfidf
 from limes.designs import ExchangeableDesign
@@ -50,7 +51,7 @@ def check(kind, d, bandwidth, form):
 # -- every subset -----------------------------------------------------------------------------------------
 
 
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 @given(
     st.sampled_from(words.KINDS),
     st.integers(2, 7),
@@ -127,7 +128,7 @@ def sharing_form(rng, d, columns, outputs=()):
     return form, rows, weights
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     st.sampled_from(words.KINDS),
     st.integers(2, 7),

@@ -38,20 +38,15 @@ def table():
     return X.iloc[:, :5].assign(id=range(len(X))), y
 
 
-@pytest.fixture(scope="module")
-def scheduler():
-    distributed = pytest.importorskip("distributed", reason="dask is not installed")
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": "localhost:0"}
-    with distributed.LocalCluster(**options) as cluster:
-        yield cluster.scheduler_address
-
-
 @pytest.fixture(params=["local", "dask"])
 def carried(request):
     """Options of an engine."""
     if request.param == "local":
         return {}
-    return {"engine": "dask", "cluster": Cluster(scheduler=request.getfixturevalue("scheduler"))}
+    return {
+        "engine": "dask",
+        "cluster": Cluster(scheduler=request.getfixturevalue("cluster").scheduler_address),
+    }
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import oracle
 import strategies
-from effort import repeats
+from effort import examples, repeats
 from limes.designs._literals import FlipLaw
 from limes.exceptions import InputError
 from limes.surrogates._branch_and_bound import branch_and_bound
@@ -345,7 +345,7 @@ def test_search_options_out_of_range_are_refused(tolerance, time_limit):
         branch_and_bound(hard_instance(), 3, tolerance=tolerance, time_limit=time_limit)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(repeats(10, 4)))
 def test_branch_and_bound_agrees_with_scip(seed):
     pyscipopt = pytest.importorskip("pyscipopt", reason="pip install pyscipopt")
     rng = np.random.default_rng(seed)
@@ -384,7 +384,7 @@ def by_scip(pyscipopt, problem, k):
 
 
 @given(strategies.rngs, st.booleans())
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_hard_thresholding_is_feasible_and_no_better_than_the_optimum(rng, intercept):
     problem = sample(rng, d=8, m=200, intercept=intercept)
     found = hard_thresholding(problem, 3)
