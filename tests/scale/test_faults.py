@@ -19,6 +19,7 @@ import pytest
 from sklearn.datasets import load_diabetes
 
 import limes
+from effort import repeats
 from jobs import ROWS, members, read, resumed, same, started, wait_until
 from limes.exceptions import InputError
 from limes.scale import _cells
@@ -60,7 +61,7 @@ def explain(source, explainer, out, **options):
     return explain_files(source, explainer, out, **options)
 
 
-@pytest.mark.parametrize(("engine", "workers"), [ALONE, PROCESSES, DASK])
+@pytest.mark.parametrize(("engine", "workers"), repeats([ALONE, PROCESSES, DASK], [PROCESSES]))
 def test_a_driver_that_is_killed_leaves_no_process_and_goes_on(tmp_path, engine, workers):
     driver = started(tmp_path, engine, workers)
     driver.kill()
@@ -68,7 +69,7 @@ def test_a_driver_that_is_killed_leaves_no_process_and_goes_on(tmp_path, engine,
     goes_on(driver, tmp_path)
 
 
-@pytest.mark.parametrize(("engine", "workers"), [PROCESSES, DASK])
+@pytest.mark.parametrize(("engine", "workers"), repeats([PROCESSES, DASK], [DASK]))
 def test_ctrl_c_leaves_no_process_and_goes_on(tmp_path, engine, workers):
     driver = started(tmp_path, engine, workers)
     os.killpg(driver.pid, signal.SIGINT)  # as a terminal does: to the driver and its workers
@@ -108,7 +109,7 @@ def black_box(model, table):
     return limes.TabularExplainer(model, calm[["age", "bmi"]], method="sampled", max_calls=64, control="none")
 
 
-@pytest.mark.parametrize("engine", ["local", "dask"])
+@pytest.mark.parametrize("engine", repeats(["local", "dask"], ["local"]))
 def test_parts_of_a_worker_that_is_killed_are_done_by_others(tmp_path, table, engine):
     flag, row = tmp_path / "flag", table[0]["age"].iloc[200]
     explainer, source = black_box(killing(row, flag), table[0]), some(table, tmp_path)
@@ -151,7 +152,7 @@ def remount(path, how):
     subprocess.run(["/bin/mount", "-o", f"remount,{how}", str(path)], check=True)
 
 
-@pytest.mark.parametrize(("engine", "workers"), [ALONE, PROCESSES])
+@pytest.mark.parametrize(("engine", "workers"), repeats([ALONE, PROCESSES], [ALONE]))
 def test_a_full_disk_is_said_and_the_run_goes_on(source, explainer, tmp_path, whole, engine, workers):
     out, options = tmp_path / "out", {"engine": engine, "cluster": Cluster(workers)}
     with small_disk(out, "60k") as disk:

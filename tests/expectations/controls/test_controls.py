@@ -75,7 +75,7 @@ def fitted(name, kind):
 def fresh(kind):
     """Tilted rows, and the operator of least squares on their features."""
     design = odd_design(kind)
-    x, h = design.draw(np.random.default_rng(2).random((100_000, 4)))
+    x, h = design.draw(np.random.default_rng(2).random((repeats(100_000, 30_000), 4)))
     a = np.column_stack([np.ones(len(h)), h - design.inclusion])
     return x, a, np.linalg.inv(a.T @ a)
 
@@ -83,7 +83,7 @@ def fresh(kind):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", CONTROLS)
 def test_moments_of_a_control_are_those_of_its_predictions(name, kind):
-    """β(h) and E_w h against 100,000 tilted rows, in their standard errors."""
+    """β(h) and E_w h against tilted rows, in their standard errors."""
     control = fitted(name, kind)
     mean, coef, _ = control.moments(odd_design(kind))
     assert coef.shape == (4, 2)
