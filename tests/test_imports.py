@@ -13,7 +13,7 @@ FILES = {
     for path in sorted(SOURCE.rglob("*.py"))
 }
 TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in FILES.items()}
-ROOMS = ("explanation", "show", "diagnostics")
+ROOMS = ("_explanation", "_show", "_diagnostics")
 
 
 def imported(tree):
@@ -61,7 +61,7 @@ def test_no_circle_of_modules():
     # for types alone, or inside a method
     allowed = {
         frozenset({"limes.designs._gaussian", "limes.designs._integrals"}),
-        frozenset({f"limes.compat.lime.{name}" for name in ("call", "lime_sampling", "limit")}),
+        frozenset({f"limes.compat.lime.{name}" for name in ("_call", "_sampling", "_limit")}),
     }
     assert circles(GRAPH) == allowed
 
@@ -72,9 +72,9 @@ def test_explanations_diagnostics_and_drawings_go_one_way():
         if room(name) in ROOMS:
             graph[room(name)] |= {room(other) for other in others} & set(ROOMS) - {room(name)}
     assert graph == {
-        "explanation": set(),
-        "diagnostics": {"explanation"},
-        "show": {"explanation", "diagnostics"},
+        "_explanation": set(),
+        "_diagnostics": {"_explanation"},
+        "_show": {"_explanation", "_diagnostics"},
     }
 
 
