@@ -299,7 +299,7 @@ def test_one_superpixel(chosen):
 @pytest.mark.parametrize("positive_only", [True, False])
 @pytest.mark.parametrize("negative_only", [True, False])
 @pytest.mark.parametrize("hide_rest", [True, False])
-@pytest.mark.parametrize(("num_features", "min_weight"), [(5, 0.0), (3, 0.01), (12, 0.03)])
+@pytest.mark.parametrize(("num_features", "min_weight"), [(5, 0.0), (3, 0.01), (12, 0.03), (12, -0.02)])
 def test_pictures_are_lime_s(positive_only, negative_only, hide_rest, num_features, min_weight):
     found = explained()
     theirs = lime.lime_image.ImageExplanation(found.image, found.segments)
