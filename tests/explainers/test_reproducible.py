@@ -54,7 +54,7 @@ def fields(explanation):
     return explanation.values, explanation.standard_errors, explanation.intercepts, explanation.predictions
 
 
-@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("options", repeats([*OPTIONS], ["bins", "slopes"]))
 @pytest.mark.parametrize("name", MODELS)
 def test_exact_explanations_are_the_same_in_any_company(name, options):
     X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)

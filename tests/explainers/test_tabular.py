@@ -283,7 +283,7 @@ def test_ridge_shrinks_towards_lime(diabetes):
 
 def test_sampled_results_depend_on_seed_and_row_only(diabetes):
     X, _, model = diabetes
-    make = lambda seed: limes.TabularExplainer(model, X, method="sampled", max_calls=512, rng=seed)  # noqa: E731
+    make = lambda seed: limes.TabularExplainer(model, X, method="sampled", max_calls=256, rng=seed)  # noqa: E731
     explainer = make(3)
     forward, backward = explainer(X.iloc[:2]), explainer(X.iloc[1::-1])
     np.testing.assert_array_equal(forward.values, backward.values[::-1])
