@@ -173,7 +173,7 @@ def first_failure(package: Path, tests: list[str], seconds: float, hang: float) 
     )
     if run.returncode in (0, -signal.SIGXCPU):
         return None
-    failed = re.search(r"^(?:FAILED|ERROR) (\S+)", run.stdout, re.MULTILINE)
+    failed = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", run.stdout, re.MULTILINE)
     return failed[1] if failed else run.stdout[-300:]
 
 
@@ -236,6 +236,7 @@ def main() -> int:
     options, start, outcomes = arguments(), time.monotonic(), []
     paths = [path.resolve() for path in options.paths]
     files = [file for path in paths for file in (sorted(path.rglob("*.py")) if path.is_dir() else [path])]
+    files = [file for file in files if file.name != "__main__.py"]  # nothing imports it
     with ThreadPoolExecutor(options.workers) as pool:
         drawn = mutants(options.count, options.seed, files)
         for one in pool.map(partial(outcome, limits=options), drawn):
