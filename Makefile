@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: kernels sanitize demo test-coverage test test-lowest test-spark lint bench fuzz papers test-browser clean
+.PHONY: kernels sanitize demo test-coverage test test-deep test-lowest mutants test-spark lint bench fuzz papers test-browser clean
 
 demo: $(INSTALLED)
 	$(BIN)/limes demo
@@ -36,6 +36,10 @@ test-spark: $(INSTALLED)
 	$(BIN)/pip install --quiet --editable '.[spark]' \
 		|| echo "pyspark could not be installed: the tests of Spark will be skipped"
 	$(BIN)/pytest tests/scale/test_spark.py tests/scale/test_spark_session.py
+
+# All seeds and examples, of which `make test` takes a part (tests/effort.py)
+test-deep: $(INSTALLED)
+	LIMES_DEEP=1 $(BIN)/pytest -n 2
 
 test-coverage: $(INSTALLED)
 	$(BIN)/pytest -n 2 -m coverage
@@ -69,6 +73,10 @@ bench: $(INSTALLED)
 
 fuzz: $(INSTALLED)
 	$(BIN)/python -m fuzz --workers 2 --report
+
+# Small random faults in a copy of src/limes: how many do the tests notice?
+mutants: $(INSTALLED)
+	$(BIN)/python tools/mutants.py --count 150 --seed 0
 
 papers: $(INSTALLED)
 	$(BIN)/python papers/koriche-2025/run.py

@@ -1,12 +1,33 @@
-"""One profile for property-based tests: the same examples in every run, and no clock."""
+"""Threads of parallel workers, and one profile of property-based tests: the same examples, and no clock."""
 
+import os
+
+import pytest
 from hypothesis import HealthCheck, settings
+from threadpoolctl import threadpool_limits
+
+from effort import examples
 
 settings.register_profile(
     "limes",
+    max_examples=examples(100),
     deadline=None,
     derandomize=True,
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("limes")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def share_of_the_cores():
+    """Give workers of one run their share of the cores: waiting OpenMP threads spin on those of the others.
+
+    A run without workers has what a user has; so have the processes that tests start.
+    """
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    if workers == 1:
+        yield
+        return
+    with threadpool_limits(max(1, len(os.sched_getaffinity(0)) // workers)):
+        yield

@@ -24,6 +24,7 @@ from sklearn.linear_model import LinearRegression, Ridge
 
 import limes
 import oracle
+from effort import repeats
 from limes._expectations.exact import ExactExpectation
 from limes.designs import ProductFamily
 from limes.designs._columns import categorical, marginals_from_bins
@@ -260,7 +261,7 @@ def test_the_limit_is_that_of_the_statistics_that_lime_has_learnt(case):
 # -- lime's mean is the exact value ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("row", [0, 100])
+@pytest.mark.parametrize("row", repeats([0, 100], [0]))
 def test_diabetes_and_a_random_forest(row):
     case = diabetes()
     lime = case.lime()
@@ -268,7 +269,7 @@ def test_diabetes_and_a_random_forest(row):
     assert_agree(runs, flat(surrogate(lime_family(lime, case), case, case.X[row])))
 
 
-@pytest.mark.parametrize("row", [0, 100])
+@pytest.mark.parametrize("row", repeats([0, 100], [0]))
 def test_breast_cancer_and_the_margin_of_gradient_boosting(row):
     case = breast_cancer()
     lime = case.lime()
@@ -306,7 +307,7 @@ def test_a_heavy_penalty_shrinks_both_alike():
 # -- where lime is not the limit -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("bandwidth", [0.2, 0.3, 0.4])
+@pytest.mark.parametrize("bandwidth", repeats([0.2, 0.3, 0.4], [0.3]))
 def test_a_narrow_bandwidth_gives_the_ridge_and_not_the_limit(bandwidth):
     """``lime`` then sees little but the instance, and its penalty shrinks what is left.
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import limes
 import oracle
 import strategies
+from effort import examples
 from limes.designs import ProductDesign
 from limes.exceptions import InputError, NotReadableError
 from limes.models import forms
@@ -29,7 +30,7 @@ def forest_and_places(rng, stated, outputs=(), depth=4):
 # -- least squares without theory --------------------------------------------------------------------------
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(strategies.designs(sizes=(1, 2, 3), bandwidths=MODERATE), strategies.rngs, st.sampled_from([(), (2,)]))
 def test_the_normal_equations_on_the_full_grid(stated, rng, outputs):
     """Nothing of the library's theory: weigh every cell of the grid, fit, compare."""
@@ -88,7 +89,7 @@ def test_what_a_huge_sample_converges_to():
 # -- identities --------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(strategies.designs(), strategies.rngs)
 def test_additivity(stated, rng):
     one, _, _ = forest_and_places(rng, stated)
@@ -105,7 +106,7 @@ def test_additivity(stated, rng):
     assert oracle.error(both.intercept, 2.0 * a.intercept - 3.0 * b.intercept, size) < EXACT
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(strategies.designs(sizes=(2, 3, 5)), strategies.rngs)
 def test_permuting_columns_permutes_coefficients(stated, rng):
     form = strategies.random_boxes(rng, strategies.cuts(rng, stated, 3), 4)
@@ -117,7 +118,7 @@ def test_permuting_columns_permutes_coefficients(stated, rng):
     assert oracle.error(permuted.intercept, found.intercept, size) < oracle.ROUNDING * 100
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     strategies.designs(sizes=(2, 3, 5)),
     strategies.rngs,
@@ -140,7 +141,7 @@ def test_a_column_that_is_not_read_gets_exactly_nothing(stated, rng, kind):
     assert limes.limit(stated.design(), form).coef[ignored] == 0.0
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(strategies.designs(bandwidths=(np.inf,), sizes=(1, 2, 3)), strategies.rngs)
 def test_an_infinite_bandwidth_is_the_plain_background(stated, rng):
     """No weights: conditional means under the training law, whatever the weights are called."""
@@ -159,7 +160,7 @@ def test_an_infinite_bandwidth_is_the_plain_background(stated, rng):
     assert design.log_weight == pytest.approx(0.0, abs=1e-12)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(strategies.designs(weights=("bins",)), strategies.rngs)
 def test_scaling_and_shifting_a_column_changes_nothing(stated, rng):
     """z does not know units; by 2 and 1/4 the arithmetic is exact but for the shift."""
@@ -182,7 +183,7 @@ def test_scaling_and_shifting_a_column_changes_nothing(stated, rng):
     assert oracle.error(again.coef, found.coef, float(np.abs(form.value).sum())) < EXACT
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(strategies.designs(), strategies.rngs)
 def test_a_constant_is_all_intercept(stated, rng):
     value = rng.normal()
@@ -197,7 +198,7 @@ def test_a_constant_is_all_intercept(stated, rng):
         assert found.intercept == pytest.approx(value, rel=1e-8)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(strategies.designs(sizes=(1, 2, 3)), strategies.rngs)
 def test_several_outputs_are_several_explanations(stated, rng):
     form, _, _ = forest_and_places(rng, stated, (3,))

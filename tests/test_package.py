@@ -119,25 +119,37 @@ def test_the_page_of_public_names_lists_all_rooms_and_what_an_explanation_has():
     assert set(PAGE["limes.Explanation"]) == names
 
 
-@pytest.mark.parametrize("where", ["src", "docs", "ARCHITECTURE.md", "CONTRIBUTING.md", "README.md"])
+PLACES = ["src", "kernels", "docs", "ARCHITECTURE.md", "CONTRIBUTING.md", "README.md"]
+STUDY = "study.py"  # a user's own, in an example
+NAMED_FILE = re.compile(r"(?<![\w./*<>-])(?:[\w-]+/)*[\w-]+\.(?:py|pyi|cpp)\b|(?<=`)(?:[\w-]+/)+(?=`)")
+
+
+def paths_of(*rooms):
+    """Paths of all files and `folders/` of rooms, from the root."""
+    paths = [path for room in rooms for path in (ROOT / room).rglob("*") if "__pycache__" not in path.parts]
+    return [f"/{path.relative_to(ROOT)}" + "/" * path.is_dir() for path in paths]
+
+
+def unknown_files(text, paths):
+    """Files and `folders/` that a text names: no path from the root, and the end of none of paths."""
+    names = {*NAMED_FILE.findall(text)} - {STUDY}
+    return {
+        name
+        for name in names
+        if not (ROOT / name).exists() and not any(p.endswith(f"/{name}") for p in paths)
+    }
+
+
+@pytest.mark.parametrize("where", PLACES)
 def test_every_file_that_is_named_exists(where):
-    exist = ["study.py"]  # a user's own, in an example
-    for folder in (
-        "src",
-        "build_backend",
-        "tests",
-        "tools",
-        "benchmarks",
-        "fuzz",
-        "papers",
-        "examples",
-        "docs",
-    ):
-        exist += [f"/{path.relative_to(ROOT)}" for path in (ROOT / folder).rglob("*.py")]
-    texts = [path for path in (ROOT / where).rglob("*") if path.suffix in (".py", ".md")] or [ROOT / where]
-    for path in texts:
-        for name in re.findall(r"(?<![\w./])(?:\w+/)*\w+\.py\b", path.read_text(encoding="utf-8")):
-            assert any(file.endswith(f"/{name}") or file == name for file in exist), f"{path}: {name}"
+    """src and ARCHITECTURE.md, prose and comments, name files of the package or paths from the root."""
+    paths = paths_of("src", "kernels")
+    if where not in ("src", "ARCHITECTURE.md"):
+        paths += paths_of("tests", "tools", "benchmarks", "fuzz", "papers", "examples", "docs")
+    suffixes = (".py", ".pyi", ".md", ".cpp", ".h")
+    texts = [path for path in (ROOT / where).rglob("*") if path.suffix in suffixes] or [ROOT / where]
+    unknown = {str(path.relative_to(ROOT)): unknown_files(path.read_text("utf-8"), paths) for path in texts}
+    assert {path: names for path, names in unknown.items() if names} == {}
 
 
 @pytest.mark.parametrize(
@@ -145,16 +157,19 @@ def test_every_file_that_is_named_exists(where):
 )
 def test_without_pyarrow_an_error_says_what_to_install(name):
     code = f"""
-import sys
+import importlib, sys
 sys.modules["pyarrow"] = sys.modules["distributed"] = sys.modules["pyspark"] = None
-try:
-    import limes.scale.{name}
-except ImportError as error:
-    print(error)
+for name in {names}:
+    try:
+        importlib.import_module(f"limes.scale.{{name}}")
+    except ImportError as error:
+        print(name, error)
 """
     process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    extra = name if name in ("dask", "spark") else "scale"
-    assert f"pip install 'limes[{extra}]'" in process.stdout
+    errors = dict(line.split(" ", 1) for line in process.stdout.splitlines())
+    assert errors.keys() == {*names}
+    for name, error in errors.items():
+        assert f"pip install 'limes[{name if name in ('dask', 'spark') else 'scale'}]'" in error
 
 
 def test_house_rules_are_checked(tmp_path):

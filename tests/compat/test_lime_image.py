@@ -14,6 +14,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression
 
 import limes
+from effort import repeats
 from limes.compat.lime.exceptions import LimeError
 from limes.compat.lime.lime_image import ImageExplanation, LimeImageExplainer
 from limes.exceptions import InputError, ModelError, UnknownOptionError
@@ -100,7 +101,7 @@ def test_the_engine_lime_has_lime_s_law():
                 num_samples=60,
                 top_labels=None,
             )
-            for seed in range(200)
+            for seed in range(repeats(200, 60))
         ]
         return np.array([numbers(one) for one in found])
 
@@ -298,7 +299,7 @@ def test_one_superpixel(chosen):
 @pytest.mark.parametrize("positive_only", [True, False])
 @pytest.mark.parametrize("negative_only", [True, False])
 @pytest.mark.parametrize("hide_rest", [True, False])
-@pytest.mark.parametrize(("num_features", "min_weight"), [(5, 0.0), (3, 0.01), (12, 0.03)])
+@pytest.mark.parametrize(("num_features", "min_weight"), [(5, 0.0), (3, 0.01), (12, 0.03), (12, -0.02)])
 def test_pictures_are_lime_s(positive_only, negative_only, hide_rest, num_features, min_weight):
     found = explained()
     theirs = lime.lime_image.ImageExplanation(found.image, found.segments)

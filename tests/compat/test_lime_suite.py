@@ -55,12 +55,12 @@ def named(case):
 
 @pytest.fixture(autouse=True)
 def small_forests(monkeypatch):
-    """lime's tests grow 500 trees each; 60 say the same and cost an eighth."""
+    """lime's tests grow 500 trees each; 15 say the same."""
     forest = sklearn.ensemble.RandomForestClassifier
     fit = forest.fit
 
     def fit_few(self, *args, **options):
-        return fit(self.set_params(n_estimators=min(self.n_estimators, 60)), *args, **options)
+        return fit(self.set_params(n_estimators=min(self.n_estimators, 15)), *args, **options)
 
     monkeypatch.setattr(forest, "fit", fit_few)
 

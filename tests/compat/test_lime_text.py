@@ -22,6 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import limes
+from effort import repeats
 from limes.compat.lime import engine, lime_text
 from limes.compat.lime._sampling import deletions, distances
 from limes.compat.lime.exceptions import LimeError
@@ -161,8 +162,8 @@ def test_the_engine_lime_has_lime_s_law():
         return np.array([[*in_order(e), e.intercept[1], e.score, np.ravel(e.local_pred)[0]] for e in found])
 
     with engine("lime"):
-        ours = runs(LimeTextExplainer, range(200))
-    theirs = runs(lime.lime_text.LimeTextExplainer, range(200))
+        ours = runs(LimeTextExplainer, range(repeats(200, 60)))
+    theirs = runs(lime.lime_text.LimeTextExplainer, range(repeats(200, 60)))
     # two tests for each of ten coefficients, intercept, score and prediction, at 1 % together
     level = 0.01 / (2 * ours.shape[1])
     assert stats.ttest_ind(ours, theirs).pvalue.min() > level
@@ -170,6 +171,8 @@ def test_the_engine_lime_has_lime_s_law():
 
 
 def test_the_engine_lime_selects_as_lime_does():
+    count = repeats(60, 30)
+
     def chosen(explainer, seeds):
         found = [
             explainer(random_state=seed).explain_instance(TEXT, asked, num_samples=40, num_features=2)
@@ -178,10 +181,10 @@ def test_the_engine_lime_selects_as_lime_does():
         return np.array([[j in dict(e.as_map()[1]) for j in range(len(WORDS))] for e in found]).sum(axis=0)
 
     with engine("lime"):
-        ours = chosen(LimeTextExplainer, range(60))
-    theirs = chosen(lime.lime_text.LimeTextExplainer, range(60))
+        ours = chosen(LimeTextExplainer, range(count))
+    theirs = chosen(lime.lime_text.LimeTextExplainer, range(count))
     assert all(
-        stats.fisher_exact([[a, 60 - a], [b, 60 - b]]).pvalue > 0.001
+        stats.fisher_exact([[a, count - a], [b, count - b]]).pvalue > 0.001
         for a, b in zip(ours, theirs, strict=True)
     )
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import sparse, stats
 
+from effort import repeats
 from limes.compat.lime.lime_tabular import LimeTabularExplainer
 from limes.exceptions import InputError
 
@@ -38,7 +39,7 @@ def test_the_law_is_lime_s():
             kind(EVEN, random_state=seed).explain_instance(
                 EVEN[ROW], chances, num_samples=200, num_features=8
             )
-            for seed in range(200)
+            for seed in range(repeats(200, 60))
         ]
         maps = [dict(one.as_map()[1]) for one in found]
         return np.array([[known[j] for j in range(8)] for known in maps]).T

@@ -10,6 +10,7 @@ from scipy.stats import truncnorm
 
 import oracle
 import strategies
+from effort import examples
 from limes.designs._gaussian import GaussianPieces
 from limes.designs._integrals import gaussian_area, gaussian_moment, normal_quantile
 from oracle import EXACT
@@ -119,7 +120,7 @@ def test_bump(case, scale):
         assert abs(first - offset) <= (EXACT + slack) * size
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(strategies.rngs, st.sampled_from(sorted(PIECES)))
 def test_a_product_of_products_is_a_product(rng, name):
     """Times one bump and then another is times both, in any order."""
@@ -204,7 +205,7 @@ def test_quantiles_are_spread_as_the_law_is(name):
     assert x.std() == pytest.approx(np.sqrt(found.variance[0]), rel=0.02)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(strategies.rngs)
 def test_area_and_moment_of_one_sided_pieces(rng):
     """∫ exp(-s t - p t²/2) for slopes and precisions over twelve orders of magnitude."""

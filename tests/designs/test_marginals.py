@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import strategies
+from effort import examples
 from limes._functions import Interval
 from limes.designs._columns import LAWS, binned, categorical, marginals_from_bins, unbinned
 from limes.designs._marginals import BinCells, Levels, marginal
@@ -114,7 +115,7 @@ def test_a_column_in_one_piece():
         unbinned(np.array([1.0, NAN]))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(strategies.backgrounds(sizes=(1,)), st.sampled_from(sorted(LAWS)), strategies.rngs)
 def test_drawing_inverts_the_distribution_function(background, law, rng):
     """Cell by cell, P(X <= x(u)) = u: at continuous laws equal, at atoms the next step up."""

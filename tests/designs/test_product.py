@@ -11,6 +11,7 @@ from scipy import stats
 import limes
 import oracle
 import strategies
+from effort import examples
 from limes.designs import ProductDesign, ProductFamily, _product
 from limes.designs._columns import categorical, marginals_from_bins
 from limes.designs._weights import BinWeights, EuclideanWeights, named_weights
@@ -26,7 +27,7 @@ def simple(**options):
     return ProductDesign.from_bins(**arguments)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(strategies.designs())
 def test_inclusion_variance_and_weight(stated):
     design, columns = stated.design(), stated.columns()
@@ -46,7 +47,7 @@ def test_inclusion_variance_and_weight(stated):
     assert design.at_instance.tolist() == [1.0] * stated.size
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(strategies.designs(sizes=(1, 2), bandwidths=(0.5, 1.0, 5.0, np.inf)), strategies.rngs)
 def test_drawn_rows_have_the_law(stated, rng):
     """Levels on a fine lattice: frequencies of cells and the distribution of x inside, column by column."""

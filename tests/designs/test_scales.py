@@ -12,6 +12,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 import limes
 import oracle
+from effort import examples
 from limes._arrays import column_stds, mean_and_std, power_of_two
 from limes.designs._columns import binned, unbinned
 from limes.designs._gaussian import GaussianPieces
@@ -51,7 +52,7 @@ def piece(case, factor):
     return GaussianPieces.truncated_normal(*arguments, weight=np.ones(1))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(st.sampled_from(sorted(PIECES)), st.floats(-299.0, 299.0))
 def test_a_piece_in_other_units(name, exponent):
     factor = 10.0**exponent
@@ -122,7 +123,7 @@ def test_an_explanation_in_other_units(form, options):
         assert oracle.error(found, expected) < EXACT, exponent
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=examples(25))
 @given(
     st.floats(-150.0, 150.0),
     st.sampled_from(["truncnorm", "uniform", "empirical"]),
@@ -211,7 +212,7 @@ def test_sampled_slopes_of_columns_of_very_different_size(factor):
         assert diagnosed is not None
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 @given(st.lists(st.floats(-1e10, 1e10), min_size=2, max_size=20), st.integers(-900, 900))
 def test_means_and_deviations(values, exponent):
     x = np.ldexp(np.array(values), exponent)

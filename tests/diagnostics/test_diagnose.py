@@ -124,6 +124,20 @@ def test_the_page_is_self_contained_and_escapes_every_name(tmp_path):
     assert "<html" not in fragment
 
 
+def test_the_page_states_the_share_of_an_effect_that_its_coefficient_explains(wine):
+    """R² of the cells' means on the indicator of the row's cell, weighted by the cells' probabilities."""
+    diagnosis = wine[2][0]
+    shown = dict(re.findall(r"<b>(\w+)</b> coefficient \S+, explains (\d+%)<", diagnosis.to_html()))
+    profiles = [profile for profile in diagnosis.rows[0].profiles if profile.name in shown]
+    assert len(profiles) > 2
+    for profile in profiles:
+        assert not profile.error.any()
+        inside = np.arange(profile.mean.size) == profile.current
+        correlation = np.cov(np.stack([profile.mean, inside]), aweights=profile.probability, ddof=0)
+        share = correlation[0, 1] ** 2 / (correlation[0, 0] * correlation[1, 1])
+        assert shown[profile.name] == f"{share:.0%}"
+
+
 def test_the_terminal_tells_findings_and_measures(wine, capsys):
     _, _, diagnosis = wine
     rich.print(diagnosis[0])

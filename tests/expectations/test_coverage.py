@@ -11,10 +11,11 @@ from benchmarks.coverage.functions import CASES
 from benchmarks.coverage.samples import runs, summary
 
 import limes
+from effort import repeats
 from limes._explainers.warnings import RARE
 
 GOAL = 0.93
-SEEDS = 60
+SEEDS = repeats(60, 30)
 # of a coverage that is estimated from few seeds
 NOISES = 3.0
 

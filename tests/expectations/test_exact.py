@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import limes
 import oracle
 import strategies
+from effort import examples
 from limes._expectations.exact import ExactExpectation
 from limes.designs import ProductDesign, ProductFamily
 from limes.designs._columns import binned, categorical
@@ -32,7 +33,7 @@ def assert_exact(design, form, truth):
 # -- piecewise constant forms: one grid point between two breaks ------------------------------------------
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(strategies.designs(sizes=(1, 2, 3, 4)), strategies.rngs, st.integers(1, 6), OUTPUTS)
 def test_boxes(stated, rng, count, outputs):
     places = strategies.cuts(rng, stated, 3)
@@ -41,7 +42,7 @@ def test_boxes(stated, rng, count, outputs):
     assert_exact(stated.design(), form, truth)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(strategies.designs(sizes=(1, 2, 3)), strategies.rngs, st.integers(0, 5), OUTPUTS)
 def test_forests(stated, rng, depth, outputs):
     places = strategies.cuts(rng, stated, 3)
@@ -53,7 +54,7 @@ def test_forests(stated, rng, depth, outputs):
     assert oracle.error(boxes.coef, truth.coef, truth.size) < EXACT
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(strategies.designs(sizes=(1, 2, 3, 4)), strategies.rngs)
 def test_one_box_to_the_last_digit(stated, rng):
     """A box is positive: nothing cancels but the contrast, so each coefficient has its own nine digits."""
@@ -110,7 +111,7 @@ def test_a_constant_stays_constant_far_from_the_bins():
 # -- smooth forms: the full grid --------------------------------------------------------------------------
 
 
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 @given(
     strategies.designs(sizes=(1, 2), most_bins=4), strategies.rngs, st.sampled_from([0.05, 0.5, 3.0]), OUTPUTS
 )
@@ -121,7 +122,7 @@ def test_gaussian_kernels(stated, rng, scale, outputs):
     assert_exact(stated.design(), form, truth)
 
 
-@settings(max_examples=8)
+@settings(max_examples=examples(8))
 @given(strategies.designs(sizes=(3,), most_bins=2, open_ends=False), strategies.rngs)
 def test_gaussian_kernels_in_three_columns(stated, rng):
     centers = np.stack([rng.choice(places, 2) for places in strategies.cuts(rng, stated, 4)], axis=1)
@@ -130,7 +131,7 @@ def test_gaussian_kernels_in_three_columns(stated, rng):
     assert_exact(stated.design(), form, truth)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(strategies.designs(sizes=(1, 3, 6)), strategies.rngs, OUTPUTS)
 def test_linear(stated, rng, outputs):
     """Additive: one column at a time."""
@@ -157,7 +158,7 @@ SHAPES = [
 ]
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(strategies.designs(sizes=(1, 2), most_bins=3), strategies.rngs, st.sampled_from(["sum", "product"]))
 def test_callables(stated, rng, kind):
     chosen = [SHAPES[i] for i in rng.choice(4, stated.size)]
@@ -256,7 +257,7 @@ def joined(parts):
     )
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(
     strategies.backgrounds(),
     strategies.rngs,
@@ -366,7 +367,7 @@ def test_slopes_keep_their_digits_where_x_hardly_varies(start, outside):
     assert found.coef[0] == pytest.approx(1.0, rel=EXACT)
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(slope_designs(), OUTPUTS)
 def test_slopes_of_forests(drawn, outputs):
     design, columns, cells, slopes, places, rng = drawn
@@ -376,7 +377,7 @@ def test_slopes_of_forests(drawn, outputs):
     assert_slopes_exact(design, form, truth)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(slope_designs(), st.sampled_from([0.1, 1.0, 10.0]), OUTPUTS)
 def test_slopes_of_gaussian_kernels(drawn, scale, outputs):
     design, columns, cells, slopes, places, rng = drawn
@@ -386,7 +387,7 @@ def test_slopes_of_gaussian_kernels(drawn, scale, outputs):
     assert_slopes_exact(design, form, truth)
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(slope_designs(sizes=(2,)))
 def test_slopes_of_callables(drawn):
     design, columns, cells, slopes, _, _ = drawn
@@ -400,7 +401,7 @@ def test_slopes_of_callables(drawn):
     assert_slopes_exact(design, form, truth)
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(slope_designs(), OUTPUTS)
 def test_slopes_of_a_linear_model_are_its_coefficients(drawn, outputs):
     design, _, _, slopes, _, rng = drawn

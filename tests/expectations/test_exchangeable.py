@@ -11,6 +11,7 @@ import limes
 import oracle
 import strategies
 import words
+from effort import examples
 from limes.designs import ExchangeableDesign, ProductDesign
 from limes.exceptions import InputError
 from limes.models import forms
@@ -48,7 +49,7 @@ grid = given(
 )
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @grid
 def test_presence_products(kind, d, bandwidth, rng, outputs):
     check(kind, d, bandwidth, random_products(rng, d, int(rng.integers(1, 10)), outputs))
@@ -60,7 +61,7 @@ def test_presence_products_of_twelve_words(kind, bandwidth):
     check(kind, 12, bandwidth, random_products(np.random.default_rng(12), 12, 30))
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @grid
 def test_forests_and_boxes(kind, d, bandwidth, rng, outputs):
     trees = [strategies.random_tree(rng, [np.array([-0.5, 0.0, 0.5])] * d, 4, outputs) for _ in range(3)]
@@ -69,7 +70,7 @@ def test_forests_and_boxes(kind, d, bandwidth, rng, outputs):
     check(kind, d, bandwidth, strategies.leaf_boxes(forest))
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @grid
 def test_combinations(kind, d, bandwidth, rng, outputs):
     linear = forms.Linear(rng.normal(size=(d, *outputs)), rng.normal(size=outputs))
@@ -260,7 +261,7 @@ def test_errors_say_what_does_not_fit(design, form, said):
     outputs=st.sampled_from([(), (2,)]),
     seed=st.integers(0, 10**6),
 )
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_switch_products(kind, d, bandwidth, products, outputs, seed):
     rng = np.random.default_rng(seed)
     on, off = rng.normal(size=(2, products, d)) * (rng.random((2, products, d)) < 0.9)

@@ -14,6 +14,7 @@ import limes
 import oracle
 import slopes
 import strategies
+from effort import examples, repeats
 from limes._expectations.linked import LinkedExpectation
 from limes.designs import ProductDesign
 from limes.designs._columns import categorical
@@ -81,7 +82,7 @@ def assert_exact(design, form, truth):
     assert oracle.error(found.intercept, truth.intercept, truth.size) < EXACT
 
 
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 @given(
     strategies.designs(sizes=(1, 2), most_bins=3),
     strategies.rngs,
@@ -103,10 +104,10 @@ def test_links_of_linear_margins(stated, rng, link, size, shift):
     assert_exact(stated.design(), form, truth)
 
 
-@settings(max_examples=10)
-@given(strategies.designs(sizes=(3,), most_bins=2, open_ends=False), strategies.rngs)
+@settings(max_examples=examples(10))
+@given(strategies.designs(sizes=repeats((3,), (2,)), most_bins=2, open_ends=False), strategies.rngs)
 def test_several_margins_and_outputs(stated, rng):
-    margin = forms.Linear(rng.normal(size=(3, 2)), rng.normal(size=2))
+    margin = forms.Linear(rng.normal(size=(stated.size, 2)), rng.normal(size=2))
     coef, intercept = rng.normal(size=(2, 3)), rng.normal(size=3)
     form = forms.Linked(margin, "logistic", coef, intercept)
 
@@ -122,7 +123,7 @@ def test_several_margins_and_outputs(stated, rng):
     )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(strategies.designs(sizes=(1, 2, 3)), strategies.rngs, st.sampled_from(sorted(CURVES)))
 def test_links_of_stumps(stated, rng, link):
     places = strategies.cuts(rng, stated, 3)
@@ -137,7 +138,7 @@ def test_links_of_stumps(stated, rng, link):
     assert_exact(stated.design(), form, truth)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(strategies.designs(sizes=(1, 2), most_bins=3, open_ends=False), strategies.rngs)
 def test_links_of_curves(stated, rng):
     shapes = [
@@ -155,7 +156,7 @@ def test_links_of_curves(stated, rng):
     assert_exact(stated.design(), form, oracle.truth(columns, f, stated.cells))
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(
     strategies.rngs,
     st.sampled_from([1, 2]),
@@ -211,7 +212,7 @@ def tables_form(tables, constant, link="logistic", coef=None, intercept=0.0):
     return forms.Linked(forms.Additive(functions, intercept=constant), link, coef, intercept)
 
 
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("seed", range(repeats(200, 60)))
 def test_enumeration_of_twelve_columns(seed):
     rng = np.random.default_rng(seed)
     d = int(rng.integers(1, 13))

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import limes
 import oracle
 import strategies
+from effort import examples, repeats
 from limes._expectations.controls import CONTROLS, no_control
 from limes._expectations.controls.kernel import switch_kernels
 from limes._expectations.sampled import SampledExpectation
@@ -77,10 +78,10 @@ class Both:
 @pytest.mark.parametrize("weights", ["bins", "euclidean"])
 @pytest.mark.parametrize("bandwidth", [0.6, 1.5, np.inf])
 def test_right_on_average(bandwidth, weights):
-    """The mean over 60 seeds, in its own standard errors."""
+    """The mean over seeds, in its own standard errors."""
     design, row = quartiles(3, bandwidth, weights)
     form = Both(3)
-    fits = [sampled(form, design, row, seed=s, max_calls=512) for s in range(60)]
+    fits = [sampled(form, design, row, seed=s, max_calls=512) for s in range(repeats(60, 30))]
     values = np.array([np.vstack([f.intercept, f.coef]) for f in fits])
     errors = values.std(axis=0, ddof=1) / np.sqrt(len(values))
     z = (values.mean(axis=0) - form.limit(design)) / errors
@@ -91,11 +92,11 @@ def test_right_on_average(bandwidth, weights):
     ("kind", "bandwidth"), [("smooth", 0.75 * np.sqrt(5)), ("tree", 0.75 * np.sqrt(5)), ("tree", 1.0)]
 )
 def test_error_bars_are_true(kind, bandwidth):
-    """d = 5, the default budget, 150 seeds of five coefficients each; and they are not too wide either."""
+    """d = 5, the default budget, five coefficients a seed; and they are not too wide either."""
     design, row = quartiles(5, bandwidth)
     form = FORMS[kind](5)
     truth = limes.limit(design, form).coef
-    found = [sampled(form, design, row, seed=s) for s in range(150)]
+    found = [sampled(form, design, row, seed=s) for s in range(repeats(150, 50))]
     coef = np.array([f.coef for f in found])
     errors = np.array([f.standard_errors for f in found])
     inside = np.abs(coef - truth) <= 1.96 * errors
@@ -111,7 +112,7 @@ def test_error_bars_are_true_where_leaving_the_bin_is_rare(kind):
     assert (1 - design.inclusion).max() < 0.35
     form = FORMS[kind](4)
     truth = limes.limit(design, form).coef
-    found = [sampled(form, design, row, seed=s, max_calls=1024) for s in range(150)]
+    found = [sampled(form, design, row, seed=s, max_calls=1024) for s in range(repeats(150, 50))]
     inside = [np.abs(f.coef - truth) <= 1.96 * f.standard_errors for f in found]
     assert np.mean(inside) >= COVERED, np.mean(inside)
 
@@ -193,7 +194,7 @@ def test_a_model_asked_in_batches_answers_as_asked_at_once():
 # -- budget, tolerance, sizes ------------------------------------------------------------------------------
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.integers(64, 3000), st.booleans(), st.integers(1, 4))
 def test_the_budget_is_kept(max_calls, tolerant, d):
     seen = []
@@ -235,7 +236,7 @@ def test_no_tolerance_is_met_by_fewer_calls_than_errors_of_all_coefficients_need
     assert 4 * 151 <= found.calls <= 1024
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(st.integers(1, 40), st.integers(1, 200), st.booleans())
 def test_a_budget_too_small_is_refused_and_the_one_advised_is_enough(d, max_calls, tolerant):
     design, row = quartiles(d, 1.0)

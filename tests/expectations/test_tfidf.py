@@ -14,6 +14,7 @@ import limes
 import oracle
 import strategies
 import words
+from effort import examples, repeats
 from limes import _threads
 from limes._expectations import tfidf
 from limes.designs import ExchangeableDesign
@@ -50,7 +51,7 @@ def check(kind, d, bandwidth, form):
 # -- every subset -----------------------------------------------------------------------------------------
 
 
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 @given(
     st.sampled_from(words.KINDS),
     st.integers(2, 7),
@@ -127,7 +128,7 @@ def sharing_form(rng, d, columns, outputs=()):
     return form, rows, weights
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     st.sampled_from(words.KINDS),
     st.integers(2, 7),
@@ -177,7 +178,7 @@ def of_groups(p, sizes, c, a, power, together=0.0):
     return solution[0], solution[1:]
 
 
-@pytest.mark.parametrize("sizes", [(30, 20, 10), (100, 60, 40), (290, 7, 3)])
+@pytest.mark.parametrize("sizes", [*repeats([(100, 60, 40)], []), (30, 20, 10), (290, 7, 3)])
 @pytest.mark.parametrize("kind", words.KINDS)
 @pytest.mark.parametrize("bandwidth", words.BANDWIDTHS)
 def test_groups_of_equal_words(sizes, kind, bandwidth):

@@ -475,6 +475,16 @@ def test_preprocess_cuts_out_the_middle_and_scales_it():
     assert Preprocess(channels="last")(image).shape == (10, 30, 1)
 
 
+def test_numbers_are_scaled_without_rounding_and_whole_numbers_are_rounded_once():
+    Image = pytest.importorskip("PIL.Image")
+    image = np.random.default_rng(0).integers(-3000, 3000, (9, 9))
+    resized = Image.fromarray(image.astype(np.float32)).resize((5, 5), Image.Resampling.BICUBIC)
+    expected = np.clip(np.asarray(resized), image.min(), image.max())
+    assert (expected != np.rint(expected)).any()
+    np.testing.assert_array_equal(Preprocess(size=5).fit(image.astype(np.float32)), expected)
+    np.testing.assert_array_equal(Preprocess(size=5).fit(image.astype(np.int16)), np.rint(expected))
+
+
 # -- bad input -----------------------------------------------------------------------------------------------
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import limes
+from effort import repeats
 from limes._show.images import image_view
 
 ROOT = Path(__file__).parents[2]
@@ -75,7 +76,7 @@ def explained(photograph):
     return image, explainer()(image, progress=False)
 
 
-@pytest.mark.parametrize("photograph", BOXES)
+@pytest.mark.parametrize("photograph", repeats([*BOXES], ["bird", "coffee"]))
 def test_the_top_superpixels_lie_on_the_object(photograph):
     """The largest coefficient's by more than half, and most of what the five largest add up to."""
     _, explanation = explained(photograph)
@@ -93,7 +94,7 @@ def test_the_top_superpixels_lie_on_the_object(photograph):
     assert share > inside.mean()
 
 
-@pytest.mark.parametrize("photograph", CLASSES)
+@pytest.mark.parametrize("photograph", repeats([*CLASSES], ["bird", "coffee", "rocket"]))
 def test_deleting_the_top_fifth_is_worse_than_deleting_any_fifth(photograph):
     """Mean over 50 draws; deleted superpixels show their mean."""
     image, explanation = explained(photograph)

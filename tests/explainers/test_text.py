@@ -28,6 +28,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import limes
 import words
+from effort import examples
 from limes import Explanation, TextExplainer
 from limes.exceptions import InputError, ModelError, NotReadableError, UnknownOptionError
 
@@ -534,7 +535,7 @@ def fitted(number):
     return make_pipeline(vectorizer, Ridge(0.1)).fit(texts, np.random.default_rng(0).normal(size=len(texts)))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     mixtures,
     st.integers(0, len(LINEAR) + len(GRAMS) - 1),

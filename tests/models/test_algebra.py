@@ -11,6 +11,7 @@ import limes
 import oracle
 import slopes
 import strategies
+from effort import examples
 from limes._functions import Lookup, Power, Step
 from limes.designs._gaussian import GaussianPieces
 from limes.designs._marginals import Atoms
@@ -114,7 +115,7 @@ def test_others_cannot_read_a_column_twice(kind):
         on_columns(random_form(kind, np.random.default_rng(0), 2), [0, 0], 2)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(strategies.rngs, st.lists(st.sampled_from(KINDS), min_size=1, max_size=6), OUTPUTS)
 def test_sums(rng, kinds, outputs):
     parts, weights = [random_form(kind, rng, 2, outputs) for kind in kinds], rng.normal(size=len(kinds))
@@ -198,7 +199,7 @@ def test_what_cannot_be_combined(build, reason):
 # -- exact limits -----------------------------------------------------------------------------------------
 
 
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @given(strategies.designs(sizes=(1, 2), most_bins=2), strategies.rngs, OUTPUTS)
 def test_limits(stated, rng, outputs):
     kinds = ["Forest", "Forest", "GaussianKernels", "Linear", "Quadratic", "Reduced", "ReducedProducts"]
@@ -211,7 +212,7 @@ def test_limits(stated, rng, outputs):
     assert oracle.error(found.intercept, truth.intercept, truth.size) < EXACT
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(strategies.rngs, st.integers(1, 2), OUTPUTS)
 def test_slopes(rng, d, outputs):
     design, columns = slopes.normal_columns(rng, d)
@@ -221,7 +222,7 @@ def test_slopes(rng, d, outputs):
     slopes.assert_slopes(design, form, form.predict, columns(breaks, resolution=2.0))
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(strategies.designs(sizes=(2,), most_bins=3), strategies.rngs, OUTPUTS)
 def test_a_scale_a_column(stated, rng, outputs):
     scale = rng.choice([0.3, 1.0, 5.0, np.inf], 2)

@@ -1,4 +1,4 @@
-"""A table with keys, an explainer of it, and all of its explanations, as engines should give them."""
+"""A cluster; a table with keys, an explainer of it, and its explanations, as engines should give them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,15 @@ from sklearn.datasets import load_diabetes
 from sklearn.ensemble import RandomForestRegressor
 
 import limes
+
+
+@pytest.fixture(scope="session")
+def cluster():
+    """Two workers on this machine, which take seconds to start."""
+    distributed = pytest.importorskip("distributed", reason="dask is not installed")
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": "localhost:0"}
+    with distributed.LocalCluster(**options) as cluster:
+        yield cluster
 
 
 @pytest.fixture(scope="module")

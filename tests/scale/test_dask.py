@@ -28,13 +28,6 @@ distributed = pytest.importorskip("distributed", reason="distributed is not inst
 from limes.scale import dask as engine  # noqa: E402
 
 
-@pytest.fixture(scope="module")
-def cluster():
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": "localhost:0"}
-    with distributed.LocalCluster(**options) as cluster:
-        yield cluster
-
-
 @pytest.fixture
 def source(tmp_path, table):
     table[0].to_parquet(tmp_path / "in.parquet", row_group_size=100, index=False)

@@ -19,6 +19,7 @@ import pytest
 from sklearn.datasets import load_diabetes
 
 import limes
+from effort import repeats
 from jobs import ROWS, members, read, resumed, same, started, wait_until
 from limes.exceptions import InputError
 from limes.scale import _cells
@@ -38,20 +39,15 @@ def table():
     return X.iloc[:, :5].assign(id=range(len(X))), y
 
 
-@pytest.fixture(scope="module")
-def scheduler():
-    distributed = pytest.importorskip("distributed", reason="dask is not installed")
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": "localhost:0"}
-    with distributed.LocalCluster(**options) as cluster:
-        yield cluster.scheduler_address
-
-
 @pytest.fixture(params=["local", "dask"])
 def carried(request):
     """Options of an engine."""
     if request.param == "local":
         return {}
-    return {"engine": "dask", "cluster": Cluster(scheduler=request.getfixturevalue("scheduler"))}
+    return {
+        "engine": "dask",
+        "cluster": Cluster(scheduler=request.getfixturevalue("cluster").scheduler_address),
+    }
 
 
 @pytest.fixture
@@ -65,7 +61,7 @@ def explain(source, explainer, out, **options):
     return explain_files(source, explainer, out, **options)
 
 
-@pytest.mark.parametrize(("engine", "workers"), [ALONE, PROCESSES, DASK])
+@pytest.mark.parametrize(("engine", "workers"), repeats([ALONE, PROCESSES, DASK], [PROCESSES]))
 def test_a_driver_that_is_killed_leaves_no_process_and_goes_on(tmp_path, engine, workers):
     driver = started(tmp_path, engine, workers)
     driver.kill()
@@ -73,7 +69,7 @@ def test_a_driver_that_is_killed_leaves_no_process_and_goes_on(tmp_path, engine,
     goes_on(driver, tmp_path)
 
 
-@pytest.mark.parametrize(("engine", "workers"), [PROCESSES, DASK])
+@pytest.mark.parametrize(("engine", "workers"), repeats([PROCESSES, DASK], [DASK]))
 def test_ctrl_c_leaves_no_process_and_goes_on(tmp_path, engine, workers):
     driver = started(tmp_path, engine, workers)
     os.killpg(driver.pid, signal.SIGINT)  # as a terminal does: to the driver and its workers
@@ -113,7 +109,7 @@ def black_box(model, table):
     return limes.TabularExplainer(model, calm[["age", "bmi"]], method="sampled", max_calls=64, control="none")
 
 
-@pytest.mark.parametrize("engine", ["local", "dask"])
+@pytest.mark.parametrize("engine", repeats(["local", "dask"], ["local"]))
 def test_parts_of_a_worker_that_is_killed_are_done_by_others(tmp_path, table, engine):
     flag, row = tmp_path / "flag", table[0]["age"].iloc[200]
     explainer, source = black_box(killing(row, flag), table[0]), some(table, tmp_path)
@@ -156,7 +152,7 @@ def remount(path, how):
     subprocess.run(["/bin/mount", "-o", f"remount,{how}", str(path)], check=True)
 
 
-@pytest.mark.parametrize(("engine", "workers"), [ALONE, PROCESSES])
+@pytest.mark.parametrize(("engine", "workers"), repeats([ALONE, PROCESSES], [ALONE]))
 def test_a_full_disk_is_said_and_the_run_goes_on(source, explainer, tmp_path, whole, engine, workers):
     out, options = tmp_path / "out", {"engine": engine, "cluster": Cluster(workers)}
     with small_disk(out, "60k") as disk:
@@ -339,14 +335,14 @@ def test_rows_that_hang_are_errors_and_the_run_ends(tmp_path, table):
         return limes.TabularExplainer(model, calm, method="sampled", max_calls=64, control="none")
 
     source = Source.of(tmp_path / "some.parquet")
-    options = {"rows_per_part": 8, "cluster": Cluster(2, timeout=5)}
+    options = {"rows_per_part": 4, "cluster": Cluster(2, timeout=3)}
     summary = explain(source, explainer(hanging(hang)), tmp_path / "out", **options)
     assert (summary.rows, summary.errors) == (24, 2)
     found = read(tmp_path / "out")
     late = found["error"].notna()
     assert found.loc[late, "row"].tolist() == [3, 23]
-    assert found.loc[late, "error"].str.contains("the row alone takes longer than 5 seconds").all()
-    explain(source, explainer(hanging([])), tmp_path / "calm", rows_per_part=8)
+    assert found.loc[late, "error"].str.contains("the row alone takes longer than 3 seconds").all()
+    explain(source, explainer(hanging([])), tmp_path / "calm", rows_per_part=4)
     same(found[~late], read(tmp_path / "calm")[~late])
     assert not [one for one in active_children() if "loky" in one.name.lower()]
 

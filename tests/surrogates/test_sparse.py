@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import oracle
 import strategies
+from effort import examples, repeats
 from limes.designs._literals import FlipLaw
 from limes.exceptions import InputError
 from limes.surrogates._branch_and_bound import branch_and_bound
@@ -199,7 +200,7 @@ def test_a_common_shift_moves_no_projection():
 
 def test_branch_and_bound_is_the_best_of_all_supports():
     """300 designs: few and many rows, correlated and repeated literals, y = 0."""
-    for seed in range(300):
+    for seed in range(repeats(300, 60)):
         rng = np.random.default_rng(seed)
         d, m = int(rng.integers(4, 10)), int(rng.choice([25, 60, 300]))
         k = int(rng.integers(1, min(6, d) + 1))
@@ -221,8 +222,8 @@ def test_branch_and_bound_is_the_best_of_all_supports():
 
 
 def test_branch_and_bound_with_a_constant_is_the_best_of_all_supports():
-    """1,000 designs: few and many rows, correlated, repeated and constant literals, any base."""
-    for seed in range(1000):
+    """Designs of few and many rows, correlated, repeated and constant literals, any base."""
+    for seed in range(repeats(1000, 150)):
         rng = np.random.default_rng(seed)
         d, m = int(rng.integers(3, 10)), int(rng.choice([12, 25, 60, 300]))
         k = int(rng.integers(1, min(6, d) + 1))
@@ -344,7 +345,7 @@ def test_search_options_out_of_range_are_refused(tolerance, time_limit):
         branch_and_bound(hard_instance(), 3, tolerance=tolerance, time_limit=time_limit)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(repeats(10, 4)))
 def test_branch_and_bound_agrees_with_scip(seed):
     pyscipopt = pytest.importorskip("pyscipopt", reason="pip install pyscipopt")
     rng = np.random.default_rng(seed)
@@ -383,7 +384,7 @@ def by_scip(pyscipopt, problem, k):
 
 
 @given(strategies.rngs, st.booleans())
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_hard_thresholding_is_feasible_and_no_better_than_the_optimum(rng, intercept):
     problem = sample(rng, d=8, m=200, intercept=intercept)
     found = hard_thresholding(problem, 3)

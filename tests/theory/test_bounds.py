@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import limes
 import strategies
+from effort import examples
 from limes.designs import ProductDesign
 from limes.designs._marginals import BinCells
 from limes.exceptions import InputError
@@ -17,7 +18,7 @@ from limes.theory import clt_samples, measured_errors, robustness, theorem_sampl
 from oracle import EXACT
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(strategies.designs(sizes=(1, 2, 3)), strategies.rngs)
 def test_no_model_moves_an_explanation_farther(stated, rng):
     """Random trees; |f| is no more than the largest leaf."""
@@ -98,7 +99,7 @@ def every_row():
     return z, f, np.exp(-(3 - z.sum(axis=1)) / (2 * 0.9**2))
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.integers(1, 30), st.integers(2, 20), st.floats(0.3, 100.0))
 def test_the_theorem_asks_for_more_where_it_is_harder(size, bins, bandwidth):
     here = theorem_samples(0.1, size=size, bins=bins, bandwidth=bandwidth, bound=1.0)

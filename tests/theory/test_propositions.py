@@ -14,6 +14,7 @@ from scipy.special import ndtr
 import limes
 import oracle
 import strategies
+from effort import examples
 from limes.designs import ProductDesign
 from limes.models import forms
 from limes.theory import gaussian_bins, smooth_limit, switch_off_bandwidth
@@ -345,7 +346,7 @@ def test_corollary_7_partitions(seed):
 # -- the 2020 paper ---------------------------------------------------------------------------------------
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(strategies.rngs)
 def test_theorem_3_1_and_corollary_3_1(rng):
     """Smooth weights and Gaussian quantile bins: closed form, library, quadrature."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import oracle
 from limes._expectations.controls.control import ZeroControl, if_better_than_linear
 from limes._expectations.controls.kernel import switch_kernels
+from limes._expectations.controls.tree import tree_control
 from limes.designs import ExchangeableDesign
 
 DESIGN = ExchangeableDesign.word_deletions(12)
@@ -35,3 +37,12 @@ def test_what_is_decided_holds_for_as_many_rows(z):
     assert isinstance(control(DESIGN, z[:300], linear[:300]), ZeroControl)
     assert isinstance(control(DESIGN, z[100:], curved[100:]), ZeroControl)
     assert not isinstance(control(DESIGN, z, curved), ZeroControl)
+
+
+def test_boosted_trees_of_two_probabilities_are_one_forest():
+    """p and 1 - p vary along one direction: a second forest would be fitted to rounding errors."""
+    rows = np.random.default_rng(0).random((60, 3))
+    p = rows[:, :1] * rows[:, 1:2]
+    fitted = tree_control(DESIGN, rows, np.hstack([p, 1.0 - p]))
+    assert len(fitted.forests) == 1
+    np.testing.assert_allclose(fitted.predict(rows).sum(axis=1), 1.0, atol=oracle.EXACT)

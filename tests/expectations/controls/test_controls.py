@@ -10,6 +10,7 @@ import pytest
 import limes
 import oracle
 import strategies
+from effort import repeats
 from limes._expectations.controls import CONTROLS
 from limes._expectations.controls.margin import MarginControl
 from limes._expectations.forest import ForestExpectation
@@ -74,7 +75,7 @@ def fitted(name, kind):
 def fresh(kind):
     """Tilted rows, and the operator of least squares on their features."""
     design = odd_design(kind)
-    x, h = design.draw(np.random.default_rng(2).random((100_000, 4)))
+    x, h = design.draw(np.random.default_rng(2).random((repeats(100_000, 30_000), 4)))
     a = np.column_stack([np.ones(len(h)), h - design.inclusion])
     return x, a, np.linalg.inv(a.T @ a)
 
@@ -82,7 +83,7 @@ def fresh(kind):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", CONTROLS)
 def test_moments_of_a_control_are_those_of_its_predictions(name, kind):
-    """β(h) and E_w h against 100,000 tilted rows, in their standard errors."""
+    """β(h) and E_w h against tilted rows, in their standard errors."""
     control = fitted(name, kind)
     mean, coef, _ = control.moments(odd_design(kind))
     assert coef.shape == (4, 2)
@@ -231,14 +232,17 @@ def check_error_bars(values, errors, truth):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("make", [smooth, rough])
 @pytest.mark.parametrize("control", ["none", "additive"])
-@pytest.mark.parametrize(("d", "calls", "seeds"), [(5, 256, 150), (5, 1024, 40), (30, 256, 16)])
+@pytest.mark.parametrize(
+    ("d", "calls", "seeds"),
+    repeats([(5, 256, 150), (5, 1024, 40), (30, 256, 16)], [(5, 256, 40), (5, 1024, 12), (30, 256, 6)]),
+)
 def test_error_bars(kind, make, d, calls, control, seeds):
     check_error_bars(*repeated(kind, make, d, calls, control, seeds))
 
 
 @pytest.mark.parametrize("make", [smooth, rough])
 @pytest.mark.parametrize("control", ["tree", "kernel", "auto"])
-@pytest.mark.parametrize(("d", "seeds"), [(5, 12), (30, 8)])
+@pytest.mark.parametrize(("d", "seeds"), repeats([(5, 12), (30, 8)], [(5, 8)]))
 def test_error_bars_of_laborious_controls(make, control, d, seeds):
     """Few seeds, as trees and kernels take their time; "auto" finds them fitted."""
     check_error_bars(*repeated("bins", make, d, 256, control, seeds, REMEMBERED))

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_wine
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.svm import LinearSVC
 
@@ -109,3 +109,18 @@ def test_explainers_have_a_face():
     for other in (limes.summary(explainer(X.iloc[:9])), limes.suggest_bandwidth(explainer, X.iloc[:2])):
         assert "<table>" in other._repr_html_()
         assert "\n" not in repr(other)[:60]
+
+
+@pytest.mark.parametrize(
+    ("model", "output", "quantity"),
+    [
+        (LogisticRegression(), "margin", "log-odds"),
+        (LogisticRegression(), None, None),  # probabilities
+        (LinearSVC(), "margin", None),
+        (HistGradientBoostingClassifier(max_iter=3), "margin", "log-odds"),
+    ],
+)
+def test_a_margin_whose_logistic_is_the_probability_is_called_log_odds(model, output, quantity):
+    x = np.random.default_rng(0).normal(size=(80, 2))
+    explainer = limes.TabularExplainer(model.fit(x, x[:, 0] > 0), x, output=output)
+    assert explainer(x[:1]).provenance.get("quantity") == quantity

@@ -25,7 +25,7 @@ from limes._functions import (
     Step,
 )
 from limes.models import forms
-from limes.models._folding.feature_maps import Affine, LookupMap, MonotoneMap, StepMap, identity_map
+from limes.models._folding.feature_maps import Affine, CurveMap, LookupMap, MonotoneMap, StepMap, identity_map
 from limes.models._folding.fold import fold, on_common_domains
 from limes.models._folding.operations import Codebook, ModelColumn, Pointwise, then
 from limes.models._reading import CannotRead
@@ -373,6 +373,18 @@ def test_a_map_that_falls_back_in_its_last_digit():
     assert folded.feature.size > 9
     with pytest.raises(CannotRead, match="it is not monotone; use StandardScaler"):
         fold(tree, [ModelColumn(1, uneven(1e-10))], NAMES)
+
+
+@pytest.mark.parametrize("threshold", [-1.0, -5e-324, 0.0, 5e-324, 0.25, np.inf])
+@pytest.mark.parametrize("missing_left", [True, False])
+def test_a_square_crosses_a_threshold_twice_once_or_nowhere(threshold, missing_left):
+    square = CurveMap(lambda y: np.square(y)[None], even=True)
+    tree = strategies.as_forest(
+        [[(0, threshold, 1, 2, missing_left, 0.0), *[(-1, 0.0, -1, -1, False, v) for v in (1.0, 2.0)]]], 1
+    )
+    x = np.array([0.0, 5e-324, 1e-170, 1e-160, 0.5, np.nextafter(0.5, 1.0), 3.0, np.nan])
+    x = np.concatenate([x, -x])
+    compare(tree, [ModelColumn(0, square)], x[:, None])
 
 
 def test_what_follows_a_logarithm():

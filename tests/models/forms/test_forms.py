@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import oracle
 import strategies
+from effort import examples
 from limes._functions import Bump, Identity, Interval, Shape
 from limes.exceptions import InputError
 from limes.models import forms
@@ -40,7 +41,7 @@ def test_predictions_have_the_shape_of_the_outputs(outputs):
             )
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(strategies.rngs, st.integers(1, 200))
 def test_boxes_are_evaluated_block_by_block(rng, step):
     import limes.models.forms._base as module

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import boosters
+from effort import examples
 from limes.models.forms import Forest
 
 # Columns 0 and 1 are split by thresholds, columns 2 and 3 by sets of categories.
@@ -62,7 +63,7 @@ forests = st.integers(0, 2**32 - 1).map(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(forests, st.integers(0, 2**32 - 1))
 def test_leaves_add_up_to_one_and_all_paths_agree(form, seed):
     rng = np.random.default_rng(seed)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import oracle
 import strategies
 import words
+from effort import examples
 from limes.exceptions import InputError
 from limes.models import forms
 from limes.models.forms._presence import presence_products
@@ -164,7 +165,7 @@ def counts_of(z, columns, values, size):
     return x
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(strategies.rngs, st.integers(1, 5), st.sampled_from([(), (2,)]))
 def test_trees_and_boxes_over_counts_are_presence_products(rng, d, outputs):
     """Words in any columns, some unknown to the model, columns that no word has, thresholds below 0."""

@@ -13,6 +13,7 @@ import limes
 import oracle
 import slopes
 import strategies
+from effort import examples
 from limes.designs import ProductDesign
 from limes.designs._columns import binned
 from limes.designs._product import ProductFamily
@@ -43,7 +44,7 @@ def term_by_term(form):
     return f
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(strategies.rngs, st.integers(1, 5), OUTPUTS)
 def test_values(rng, d, outputs):
     form, x = random_quadratic(rng, d, outputs), rng.normal(size=(50, d))
@@ -52,7 +53,7 @@ def test_values(rng, d, outputs):
     assert oracle.error(form.reduce().predict(x), expected) < ROUNDING
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(strategies.designs(sizes=(1, 2), most_bins=3), strategies.rngs, OUTPUTS)
 def test_limit(stated, rng, outputs):
     form = random_quadratic(rng, stated.size, outputs)
@@ -62,7 +63,7 @@ def test_limit(stated, rng, outputs):
     assert oracle.error(found.intercept, truth.intercept, truth.size) < EXACT
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(strategies.rngs, st.integers(1, 2), OUTPUTS)
 def test_slopes(rng, d, outputs):
     design, columns = slopes.normal_columns(rng, d)
@@ -90,7 +91,7 @@ def test_products_of_columns_that_do_not_vary_with_each_other():
     assert product[0] == pytest.approx(first.coef[0] * mean, rel=EXACT)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(strategies.rngs, OUTPUTS)
 def test_after_a_scaler(rng, outputs):
     form, x = random_quadratic(rng, 3, outputs), rng.normal(size=(20, 3))

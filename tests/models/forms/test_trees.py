@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import oracle
 import strategies
+from effort import examples
 from limes.exceptions import InputError
 from limes.models import forms
 from limes.models.forms._trees import float32_threshold
@@ -28,7 +29,7 @@ def random_forest(rng, d, depth, count=3, outputs=()):
     return trees, strategies.as_forest(trees, d, outputs), x
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(strategies.rngs, st.integers(1, 4), st.integers(0, 6), st.sampled_from([(), (1,), (3,)]))
 def test_a_forest_walks_node_by_node_and_is_its_boxes(rng, d, depth, outputs):
     trees, form, x = random_forest(rng, d, depth, outputs=outputs)
@@ -114,19 +115,19 @@ def assert_same_side(threshold):
     assert np.array_equal(x <= moved, rounded <= threshold), threshold
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(st.floats(-3e38, 3e38, allow_nan=False))
 def test_a_moved_threshold_decides_as_float32_does(threshold):
     assert_same_side(threshold)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.floats(-(2.0**127), 2.0**127, width=32, allow_nan=False))
 def test_a_threshold_that_is_itself_a_float32(threshold):
     assert_same_side(threshold)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.floats(-(2.0**127), 2.0**127, width=32, allow_nan=False))
 def test_a_threshold_half_way_between_two_float32(low):
     assert_same_side(

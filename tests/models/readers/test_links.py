@@ -28,12 +28,13 @@ from sklearn.preprocessing import KBinsDiscretizer, SplineTransformer, StandardS
 from sklearn.svm import LinearSVC
 
 import limes
+from effort import repeats
 from limes.models import forms
 
 X, Y = load_breast_cancer(return_X_y=True)
 X = X[:, :6]
 D, T = load_diabetes(return_X_y=True)
-DRAWS = 1 << 19
+DRAWS = repeats(1 << 19, 1 << 16)
 
 SCALED = make_pipeline(StandardScaler(), LogisticRegression())
 EXACT = {
@@ -85,7 +86,7 @@ def test_means_behind_a_log_link_are_exact(model, options):
 @pytest.mark.parametrize("name", ["logistic", "normal", "calibrated", "splines"])
 @pytest.mark.parametrize("options", [{}, {"bins": None}])
 def test_exact_probabilities_against_the_models_own_answers(name, options):
-    """2¹⁹ draws of w, the model asked at each: |z| of the mean and of every coefficient."""
+    """Draws of w, the model asked at each: |z| of the mean and of every coefficient."""
     model = EXACT[name].fit(X, Y)
     explainer = limes.TabularExplainer(model, X, output=1, **options)
     design = explainer._model.family.at(X[17]).in_units()

@@ -27,6 +27,7 @@ import limes
 import oracle
 import slopes
 import strategies
+from effort import examples
 from limes.exceptions import InputError, ModelError, NotReadableError
 from limes.models import forms
 from limes.models._reading import CannotRead, Schema, read_form
@@ -345,13 +346,13 @@ def fitted(rng, d, build):
     return model.fit(x, np.column_stack([y, y**2]) if isinstance(model, MultiOutputRegressor) else y)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(strategies.designs(sizes=(1, 2), most_bins=3), strategies.rngs, SMALL)
 def test_limits(stated, rng, build):
     assert_limit(stated, fitted(rng, stated.size, build))
 
 
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 @given(strategies.designs(sizes=(2,), most_bins=3), strategies.rngs, st.booleans())
 def test_limits_of_adaboost(stated, rng, several):
     x = rng.normal(size=(30, 2))
@@ -359,7 +360,7 @@ def test_limits_of_adaboost(stated, rng, several):
     assert_limit(stated, ensemble.AdaBoostClassifier(n_estimators=4).fit(x, labels), "decision_function")
 
 
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @given(strategies.rngs, SMALL)
 def test_slopes(rng, build):
     model = fitted(rng, 2, build)

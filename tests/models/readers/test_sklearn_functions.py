@@ -455,3 +455,17 @@ def test_splines_of_categories_of_missing_values_and_of_several_outputs():
     model = make_pipeline(SplineTransformer(4, handle_missing="zeros"), Ridge()).fit(blank, Y)
     form = read_form(model, "predict", None)
     np.testing.assert_allclose(form.predict(blank), model.predict(blank), rtol=1e-9)
+
+
+def test_trees_behind_a_logarithm_take_the_numbers_beside_its_start_as_the_model_does():
+    """The largest float64 below -1 is missing to log1p, the smallest above is not."""
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.uniform(-0.9, 3.0, 400), np.full(60, np.nan)])
+    y = np.where(np.isnan(x), 5.0, np.sin(2.0 * x))
+    model = make_pipeline(FunctionTransformer(np.log1p), HistGradientBoostingRegressor(max_iter=5))
+    form = limes.models.read(model.fit(x[:, None], y))
+    beside = np.array([[-2.0], [np.nextafter(-1.0, -2.0)], [np.nextafter(-1.0, 0.0)], [0.5]])
+    with np.errstate(invalid="ignore"):
+        expected = model.predict(beside)
+        np.testing.assert_allclose(form.predict(beside).ravel(), expected, rtol=oracle.EXACT)
+    assert expected[1] > expected[2] + 1.0

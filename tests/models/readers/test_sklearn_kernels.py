@@ -18,6 +18,7 @@ import limes
 import oracle
 import slopes
 import strategies
+from effort import examples
 from limes.exceptions import NotReadableError
 from limes.models import forms
 from limes.models._reading import CannotRead, Schema, read_form
@@ -180,7 +181,7 @@ MODELS = st.sampled_from(
 )
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(strategies.designs(sizes=(1, 2), most_bins=3), strategies.rngs, MODELS)
 def test_limits(stated, rng, build):
     model = small(rng, stated.size, build)
@@ -190,7 +191,7 @@ def test_limits(stated, rng, build):
     assert oracle.error(found.intercept, truth.intercept, truth.size) < EXACT
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(strategies.rngs, MODELS)
 def test_slopes(rng, build):
     model = small(rng, 2, build)
