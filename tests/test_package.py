@@ -152,10 +152,15 @@ def test_every_file_that_is_named_exists(where):
     assert {path: names for path, names in unknown.items() if names} == {}
 
 
-@pytest.mark.parametrize(
-    "name", ["_cells", "dask", "_engines", "_sources", "spark", "_tables", "_parts", "_work"]
-)
-def test_without_pyarrow_an_error_says_what_to_install(name):
+def test_a_file_that_was_renamed_is_noticed():
+    paths = paths_of("src")
+    stale = "`models/folding/` and ``designs/product.py`` of docstrings   # bins.py, of comments"
+    assert unknown_files(stale, paths) == {"models/folding/", "designs/product.py", "bins.py"}
+    assert unknown_files("`models/_folding/`, designs/_product.py, _bins.py, tests/oracle.py", paths) == set()
+
+
+def test_without_pyarrow_an_error_says_what_to_install():
+    names = ("_cells", "dask", "_engines", "_sources", "spark", "_tables", "_parts", "_work")
     code = f"""
 import importlib, sys
 sys.modules["pyarrow"] = sys.modules["distributed"] = sys.modules["pyspark"] = None
