@@ -36,6 +36,21 @@ def test_answers_are_the_estimators(kind, method, options):
     np.testing.assert_array_equal(question(ROWS[:1]), asked(ROWS[:1]))
 
 
+@pytest.mark.parametrize("n_jobs", [None, 1, 2, -1, -100])
+def test_threads_are_those_of_the_estimator(n_jobs, monkeypatch):
+    """LightGBM trains a booster further with the number of threads that it was last asked with."""
+    model, numbers = fitted("LGBMRegressor"), []
+    model.set_params(n_jobs=n_jobs)
+    kind = type(model.booster_)
+    monkeypatch.setattr(
+        kind, "predict", lambda self, rows, **more: numbers.append(more["num_threads"]) or rows
+    )
+    direct_question(model, "predict")(ROWS)
+    model.predict(ROWS)
+    assert len(set(numbers)) == 1
+    assert len(numbers) == 2
+
+
 def test_classes_and_other_models_are_asked_themselves():
     assert direct_question(fitted("LGBMClassifier"), "predict") is None
     assert direct_question(lambda x: x[:, 0], "") is None

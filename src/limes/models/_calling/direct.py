@@ -25,17 +25,24 @@ def direct_question(model: Any, method: str) -> Direct | None:
 
 
 def _lightgbm(model: Any, method: str) -> Direct:
+    is_margin, threads = method == "decision_function", _lightgbm_threads(model.n_jobs)
+
     def ask(rows: Floats) -> Floats:
-        booster = getattr(model, "booster_", model)
-        # one thread: for few rows others take longer to start than to answer
-        return np.asarray(booster.predict(rows, raw_score=method == "decision_function", num_threads=1))
+        return np.asarray(model.booster_.predict(rows, raw_score=is_margin, num_threads=threads))
 
     return ask
 
 
+def _lightgbm_threads(n_jobs: int | None) -> int:
+    """Return the estimator's own number of threads: LightGBM goes on to train with the one it had last."""
+    from joblib import cpu_count
+
+    if n_jobs is None:
+        return int(cpu_count(only_physical_cores=True))
+    return max(int(cpu_count()) + 1 + n_jobs, 1) if n_jobs < 0 else n_jobs
+
+
 _BOOSTERS: Mapping[tuple[str, str], Callable[[Any, str], Direct]] = {
-    ("lightgbm.Booster", "predict"): _lightgbm,
-    ("lightgbm.Booster", "decision_function"): _lightgbm,
     ("lightgbm.LGBMRegressor", "predict"): _lightgbm,
     ("lightgbm.LGBMRegressor", "decision_function"): _lightgbm,
     ("lightgbm.LGBMRanker", "predict"): _lightgbm,
