@@ -1,25 +1,81 @@
-"""Logistic regression on 30 columns: seconds a row, alone and in a batch, and the error of samples."""
+"""Probabilities, networks and texts behind links: seconds a row, and the error of samples."""
 
 from __future__ import annotations
 
 import time
 from typing import Any
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
-from sklearn.datasets import load_breast_cancer
+from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import limes
+from benchmarks.links import curve
 from benchmarks.progress import say
+from benchmarks.speed.run import machine
+from limes.designs import ExchangeableDesign
+from limes.models import forms
 
 SAMPLES = (1024, 4096, 16384)
 LIME_SAMPLES = 5000
 BATCH = 1000
 
 
-def measure(rounds: int = 7) -> list[dict]:
+def measure(rounds: int = 7) -> dict:
+    """Ways to explain what is behind a link, on what machine, and error against time."""
+    ways = [
+        *({"model": "logistic regression, 30 columns", **way} for way in _probabilities(rounds)),
+        *_networks(rounds),
+        *_texts(rounds),
+    ]
+    say("error against nodes")
+    found = {"machine": machine(), "ways": ways, "curve": curve.measure()}
+    say("done\n")
+    return found
+
+
+def _networks(rounds: int) -> list[dict]:
+    """Networks with 100 hidden units on 10 columns, a batch of rows with different cells."""
+    X, y = load_diabetes(return_X_y=True)
+    found = []
+    for activation in ("relu", "tanh", "logistic"):
+        say(f"network, {activation}")
+        network = MLPRegressor(hidden_layer_sizes=(100,), activation=activation, max_iter=300, random_state=0)
+        with catch_warnings():
+            simplefilter("ignore")
+            model = make_pipeline(StandardScaler(), network).fit(X, (y - y.mean()) / y.std())
+        explainer = limes.TabularExplainer(model, X, method="exact")
+        timed = _timed(lambda e=explainer: e(X, progress=False), len(X), min(rounds, 3))
+        name = f"network, 100 units ({activation}), 10 columns"
+        found.append({"model": name, "way": f"exact, {len(X)} rows", **timed})
+    return found
+
+
+def _texts(rounds: int) -> list[dict]:
+    """Expectations of logistic regressions on random words, without and with the l2 norm."""
+    found = []
+    for words in (50, 200):
+        say(f"{words} words")
+        rng = np.random.default_rng(0)
+        sizes = rng.gamma(2.0, 1.0, size=words) / (2.0 * words)
+        effects = rng.normal(size=words)
+        forms_of = {
+            "without norm": forms.Linear(0.8 * effects, 0.1),
+            "with l2 norm": forms.NormalizedLinear(effects * np.sqrt(sizes), sizes, intercept=0.1),
+        }
+        design = ExchangeableDesign.word_deletions(words, 0.25)
+        for kind, margin in forms_of.items():
+            form = forms.Linked(margin, "logistic")
+            timed = _timed(lambda f=form, d=design: limes.limit(d, f), 1, rounds)
+            found.append({"model": f"logistic regression, {words} words, {kind}", "way": "exact", **timed})
+    return found
+
+
+def _probabilities(rounds: int) -> list[dict]:
     """One line a way: milliseconds of wall clock and of processor a row, and the error of coefficients."""
     X, y = load_breast_cancer(return_X_y=True)
     model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)
@@ -39,9 +95,7 @@ def measure(rounds: int = 7) -> list[dict]:
         error = float(np.abs(sampled(rows[:1]).values[0] - exact).max() / np.abs(exact).max())
         timed = _timed(lambda s=sampled: s(rows[:1]), 1, min(rounds, 3))
         found.append({"way": f"limes sampled, {calls:,} calls", **timed, "error": error})
-    found += _lime(model, X, rows[0], exact, min(rounds, 3))
-    say("done\n")
-    return found
+    return found + _lime(model, X, rows[0], exact, min(rounds, 3))
 
 
 def _timed(work: Any, rows: int, rounds: int) -> dict[str, float]:

@@ -36,7 +36,7 @@ def network(diabetes):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = make_pipeline(
-            StandardScaler(), MLPRegressor(hidden_layer_sizes=(20,), max_iter=200, random_state=0)
+            StandardScaler(), MLPRegressor(hidden_layer_sizes=(20, 10), max_iter=200, random_state=0)
         )
         return model.fit(X, y)
 

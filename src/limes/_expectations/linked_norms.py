@@ -34,8 +34,8 @@ from limes.models.forms._normalized_linear import NormalizedLinear
 
 # Numbers of frequencies to try, and the fastest, times the range of m; the slowest
 _LADDERS, _SLOWEST = ((16, 18.0), (24, 18.0), (32, 36.0), (48, 72.0)), 0.45
-# Residual of the least squares that is small enough, and the singular values that it uses
-_RESIDUAL, _SINGULAR = 2e-12, 1e-13
+# Residual of the least squares that is small enough, relative to link(b), and the singular values in use
+_RESIDUAL, _SINGULAR = 4e-11, 1e-13
 # Points at which the residual is measured: these, and more by frequency
 _POINTS, _POINTS_A_TURN = 96, 8.0
 # e^{-37} of a Gaussian is not seen in float64: from this s on that of the lightest word is not; a product of
@@ -117,6 +117,7 @@ class _Expansion:
     def of(cls, link: Link, constant: float, reach: float) -> _Expansion:
         """Take more frequencies until the residual is small."""
         expansions: list[_Expansion] = []
+        small = _RESIDUAL * float(np.abs(link.function(np.array([constant]))[0]))
         for count, fastest in _LADDERS:
             ladder = _ladder(count, fastest)
             values = link.function(constant + reach * ladder.points)
@@ -124,7 +125,7 @@ class _Expansion:
             coef = ladder.right @ (ladder.left @ values)
             residual = float(np.abs(ladder.basis @ coef - values).max())
             expansions.append(cls(ladder, float(coef[0]), coef[1:].reshape(2, count), residual, reach))
-            if residual <= _RESIDUAL:
+            if residual <= small:
                 break
         return min(expansions, key=lambda each: each.residual)
 
@@ -206,7 +207,7 @@ def _products(expansion: _Expansion, loads: Floats, a: Floats) -> tuple[WordProd
     square, phase, weight = (
         np.concatenate(squares),
         np.concatenate(phases),
-        np.concatenate(weights, dtype=np.complex128),
+        np.concatenate(weights).astype(np.complex128),
     )
     on = np.exp(1j * np.multiply.outer(phase, loads) - np.multiply.outer(square, a))
     # no r words weigh less than the r lightest

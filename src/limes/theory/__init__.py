@@ -1,4 +1,4 @@
-"""Closed forms: robustness, sample sizes, and linear models under smooth weights.
+"""Closed forms: robustness, sample sizes, averaged probabilities, and linear models under smooth weights.
 
 The formulas are the papers', corrected where they are wrong as printed, as each docstring states.
 """
@@ -10,12 +10,15 @@ from limes.theory._bounds import (
     robustness,
     theorem_samples,
 )
+from limes.theory._links import ExpectedLink, expected_link
 from limes.theory._smooth import SmoothLimit, gaussian_bins, smooth_limit, switch_off_bandwidth
 
 __all__ = [
+    "ExpectedLink",
     "Robustness",
     "SmoothLimit",
     "clt_samples",
+    "expected_link",
     "gaussian_bins",
     "measured_errors",
     "robustness",

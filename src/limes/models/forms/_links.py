@@ -40,10 +40,8 @@ from limes.exceptions import InputError
 
 Complexes: TypeAlias = NDArray[np.complex128]
 
-# -ln of the error of one alias or of a truncated tail, relative to e^{θs}
+# -ln of the error of one alias or of a truncated tail, relative to e^{θs}; there are three of them
 _DIGITS = 31.0
-# All of them together: three tails of e^{-31}
-_ERROR = 3.0 * float(np.exp(-_DIGITS))
 # Periods are rounded up to multiples of an eighth of an octave, so that designs share their nodes.
 _PERIODS_PER_OCTAVE = 8
 # More than a margin of ±2,000 needs
@@ -128,6 +126,8 @@ class Contour:
         (lower, upper, tilt) -> the least P.
     size
         What errors on a contour are multiplied by: about the largest |F(z) sin(πz)/π| there.
+    digits
+        -ln of the error of each alias, and of what is beyond T.
     """
 
     function: Callable[[Floats], Floats]
@@ -137,6 +137,7 @@ class Contour:
     height: float
     period: Callable[[float, float, float], float]
     size: Callable[[float], float]
+    digits: float
 
     def sum(self, lower: float, upper: float, tilt: float, decay: Decay = no_decay) -> ExponentialSum:  # noqa: ARG002
         """The sum of exponentials on [lower, upper], whatever the law of s.
@@ -175,28 +176,35 @@ def _sum(link: Contour, period: float, tilt: float) -> ExponentialSum:
         base=float(below),
         rest=float((-1.0 if below else 1.0) * np.exp(-np.logaddexp(0.0, period * abs(tilt)))),
         tilt=tilt,
-        error=_ERROR,
+        error=3.0 * float(np.exp(-link.digits)),
     )
 
 
-def _between_poles(left: float, right: float) -> Callable[[float, float, float], float]:
+def _between_poles(digits: float, left: float, right: float) -> Callable[[float, float, float], float]:
     """Aliases decay as e^{-|q - θ| (P - |s|)} with the nearest pole q that is not counted."""
 
     def period(lower: float, upper: float, tilt: float) -> float:
-        return max(upper + _DIGITS / (right - tilt), -lower + _DIGITS / (tilt - left), _DIGITS / right)
+        return max(upper + digits / (right - tilt), -lower + digits / (tilt - left), digits / right)
 
     return period
 
 
-def _log_log_period(lower: float, upper: float, tilt: float) -> float:
-    """No poles lie below: the alias exp(-e^u + |θ| u), u = P + s, is below e^{-31} from u = 4 on."""
-    return max(upper + _DIGITS / (5.0 - tilt), 4.0 - lower, _DIGITS / 4.0)
+def _no_poles_below(digits: float) -> Callable[[float, float, float], float]:
+    """The alias exp(-e^u + |θ| u), u = P + s, is below e^{-31} from u = 4 on."""
+
+    def period(lower: float, upper: float, tilt: float) -> float:
+        return max(upper + digits / (5.0 - tilt), 4.0 - lower, digits / 4.0)
+
+    return period
 
 
-def _normal_period(lower: float, upper: float, tilt: float) -> float:
+def _normal_tails(digits: float) -> Callable[[float, float, float], float]:
     """Aliases are Φ(-(P - |s|)) times e^{θP}: at most e^{θ²/2 - (P - |s| - θ)²/2}."""
-    width = float(np.sqrt(2.0 * _DIGITS))
-    return max(upper + tilt, -lower - tilt, 0.0) + width
+
+    def period(lower: float, upper: float, tilt: float) -> float:
+        return max(upper + tilt, -lower - tilt, 0.0) + float(np.sqrt(2.0 * digits))
+
+    return period
 
 
 def _log_log(s: Floats) -> Floats:
@@ -239,34 +247,44 @@ class Exponential:
 
 
 _HALVES = (0.0, 0.5, -0.5, 1.0, -1.0)
-LINKS: Mapping[str, Link] = {
-    "logistic": Contour(
-        function=expit,
-        kernel=_logistic_kernel,
-        residues={p: (-1.0) ** (p + (p > 0)) for p in range(-3, 4) if p},
-        tilts=_HALVES,
-        height=_DIGITS / np.pi,
-        period=_between_poles(-4.0, 4.0),
-        size=_unit,
-    ),
-    "probit": Contour(
-        function=ndtr,
-        kernel=_normal_kernel,
-        residues={},
-        tilts=(0.0, 1.0, -1.0, 2.0, -2.0, 4.0, -4.0, 6.0, -6.0),
-        height=float(np.sqrt(2.0 * _DIGITS)),
-        period=_normal_period,
-        size=lambda tilt: float(np.exp(0.5 * tilt * tilt)),
-    ),
-    "cloglog": Contour(
-        function=_log_log,
-        kernel=_log_log_kernel,
-        residues={p: (-1.0) ** (p + 1) / factorial(p) for p in range(1, 5)},
-        tilts=_HALVES,
-        height=2.0 * _DIGITS / np.pi,
-        period=_log_log_period,
-        # |Γ(-θ - it)| falls as t^{-θ-½} e^{-πt/2}
-        size=lambda tilt: 8.0 * (2.0 * _DIGITS / np.pi) ** (0.5 + max(-tilt, 0.0)),
-    ),
-    "exp": Exponential(),
-}
+
+
+def links(digits: float) -> Mapping[str, Link]:
+    """Links by name, whose aliases and tails are below e^{-digits} each."""
+    return {
+        "logistic": Contour(
+            function=expit,
+            kernel=_logistic_kernel,
+            residues={p: (-1.0) ** (p + (p > 0)) for p in range(-3, 4) if p},
+            tilts=_HALVES,
+            height=digits / np.pi,
+            period=_between_poles(digits, -4.0, 4.0),
+            size=_unit,
+            digits=digits,
+        ),
+        "probit": Contour(
+            function=ndtr,
+            kernel=_normal_kernel,
+            residues={},
+            tilts=(0.0, 1.0, -1.0, 2.0, -2.0, 4.0, -4.0, 6.0, -6.0),
+            height=float(np.sqrt(2.0 * digits)),
+            period=_normal_tails(digits),
+            size=lambda tilt: float(np.exp(0.5 * tilt * tilt)),
+            digits=digits,
+        ),
+        "cloglog": Contour(
+            function=_log_log,
+            kernel=_log_log_kernel,
+            residues={p: (-1.0) ** (p + 1) / factorial(p) for p in range(1, 5)},
+            tilts=_HALVES,
+            height=2.0 * digits / np.pi,
+            period=_no_poles_below(digits),
+            # |Γ(-θ - it)| falls as t^{-θ-½} e^{-πt/2}
+            size=lambda tilt: 8.0 * (2.0 * digits / np.pi) ** (0.5 + max(-tilt, 0.0)),
+            digits=digits,
+        ),
+        "exp": Exponential(),
+    }
+
+
+LINKS: Mapping[str, Link] = links(_DIGITS)
