@@ -52,6 +52,10 @@ class TabularOptions:
     ridge: float
     sampling: SamplingOptions
 
+    def __post_init__(self) -> None:
+        method = self.sampling.method
+        self.table_law.check(bins=self.bins, weights=self.weights, method=method)
+
     @property
     def table_law(self) -> TableLaw:
         """The law that ``law`` names."""
@@ -129,7 +133,10 @@ class TabularModel:
         marginals = fit_laws(table, options.bins, options.target, options.table_law.in_bin)
         units = _units(table)
         family = _family(table, marginals, units, options)
-        law = options.table_law.family(family, table.matrix, options)
+        sampling = options.sampling
+        law = options.table_law.family(
+            family, table.matrix, max_calls=sampling.max_calls, seed=sampling.sampling.seed
+        )
         bound = BoundModel.of(reading, table, law, options.sampling, also=also)
         slopes = np.zeros(len(marginals), dtype=np.bool_) if family.slopes is None else family.slopes
         pipeline = Pipeline(
