@@ -174,7 +174,6 @@ class TabularExplainer(Described):
                 method, tolerance, max_calls, control, rng, batch_size, retry, controls=controls
             ),
         )
-        self._options.table_law.check(self._options)
         self._errors = check_choice("errors", errors, ("raise", "row"))
         self._explained = model
         self._background = Table.fit(background, categorical=categorical)
@@ -357,7 +356,6 @@ class TabularExplainer(Described):
         """
         present = self._options.bandwidth if bandwidth is None else bandwidth
         options = replace(self._options, bins=bins, bandwidth=present)
-        options.table_law.check(options)
         other = copy(self)
         model = TabularModel.fit(self._explained, self._background, options)
         vars(other).update(_options=options, _model=model, _is_reproducible=False)

@@ -43,12 +43,17 @@ class TableLaw(Protocol):
     @property
     def sample(self) -> SampleKind: ...
 
-    def check(self, options: TabularOptions) -> None:
+    def check(self, *, bins: Any, weights: str, method: str) -> None:
         """Raise InputError if other options do not go with the law."""
         ...
 
-    def family(self, product: ProductFamily, background: Floats, options: TabularOptions) -> Family:
-        """Return the designs of a background (N, d), given those with independent columns."""
+    def family(
+        self, product: ProductFamily, background: Floats, *, max_calls: int | None, seed: int
+    ) -> Family:
+        """Return the designs of a background (N, d), given those with independent columns.
+
+        Of a larger background ``max_calls`` rows are used, chosen by the seed.
+        """
         ...
 
 
@@ -59,10 +64,17 @@ class ProductLaw:
     in_bin: str
     sample: SampleKind = PERTURBED
 
-    def check(self, options: TabularOptions) -> None:
+    def check(self, *, bins: Any, weights: str, method: str) -> None:
         pass
 
-    def family(self, product: ProductFamily, background: Floats, options: TabularOptions) -> Family:  # noqa: ARG002
+    def family(
+        self,
+        product: ProductFamily,
+        background: Floats,  # noqa: ARG002 - its laws are learnt
+        *,
+        max_calls: int | None,  # noqa: ARG002
+        seed: int,  # noqa: ARG002
+    ) -> Family:
         return product
 
 
@@ -73,27 +85,27 @@ class JointLaw:
     in_bin: str = "truncnorm"
     sample: SampleKind = OCCURRING
 
-    def check(self, options: TabularOptions) -> None:
-        if options.bins is None or (isinstance(options.bins, str) and options.bins == "auto"):
+    def check(self, *, bins: Any, weights: str, method: str) -> None:
+        if bins is None or (isinstance(bins, str) and bins == "auto"):
             raise InputError(
-                f"law='joint' compares cells, and bins={options.bins!r} has none: pass bins='quartile', or "
+                f"law='joint' compares cells, and bins={bins!r} has none: pass bins='quartile', or "
                 "any other bins"
             )
-        if options.weights != "bins":
-            raise InputError(
-                f"law='joint' counts changed cells: pass weights='bins', not {options.weights!r}"
-            )
-        if options.sampling.method == "exact":
+        if weights != "bins":
+            raise InputError(f"law='joint' counts changed cells: pass weights='bins', not {weights!r}")
+        if method == "exact":
             raise InputError(
                 "law='joint' averages over the background's rows, which are a sample of their population: "
                 "coefficients have standard errors, and method='exact' does not go with it; use 'auto'"
             )
 
-    def family(self, product: ProductFamily, background: Floats, options: TabularOptions) -> Family:
-        most = options.sampling.max_calls or _MOST_ROWS
+    def family(
+        self, product: ProductFamily, background: Floats, *, max_calls: int | None, seed: int
+    ) -> Family:
+        most = max_calls or _MOST_ROWS
         if len(background) <= most:
             return JointFamily(product, background)
-        (stream,) = streams(options.sampling.sampling.seed, _KEY, 1)
+        (stream,) = streams(seed, _KEY, 1)
         chosen = np.random.default_rng(stream).choice(len(background), most, replace=False)
         return JointFamily(product, background[np.sort(chosen)])
 
@@ -113,6 +125,10 @@ class TabularOptions:
     weights: str
     ridge: float
     sampling: SamplingOptions
+
+    def __post_init__(self) -> None:
+        method = self.sampling.method
+        self.table_law.check(bins=self.bins, weights=self.weights, method=method)
 
     @property
     def table_law(self) -> TableLaw:

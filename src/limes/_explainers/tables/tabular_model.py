@@ -106,7 +106,10 @@ class TabularModel:
         marginals = fit_laws(table, options.bins, options.target, options.table_law.in_bin)
         units = _units(table)
         family = _family(table, marginals, units, options)
-        law = options.table_law.family(family, table.matrix, options)
+        sampling = options.sampling
+        law = options.table_law.family(
+            family, table.matrix, max_calls=sampling.max_calls, seed=sampling.sampling.seed
+        )
         bound = BoundModel.of(reading, table, law, options.sampling, also=also)
         slopes = np.zeros(len(marginals), dtype=np.bool_) if family.slopes is None else family.slopes
         pipeline = Pipeline(
