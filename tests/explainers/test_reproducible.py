@@ -21,6 +21,7 @@ from xgboost import XGBRegressor
 
 import limes
 from effort import repeats
+from limes import _threads
 from limes._expectations import forest as forest_expectation
 
 FOREST = RandomForestRegressor(6, random_state=0)
@@ -97,11 +98,11 @@ def test_so_are_samples_and_the_predictions_beside_them():
 @pytest.mark.parametrize("name", ["forest", "combination"])
 def test_trees_are_added_up_in_one_order_on_any_number_of_cores(name, options, monkeypatch):
     X, y = load_diabetes(return_X_y=True, as_frame=True)
-    model, found = MODELS[name].fit(X, y), []
+    found = []
     monkeypatch.setattr(forest_expectation, "_WORTH_SHARING", 1)
+    explainer = limes.TabularExplainer(MODELS[name].fit(X, y), X, **OPTIONS[options])
     for cores in (1, 5):
-        monkeypatch.setattr(forest_expectation, "WORKERS", cores)
-        explainer = limes.TabularExplainer(model, X, **OPTIONS[options])
+        monkeypatch.setattr(_threads, "WORKERS", cores)
         found.append((explainer.reproducible(X.iloc[:5]).values, explainer(X.iloc[:5]).values))
     assert np.array_equal(found[0][0], found[1][0])
     assert not np.array_equal(found[0][1], found[1][1])
