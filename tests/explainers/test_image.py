@@ -360,10 +360,14 @@ def test_same_seed_same_numbers_alone_or_among_others():
 
 def test_the_margin_behind_probabilities_helps():
     model = LogisticRegression().fit(PHOTOS / 255, TARGET > 60)
-    explanation = ImageExplainer(model, segments=FINE, output=[True], control="margin", max_calls=400)(
+    options = {"segments": FINE, "output": [True]}
+    explanation = ImageExplainer(model, **options, method="sampled", control="margin", max_calls=400)(
         IMAGE / 255.0
     )
     assert explanation.controls == ("margin",)
+    exact = ImageExplainer(model, **options)(IMAGE / 255.0)
+    assert (exact.method, exact.model_calls) == ("exact", 0)
+    assert (np.abs(exact.values - explanation.values) <= 6 * explanation.standard_errors + 1e-12).all()
     with pytest.raises(InputError, match="needs a model with a margin"):
         ImageExplainer(bumps, **SAMPLED, control="margin")(IMAGE)
 

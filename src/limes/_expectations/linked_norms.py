@@ -204,7 +204,7 @@ def _products(expansion: _Expansion, loads: Floats, a: Floats) -> tuple[WordProd
         phases.append(0.0 * s)
         weights.append(weight * (expansion.coef[1, chosen].sum() + 0j))
         squares += [0.5 * s * s] * (chosen.size + 1)
-    square, phase, weight = (
+    square, phase, factor = (
         np.concatenate(squares),
         np.concatenate(phases),
         np.concatenate(weights).astype(np.complex128),
@@ -214,4 +214,4 @@ def _products(expansion: _Expansion, loads: Floats, a: Floats) -> tuple[WordProd
     least = np.concatenate([[0.0], np.cumsum(np.sort(a))])
     width = np.searchsorted(least, _VANISHED / square, side="right").astype(np.int64)
     error = PANEL_ERROR * float(np.abs(expansion.coef).sum())
-    return WordProducts(on, np.ones(on.shape), np.asarray(weight, dtype=np.complex128), width), error
+    return WordProducts(on, np.ones(on.shape), factor, width), error

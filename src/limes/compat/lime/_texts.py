@@ -23,6 +23,8 @@ _MASKED_WORD, _MASKED_CHARACTER = "UNKWORDZ", "\0"
 # lime's unit of distance
 SCALE = 100.0
 # Texts between two steps of the progress bar
+# Words whose subsets are enumerated for the exact R² of a model that was read
+_ENUMERATED = 12
 _BATCH = 256
 
 
@@ -240,7 +242,10 @@ class TextKind(Kind):
         prediction = call.predict.checked(result.predictions.reshape(1, -1)).ravel()
         labels = call.choose_labels(prediction)
         surrogate = result.fitted.surrogate
-        numbers = surrogate.coef, surrogate.standard_errors, surrogate.intercept, surrogate.fidelity
+        fidelity = surrogate.fidelity
+        if np.isnan(fidelity).any() and call.instance.num_words() <= _ENUMERATED:
+            fidelity = explainer._fits(result.model, result.fitted).fidelity(0)[0]  # noqa: SLF001
+        numbers = surrogate.coef, surrogate.standard_errors, surrogate.intercept, fidelity
         limits = exchangeable_limits(*numbers, result.fitted.features)
         explanation = cache(partial(explainer._to_explanation, result))  # noqa: SLF001
         return Limits(
