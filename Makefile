@@ -10,7 +10,7 @@ demo: $(INSTALLED)
 	$(BIN)/limes demo
 
 test: $(INSTALLED)
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist worksteal
 
 # The lowest versions that pyproject.toml allows, in a separate environment; needs Python 3.11.
 LOWEST := .venv-lowest
@@ -39,7 +39,7 @@ test-spark: $(INSTALLED)
 
 # All seeds and examples, of which `make test` takes a part (tests/effort.py)
 test-deep: $(INSTALLED)
-	LIMES_DEEP=1 $(BIN)/pytest -n 2
+	LIMES_DEEP=1 $(BIN)/pytest -n 2 --dist worksteal
 
 test-coverage: $(INSTALLED)
 	$(BIN)/pytest -n 2 -m coverage

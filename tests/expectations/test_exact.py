@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import limes
 import oracle
 import strategies
-from effort import examples
+from effort import examples, repeats
 from limes._expectations.exact import ExactExpectation
 from limes.designs import ProductDesign, ProductFamily
 from limes.designs._columns import binned, categorical
@@ -111,7 +111,7 @@ def test_a_constant_stays_constant_far_from_the_bins():
 # -- smooth forms: the full grid --------------------------------------------------------------------------
 
 
-@settings(max_examples=examples(120))
+@settings(max_examples=repeats(120, 60))
 @given(
     strategies.designs(sizes=(1, 2), most_bins=4), strategies.rngs, st.sampled_from([0.05, 0.5, 3.0]), OUTPUTS
 )
