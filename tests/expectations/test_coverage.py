@@ -12,7 +12,7 @@ from benchmarks.coverage.samples import runs, summary
 
 import limes
 from effort import repeats
-from limes._explainers.warnings import RARE
+from limes._explainers.sampling_warnings import RARE
 
 GOAL = 0.93
 SEEDS = repeats(60, 30)

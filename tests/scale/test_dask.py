@@ -77,7 +77,7 @@ def test_the_work_goes_to_each_worker_once(source, explainer, tmp_path, cluster,
     loads = tmp_path / "loads"
 
     class Counted:
-        feature_names, reproducible = explainer.feature_names, explainer.reproducible
+        feature_names, reproducible, has_rules = explainer.feature_names, explainer.reproducible, False
 
         def __setstate__(self, state):
             with loads.open("a") as file:

@@ -22,7 +22,7 @@ from limes._explainers.options import (
     check_scale,
 )
 from limes._explainers.progress import UNFINISHED, compute_each, interrupted, progress_of
-from limes._explainers.tables.literals import Literals, SignRows, TableRows, rows_of
+from limes._explainers.tables.literals import Literals, TableRows, check_columns, rows_of
 from limes._explainers.tables.row_names import ids_of
 from limes._explainers.verification import Watch, check_agreement
 from limes._explainers.warnings import rule_warnings
@@ -163,7 +163,7 @@ class SparseExplainer(Described):
         self._rows = rows_of(literals, neighbourhood)
         self._k, error = check_literals(k, error)
         model, output = behind_method(model, output)
-        _check_columns(model, self._rows)
+        check_columns(model, self._rows)
         self._explained, self._output = model, resolve(model, output)
         self._ask = OneOutput(ModelCaller(model, self._output, self._rows.decode), self._output)
         search: dict[str, Any] = {
@@ -357,6 +357,13 @@ class SparseExplainer(Described):
             if exact:
                 raise
             return None, str(error), 0.0
+        try:
+            exact_expectation(form).moments(self._rows.near(rows[0], self._spread).design, rows[0])
+        except (InputError, ModelError) as error:
+            reason = f"the model was read, but its expectation is not exact: {error}"
+            if exact:
+                raise NotReadableError(reason) from error
+            return None, reason, 0.0
         return form, "", allowed
 
     def _with_sizes(self, size: int) -> SparseConfig:
@@ -434,13 +441,3 @@ class _BoundRule:
     @property
     def method(self) -> Literal["exact", "sampled"]:
         return "sampled" if self.reading.expectation is None else "exact"
-
-
-def _check_columns(model: Any, rows: SignRows | TableRows) -> None:
-    """Raise if a model was fitted on a table with another number of columns than its rows will have."""
-    fitted = getattr(model, "n_features_in_", None)
-    if fitted is not None and rows.width is not None and fitted != rows.width:
-        raise InputError(
-            f"the model was fitted on {fitted} columns, and rows of this neighbourhood have {rows.width}: "
-            "neighbourhood='columns' is for models of the literals' table, 'flips' for those of -1 and +1"
-        )

@@ -73,7 +73,7 @@ def test_a_pipeline_is_resolved_like_its_last_step():
     [
         (3, None, ["predict", "callable", "int"]),
         (TREE, "versicolour", ["'versicolour'", "did you mean 'versicolor'?", "'probability'"]),
-        (TREE, 7, ["7", "Pass one of", "'setosa'"]),
+        (TREE, 7, ["7", "pass one of", "'setosa'"]),
         (TREE, ["setosa", "rose"], ["'rose'", "not a class"]),
         (TREE, [], ["no class"]),
         (TREE, "margin", ["'margin'", "DecisionTreeClassifier.decision_function"]),

@@ -384,7 +384,7 @@ def test_a_square_crosses_a_threshold_twice_once_or_nowhere(threshold, missing_l
     )
     x = np.array([0.0, 5e-324, 1e-170, 1e-160, 0.5, np.nextafter(0.5, 1.0), 3.0, np.nan])
     x = np.concatenate([x, -x])
-    compare(tree, [ModelColumn(0, square)], x[:, None])
+    compare(tree, [ModelColumn(0, square)], np.tile(x[:, None], len(NAMES)))
 
 
 def test_what_follows_a_logarithm():

@@ -413,3 +413,13 @@ def rows_of(literals: Literals | None, neighbourhood: str | None) -> SignRows | 
             "use encoding='bins', or neighbourhood='flips' and a model of the literals' -1 and +1"
         )
     return SignRows(literals) if neighbourhood == "flips" else TableRows(literals)
+
+
+def check_columns(model: Any, rows: SignRows | TableRows) -> None:
+    """Raise if a model was fitted on a table with another number of columns than its rows will have."""
+    fitted = getattr(model, "n_features_in_", None)
+    if fitted is not None and rows.width is not None and fitted != rows.width:
+        raise InputError(
+            f"the model was fitted on {fitted} columns, and rows of this neighbourhood have {rows.width}: "
+            "neighbourhood='columns' is for models of the literals' table, 'flips' for those of -1 and +1"
+        )
