@@ -189,6 +189,19 @@ def test_literals_of_a_table_may_flip_on_their_own(table):
     assert explanation.certificate.scale == (-5.0, 5.0)
 
 
+def test_a_network_whose_expectation_is_not_exact_is_sampled_or_refused(table):
+    """Kinks need densities, and literals take two values: read, and no exact expectation."""
+    literals = limes.Literals.fit(table)
+    x = literals.transform(table)
+    model = MLPRegressor(hidden_layer_sizes=(8,), max_iter=2000, random_state=0).fit(x, score(table) / 40)
+    options = {"literals": literals, "neighbourhood": "flips", "k": 3}
+    explanation = limes.SparseExplainer(model, **options)(table.iloc[[0]])
+    assert explanation.method == "sampled"
+    assert "its expectation is not exact: a kink is known" in explanation.reason
+    with pytest.raises(NotReadableError, match="its expectation is not exact: a kink is known"):
+        limes.SparseExplainer(model, method="exact", **options)
+
+
 def test_of_two_classes_the_second_is_explained(table):
     x = table[["income", "debt"]]
     model = RandomForestClassifier(5, max_depth=3, random_state=0).fit(x, score(table) > 10)

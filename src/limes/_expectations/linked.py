@@ -24,7 +24,7 @@ import numpy as np
 
 from limes._arrays import Floats, Ints
 from limes._expectations.moments import Moments
-from limes._expectations.tabulated import TOLERANCE, Column, NodeGroup, TabulatedExpectation
+from limes._expectations.tabulated import TOLERANCE, Column, NodeGroup, TabulatedExpectation, product_rounding
 from limes.designs._coordinates import Coordinate
 from limes.exceptions import ModelError
 from limes.models.forms._linked import Linked
@@ -32,8 +32,6 @@ from limes.models.forms._links import Complexes, ExponentialSum
 
 # Probabilities below this are compared with it
 _TINY = 1e-15
-# Relative rounding of a product of d factors is about (d + this) times that of one
-_ROUNDINGS = 8
 # Complex numbers of all columns of one block of rows: 2 MB
 _BLOCK = 131_072
 
@@ -170,7 +168,7 @@ class _Rule:
         self, columns: Sequence[Column], exponentials: ExponentialSum, constant: float, size: float
     ) -> None:
         self.sum = exponentials
-        self.error = exponentials.error + np.finfo(np.float64).eps * (len(columns) + _ROUNDINGS) * (
+        self.error = exponentials.error + product_rounding(len(columns)) * (
             1.0 + float(np.abs(exponentials.weights[: exponentials.contour]).sum()) / size
         )
         nodes = exponentials.nodes

@@ -24,7 +24,7 @@ from limes._arrays import Floats, Ints
 from limes._expectations.exchangeable import check_size
 from limes._expectations.linked_words import LinkMoments, combined
 from limes._expectations.moments import Moments
-from limes._expectations.tabulated import TOLERANCE
+from limes._expectations.tabulated import TOLERANCE, product_rounding
 from limes._expectations.word_waves import WordProducts, word_sums
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.exceptions import InputError
@@ -43,8 +43,6 @@ _POINTS, _POINTS_A_TURN = 96, 8.0
 _FARTHEST, _VANISHED = float(np.sqrt(2.0 * 37.0)), 80.0
 # Nodes of a panel, and more by frequency; every function is integrated with an error below the last number
 _FEWEST, _NODES_A_TURN, PANEL_ERROR = 14.0, 1.4, 5e-13
-# Relative rounding of a product of d factors is about (d + this) times that of one
-_ROUNDINGS = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +96,7 @@ def _of_margin(
     sums = word_sums(products, design)
     counts = design.counts
     spread = float((np.abs(counts.between) + counts.within).sum())
-    rounding = np.finfo(np.float64).eps * (loads.size + _ROUNDINGS) * np.abs(expansion.coef).sum()
+    rounding = product_rounding(loads.size) * np.abs(expansion.coef).sum()
     error += expansion.residual + float(rounding)
     return LinkMoments(0.0, expansion.constant + sums.mean, sums.coef, error, error * spread)
 

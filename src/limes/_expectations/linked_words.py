@@ -16,7 +16,7 @@ import numpy as np
 from limes._arrays import Floats
 from limes._expectations.exchangeable import check_size
 from limes._expectations.moments import Moments
-from limes._expectations.tabulated import TOLERANCE
+from limes._expectations.tabulated import TOLERANCE, product_rounding
 from limes._expectations.word_waves import WordProducts, word_sums
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.exceptions import ModelError
@@ -24,8 +24,6 @@ from limes.models.forms._base import Sum
 from limes.models.forms._linked import Linked
 from limes.models.forms._links import ExponentialSum, Link
 
-# Relative rounding of a product of d factors is about (d + this) times that of one
-_ROUNDINGS = 8
 # Exponents beyond which a contour is not tried
 _LARGEST = 600.0
 # Probabilities below this are compared with it
@@ -135,7 +133,7 @@ def _of_margin(
     level, widest, tilt = min(candidates)
     rule = link.sum(lower, upper, tilt)
     sums = word_sums(_products(rule, constant, effects), design)
-    rounding = np.finfo(np.float64).eps * (effects.size + _ROUNDINGS)
+    rounding = product_rounding(effects.size)
     error = rule.error + rounding * (
         1.0 + float(np.abs(rule.weights[: rule.contour]).sum()) / link.size(tilt)
     )

@@ -20,7 +20,7 @@ import numpy as np
 from limes._arrays import Floats, Ints
 from limes._expectations.decays import Envelope, envelope, joint_decay, slope_of
 from limes._expectations.moments import Moments
-from limes._expectations.tabulated import TOLERANCE, Column, NodeGroup, TabulatedExpectation
+from limes._expectations.tabulated import TOLERANCE, Column, NodeGroup, TabulatedExpectation, product_rounding
 from limes.designs._coordinates import Coordinate
 from limes.designs._product import ProductFamily
 from limes.exceptions import ModelError
@@ -28,8 +28,6 @@ from limes.models.forms._activations import Rectifier
 from limes.models.forms._linked import Linked
 from limes.models.forms._links import Complexes, ExponentialSum, Link
 
-# Relative rounding of a product of d factors is about (d + this) times that of one
-_ROUNDINGS = 8
 # Nodes of one block, and complex numbers of all columns of a block of rows: 2 MB
 _NODES, _BLOCK = 2048, 131_072
 # Complex numbers of a background's tables: 256 MB
@@ -141,8 +139,8 @@ class _Network:
             np.concatenate([r.nodes * c + r.log_weights for r, c in zip(rules, constants, strict=True)])
             + sizes
         )
-        rounding = np.finfo(np.float64).eps * (len(columns) + _ROUNDINGS)
-        errors = [rule.error for rule in rules] + rounding * (
+        rounding = product_rounding(len(columns))
+        errors = np.array([rule.error for rule in rules]) + rounding * (
             1.0 + np.bincount(owner, np.abs(weights), minlength=len(rules))
         )
         loaded = (weights[:, None] * coef[owner]).T

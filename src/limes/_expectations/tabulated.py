@@ -26,10 +26,17 @@ from limes.models.forms._links import Complexes
 
 # The promise, relative to E f
 TOLERANCE = 1e-9
+# Relative rounding of a product of d factors is about (d + this) times that of one
+_ROUNDINGS = 8
 # Backgrounds whose tables are cached
 _CACHED = 4
 
 Tables = TypeVar("Tables")
+
+
+def product_rounding(factors: int) -> float:
+    """Return the relative rounding of a product of a number of factors, about."""
+    return float(np.finfo(np.float64).eps) * (factors + _ROUNDINGS)
 
 
 class NodeGroup(NamedTuple):

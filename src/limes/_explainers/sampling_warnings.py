@@ -13,11 +13,11 @@ import numpy as np
 
 from limes._arrays import Floats
 from limes._expectations.sampling import Sampling
+from limes._explanation.wording import CONFIDENCE
 from limes._pipeline import Fitted
 
 # Features that people look at
 _LOOKED_AT = 5
-_CONFIDENCE = 1.96
 # Rounding that a sum of probabilities is allowed
 _PROBABILITY = 1e-3
 # Rows that differ from the most frequent answer: from fewer, the size of errors is hardly known
@@ -26,8 +26,6 @@ _ENOUGH_ANSWERS = 16
 _ENOUGH_CARRIERS = 12.0
 # Part of every warning that standard errors are not to be believed
 RARE = "standard errors are not to be trusted"
-
-
 # Effective rows for each coefficient, below which a row is warned about
 _FEW_ROWS = 4
 
@@ -188,7 +186,7 @@ def _tied(values: Floats, errors: Floats) -> list[tuple[int, int]]:
     return [
         (int(a), int(b))
         for a, b in pairwise(order)
-        if size[a] - size[b] < _CONFIDENCE * np.hypot(errors[a], errors[b])
+        if size[a] - size[b] < CONFIDENCE * np.hypot(errors[a], errors[b])
     ]
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from limes import __version__
 from limes._arrays import Floats
 from limes._checks import check_choice, check_count, check_size, refuse_unknown
+from limes._expectations.moments import ExactMoments
 from limes._expectations.of_forms import exact_expectation
 from limes._expectations.ranges import answer_range
 from limes._explainers.options import (
@@ -300,15 +301,14 @@ class SparseExplainer(Described):
 
     def _bind(self) -> _BoundRule:
         """Read the model as it is now: for its expectation, and for the range of its answers."""
-        why_sampled, form, allowed = self._why_sampled(), None, 0.0
-        bounded = self._range is not None or self._output.method == "predict_proba"
-        watch, reason = Watch(self._explained), why_sampled
-        if not (why_sampled and bounded):
-            form, unread, allowed = self._read()
-            reason = why_sampled or unread
-        if form is not None:
-            watch = Watch(self._explained, ask=self._ask, predict=form.predict, allowed=allowed)
-        exact, passed = form is not None and not why_sampled, self._range
+        why_sampled, expectation, passed = self._why_sampled(), None, self._range
+        bounded = passed is not None or self._output.method == "predict_proba"
+        form, reason, allowed = (None, "", 0.0) if why_sampled and bounded else self._read()
+        if form is not None and not why_sampled:
+            expectation, reason = self._expectation(form)
+            form = None if expectation is None else form
+        predict = None if form is None else form.predict
+        watch = Watch(self._explained, ask=self._ask, predict=predict, allowed=allowed)
 
         def span(near: LiteralNeighbourhood) -> AnswerRange | None:
             if passed is not None:
@@ -316,16 +316,17 @@ class SparseExplainer(Described):
             if self._output.method == "predict_proba":
                 return AnswerRange(0.0, 1.0, "the range of probabilities")
             ends = None if form is None else answer_range(form, near.column_values)
-            source = "the range that its form has"
-            return None if ends is None else AnswerRange(ends[0] - allowed, ends[1] + allowed, source)
+            if ends is None:
+                return None
+            return AnswerRange(ends[0] - allowed, ends[1] + allowed, "the range that its form has")
 
         reading = ModelReading(
-            expectation=exact_expectation(form) if form is not None and exact else None,
-            predict=form.predict if form is not None and exact else None,
+            expectation=expectation,
+            predict=None if expectation is None else predict,
             answer_range=span,
             background=np.zeros(0) if bounded or form is not None else self._rows.scale_answers(self._ask),
         )
-        return _BoundRule(reading, reason, watch, LRUCache(UNFINISHED))
+        return _BoundRule(reading, why_sampled or reason, watch, LRUCache(UNFINISHED))
 
     def _why_sampled(self) -> str:
         """Return why Γ is sampled whatever the model is; "" if it is computed where that is possible."""
@@ -357,14 +358,20 @@ class SparseExplainer(Described):
             if exact:
                 raise
             return None, str(error), 0.0
+        return form, "", allowed
+
+    def _expectation(self, form: Form) -> tuple[ExactMoments | None, str]:
+        """Return the form's exact expectation, tried around one row; None and why, if it has none."""
+        row = self._rows.checked_rows(form.size)[0]
         try:
-            exact_expectation(form).moments(self._rows.near(rows[0], self._spread).design, rows[0])
+            expectation = exact_expectation(form)
+            expectation.moments(self._rows.near(row, self._spread).design, row)
         except (InputError, ModelError) as error:
             reason = f"the model was read, but its expectation is not exact: {error}"
-            if exact:
+            if self._options.method == "exact":
                 raise NotReadableError(reason) from error
-            return None, reason, 0.0
-        return form, "", allowed
+            return None, reason
+        return expectation, ""
 
     def _with_sizes(self, size: int) -> SparseConfig:
         config = self._config

@@ -229,6 +229,11 @@ class _Check:
     also: Floats | None
 
     @cached_property
+    def probe(self) -> Probe:
+        """The rows on which form and model are compared."""
+        return Probe.of(self.table, self.family.marginals, self.also)
+
+    @cached_property
     def tolerance(self) -> float:
         """How closely the model itself adds up, relative to its largest answer."""
         single = any(column.dtype == np.float32 for column in self.table.columns)
@@ -268,7 +273,7 @@ class _Check:
         ReadMismatchError
             If form or expectation disagree with the model.
         """
-        probe = Probe.of(self.table, self.family.marginals, self.also)
+        probe = self.probe
         try:
             answers = probe.answers(ask)
         except ReadMismatchError:
@@ -328,7 +333,7 @@ class _AnswerSource:
         parts = (reading.form, None if reading.margin is None else reading.margin[0])
         if method == "sampled" or not any(isinstance(part, Form) for part in parts):
             return cls(ask, None, names, Watch(reading.model))
-        probe = Probe.of(check.table, check.family.marginals, check.also)
+        probe = check.probe
         try:
             answers = probe.answers(ask)
         except ReadMismatchError:

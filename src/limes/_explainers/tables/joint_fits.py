@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import combinations
 
 import numpy as np
@@ -26,6 +27,11 @@ class JointFits:
     ) -> None:
         self._expectation, self._texts, self._cells, self._fitted = expectation, texts, cells, fitted
         self._effects: LRUCache[bytes, JointEffects] = LRUCache(_MOST_EFFECTS)
+
+    @cached_property
+    def _background_cells(self) -> Ints:
+        """Cells of the background's rows, (n, d), which the effects of all explained rows share."""
+        return self._expectation.family.codes.astype(np.int64)
 
     def fidelity(self, row: int) -> tuple[Floats, Floats]:
         """R² of one row and its standard errors, (k,) each."""
@@ -76,9 +82,8 @@ class JointFits:
         cells = self._cells[row]
 
         def compute() -> JointEffects:
-            family = self._expectation.family
             counts = [len(texts) for texts in self._texts]
-            weights = family.around(cells).weights
-            return JointEffects(family.codes.astype(np.int64), counts, weights, self._expectation.answers)
+            weights = self._expectation.family.around(cells).weights
+            return JointEffects(self._background_cells, counts, weights, self._expectation.answers)
 
         return self._effects.get(cells.tobytes(), compute)

@@ -117,7 +117,9 @@ class Literals:
         InputError
             If columns do not match, or a cell cannot be read: says which.
         """
-        return self.signs(self.cells(self.table.encode(X)))
+        cells = self.cells(self.table.encode(X))
+        signs = [column.holds[cells[:, j]] for j, column in enumerate(self.columns)]
+        return np.where(np.concatenate(signs, axis=1), 1.0, -1.0)
 
     def inverse_transform(self, Z: ArrayLike) -> Any:
         """Return literals (n, d) as a table of the background's kind, with a typical value of each bin.
@@ -142,10 +144,13 @@ class Literals:
         """The cell of each value of the background, (n, columns)."""
         return self.cells(self.table.matrix)
 
-    def signs(self, cells: Ints) -> Floats:
-        """Return literals (n, d), -1 or +1, of rows in these cells (n, columns)."""
-        holds = [column.holds[cells[:, j]] for j, column in enumerate(self.columns)]
-        return np.where(np.concatenate(holds, axis=1), 1.0, -1.0)
+    def background_signs(self, positions: Ints) -> Floats:
+        """Return some literals of the background, -1 or +1, (n, positions)."""
+        cells, signs = self.background_cells, np.empty((len(self.background_cells), positions.size))
+        for place, (position, j) in enumerate(zip(positions, self.owners[positions], strict=True)):
+            literal = position - np.searchsorted(self.owners, j)
+            signs[:, place] = np.where(self.columns[j].holds[cells[:, j], literal], 1.0, -1.0)
+        return signs
 
     def cells(self, matrix: Floats) -> Ints:
         """Return the cell of each value of an encoded table, (n, columns)."""
@@ -327,8 +332,7 @@ class SignRows:
         """Return the share of background rows with the row's literals there; None without any."""
         if self._literals is None:
             return None
-        signs = self._literals.signs(self._literals.background_cells)
-        return float((signs[:, features] == row[features]).all(axis=1).mean())
+        return float((self._literals.background_signs(features) == row[features]).all(axis=1).mean())
 
     def originals(self, rows: Floats) -> Objects:
         """Return the user's own values."""
