@@ -6,6 +6,7 @@ import runpy
 import unittest
 from pathlib import Path
 
+import numpy as np
 import pytest
 import sklearn.ensemble
 from skimage.segmentation import quickshift
@@ -55,6 +56,12 @@ def module(name):
 
 def named(case):
     return case.id().rsplit(".", 1)[1]
+
+
+@pytest.fixture(autouse=True)
+def fixed_split():
+    """lime's tests split iris by NumPy's global generator, which they leave unseeded: some splits fail them."""
+    np.random.seed(0)
 
 
 @pytest.fixture(autouse=True)
