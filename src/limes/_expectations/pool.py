@@ -19,10 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from limes._arrays import Floats, Ints
+from limes._arrays import Floats, Ints, streams
 from limes._expectations.indicators import CellCodes
 from limes._expectations.questions import Questions
-from limes._streams import streams
 from limes.designs._marginals import Atoms, Marginal
 from limes.designs._product import ProductFamily, sobol_points
 from limes.models._calling.caller import Retry

@@ -27,7 +27,7 @@ import numpy as np
 
 from limes._arrays import Bools, Floats
 from limes._expectations.controls import Control, FittedControl
-from limes._expectations.controls.tree import shared_tree_control
+from limes._expectations.controls.tables import shared_tree_control
 from limes._expectations.estimate import best_control, check_squares
 from limes._expectations.indicators import CellCodes
 from limes._expectations.moments import (

@@ -7,8 +7,6 @@ are not in the background, and they come from an expectation, not from the form'
    give the same answers;
 2. the expectation, under a design with one atom a column, must give the model's answer at that row;
 3. the expectation's E_w f and Cov_w(h, f) must agree with draws of w, within the error of the draws.
-
-A `Watch` detects, before each answer, that the model was fitted again since it was read.
 """
 
 from __future__ import annotations
@@ -31,8 +29,7 @@ from limes.designs._marginals import Marginal
 from limes.designs._product import ProductDesign, ProductFamily
 from limes.designs._weights import BinWeights
 from limes.exceptions import ModelError, ReadMismatchError
-from limes.models._identity import ModelState, qualified_name, state_of
-from limes.models._reading import READERS
+from limes.models._identity import Predict
 
 # Rows that the model is asked about: of the background, and of its law in each of two ways
 _BACKGROUND, _LAW = 744, 128
@@ -51,7 +48,6 @@ _ROUNDING = 1e-8
 # Columns of a row that messages show
 _SHOWN = 8
 
-Predict: TypeAlias = Callable[[Floats], Floats]
 # Number of draws -> rows x and features h
 Draw: TypeAlias = Callable[[int], tuple[Floats, Floats]]
 
@@ -210,6 +206,13 @@ def kept_features(design: ExchangeableDesign) -> Draw:
     return draw
 
 
+def subset_rows(d: int, rows: int) -> Floats:
+    """Return a row that keeps all d features, and random rows, small to large, by a fixed seed; (rows, d)."""
+    rng = np.random.default_rng(0)
+    shares = np.linspace(0.05, 0.95, rows - 1)
+    return np.vstack([np.ones(d), (rng.random((rows - 1, d)) < shares[:, None]).astype(np.float64)])
+
+
 def _agrees_with_draws(moments: Moments, predict: Predict, design: Any, x: Floats, h: Floats) -> bool:
     """Return whether moments lie within the errors of means over draws, in units of their ranges."""
     count = len(x)
@@ -266,76 +269,3 @@ def _drawn(row: Floats, marginals: Sequence[Marginal]) -> Floats:
     """Return rows of the law without weights."""
     design = ProductFamily(tuple(marginals), BinWeights(np.inf)).at(row)
     return product_rows(design, seed=1)(_LAW)[0]
-
-
-# Explained rows at which a model is asked whose state does not show a new fit
-_ROWS = 64
-# Relative rounding of answers that were added up in float32
-_REFIT_ROUNDING = 1e-5
-
-
-def few_rows(rows: Floats) -> Floats:
-    """Return at most 64 of the rows, evenly spread."""
-    return rows[few_places(len(rows))]
-
-
-def few_places(n: int) -> slice:
-    """Return at most 64 of n positions, evenly spread."""
-    return slice(None, None, -(-n // _ROWS))
-
-
-class Watch:
-    """The state of a model when it was read, and the answers of its form.
-
-    Only models of a known class are watched: any other object may change at each call without being fitted.
-
-    Parameters
-    ----------
-    model
-        The model.
-    ask, predict
-        The model's own answers, and those of its form; None if it could not be read.
-    allowed
-        Largest difference of the two, among answers as large as the background's.
-    """
-
-    def __init__(
-        self, model: Any, *, ask: Predict | None = None, predict: Predict | None = None, allowed: float = 0.0
-    ) -> None:
-        self.model = model
-        self._ask = ask
-        self._predict = predict
-        self._allowed = allowed
-        self._state = self._present()
-
-    def unchanged(self, rows: Floats) -> bool:
-        """Return whether the model is the one that was read, as far as explained rows (n, d) show it."""
-        return self.same_state() and self.agrees(rows)
-
-    def same_state(self) -> bool:
-        """Return whether the attributes of the model are the ones that it had."""
-        if self._state is None:  # the copy of a model has its own state
-            self._state = self._present()
-        return self._state is None or self._state.holds()
-
-    def agrees(self, rows: Floats, answers: Floats | None = None, by: Predict | None = None) -> bool:
-        """Return whether model and form agree at explained rows, if the state may hide a new fit.
-
-        ``answers`` are those at all rows where the caller has them, ``by`` the model or by its form.
-        """
-        if self._ask is None or self._predict is None or self._state is None or self._state.complete:
-            return True
-        few = few_places(len(rows))
-        expected, computed = (
-            answers[few] if answers is not None and by == source else source(rows[few])
-            for source in (self._ask, self._predict)
-        )
-        # rows far from the background may have larger answers
-        allowed = self._allowed + _REFIT_ROUNDING * float(np.abs(expected).max())
-        return expected.shape == computed.shape and bool((np.abs(expected - computed) <= allowed).all())
-
-    def _present(self) -> ModelState | None:
-        return state_of(self.model) if qualified_name(type(self.model)) in READERS else None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_state": None}

@@ -12,7 +12,7 @@ import oracle
 import strategies
 from effort import repeats
 from limes._expectations.controls import CONTROLS
-from limes._expectations.controls.margin import MarginControl
+from limes._expectations.controls.tables import MarginControl
 from limes._expectations.forest import ForestExpectation
 from limes._expectations.sampled import SampledExpectation
 from limes._expectations.sampling import Sampling
