@@ -33,15 +33,16 @@ from limes.models._identity import Predict
 
 # Rows that the model is asked about: of the background, and of its law in each of two ways
 _BACKGROUND, _LAW = 744, 128
-# Rows at which the expectation must give the model's answer, more than a forest explains one at a time; they
-# are mixed from few, as a table of splits has an entry for each value of a column
+# Rows at which the expectation must give the model's answer: so many that a forest explains them by its table
+# of splits; mixed from two rows, as the table has an entry for each value of a column
 _ATOMS, _MIXED = 12, 2
 # Their bandwidth, so small that other rows' atoms have no weight
 _NARROW = 1e-3
 # Draws of a first comparison with an expectation, and of the second one that decides
 TABLE_DRAWS = (512, 1 << 14)
 SUBSET_DRAWS = (128, 1 << 12)
-# Standard errors by which an expectation may differ, and extreme values that n draws may have missed, about
+# An expectation may differ from the mean of n draws by so many standard errors, and by about so many extreme
+# values, divided by n, which the draws may have missed
 _ERRORS, _UNSEEN = 6.0, 3.0
 # Rounding of means, in units of the largest value
 _ROUNDING = 1e-8
@@ -56,8 +57,8 @@ Draw: TypeAlias = Callable[[int], tuple[Floats, Floats]]
 class Probe:
     """Rows (n, d) at which form and model are compared.
 
-    The first ``background`` of them are the background's, then follow some that are mixed from a few of it,
-    and others; ``origins`` are the kinds of the rows in words, ``names`` those of the columns.
+    First come ``background`` rows of the background, then rows mixed from a few of these, then others.
+    ``origins`` are the rows' kinds in words, ``names`` the names of the columns.
     """
 
     rows: Floats
@@ -184,7 +185,7 @@ def widened(family: ProductFamily) -> ProductFamily:
 
 
 def product_rows(design: ProductDesign, seed: int = 0) -> Draw:
-    """Return what draws independent rows of a product design."""
+    """Return a function that draws independent rows of a product design."""
 
     def draw(count: int) -> tuple[Floats, Floats]:
         return design.draw(np.random.default_rng(seed).random((count, design.size)))
@@ -193,7 +194,7 @@ def product_rows(design: ProductDesign, seed: int = 0) -> Draw:
 
 
 def kept_features(design: ExchangeableDesign) -> Draw:
-    """Return what draws independent sets of kept words or superpixels."""
+    """Return a function that draws independent sets of kept words or superpixels."""
 
     def draw(count: int) -> tuple[Floats, Floats]:
         rng = np.random.default_rng(0)
@@ -249,7 +250,7 @@ def _unit(sizes: Floats) -> Floats:
 
 
 def _spread_rows(matrix: Floats) -> Ints:
-    """Return positions of rows, evenly spread, and of one missing value in each column."""
+    """Return positions of evenly spread rows, and of a row with a missing value for each such column."""
     missing = np.isnan(matrix)
     return np.union1d(even_positions(len(matrix), _BACKGROUND), missing.argmax(axis=0)[missing.any(axis=0)])
 
