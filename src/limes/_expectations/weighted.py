@@ -6,7 +6,7 @@ explained row's. With features a = (1, z - α), z_j = 1 where column j lies in t
     b = (Σ_i w_i a_i a_iᵀ)⁻¹ Σ_i w_i a_i r_i,        r = f - (h - L)
 
 for a control variate h and its linear part L (``estimate.py``). In standard errors Σ is the exact one, which
-is diagonal: row i with the residual e_i moves b_j by w_i e_i / n · (z_ij - α_j) / v_j. The last factor has two
+is diagonal: row i with residual e_i moves b_j by w_i e_i / n · (z_ij - α_j) / v_j. The last factor has two
 values, one inside the cell and one outside. Standard errors therefore need only sums over the rows inside
 each cell and over all rows (``indicators.py``): of c = w e / n, of its powers, and of its products with other
 columns. ``residual.py`` defines the estimators that these sums go into.
