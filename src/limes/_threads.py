@@ -197,7 +197,21 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_process.keep_this_thread)
 
 
-# -- a cache -------------------------------------------------------------------------------------------------
+# -- objects that threads share ---------------------------------------------------------------------------
+
+
+class Locked:
+    """Base of objects that threads share under ``_lock``; copies in other processes have another lock."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=Lock())
+
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
