@@ -9,6 +9,9 @@ INSTALLED := $(VENV)/.installed
 demo: $(INSTALLED)
 	$(BIN)/limes demo
 
+# Bytecode is written even where the environment turns it off: tests start dozens of processes, which load it.
+test test-deep: export PYTHONDONTWRITEBYTECODE =
+
 test: $(INSTALLED)
 	$(BIN)/pytest -n 2 --dist worksteal
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import limes
@@ -12,7 +13,6 @@ FILES = {
     ".".join(("limes", *path.relative_to(SOURCE).with_suffix("").parts)).removesuffix(".__init__"): path
     for path in sorted(SOURCE.rglob("*.py"))
 }
-TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in FILES.items()}
 ROOMS = ("_explanation", "_show", "_diagnostics")
 
 
@@ -45,12 +45,15 @@ def room(name):
     return name.split(".")[1] if "." in name else name
 
 
-# `limes` itself is left out: it names all public classes for type checkers, and has the version
-GRAPH = {
-    name: {other for other in imported(tree) if other not in (name, "limes")}
-    for name, tree in TREES.items()
-    if name != "limes"
-}
+@cache
+def trees():
+    return {name: ast.parse(path.read_text("utf-8")) for name, path in FILES.items()}
+
+
+@cache
+def import_graph():
+    """Modules that each module imports; not of `limes`, which names all public classes for type checkers."""
+    return {name: {*imported(tree)} - {name, "limes"} for name, tree in trees().items() if name != "limes"}
 
 
 def test_circles_are_seen():
@@ -63,12 +66,12 @@ def test_no_circle_of_modules():
         frozenset({"limes.designs._gaussian", "limes.designs._integrals"}),
         frozenset({f"limes.compat.lime.{name}" for name in ("_call", "_sampling", "_limit")}),
     }
-    assert circles(GRAPH) == allowed
+    assert circles(import_graph()) == allowed
 
 
 def test_explanations_diagnostics_and_drawings_go_one_way():
     graph = {name: set() for name in ROOMS}
-    for name, others in GRAPH.items():
+    for name, others in import_graph().items():
         if room(name) in ROOMS:
             graph[room(name)] |= {room(other) for other in others} & set(ROOMS) - {room(name)}
     assert graph == {
@@ -81,7 +84,7 @@ def test_explanations_diagnostics_and_drawings_go_one_way():
 def test_drawings_are_looked_up_by_name_in_one_place_only():
     naming = {
         name
-        for name, tree in TREES.items()
+        for name, tree in trees().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.Call)
         and ast.unparse(node.func).endswith("import_module")

@@ -1,7 +1,11 @@
-"""The array types that every stage speaks."""
+"""Arrays of every stage: their types, sums in one order, and random streams of rows.
+
+A stream depends on the user's seed and on the row alone, not on its position in a batch.
+"""
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from math import prod
 from typing import Any, TypeAlias
 
@@ -71,3 +75,14 @@ def column_stds(x: Floats) -> Floats:
     """Standard deviation of the finite numbers of each column, (n, d) -> (d,); 0 for columns without any."""
     finite = [column[np.isfinite(column)] for column in x.T]
     return np.array([mean_and_std(column)[1] if column.size else 0.0 for column in finite])
+
+
+def fingerprint(row: Floats) -> int:
+    """Hash the values of a row."""
+    canonical = np.where(np.isnan(row), np.nan, row + 0.0)  # one NaN, one zero
+    return int.from_bytes(blake2b(canonical.tobytes(), digest_size=16).digest(), "little")
+
+
+def streams(seed: int, key: int, count: int) -> list[np.random.SeedSequence]:
+    """Spawn ``count`` independent streams for a row of this fingerprint."""
+    return np.random.SeedSequence([seed, key]).spawn(count)

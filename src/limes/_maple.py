@@ -22,9 +22,8 @@ from scipy.linalg import solve_triangular
 from limes import __version__
 from limes._arrays import Floats, Ints
 from limes._checks import check_count, check_seed, check_size, refuse_unknown
-from limes._explainers.tables.row_names import ids_of
+from limes._explainers.progress import ids_of
 from limes._explainers.tables.table import Table
-from limes._explainers.verification import Watch
 from limes._explanation import Explanation
 from limes._explanation.drawing import Described
 from limes._threads import one_blas_thread
@@ -32,6 +31,7 @@ from limes.exceptions import InputError
 from limes.models._calling.bound_methods import behind_method
 from limes.models._calling.caller import ModelCaller, OneOutput
 from limes.models._calling.outputs import resolve
+from limes.models._reading import watch
 
 # Share of the background on which the number of features is chosen, and the largest number of such rows
 _VALIDATION_SHARE, _MOST_VALIDATION_ROWS = 0.25, 200
@@ -107,7 +107,7 @@ class MapleExplainer(Described):
         resolved = resolve(model, output)
         self._predict = OneOutput(ModelCaller(model, resolved, self._table.decode), resolved)
         self._trees, self._leaf, self._seed = check_count("trees", trees), leaf, check_seed(rng)
-        self._watch = Watch(model)
+        self._watch = watch(model)
         self._fit()
         self._provenance = {
             "meaning": _MEANING,
@@ -153,7 +153,7 @@ class MapleExplainer(Described):
         """
         rows = self._table.encode(X)
         if not self._watch.unchanged(rows):
-            self._watch = Watch(self._watch.model)
+            self._watch = watch(self._watch.model)
             self._fit()
         n, d = rows.shape
         values, intercepts, fidelity = np.zeros((n, d)), np.zeros(n), np.zeros(n)

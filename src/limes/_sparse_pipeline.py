@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from limes._arrays import Floats
+from limes._arrays import Floats, fingerprint, streams
 from limes._expectations.precision import (
     Precision,
     bernstein_bound,
@@ -24,7 +24,6 @@ from limes._expectations.precision import (
 from limes._explanation.fields import Certificate
 from limes._pipeline import Expectation
 from limes._sparse_rows import Ask, Draws, RowCalls, RowProblem, SparseConfig, Stability, standard_errors
-from limes._streams import fingerprint, streams
 from limes.designs._literals import LiteralNeighbourhood
 from limes.surrogates._solvers import SOLVERS
 from limes.surrogates._sparse import (

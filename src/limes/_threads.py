@@ -2,18 +2,19 @@
 
 BLAS starts a thread a core for products so small that the threads' turns take far longer than the product,
 and adds in an order that depends on their number. The matrices of this library are small: while it computes,
-BLAS has one thread. The user's model has what the user has set.
+BLAS has one thread. The user's model has what the user has set. And a cache that threads share.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
 from threading import Event, Lock, current_thread, local
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 _NAME = "limes-pool"
 # Threads that may work at once
@@ -194,3 +195,73 @@ if hasattr(os, "register_at_fork"):
     # a forked process has none of its parent's threads
     os.register_at_fork(after_in_child=_pool.cache_clear)
     os.register_at_fork(after_in_child=_process.keep_this_thread)
+
+
+# -- objects that threads share ---------------------------------------------------------------------------
+
+
+class Locked:
+    """Base of objects that threads share under ``_lock``; copies in other processes have another lock."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=Lock())
+
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class LRUCache(Generic[K, V]):
+    """The most recently used values, at most ``most``, of ``largest`` bytes together; threads may share it.
+
+    The newest stays however large it is. Copies in other processes start empty.
+    """
+
+    def __init__(self, most: int, largest: int | None = None) -> None:
+        self._most, self._largest = most, largest
+        self._lock = Lock()
+        self._values: OrderedDict[K, tuple[V, int]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def get(self, key: K, make: Callable[[], V], size: Callable[[V], int] = lambda _: 0) -> V:
+        """Return the value of the key; ``make`` and cache it if it is missing.
+
+        Threads that look up the same missing key at the same time may each make it.
+        """
+        with self._lock:
+            if key in self._values:
+                self._values.move_to_end(key)
+                return self._values[key][0]
+        value = make()
+        self.put(key, value, size(value))
+        return value
+
+    def put(self, key: K, value: V, size: int = 0) -> None:
+        """Cache a value of ``size`` bytes."""
+        with self._lock:
+            self._values[key] = (value, size)
+            self._values.move_to_end(key)
+            while len(self._values) > 1 and self._is_full():
+                self._values.popitem(last=False)
+
+    def take(self, key: K) -> V | None:
+        """Remove the value of a key and return it; None if it is missing."""
+        with self._lock:
+            value, _ = self._values.pop(key, (None, 0))
+            return value
+
+    def _is_full(self) -> bool:
+        if len(self._values) > self._most:
+            return True
+        return self._largest is not None and sum(size for _, size in self._values.values()) > self._largest
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LRUCache, (self._most, self._largest)

@@ -14,6 +14,7 @@ from sklearn.datasets import load_wine
 from sklearn.ensemble import RandomForestClassifier
 from typer.testing import CliRunner
 
+from effort import repeats
 from jobs import members, read, wait_until
 from limes._cli import app
 from limes.exceptions import InputError
@@ -61,10 +62,11 @@ def test_what_is_wrong_is_said(files):
         assert said in str(found.exception)
 
 
-def test_ctrl_c_ends_all_processes_with_130_and_the_command_goes_on(files):
+@pytest.mark.parametrize("workers", repeats(["1", "2"], ["1"]))
+def test_ctrl_c_ends_all_processes_with_130_and_the_command_goes_on(files, workers):
     X = pd.read_parquet(files / "wine.parquet")
     pd.concat([X] * 12, ignore_index=True).to_parquet(files / "long.parquet")
-    options = ["long.parquet", "out", "--trust-pickle", "--rows-per-part", "20", "--workers", "2"]
+    options = ["long.parquet", "out", "--trust-pickle", "--rows-per-part", "20", "--workers", workers]
     command = [sys.executable, "-m", "limes", "explain-table", "model.joblib", *options]
     driver = subprocess.Popen(command, cwd=files, stderr=subprocess.PIPE, start_new_session=True)
     wait_until(lambda: (files / "out" / "part-00002.parquet").exists(), driver)

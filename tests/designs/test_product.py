@@ -243,3 +243,19 @@ def test_rows_are_finite_at_the_very_ends_of_the_unit_cube(monkeypatch):
     # 2**-54 and 2**-53 are as far out as a normal's distribution function goes
     assert np.abs(stats.norm.ppf(2.0**-54)) < 9
     assert (np.abs(x) < 12).all()
+
+
+@pytest.mark.parametrize("d", [1, 7, 300])
+def test_points_are_spread_evenly_in_every_dimension(d):
+    """The first 2^m points of a Sobol' sequence have one value in each of 2^m equal intervals."""
+    sequence = _product.sobol_points(d, np.random.SeedSequence(0))
+    points = np.concatenate([sequence.random(16), sequence.random(48)])
+    counts = [np.bincount((column * 64).astype(int), minlength=64) for column in points.T]
+    assert (np.array(counts) == 1).all()
+
+
+def test_points_beyond_the_last_dimension_of_sobol_are_independent():
+    d = _product.SOBOL_DIMENSIONS + 1
+    points = _product.sobol_points(d, np.random.SeedSequence(0)).random(64)
+    assert points.shape == (64, d)
+    assert ((points >= 0) & (points < 1)).all()

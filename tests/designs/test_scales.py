@@ -12,7 +12,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 import limes
 import oracle
-from effort import examples
+from effort import examples, repeats
 from limes._arrays import column_stds, mean_and_std, power_of_two
 from limes.designs._columns import binned, unbinned
 from limes.designs._gaussian import GaussianPieces
@@ -25,7 +25,7 @@ from oracle import EXACT
 RNG = np.random.default_rng(0)
 X = RNG.normal([0.5, 0.0, -1.0], 1.0, (300, 3))
 ROWS = X[:3]
-EXPONENTS = (-300, -200, -154, -20, 20, 154, 200, 299)
+EXPONENTS = repeats((-300, -200, -154, -20, 20, 154, 200, 299), (-300, -154, 20, 299))
 PIECES = {
     "ordinary": (0.3, 1.2, -1.0, 2.0),
     "whole line": (0.3, 1.2, -np.inf, np.inf),
@@ -201,7 +201,7 @@ def test_sampled_slopes_of_columns_of_very_different_size(factor):
     )
     exact = limes.TabularExplainer(model, X * factors, bins=None)(ROWS * factors, progress=False)
     options = {"method": "sampled", "control": "none", "bins": None}
-    for seed in range(3):
+    for seed in range(repeats(3, 1)):
         sampled = limes.TabularExplainer(model, X * factors, rng=seed, **options)(
             ROWS * factors, progress=False
         )

@@ -266,7 +266,7 @@ def test_ties_are_named():
         calls, shared, converged = np.array([64]), np.array([0]), np.array([True])
 
     Fitted.surrogate = surrogate
-    found = sampling_warnings(Fitted, np.zeros(1), ["a", "b", "c", "e"], ["y"], sampling=Sampling(64))
+    found = sampling_warnings(Fitted, ["a", "b", "c", "e"], ["y"], sampling=Sampling(64))
     assert found[0] == ("the order is not certain, coefficients are equal within their errors: a and b",)
 
 
@@ -282,7 +282,7 @@ def test_ties_count_down_to_the_fifth_place(tied, named):
         calls, shared, converged = np.array([64]), np.array([0]), np.array([True])
         surrogate = Surrogate(np.zeros(1), coef[None], np.full((1, 8), 0.1), np.ones(1), coef[None])
 
-    texts = sampling_warnings(Fitted, np.zeros(1), names, ["y"], sampling=Sampling(64)).get(0, ())
+    texts = sampling_warnings(Fitted, names, ["y"], sampling=Sampling(64)).get(0, ())
     assert [f"{names[tied]} and {names[tied + 1]}" in text for text in texts] == [True] * named
 
 

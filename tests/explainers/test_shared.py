@@ -13,7 +13,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.tree import DecisionTreeRegressor
 
 import limes
-from limes._lru import LRUCache
+from limes._threads import LRUCache
 from limes.compat.lime import _limit
 from limes.compat.lime.lime_tabular import LimeTabularExplainer
 from limes.exceptions import ModelError

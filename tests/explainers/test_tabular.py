@@ -119,7 +119,7 @@ def test_margin_of_boosting_is_exact_and_probability_sampled():
     assert (probability.standard_errors > 0).all()
     # the trees that were read answer
     assert probability.model_calls == 0
-    called = limes.TabularExplainer(model, X, max_calls=512, method="sampled")(X.iloc[:1])
+    called = limes.TabularExplainer(model, X, max_calls=512, method="sampled", control="none")(X.iloc[:1])
     assert called.model_calls == 512
 
 
@@ -159,14 +159,15 @@ def test_backgrounds_of_any_kind_give_the_same(diabetes, kind):
         table = frame.to_pandas() if isinstance(frame, pa.Table) else frame
         return model.predict(np.asarray(table, dtype=float))
 
-    expected = limes.TabularExplainer(predict, X, max_calls=256)(X.iloc[:1])
-    found = limes.TabularExplainer(predict, kind(X), max_calls=256)(X.iloc[:1])
+    options = {"max_calls": 256, "control": "additive"}
+    expected = limes.TabularExplainer(predict, X, **options)(X.iloc[:1])
+    found = limes.TabularExplainer(predict, kind(X), **options)(X.iloc[:1])
     np.testing.assert_array_equal(found.values, expected.values)
 
 
 def test_the_model_gets_the_table_it_was_fitted_on(mixed):
     X, _ = mixed
-    e = limes.TabularExplainer(as_numbers, X, max_calls=512)(X.iloc[:3])
+    e = limes.TabularExplainer(as_numbers, X, max_calls=512, control="none")(X.iloc[:3])
     assert e.conditions[0][3] == f"job = {X['job'].iloc[0]}"
     assert e.method == "sampled"
 
@@ -176,13 +177,13 @@ def test_a_pipeline_fitted_on_pandas_gets_pandas_without_warnings(mixed):
     X = X.drop(columns=["age"])
     encoder = make_column_transformer((OneHotEncoder(), ["job", "region"]), remainder="passthrough")
     model = make_pipeline(encoder, DecisionTreeRegressor(max_depth=4, random_state=0)).fit(X, y)
-    e = limes.TabularExplainer(model, X, max_calls=512)(X.iloc[:1])
+    e = limes.TabularExplainer(model, X, max_calls=512, control="none")(X.iloc[:1])
     assert e.values.shape == (1, 5)
 
 
 def test_conditions_name_ties_and_missing_values(mixed):
     X, _ = mixed
-    explainer = limes.TabularExplainer(lambda f: f["gain"], X, max_calls=512)
+    explainer = limes.TabularExplainer(lambda f: f["gain"], X, max_calls=512, control="none")
     rows = pd.concat([X[X["gain"] == 0].iloc[:1], X[X["age"].isna()].iloc[:1]])
     e = explainer(rows)
     assert e.conditions[0][1] == "gain <= 0"
@@ -388,7 +389,9 @@ def test_a_column_with_missing_values_has_bins_among_slopes(diabetes):
     X, _, _ = diabetes
     gaps = X.assign(bmi=X["bmi"].where(X["bmi"] > 25))
     rows = pd.concat([gaps[gaps["bmi"].isna()].iloc[:1], gaps[gaps["bmi"].notna()].iloc[:2]])
-    explanation = limes.TabularExplainer(lambda f: f["age"], gaps, bins=None, max_calls=1024)(rows)
+    explanation = limes.TabularExplainer(lambda f: f["age"], gaps, bins=None, max_calls=256, control="none")(
+        rows
+    )
     of_bmi = {conditions[2] for conditions in explanation.conditions}
     assert "bmi is missing" in of_bmi
     assert any(text.startswith("bmi > ") for text in of_bmi)
@@ -427,7 +430,7 @@ def test_a_constant_column_gets_zero_and_a_warning(diabetes):
         assert e.standard_errors[0, 10] == 0.0
         assert any("clinic" in w for w in e.warnings)
         assert e.conditions[0][10] == "clinic = 7"
-    text = limes.TabularExplainer(lambda f: f["bmi"], X, max_calls=512)(X.iloc[:1])
+    text = limes.TabularExplainer(lambda f: f["bmi"], X, max_calls=512, control="none")(X.iloc[:1])
     assert text.values[0, 11] == 0.0
     assert text.conditions[0][11] == "country = FR"
     for law in ("truncnorm", "uniform", "empirical"):
@@ -474,7 +477,7 @@ def test_a_subclass_is_not_read(diabetes):
         def predict(self, X):
             return super().predict(X) / 2
 
-    explainer = limes.TabularExplainer(Halved().fit(X, y), X, max_calls=512)
+    explainer = limes.TabularExplainer(Halved().fit(X, y), X, max_calls=512, control="none")
     assert explainer.method == "sampled"
     assert "subclass of LinearRegression" in explainer(X.iloc[:1]).reason
 

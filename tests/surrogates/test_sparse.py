@@ -223,7 +223,7 @@ def test_branch_and_bound_is_the_best_of_all_supports():
 
 def test_branch_and_bound_with_a_constant_is_the_best_of_all_supports():
     """Designs of few and many rows, correlated, repeated and constant literals, any base."""
-    for seed in range(repeats(1000, 150)):
+    for seed in range(repeats(1000, 75)):
         rng = np.random.default_rng(seed)
         d, m = int(rng.integers(3, 10)), int(rng.choice([12, 25, 60, 300]))
         k = int(rng.integers(1, min(6, d) + 1))

@@ -49,7 +49,7 @@ class SumExpectation:
     def moments(self, design: ExchangeableDesign, row: Floats | None = None) -> Moments:  # noqa: ARG002
         """E_w f and Cov_w(z, f), exactly."""
         terms, mean = self.terms, self.terms.intercept.astype(np.float64)
-        check_size(len(terms.functions), design)
+        design.check_size(len(terms.functions))
         coef = np.zeros((design.size, *mean.shape))
         for j, (function, loading) in enumerate(zip(terms.functions, terms.loadings, strict=True)):
             if function is not None:
@@ -103,7 +103,7 @@ class SwitchExpectation:
     def moments(self, design: ExchangeableDesign, row: Floats | None = None) -> Moments:  # noqa: ARG002
         """E_w f and Cov_w(z, f), exactly."""
         form = self.form
-        check_size(form.size, design)
+        design.check_size(form.size)
         mean, coef = switch_surrogates(form.on, form.off, design)
         total = np.tensordot(mean, form.coef, axes=(0, 0))
         values = np.tensordot(coef, form.coef, axes=(0, 0))
@@ -118,12 +118,6 @@ def switch_surrogates(on: Floats, off: Floats, design: ExchangeableDesign) -> tu
     on, off = np.ascontiguousarray(on), np.ascontiguousarray(off)
     _kernels.add_products(on, off, counts.law, every, counts.within, mean, coef)
     return mean, coef
-
-
-def check_size(size: int, design: ExchangeableDesign) -> None:
-    """Raise InputError if a form has another number of words than the design."""
-    if design.size != size:
-        raise InputError(f"the design has {design.size} words, the form has {size}")
 
 
 def _functionals(counts: Counts, kept: Ints, removed: Ints) -> Floats:

@@ -29,8 +29,7 @@ from limes._arrays import Bools, Floats, Ints, Places
 from limes._expectations.exact import ExactExpectation
 from limes._expectations.moments import Moments
 from limes._functions import Function, Interval, Members
-from limes._lru import LRUCache
-from limes._threads import in_threads, workers
+from limes._threads import LRUCache, in_threads, workers
 from limes.designs._coordinates import CellMeans, Coordinate
 from limes.designs._product import ProductDesign, ProductFamily
 from limes.exceptions import InputError

@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from threading import Lock
 from typing import Any, Literal
 
 import numpy as np
@@ -33,13 +32,14 @@ from limes._expectations.questions import Questions
 from limes._expectations.residual import LEAST_LEFT, student_factors
 from limes._expectations.rule_of_three import UNSEEN, AnswerStatistics, RareAnswers
 from limes._expectations.sampling import Progress, Sampling
+from limes._threads import Locked
 from limes.designs._joint import JointDesign, JointFamily, OccurringRows
 
 # Rows with and without a feature that an error needs
 _FEWEST = 2.0
 
 
-class JointExpectation:
+class JointExpectation(Locked):
     """Moments of one function under the joint laws of one background; threads may share it.
 
     Parameters
@@ -59,13 +59,7 @@ class JointExpectation:
         self._predict = predict
         self._sampling = sampling
         self._questions = Questions(family.rows, sampling.batch_size)
-        self._lock = Lock()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_lock"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _lock=Lock())
+        super().__init__()
 
     @property
     def pool_calls(self) -> int:

@@ -21,7 +21,6 @@ from typing import Literal
 import numpy as np
 
 from limes._arrays import Floats, Ints
-from limes._expectations.exchangeable import check_size
 from limes._expectations.linked_words import LinkMoments, combined
 from limes._expectations.moments import Moments
 from limes._expectations.tabulated import TOLERANCE, product_rounding
@@ -66,7 +65,7 @@ class LinkedNormExpectation:
             If the error cannot be bounded.
         """
         form, margin = self.form, self.form.margin
-        check_size(form.size, design)
+        design.check_size(form.size)
         assert form.coef is not None  # noqa: S101 - set by __post_init__
         assert isinstance(margin, NormalizedLinear)  # noqa: S101 - chosen for it
         if margin.norm != "l2" or margin.shared:

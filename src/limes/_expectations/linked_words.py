@@ -14,7 +14,6 @@ from typing import Literal
 import numpy as np
 
 from limes._arrays import Floats
-from limes._expectations.exchangeable import check_size
 from limes._expectations.moments import Moments
 from limes._expectations.tabulated import TOLERANCE, product_rounding
 from limes._expectations.word_waves import WordProducts, word_sums
@@ -50,7 +49,7 @@ class LinkedWordsExpectation:
             If the error cannot be bounded.
         """
         form = self.form
-        check_size(form.size, design)
+        design.check_size(form.size)
         assert form.coef is not None  # noqa: S101 - set by __post_init__
         constants, effects = _effects(form.terms)
         tilts = form.curve.tilts[:1] if form.adds_up else form.curve.tilts

@@ -14,15 +14,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from threading import Lock
 from typing import Any
 
 import numpy as np
 
-from limes._arrays import Floats, Ints
+from limes._arrays import Floats, Ints, streams
 from limes._expectations.indicators import CellCodes
 from limes._expectations.questions import Questions
-from limes._streams import streams
+from limes._threads import Locked
 from limes.designs._marginals import Atoms, Marginal
 from limes.designs._product import ProductFamily, sobol_points
 from limes.models._calling.caller import Retry
@@ -45,7 +44,7 @@ class PoolRows:
     answers: Floats
 
 
-class Pool:
+class Pool(Locked):
     """A model's answers to rows of the background's law; threads may share it.
 
     A copy in another process has the same answers, and grows by the same rows.
@@ -74,13 +73,7 @@ class Pool:
         self._retry = retry
         self._law = _BackgroundRows(family, seed)
         self._steps: tuple[_Step, ...] = ()
-        self._lock = Lock()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_lock"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _lock=Lock())
+        super().__init__()
 
     @property
     def size(self) -> int:

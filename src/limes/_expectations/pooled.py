@@ -20,14 +20,13 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
-from threading import Lock
 from typing import Any, Literal
 
 import numpy as np
 
 from limes._arrays import Bools, Floats
 from limes._expectations.controls import Control, FittedControl
-from limes._expectations.controls.tree import shared_tree_control
+from limes._expectations.controls.tables import shared_tree_control
 from limes._expectations.estimate import best_control, check_squares
 from limes._expectations.indicators import CellCodes
 from limes._expectations.moments import (
@@ -42,6 +41,7 @@ from limes._expectations.rule_of_three import AnswerStatistics
 from limes._expectations.sampled import CUT_SHORT, SampledExpectation
 from limes._expectations.sampling import Progress, Sampling, Tolerance
 from limes._expectations.weighted import WeightedFit, WeightedPool
+from limes._threads import Locked
 from limes.designs._product import ProductDesign, ProductFamily
 from limes.designs._weights import BinWeights
 
@@ -62,7 +62,7 @@ _QUICK = ("additive", "margin")
 _THOROUGH = ("additive", "margin", "tree")
 
 
-class PooledExpectation:
+class PooledExpectation(Locked):
     """Moments of a function under the designs of one background, which differ by their cells alone.
 
     ``sampling.max_shared`` is the size of the largest pool.
@@ -86,14 +86,11 @@ class PooledExpectation:
         self.single = SampledExpectation(predict, sampling)
         self._sizes = pool_sizes(len(family.marginals), sampling.max_shared)
         self._samples: dict[_Stage, _ControlledPool] = {}
-        self._lock = Lock()
+        super().__init__()
 
     def __getstate__(self) -> dict[str, Any]:
         # controls are fitted again: to the same answers, with the same result
-        return {**{name: value for name, value in vars(self).items() if name != "_lock"}, "_samples": {}}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _lock=Lock())
+        return {**super().__getstate__(), "_samples": {}}
 
     @property
     def ratio(self) -> float:

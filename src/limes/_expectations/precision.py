@@ -2,8 +2,8 @@
 
 With u = w∘x, w·z = w·x if and only if the flipped literals T of the support have Σ_T u_j = 0. There are at
 most 2^|S| such sets; given one, all other literals flip freely. For generic weights only the empty set
-qualifies, so that P depends on the support alone: of more than 20 literals it alone is considered. The bounds
-hold at a stated confidence.
+qualifies, and P depends on the support alone; with more than 20 literals no other set is looked for. The
+bounds hold at a stated confidence.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _demand(size: int, k: int, risk: float) -> float:
     return float((32.0 * np.log(2.0 * size) + 8.0 * np.log(2.0 / risk)) * (k + 1) ** 2)
 
 
-# Sums of coefficients below this share of their sizes are zero: weights carry roundings
+# A sum of coefficients is zero below this share of their sizes, as weights are rounded
 _ZERO = 1e-9
 # Literals whose subsets are listed at most
 _LARGEST_SUPPORT = 20
@@ -79,7 +79,7 @@ EXACT_LITERALS = 14
 
 @dataclass(frozen=True, eq=False)
 class Precision:
-    """P(w), its standard error (0 where exact), Pr[w·z = w·x], and the errors drawn ((0,) where exact)."""
+    """P(w), its standard error (0 where exact), Pr[w·z = w·x], and the sampled errors ((0,) where exact)."""
 
     value: float
     error: float
@@ -128,7 +128,7 @@ def precision(
     rng
         Of the draws.
     exact_literals
-        Enumerate if no more literals lie outside the support.
+        Most literals outside the support at which P is enumerated.
     """
     support, rest = np.flatnonzero(u), np.flatnonzero(u == 0.0)
     q, none = near.law.flip, np.zeros((1, support.size), dtype=np.bool_)

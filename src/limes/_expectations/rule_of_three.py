@@ -1,9 +1,9 @@
 r"""The rule of three: least errors of coefficients where nearly all answers are alike.
 
-If n rows all gave the same answer, another answer has a probability of at most 3 / n, at 95 % confidence.
-Where fewer than 16 rows differ from the most frequent answer, a coefficient with influences W_i on the
-rows of one side (its feature kept, or changed) may therefore be off by 3 · range · W, and a standard error is
-never less than range · W · 3 / 1.96.
+If n rows all give the same answer, another answer has a probability of at most 3 / n, at 95 % confidence. A
+feature has two sides: rows that keep it, and rows that change it. Where fewer than 16 rows of a side differ
+from the most frequent answer, the coefficient may be off by 3 · range · W, with W the root mean square
+influence of a row of that side. Its standard error is therefore at least range · W · 3 / 1.96.
 
 The range of answers is that of the sample and the instance; for answers between 0 and 1 it is 1. If all are
 alike, and nothing bounds the model's range, the error is infinite.
@@ -17,9 +17,9 @@ import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
 
-# By what a count of clusters is raised, so that ±1.96 √(count + UNSEEN) holds its expectation
+# Is added to a count of clusters, so that the interval ±1.96 √(count + UNSEEN) covers its expectation
 UNSEEN = (3.0 / 1.96) ** 2
-# Rows that differ from the most frequent answer, from which on the sandwich estimator can be trusted
+# From this number of rows that differ from the most frequent answer, the sandwich estimator is reliable
 _ENOUGH = 16
 # Differences below this share of the largest answer are rounding
 _ROUNDING = 1e-9
@@ -29,7 +29,7 @@ _EXPLAINED = 1e-2
 
 @dataclass(frozen=True, eq=False)
 class AnswerStatistics:
-    """What answers (n, k) alone say about rare ones: the same for every row that they explain.
+    """Statistics of answers (n, k) that bound unseen ones; all rows that the answers explain share them.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class AnswerStatistics:
 
     @classmethod
     def from_rows(cls, f: Floats) -> AnswerStatistics:
-        """Of answers f (n, k)."""
+        """Compute them from answers f (n, k)."""
         size, usual = np.abs(f).max(axis=0), _usual(f)
         distance = np.abs(f - usual)
         differs = distance > _ROUNDING * size
@@ -69,12 +69,12 @@ class AnswerStatistics:
 
 @dataclass(frozen=True, eq=False)
 class RareAnswers:
-    """Rows that differ from the most frequent answer, or residual, of each output.
+    """Which answers, and which residuals, differ from the most frequent one of each output.
 
     Attributes
     ----------
     differs
-        Rows that differ in both, (n, k).
+        Rows whose answer and residual both differ, (n, k).
     reach
         Range of the answers, (k,); 0 where all are alike and nothing bounds them.
     n_unlike
@@ -93,7 +93,7 @@ class RareAnswers:
 
     @classmethod
     def from_rows(cls, answers: AnswerStatistics, errors: Floats, prediction: Floats | None) -> RareAnswers:
-        """Of answers and their residuals (n, k), and the model's prediction (k,) at the instance."""
+        """Compare answers, residuals (n, k), and the model's prediction (k,) at the instance, if any."""
         rounding = _ROUNDING * answers.size
         reach, probable = answers.reach, answers.probable
         if prediction is not None:
@@ -109,14 +109,14 @@ class RareAnswers:
         )
 
     def least_variances(self, influence: Floats) -> Floats:
-        """Least variances that unseen answers add to sums with influences (m, n), (m, k)."""
+        """Return the least variances (m, k) that unseen answers add to m sums with influences (m, n)."""
         reach = np.where(self.reach > 0, self.reach, np.inf)
         unlike = _rare_variances(influence, self.differs, reach)
         return np.maximum(unlike, _rare_variances(influence, self.unexplained, self.std))
 
 
 def _rare_variances(influence: Floats, differs: Bools, reach: Floats) -> Floats:
-    """Variances (m, k) of events of size ``reach`` (k,) that rows, of which few differ, do not exclude."""
+    """Return variances (m, k) of events of size ``reach`` (k,), which few differing rows cannot rule out."""
     total = np.zeros((len(influence), reach.size))
     values = differs.astype(np.float64)
     for side in (influence > 0, influence < 0):
@@ -130,7 +130,7 @@ def _rare_variances(influence: Floats, differs: Bools, reach: Floats) -> Floats:
 
 
 def rare_variances(typical: Floats, n_differs: Floats, reach: Floats) -> Floats:
-    """Variances (m, k) that unseen events of size ``reach`` (k,) add on one side of m sums.
+    """Return variances (m, k) that unseen events of size ``reach`` (k,) add to m sums over one side.
 
     ``typical`` (m,) is the mean square of the influence of the side's rows, of which ``n_differs`` (m, k)
     differ.
@@ -141,6 +141,6 @@ def rare_variances(typical: Floats, n_differs: Floats, reach: Floats) -> Floats:
 
 
 def _usual(values: Floats) -> Floats:
-    """The most frequent value of each column where most are equal: a median that occurs."""
+    """Return a value near the median of each column: the most frequent one, where most are equal."""
     middle = len(values) // 2
     return np.asarray(np.partition(values, middle, axis=0)[middle])

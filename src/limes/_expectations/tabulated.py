@@ -17,7 +17,7 @@ from limes._arrays import Floats, Ints
 from limes._expectations.moments import Moments
 from limes._expectations.waves import WaveBundle, Waves, extent
 from limes._functions import Function
-from limes._lru import LRUCache
+from limes._threads import LRUCache
 from limes.designs._coordinates import Coordinate, functionals
 from limes.designs._product import ProductDesign, ProductFamily
 from limes.exceptions import InputError, ModelError

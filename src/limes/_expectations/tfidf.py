@@ -33,7 +33,6 @@ import numpy as np
 
 from limes import _kernels
 from limes._arrays import Floats, Ints
-from limes._expectations.exchangeable import check_size
 from limes._expectations.moments import Moments
 from limes._threads import in_threads
 from limes.designs._counts import Counts, log_binomial
@@ -67,7 +66,7 @@ class NormalizedExpectation:
             If the design and the form have different numbers of words.
         """
         form, d = self.form, design.size
-        check_size(form.size, design)
+        design.check_size(form.size)
         weighted = form.a > 0
         strata = _Strata.mixed(design.counts, int(weighted.sum()))
         profile, loss = self._sums(strata.within)

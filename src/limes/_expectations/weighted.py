@@ -1,15 +1,15 @@
 r"""Weighted least squares on a pool's rows: the moments of one explained row, with standard errors.
 
-A row of the background's law counts w_i = t^#changed / E t^#changed under the explained row's w. On the
-features a = (1, z - α), z_j = 1 where column j lies in the explained row's cell,
+A pool's row i has the weight w_i = t^#changed / E t^#changed, by the columns in which its cell is not the
+explained row's. With features a = (1, z - α), z_j = 1 where column j lies in the explained row's cell,
 
     b = (Σ_i w_i a_i a_iᵀ)⁻¹ Σ_i w_i a_i r_i,        r = f - (h - L)
 
-for a control variate h and its linear part L (``estimate.py``). Σ is diagonal and not estimated, so that row
-i moves b_j by w_i e_i / n · (z_ij - α_j) / v_j, e the residual: by one multiple of w_i e_i inside the cell,
-and by another outside. All that standard errors are made of are therefore sums over the rows inside a cell
-and over all rows (``indicators.py``), of c = w e / n, its powers, and the like. What becomes of them is in
-``residual.py``.
+for a control variate h and its linear part L (``estimate.py``). In standard errors Σ is the exact one, which
+is diagonal: row i with residual e_i moves b_j by w_i e_i / n · (z_ij - α_j) / v_j. The last factor has two
+values, one inside the cell and one outside. Standard errors therefore need only sums over the rows inside
+each cell and over all rows (``indicators.py``): of c = w e / n, of its powers, and of its products with other
+columns. ``residual.py`` defines the estimators that these sums go into.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from limes.designs._product import ProductDesign
 
 @dataclass(frozen=True, eq=False)
 class WeightedPool:
-    """Rows of a pool with their answers, weighted as they count for one explained row.
+    """Rows of a pool with their answers, and their weights for one explained row.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class WeightedPool:
     controls
         Moments of the controls h under the explained row's design, one for each equal part of the rows.
     n_sequences
-        Number of independent sequences, of one length, that the rows are made of, one after the other.
+        Number of independent sequences of equal length, which the rows hold one after the other.
     """
 
     design: ProductDesign
@@ -75,7 +75,7 @@ class WeightedPool:
         controls: Sequence[ControlMoments],
         n_sequences: int,
     ) -> WeightedPool:
-        """Weigh rows with these cells (n, d) by ``ratio`` = t to the power of the number of changed cells."""
+        """Weight rows with cells (n, d) by ``ratio`` = t to the power of the number of changed cells."""
         assert design.cells is not None  # noqa: S101 - designs of families by cells have them
         z = indicators(cells, design.cells, design.inclusion)
         powers = np.float64(ratio) ** np.arange(design.size, -1, -1)
@@ -117,7 +117,7 @@ class WeightedPool:
 
     @property
     def unidentified(self) -> Bools:
-        """Columns that can vary but hardly do in rows that count, (d,)."""
+        """Columns that vary under w, but in too few of the rows that have weight, (d,)."""
         return (self.design.variance > 0) & ~self.used
 
     @cached_property
@@ -196,9 +196,9 @@ class WeightedFit:
     coef
         b, intercept first, (1 + m, k).
     errors, explained
-        e, residuals made as large as errors, and b · (z - α), (n, k).
+        e, residuals enlarged by leverage to the size of errors, and b · (z - α), (n, k).
     moved, grown
-        c = w e / n, and what each row adds to Var_w f, (n, k).
+        c = w e / n, and the contribution of each row to Var_w f, (n, k).
     influence
         Influence of each row on the surrogate at the explained row, (n,).
     rare
@@ -328,7 +328,7 @@ class WeightedFit:
         return np.asarray(np.sort(effective, axis=0)[len(effective) // 2])
 
     def quality(self, coef: Floats) -> Quality:
-        """Var_w f, and errors of functions of coefficients (d, k): ``ResidualFit.quality`` says how."""
+        """Var_w f, and errors of functions of coefficients (d, k); see ``ResidualFit.quality``."""
         rows, design = self.rows, self.rows.design
         departure = design.departure
         simulated = np.concatenate([[1.0], departure[rows.used]]) ** 2 @ self.simulated**2
@@ -357,8 +357,8 @@ class WeightedFit:
     def _share_errors(self, coef: Floats, variance: Floats, k: int) -> tuple[float, Floats]:
         """Errors of R² and of the features' shares of it by the delta method, for output k.
 
-        Row i moves β_j Γ_j by 2 β_j c_i (z_ij - α_j), all of them by 2 c_i b · (z_i - α), and Var_w f by that
-        and its part of the residuals' mean square.
+        Row i moves β_j Γ_j by 2 β_j c_i (z_ij - α_j), and their sum by 2 c_i b · (z_i - α). Var_w f moves by
+        the same, and by the row's part of the residuals' mean square.
         """
         design, used, total = self.rows.design, self.rows.used, variance[k]
         errors = np.zeros(design.size)
@@ -406,6 +406,6 @@ def _number(total: Floats, squares: Floats, *, empty: float = 0.0) -> Floats:
 
 
 def _between(of_sequences: Floats) -> Floats:
-    """Variance of a sum by how its parts (sequences, ...) differ."""
+    """Variance of a sum, estimated from the differences between its parts (sequences, ...)."""
     count = len(of_sequences)
     return np.asarray(of_sequences.var(axis=0) * count**2 / (count - 1))

@@ -18,8 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from limes._arrays import Floats, Ints
-from limes._streams import fingerprint, streams
+from limes._arrays import Floats, Ints, fingerprint, streams
 from limes.designs._product import ProductDesign, ProductFamily
 from limes.designs._weights import BinWeights
 

@@ -20,10 +20,10 @@ from limes._checks import check_count, check_size
 from limes._diagnostics.context import SubsetContext
 from limes._diagnostics.finding import row_outputs
 from limes._diagnostics.source import source_of
-from limes._expectations.controls.control import Control, no_control
+from limes._expectations.controls.control import Control, if_better_than_linear, no_control
 from limes._expectations.controls.kernel import switch_kernels
-from limes._expectations.controls.margin import MarginControl
 from limes._expectations.controls.process import gaussian_process
+from limes._expectations.controls.tables import MarginControl
 from limes._expectations.moments import ExactMoments, Moments
 from limes._expectations.of_forms import exact_expectation
 from limes._expectations.sampled import SampledExpectation
@@ -38,12 +38,12 @@ from limes._explainers.progress import (
 from limes._explainers.sampling_warnings import sampling_warnings
 from limes._explainers.subset_fits import SubsetFits
 from limes._explainers.verification import SUBSET_DRAWS, check_draws, kept_features
+from limes._explainers.warnings import odd_probabilities
 from limes._explanation import Explanation
 from limes._explanation.drawing import Described
 from limes._explanation.fit import Fit
-from limes._lru import LRUCache
 from limes._pipeline import Expectation, Fitted, fitted_at
-from limes._threads import one_blas_thread
+from limes._threads import LRUCache, one_blas_thread
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.designs._weights import check_bandwidth
 from limes.exceptions import InputError, ModelError, NotReadableError, ReadMismatchError
@@ -74,8 +74,8 @@ class MaskedModel:
         Answers of the form where they are the model's own; None where only ``ask`` is.
     margin
         The form behind the model's link, if there is one that could be read.
-    kernel
-        The control of that name.
+    often_linear
+        Whether kernels are used only where they predict better than a linear fit does.
     usual
         Name of the control that "auto" takes for models without a margin.
     all_outputs
@@ -90,7 +90,7 @@ class MaskedModel:
     whole: Floats | None = None
     predict: Predict | None = None
     margin: Form | None = None
-    kernel: Control = switch_kernels
+    often_linear: bool = False
     usual: str = "kernel"
     all_outputs: bool = True
     computed: tuple[ExchangeableDesign, Moments] | None = None
@@ -133,7 +133,7 @@ class MaskedModel:
             )
         controls: dict[str, Control] = {
             "none": no_control,
-            "kernel": self.kernel,
+            "kernel": if_better_than_linear(switch_kernels) if self.often_linear else switch_kernels,
             "process": gaussian_process,
         }
         if self.margin is not None:
@@ -287,7 +287,10 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         exact = fitted.sampled is None
         # some answers of many need not add up to 1
         answers = predictions if model.all_outputs else predictions.reshape(1, -1)[:, :1]
-        warnings = sampling_warnings(fitted, answers, names, model.outputs, sampling=sampling)
+        warnings = odd_probabilities(answers).get(0, ())
+        if not exact:
+            sampled = sampling_warnings(fitted, names, model.outputs, sampling=sampling)
+            warnings += sampled.get(0, ())
         enumerated = f"the model was asked about every subset of the {self._features}"
         return Explanation(
             **explanation_fields(fitted),
@@ -298,7 +301,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             data=description.data,
             method="exact" if exact else "sampled",
             reason=(enumerated if fitted.calls.any() else "") if exact else model.reason,
-            row_warnings=(warnings.get(0, ()) + description.warnings,),
+            row_warnings=(warnings + description.warnings,),
             provenance={
                 **self._provenance,
                 "seed": None if exact else sampling.seed,
@@ -313,7 +316,14 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         design = self._design(fitted.surrogate.coef.shape[1], self._bandwidth)
         expectation = model.expectation(design, self._options, self._features)
         sampled = expectation if isinstance(expectation, SampledExpectation) else None
-        return SubsetFits(model.form, model.ask, sampled, fitted, design, self._options.sampling.seed)
+        return SubsetFits(
+            form=model.form,
+            ask=model.ask,
+            sampled=sampled,
+            fitted=fitted,
+            design=design,
+            seed=self._options.sampling.seed,
+        )
 
     @one_blas_thread()
     def _diagnostic_context(

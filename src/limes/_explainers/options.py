@@ -33,12 +33,12 @@ class SamplingOptions:
         Sampling stops when no coefficient's standard error is larger: a number in the output's units, or a
         share of the largest coefficient, "5%". None spends the budget.
     max_calls
-        No explanation rests on more answers of the model than this, shared with other rows or its own. Rows
-        of a table share one pool of answers where their bins decide how perturbed rows are weighted
-        (``weights="bins"``), 1,024 of them are allowed, and enough of the pool lies near the row. None allows
-        a pool of 16,384, which doubles only until standard errors are below 1 % of the largest coefficient
-        (less than one sees in a picture), and 4,096 answers of a row that the pool does not suit.
-        ``explainer.fill_pool()``, and tables explained by several processes, ask for the whole pool at once.
+        Most answers of the model that one explanation rests on, whether other rows share them or not. Rows of
+        a table share one pool of answers if ``weights="bins"``, at least 1,024 answers are allowed, and
+        enough of the pool lies near the explained row. None allows a pool of 16,384, which doubles until
+        standard errors are below 1 % of the largest coefficient (less than one sees in a picture), and 4,096
+        separate answers for a row that the pool does not serve. ``explainer.fill_pool()``, and tables
+        explained by several processes, ask for the whole pool at once.
     control
         Readable model that takes variance away from the sampler: one of ``controls``, or "auto".
         ``explanation.controls`` names the one that was used.
@@ -55,7 +55,7 @@ class SamplingOptions:
     Attributes
     ----------
     sampling
-        The same, as the sampler takes them.
+        These options in the form that the sampler takes.
 
     Raises
     ------
@@ -95,12 +95,13 @@ class SamplingOptions:
     def with_controls(self, available: Mapping[str, Control], auto: Sequence[str] = ()) -> Sampling:
         """Return the sampler's options with its candidates for the control variate.
 
-        These are the one that ``control`` names; for "auto" those of ``auto``, all unless given.
+        The candidate is the control that ``control`` names; for "auto" all of ``auto``, or, if that is empty,
+        all that are available.
 
         Raises
         ------
         InputError
-            If there is no such control, as the model has no margin that can be read.
+            If ``control="margin"``, and the model has no margin that can be read.
         """
         names = tuple(auto or available) if self.control == "auto" else (self.control,)
         if not available.keys() >= set(names):
@@ -126,14 +127,14 @@ def _tolerance(tolerance: Any) -> Tolerance | None:
 
 
 def check_gap(gap: float | None, tolerance: float | None) -> float:
-    """Return the gap, by either of its names."""
+    """Return the gap, which is passed under one of its two names."""
     if gap is not None and tolerance is not None:
         raise InputError("gap= and tolerance= are two names of one option: pass gap=")
     return next((value for value in (gap, tolerance) if value is not None), 0.0)
 
 
 def check_confidence(confidence: Any) -> float:
-    """Return it if it lies between 0 and 1."""
+    """Check that the confidence lies between 0 and 1, and return it."""
     if not check_size("confidence", confidence) < 1.0:
         raise InputError(f"confidence must be below 1, got {confidence!r}")
     return float(confidence)

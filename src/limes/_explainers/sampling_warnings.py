@@ -1,4 +1,4 @@
-"""Warnings about the sample behind an explanation: accuracy, rare answers, ties, odd probabilities.
+"""Warnings about the sample behind an explanation: accuracy, rare answers, ties.
 
 They cost next to nothing: sentences are written for the rows that have one.
 """
@@ -18,8 +18,6 @@ from limes._pipeline import Fitted
 
 # Features that people look at
 _LOOKED_AT = 5
-# Rounding that a sum of probabilities is allowed
-_PROBABILITY = 1e-3
 # Rows that differ from the most frequent answer: from fewer, the size of errors is hardly known
 _ENOUGH_ANSWERS = 16
 # Effective rows that an error rests on: with fewer, the sample may have missed the ones that matter
@@ -45,18 +43,15 @@ OCCURRING = SampleKind("background rows", "use a larger background", "0, the sma
 
 def sampling_warnings(
     fitted: Fitted,
-    predictions: Floats,
     names: Sequence[str],
     outputs: Sequence[str],
     *,
     sampling: Sampling,
     kind: SampleKind = PERTURBED,
 ) -> dict[int, tuple[str, ...]]:
-    """Return warnings about the sample behind each row, keyed by row index."""
-    warnings = _odd_probabilities(predictions)
-    if fitted.sampled is None:
-        return warnings
-    for i in range(len(predictions)):
+    """Return warnings about the sample behind each row of a sampled model, keyed by row index."""
+    warnings = {}
+    for i in range(len(fitted.calls)):
         texts = (
             *_shortfall(fitted, i, sampling, kind),
             *_few_rows(fitted, i, names, kind),
@@ -66,7 +61,7 @@ def sampling_warnings(
             *_ties(fitted, i, names, outputs),
         )
         if texts:
-            warnings[i] = (*warnings.get(i, ()), *texts)
+            warnings[i] = texts
     return warnings
 
 
@@ -188,18 +183,3 @@ def _tied(values: Floats, errors: Floats) -> list[tuple[int, int]]:
         for a, b in pairwise(order)
         if size[a] - size[b] < CONFIDENCE * np.hypot(errors[a], errors[b])
     ]
-
-
-def _odd_probabilities(predictions: Floats) -> dict[int, tuple[str, ...]]:
-    """Warn of rows (n, k) of several numbers between 0 and 1 that do not add up to 1."""
-    if predictions.ndim == 1 or predictions.shape[1] < 2:
-        return {}
-    total = predictions.sum(axis=1)
-    odd = ((predictions >= 0) & (predictions <= 1)).all(axis=1) & (np.abs(total - 1) > _PROBABILITY)
-    return {
-        int(i): (
-            f"the model's {predictions.shape[1]} answers lie between 0 and 1 and add up to {total[i]:.3g}: "
-            "as probabilities of classes that would be wrong; they are explained as they are",
-        )
-        for i in np.flatnonzero(odd)
-    }

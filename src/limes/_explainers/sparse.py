@@ -9,7 +9,7 @@ from typing import Any, Literal, Never
 import numpy as np
 
 from limes import __version__
-from limes._arrays import Floats
+from limes._arrays import Floats, fingerprint
 from limes._checks import check_choice, check_count, check_size, refuse_unknown
 from limes._expectations.moments import ExactMoments
 from limes._expectations.of_forms import exact_expectation
@@ -22,25 +22,23 @@ from limes._explainers.options import (
     check_literals,
     check_scale,
 )
-from limes._explainers.progress import UNFINISHED, compute_each, interrupted, progress_of
+from limes._explainers.progress import UNFINISHED, compute_each, ids_of, interrupted, progress_of
 from limes._explainers.tables.literals import Literals, TableRows, check_columns, rows_of
-from limes._explainers.tables.row_names import ids_of
-from limes._explainers.verification import Watch, check_agreement
+from limes._explainers.verification import check_agreement
 from limes._explainers.warnings import rule_warnings
 from limes._explanation import Explanation
 from limes._explanation.drawing import Described
 from limes._explanation.wording import rule_text
-from limes._lru import LRUCache
 from limes._sparse_pipeline import EvaluatedRule, ModelReading, certificate, explain_row
 from limes._sparse_rows import RowCalls, SparseConfig
-from limes._streams import fingerprint
-from limes._threads import one_blas_thread
+from limes._threads import LRUCache, one_blas_thread
 from limes.designs._literals import LiteralNeighbourhood
 from limes.exceptions import InputError, ModelError, NotReadableError, ReadMismatchError
 from limes.models._calling.bound_methods import behind_method
 from limes.models._calling.caller import ModelCaller, OneOutput, Retry
 from limes.models._calling.outputs import resolve
-from limes.models._reading import read_output, tolerance_of
+from limes.models._identity import Watch
+from limes.models._reading import read_output, tolerance_of, watch
 from limes.models.forms._base import BlackBox, Form
 from limes.surrogates._solvers import SOLVERS
 from limes.surrogates._sparse import AnswerRange, PopulationProblem, check_sparsity
@@ -308,7 +306,7 @@ class SparseExplainer(Described):
             expectation, reason = self._expectation(form)
             form = None if expectation is None else form
         predict = None if form is None else form.predict
-        watch = Watch(self._explained, ask=self._ask, predict=predict, allowed=allowed)
+        watched = watch(self._explained, ask=self._ask, predict=predict, allowed=allowed)
 
         def span(near: LiteralNeighbourhood) -> AnswerRange | None:
             if passed is not None:
@@ -326,7 +324,7 @@ class SparseExplainer(Described):
             answer_range=span,
             background=np.zeros(0) if bounded or form is not None else self._rows.scale_answers(self._ask),
         )
-        return _BoundRule(reading, why_sampled or reason, watch, LRUCache(UNFINISHED))
+        return _BoundRule(reading, why_sampled or reason, watched, LRUCache(UNFINISHED))
 
     def _why_sampled(self) -> str:
         """Return why Γ is sampled whatever the model is; "" if it is computed where that is possible."""

@@ -12,15 +12,16 @@ add up to it, as those of a table's columns do.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
-from limes._arrays import Floats, power_of_two
+from limes._arrays import Floats, power_of_two, streams
 from limes._expectations.sampled import SampledExpectation
 from limes._expectations.weighted_rows import WeightedRows, explained_variance, r_squared
 from limes._explanation.fit import RowEffects
-from limes._streams import streams
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.exceptions import InputError
 from limes.models.forms._base import BlackBox, Form, Reducible, Sum
@@ -35,6 +36,7 @@ _STATES, _ROWS, _SEQUENCES, _NUMBERS = 4096, 4096, 4, 4_000_000
 _CELLS = ("removed", "kept")
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
 class SubsetFits:
     """The fit of one text or image.
 
@@ -42,32 +44,24 @@ class SubsetFits:
     all sets were enumerated.
     """
 
-    def __init__(
-        self,
-        form: Form | BlackBox,
-        ask: Callable[[Floats], Floats],
-        sampled: SampledExpectation | None,
-        fitted: Fitted,
-        design: ExchangeableDesign,
-        seed: int,
-    ) -> None:
-        self._form, self._sampled, self._fitted = form, sampled, fitted
-        self._predict = ask if isinstance(form, BlackBox) else form.predict
-        self._design, self._seed = design, seed
-        self._fidelity: tuple[Floats, Floats] | None = None
-        self._effects: RowEffects | None = None
+    form: Form | BlackBox
+    ask: Callable[[Floats], Floats]
+    sampled: SampledExpectation | None
+    fitted: Fitted
+    design: ExchangeableDesign
+    seed: int
 
     def fidelity(self, row: int) -> tuple[Floats, Floats]:  # noqa: ARG002 - there is one row
         """R² and its standard errors, 0 where exact, (k,) each."""
-        if self._fidelity is None:
-            self._fidelity = self._r_squared(self._per_feature(self._fitted.surrogate.coef))
         return self._fidelity
 
     def effects(self, row: int) -> RowEffects:  # noqa: ARG002 - there is one row
         """Effects of the features' two cells."""
-        if self._effects is None:
-            self._effects = self._computed_effects()
         return self._effects
+
+    @cached_property
+    def _fidelity(self) -> tuple[Floats, Floats]:
+        return self._r_squared(self._per_feature(self.fitted.surrogate.coef))
 
     has_curves = False  # present or absent: the coefficient says it all
 
@@ -81,14 +75,15 @@ class SubsetFits:
         """The cells in words."""
         return _CELLS
 
-    def _computed_effects(self) -> RowEffects:
-        design, d = self._design, self._design.size
-        gamma = self._per_feature(self._fitted.moments.gamma)
+    @cached_property
+    def _effects(self) -> RowEffects:
+        design, d = self.design, self.design.size
+        gamma = self._per_feature(self.fitted.moments.gamma)
         inside = np.array([design.counts.exclusion, design.counts.inclusion])
         safe = np.where(inside > 0, inside, 1.0)
         values = np.stack([-gamma / safe[0], gamma / safe[1]], axis=1)  # (d, 2, k)
         errors = np.zeros_like(values)
-        if self._fitted.sampled is not None:
+        if self.fitted.sampled is not None:
             values, errors = self._estimated_effects(self._unit)
         coef = design.solve(gamma)
         additive, additive_errors = self._r_squared(coef)
@@ -106,10 +101,10 @@ class SubsetFits:
 
     def _r_squared(self, coef: Floats) -> tuple[Floats, Floats]:
         """R² of coefficients (d, k), in units, and its standard errors."""
-        design, unit, moments = self._design, self._unit, self._fitted.moments
+        design, unit, moments = self.design, self._unit, self.fitted.moments
         gamma, mean = self._per_feature(moments.gamma), moments.mean[0].reshape(-1) / unit
         explained = explained_variance(design, coef, gamma)
-        if isinstance(self._form, Reducible) and isinstance(self._form.reduce(), Sum):
+        if isinstance(self.form, Reducible) and isinstance(self.form.reduce(), Sum):
             # f is its own least squares surrogate
             variance = (design.solve(gamma) * gamma).sum(axis=0)
             rest, error = np.maximum(variance - explained, 0.0), np.zeros(unit.size)
@@ -122,34 +117,35 @@ class SubsetFits:
     @property
     def _unit(self) -> Floats:
         """Size of the answers, (k,)."""
-        fitted = self._fitted
+        fitted = self.fitted
         sizes = [np.abs(numbers[0].reshape(-1)) for numbers in (fitted.moments.mean, fitted.at_instance)]
         return power_of_two(np.maximum(*sizes))
 
     def _per_feature(self, numbers: Floats) -> Floats:
         """Numbers (1, d, ...) in units, (d, k)."""
-        return np.asarray(numbers[0].reshape(self._design.size, -1) / self._unit)
+        return np.asarray(numbers[0].reshape(self.design.size, -1) / self._unit)
 
     def _rows(self) -> tuple[WeightedRows, bool]:
         """Return sets with their weights, and whether they are all there are."""
-        sampled = self._fitted.sampled
+        sampled = self.fitted.sampled
         if sampled is not None:
             return self._answered(sampled.answers[0]), False
-        states, groups = self._design.states(_STATES), None
+        states, groups = self.design.states(_STATES), None
         if states is not None:
             z, weights, _ = states
         else:
-            count = min(_ROWS, max(_NUMBERS // self._design.size, _ROWS // 8))
-            sampler = self._design.sampler(streams(self._seed, self._design.size, _SEQUENCES))
+            count = min(_ROWS, max(_NUMBERS // self.design.size, _ROWS // 8))
+            sampler = self.design.sampler(streams(self.seed, self.design.size, _SEQUENCES))
             z, _, groups = sampler.draw(count // _SEQUENCES)
             weights = np.full(len(z), 1.0 / len(z))
-        answers = self._predict(z).reshape(len(z), -1) / self._unit
+        predict = self.ask if isinstance(self.form, BlackBox) else self.form.predict
+        answers = predict(z).reshape(len(z), -1) / self._unit
         return WeightedRows(np.ascontiguousarray(z.T), answers, weights, groups), states is not None
 
     def _answered(self, answers: Floats) -> WeightedRows:
         """Return the sets that the model was asked about, with its answers (m, ...)."""
-        assert self._sampled is not None  # noqa: S101 - the model was sampled
-        z, _, groups = self._sampled.redraw(self._design, self._design.at_instance, len(answers))
+        assert self.sampled is not None  # noqa: S101 - the model was sampled
+        z, _, groups = self.sampled.redraw(self.design, self.design.at_instance, len(answers))
         weights = np.full(len(z), 1.0 / len(z))
         return WeightedRows(
             np.ascontiguousarray(z.T), answers.reshape(len(z), -1) / self._unit, weights, groups
@@ -159,7 +155,7 @@ class SubsetFits:
         """Return means of the answers in either cell less their mean, (d, 2, k), and standard errors."""
         rows, _ = self._rows()
         mean = rows.weights @ rows.f
-        values, errors = np.zeros((2, self._design.size, 2, unit.size))
+        values, errors = np.zeros((2, self.design.size, 2, unit.size))
         for j, z in enumerate(rows.h):
             for cell in (0, 1):
                 weights = rows.weights * (z == cell)

@@ -22,14 +22,19 @@ from limes._diagnostics.finding import row_outputs
 from limes._diagnostics.source import source_of
 from limes._expectations.controls import CONTROLS
 from limes._explainers.options import SamplingOptions
-from limes._explainers.progress import explanation_fields, interrupted, output_positions, progress_of
+from limes._explainers.progress import (
+    RowNames,
+    explanation_fields,
+    interrupted,
+    output_positions,
+    progress_of,
+    row_names,
+)
 from limes._explainers.sampling_warnings import sampling_warnings
-from limes._explainers.tables.row_names import RowNames, row_names
 from limes._explainers.tables.suggestion import DesignSuggestion, suggest_design
 from limes._explainers.tables.table import EncodedRows, Table
 from limes._explainers.tables.table_laws import TABLE_LAWS, TabularOptions
 from limes._explainers.tables.tabular_model import TabularModel
-from limes._explainers.verification import few_rows
 from limes._explanation import Explanation
 from limes._explanation.drawing import Described
 from limes._explanation.fit import Fit
@@ -41,6 +46,7 @@ from limes.designs._product import ProductDesign, ProductFamily
 from limes.exceptions import InputError
 from limes.models._calling.bound_methods import behind_method
 from limes.models._calling.caller import Retry
+from limes.models._identity import few_rows
 
 
 class TabularExplainer(Described):
@@ -290,14 +296,10 @@ class TabularExplainer(Described):
         names, outputs = model.table.names, model.bound.outputs
         warnings: tuple[tuple[str, ...], ...] = ((),) * len(rows)
         if model.warns:
-            sampling = sampling_warnings(
-                fitted,
-                predictions,
-                names,
-                outputs,
-                sampling=self._options.sampling.sampling,
-                kind=self._options.table_law.sample,
-            )
+            sampling = {}
+            if fitted.sampled is not None:
+                options, kind = self._options.sampling.sampling, self._options.table_law.sample
+                sampling = sampling_warnings(fitted, names, outputs, sampling=options, kind=kind)
             warnings = model.row_warnings.of_rows(rows, cells, fitted, predictions, sampling)
         fits = model.fits(rows, cells, fitted)
         return Explanation(

@@ -7,8 +7,6 @@ are not in the background, and they come from an expectation, not from the form'
    give the same answers;
 2. the expectation, under a design with one atom a column, must give the model's answer at that row;
 3. the expectation's E_w f and Cov_w(h, f) must agree with draws of w, within the error of the draws.
-
-A `Watch` detects, before each answer, that the model was fitted again since it was read.
 """
 
 from __future__ import annotations
@@ -31,27 +29,26 @@ from limes.designs._marginals import Marginal
 from limes.designs._product import ProductDesign, ProductFamily
 from limes.designs._weights import BinWeights
 from limes.exceptions import ModelError, ReadMismatchError
-from limes.models._identity import ModelState, qualified_name, state_of
-from limes.models._reading import READERS
+from limes.models._identity import Predict
 
 # Rows that the model is asked about: of the background, and of its law in each of two ways
 _BACKGROUND, _LAW = 744, 128
-# Rows at which the expectation must give the model's answer, more than a forest explains one at a time; they
-# are mixed from few, as a table of splits has an entry for each value of a column
+# Rows at which the expectation must give the model's answer: so many that a forest explains them by its table
+# of splits; mixed from two rows, as the table has an entry for each value of a column
 _ATOMS, _MIXED = 12, 2
 # Their bandwidth, so small that other rows' atoms have no weight
 _NARROW = 1e-3
 # Draws of a first comparison with an expectation, and of the second one that decides
 TABLE_DRAWS = (512, 1 << 14)
 SUBSET_DRAWS = (128, 1 << 12)
-# Standard errors by which an expectation may differ, and extreme values that n draws may have missed, about
+# An expectation may differ from the mean of n draws by so many standard errors, and by about so many extreme
+# values, divided by n, which the draws may have missed
 _ERRORS, _UNSEEN = 6.0, 3.0
 # Rounding of means, in units of the largest value
 _ROUNDING = 1e-8
 # Columns of a row that messages show
 _SHOWN = 8
 
-Predict: TypeAlias = Callable[[Floats], Floats]
 # Number of draws -> rows x and features h
 Draw: TypeAlias = Callable[[int], tuple[Floats, Floats]]
 
@@ -60,8 +57,8 @@ Draw: TypeAlias = Callable[[int], tuple[Floats, Floats]]
 class Probe:
     """Rows (n, d) at which form and model are compared.
 
-    The first ``background`` of them are the background's, then follow some that are mixed from a few of it,
-    and others; ``origins`` are the kinds of the rows in words, ``names`` those of the columns.
+    First come ``background`` rows of the background, then rows mixed from a few of these, then others.
+    ``origins`` are the rows' kinds in words, ``names`` the names of the columns.
     """
 
     rows: Floats
@@ -188,7 +185,7 @@ def widened(family: ProductFamily) -> ProductFamily:
 
 
 def product_rows(design: ProductDesign, seed: int = 0) -> Draw:
-    """Return what draws independent rows of a product design."""
+    """Return a function that draws independent rows of a product design."""
 
     def draw(count: int) -> tuple[Floats, Floats]:
         return design.draw(np.random.default_rng(seed).random((count, design.size)))
@@ -197,7 +194,7 @@ def product_rows(design: ProductDesign, seed: int = 0) -> Draw:
 
 
 def kept_features(design: ExchangeableDesign) -> Draw:
-    """Return what draws independent sets of kept words or superpixels."""
+    """Return a function that draws independent sets of kept words or superpixels."""
 
     def draw(count: int) -> tuple[Floats, Floats]:
         rng = np.random.default_rng(0)
@@ -208,6 +205,13 @@ def kept_features(design: ExchangeableDesign) -> Draw:
         return z, z
 
     return draw
+
+
+def subset_rows(d: int, rows: int) -> Floats:
+    """Return a row that keeps all d features, and random rows, small to large, by a fixed seed; (rows, d)."""
+    rng = np.random.default_rng(0)
+    shares = np.linspace(0.05, 0.95, rows - 1)
+    return np.vstack([np.ones(d), (rng.random((rows - 1, d)) < shares[:, None]).astype(np.float64)])
 
 
 def _agrees_with_draws(moments: Moments, predict: Predict, design: Any, x: Floats, h: Floats) -> bool:
@@ -246,7 +250,7 @@ def _unit(sizes: Floats) -> Floats:
 
 
 def _spread_rows(matrix: Floats) -> Ints:
-    """Return positions of rows, evenly spread, and of one missing value in each column."""
+    """Return positions of evenly spread rows, and of a row with a missing value for each such column."""
     missing = np.isnan(matrix)
     return np.union1d(even_positions(len(matrix), _BACKGROUND), missing.argmax(axis=0)[missing.any(axis=0)])
 
@@ -266,76 +270,3 @@ def _drawn(row: Floats, marginals: Sequence[Marginal]) -> Floats:
     """Return rows of the law without weights."""
     design = ProductFamily(tuple(marginals), BinWeights(np.inf)).at(row)
     return product_rows(design, seed=1)(_LAW)[0]
-
-
-# Explained rows at which a model is asked whose state does not show a new fit
-_ROWS = 64
-# Relative rounding of answers that were added up in float32
-_REFIT_ROUNDING = 1e-5
-
-
-def few_rows(rows: Floats) -> Floats:
-    """Return at most 64 of the rows, evenly spread."""
-    return rows[few_places(len(rows))]
-
-
-def few_places(n: int) -> slice:
-    """Return at most 64 of n positions, evenly spread."""
-    return slice(None, None, -(-n // _ROWS))
-
-
-class Watch:
-    """The state of a model when it was read, and the answers of its form.
-
-    Only models of a known class are watched: any other object may change at each call without being fitted.
-
-    Parameters
-    ----------
-    model
-        The model.
-    ask, predict
-        The model's own answers, and those of its form; None if it could not be read.
-    allowed
-        Largest difference of the two, among answers as large as the background's.
-    """
-
-    def __init__(
-        self, model: Any, *, ask: Predict | None = None, predict: Predict | None = None, allowed: float = 0.0
-    ) -> None:
-        self.model = model
-        self._ask = ask
-        self._predict = predict
-        self._allowed = allowed
-        self._state = self._present()
-
-    def unchanged(self, rows: Floats) -> bool:
-        """Return whether the model is the one that was read, as far as explained rows (n, d) show it."""
-        return self.same_state() and self.agrees(rows)
-
-    def same_state(self) -> bool:
-        """Return whether the attributes of the model are the ones that it had."""
-        if self._state is None:  # the copy of a model has its own state
-            self._state = self._present()
-        return self._state is None or self._state.holds()
-
-    def agrees(self, rows: Floats, answers: Floats | None = None, by: Predict | None = None) -> bool:
-        """Return whether model and form agree at explained rows, if the state may hide a new fit.
-
-        ``answers`` are those at all rows where the caller has them, ``by`` the model or by its form.
-        """
-        if self._ask is None or self._predict is None or self._state is None or self._state.complete:
-            return True
-        few = few_places(len(rows))
-        expected, computed = (
-            answers[few] if answers is not None and by == source else source(rows[few])
-            for source in (self._ask, self._predict)
-        )
-        # rows far from the background may have larger answers
-        allowed = self._allowed + _REFIT_ROUNDING * float(np.abs(expected).max())
-        return expected.shape == computed.shape and bool((np.abs(expected - computed) <= allowed).all())
-
-    def _present(self) -> ModelState | None:
-        return state_of(self.model) if qualified_name(type(self.model)) in READERS else None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_state": None}

@@ -1,4 +1,4 @@
-"""Warnings that explanations carry, about rows of a table, texts and certificates.
+"""Warnings that explanations carry, about rows of a table, predictions, texts and certificates.
 
 They cost next to nothing: arrays decide which rows have one, and sentences are written for those alone.
 ``limes.diagnose`` looks closer.
@@ -102,11 +102,13 @@ class RowWarnings:
         far, poor = _far(fitted, predictions), _poor(fitted)
         warnings = [self.fixed] * len(rows)
         remarkable = np.flatnonzero(outside.any(axis=1) | near.any(axis=1) | far | poor)
-        for i in sorted({*remarkable.tolist(), *sampling}):
+        odd = odd_probabilities(predictions)
+        for i in sorted({*remarkable.tolist(), *odd, *sampling}):
             warnings[i] = (
                 *self._outside(np.flatnonzero(outside[i]).tolist(), rows[i]),
                 *(self._on_the_edge(int(j), rows[i, j]) for j in np.flatnonzero(near[i])),
                 *_fit_warnings(far=bool(far[i]), poor=bool(poor[i])),
+                *odd.get(i, ()),
                 *sampling.get(i, ()),
                 *self.fixed,
             )
@@ -170,6 +172,27 @@ def _fit_warnings(*, far: bool, poor: bool) -> Iterator[str]:
             "the surrogate tells less than a tenth of how the model varies around the row (R² below 0.1): "
             "its coefficients are averages, no description; limes.diagnose says more"
         )
+
+
+# -- predictions --------------------------------------------------------------------------------------------
+
+# Rounding that a sum of probabilities is allowed
+_PROBABILITY = 1e-3
+
+
+def odd_probabilities(predictions: Floats) -> dict[int, tuple[str, ...]]:
+    """Warn of rows (n, k) of several numbers between 0 and 1 that do not add up to 1."""
+    if predictions.ndim == 1 or predictions.shape[1] < 2:
+        return {}
+    total = predictions.sum(axis=1)
+    odd = ((predictions >= 0) & (predictions <= 1)).all(axis=1) & (np.abs(total - 1) > _PROBABILITY)
+    return {
+        int(i): (
+            f"the model's {predictions.shape[1]} answers lie between 0 and 1 and add up to {total[i]:.3g}: "
+            "as probabilities of classes that would be wrong; they are explained as they are",
+        )
+        for i in np.flatnonzero(odd)
+    }
 
 
 # -- texts ---------------------------------------------------------------------------------------------------

@@ -134,6 +134,6 @@ def _largest(values: Sequence[Floats]) -> float:
 
 
 def _signed(values: Floats) -> list[str]:
-    """Write a column of numbers; "?" for cells that too few rows lie in."""
+    """Write a column of numbers; "?" for cells with too few rows."""
     texts = iter(signed_column(values[np.isfinite(values)].tolist()))
     return [next(texts) if finite else "?" for finite in np.isfinite(values).tolist()]

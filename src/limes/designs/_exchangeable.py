@@ -107,6 +107,11 @@ class ExchangeableDesign:
         prior = log_binomial(np.full(d + 1, float(d)), np.arange(d + 1.0))
         return cls(Counts.tilted(prior, check_bandwidth(bandwidth)))
 
+    def check_size(self, size: int) -> None:
+        """Raise InputError if a form has another number of words."""
+        if self.size != size:
+            raise InputError(f"the design has {self.size} words, the form has {size}")
+
     @property
     def size(self) -> int:
         """Number of features d."""

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from limes._arrays import Bools, Floats, Ints, Objects
+from limes._arrays import Bools, Ints, Objects
 from limes.exceptions import InputError, ModelError
 from limes.models._identity import qualified_name
 
@@ -125,13 +125,6 @@ def _codes(kept: Bools) -> Ints:
     for digit, column in enumerate(kept.T):
         codes += column.astype(np.int64) << digit
     return codes
-
-
-def some_rows(d: int, rows: int) -> Floats:
-    """The whole text, and random subsets of its words, small to large, with a fixed seed; (rows, d)."""
-    rng = np.random.default_rng(0)
-    shares = np.linspace(0.05, 0.95, rows - 1)
-    return np.vstack([np.ones(d), (rng.random((rows - 1, d)) < shares[:, None]).astype(np.float64)])
 
 
 _SEARCHES = tuple(

@@ -5,18 +5,21 @@ of the same name, nor a ``predict`` that was put on the instance or on the class
 
 Calling a model takes milliseconds, inspecting it microseconds. A fit replaces attributes, or fills arrays
 anew: attributes are compared by identity, arrays by their bytes. Libraries that store their fit outside of
-Python's objects, as boosting libraries do, may change it unseen: such a state is not ``complete``.
+Python's objects, as boosting libraries do, may change it unseen: such a state is not ``complete``, and a
+`Watch` compares answers.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from operator import is_
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from limes._arrays import Floats
 
 # Methods that readers replace
 _METHODS = (
@@ -140,3 +143,86 @@ def _collect_all(values: Iterable[Any], state: ModelState) -> bool:
         if hasattr(value, "get_params") and not isinstance(value, type):
             complete &= _collect(value, state)
     return complete
+
+
+# -- has it been fitted again? -----------------------------------------------------------------------------
+
+Predict: TypeAlias = Callable[[Floats], Floats]
+# Explained rows at which a model is asked whose state does not show a new fit
+_ROWS = 64
+# Relative rounding of answers that were added up in float32
+_REFIT_ROUNDING = 1e-5
+
+
+def few_rows(rows: Floats) -> Floats:
+    """Return at most 64 of the rows, evenly spread."""
+    return rows[few_places(len(rows))]
+
+
+def few_places(n: int) -> slice:
+    """Return at most 64 of n positions, evenly spread."""
+    return slice(None, None, -(-n // _ROWS))
+
+
+class Watch:
+    """Detects that a model was fitted again since it was read: by its state, and by the answers of its form.
+
+    Parameters
+    ----------
+    model
+        The model.
+    has_reader
+        Whether its class has a reader. Others are not watched: they may change at each call without a fit.
+    ask, predict
+        The model's own answers, and those of its form; None if it could not be read.
+    allowed
+        Largest difference of the two, among answers as large as the background's.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        *,
+        has_reader: bool,
+        ask: Predict | None = None,
+        predict: Predict | None = None,
+        allowed: float = 0.0,
+    ) -> None:
+        self.model = model
+        self._has_reader = has_reader
+        self._ask = ask
+        self._predict = predict
+        self._allowed = allowed
+        self._state = self._present()
+
+    def unchanged(self, rows: Floats) -> bool:
+        """Return whether the model is the one that was read, as far as explained rows (n, d) show it."""
+        return self.same_state() and self.agrees(rows)
+
+    def same_state(self) -> bool:
+        """Return whether the attributes of the model are the ones that it had."""
+        if self._state is None and self._has_reader:  # the copy of a model has its own state
+            self._state = self._present()
+        return self._state is None or self._state.holds()
+
+    def agrees(self, rows: Floats, answers: Floats | None = None, by: Predict | None = None) -> bool:
+        """Return whether model and form agree at explained rows, if the state may hide a new fit.
+
+        ``answers`` are those at all rows where the caller has them, ``by`` the model or by its form.
+        """
+        if self._ask is None or self._predict is None or self._state is None or self._state.complete:
+            return True
+        few = few_places(len(rows))
+        expected, computed = (
+            answers[few] if answers is not None and by == source else source(rows[few])
+            for source in (self._ask, self._predict)
+        )
+        # rows far from the background may have larger answers
+        allowed = self._allowed + _REFIT_ROUNDING * float(np.abs(expected).max())
+        return expected.shape == computed.shape and bool((np.abs(expected - computed) <= allowed).all())
+
+    def _present(self) -> ModelState | None:
+        return state_of(self.model) if self._has_reader else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_state": None}

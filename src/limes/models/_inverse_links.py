@@ -1,8 +1,8 @@
 """From margins to predictions: the curves that libraries put behind a sum, recognised by their values.
 
-A margin that was read and the curve behind it answer what the model answers, even where the expectation of
-the two has no closed form: a softmax of many classes, the logistic of boosted trees. Which curve a model has
-depends on its class, objective and options; the one that gives the model's own answers at many rows is it.
+The margin's form with the curve behind it gives the model's answers, even where their expectation has no
+closed form: a softmax of many classes, the logistic of boosted trees. Which curve a model has depends on its class,
+objective and options: it is the one that gives the model's own answers at many rows.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from scipy.special import expit, softmax
 
 from limes._arrays import Floats
 
-# Margins (n,) or (n, K) -> predictions (n,) or (n, classes); None where they are not of its kind
+# Margins (n,) or (n, K) -> predictions (n,) or (n, classes); None where the curve does not apply
 Curve = Callable[[Floats], Floats | None]
 
 
@@ -32,7 +32,7 @@ def _softmax(margins: Floats) -> Floats | None:
 
 
 def _flat_softmax(margins: Floats) -> Floats | None:
-    """AdaBoost's: of margins over the number of other classes."""
+    """AdaBoost's softmax, of margins over the number of other classes."""
     return np.asarray(softmax(margins / (margins.shape[1] - 1), axis=1)) if _several(margins) else None
 
 

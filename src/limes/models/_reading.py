@@ -20,7 +20,7 @@ from limes._arrays import Floats
 from limes.exceptions import ModelError
 from limes.models._calling.caller import ModelCaller
 from limes.models._calling.outputs import Output, resolve
-from limes.models._identity import qualified_name, replaced_method
+from limes.models._identity import Predict, Watch, qualified_name, replaced_method
 from limes.models.forms._base import BlackBox, Form
 
 
@@ -160,6 +160,14 @@ def tolerance_of(model: Any) -> float:
 def _last_step(model: Any) -> Any:
     steps = getattr(model, "steps", None)
     return steps[-1][1] if isinstance(steps, list) and steps else None
+
+
+def watch(
+    model: Any, *, ask: Predict | None = None, predict: Predict | None = None, allowed: float = 0.0
+) -> Watch:
+    """Watch a model whose exact class has a reader; see :class:`limes.models._identity.Watch`."""
+    has_reader = qualified_name(type(model)) in READERS
+    return Watch(model, has_reader=has_reader, ask=ask, predict=predict, allowed=allowed)
 
 
 def _entry(kind: type) -> Entry:

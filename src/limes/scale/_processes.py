@@ -1,4 +1,4 @@
-"""Processes of this machine that do parts, one at a time each, and are ended when a part hangs.
+"""Worker processes on this machine: each does one part at a time, and is ended when its part hangs.
 
 The driver has a pipe to each process, so it knows which part a process was at when it died or took too long.
 A part that takes longer than the time limit is searched by halves for the rows that hang; it is then done
@@ -29,21 +29,21 @@ from limes.scale._parts import PartRecord
 from limes.scale._sources import Part
 from limes.scale._work import Work
 
-# Workers that die at one part, after which a run is given up
+# A run is given up after this number of workers have died at one part
 _DEATHS = 3
 # How often a worker checks that its driver lives, in seconds
 _LOOK = 1.0
-# A piece of a part has this many times the share of its rows in the time limit, and a second at least
+# The limit of a piece is this multiple of its share of the part's rows, and at least a second
 _SLACK, _LEAST = 10.0, 1.0
 # SIGTERM ends a process for good where there is no SIGKILL (Windows)
 _KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
-# Time limits that the search for a part's rows that hang may take
+# The search for the rows of a part that hang may take this number of time limits
 _SEARCH = 20.0
 
 
 @dataclass(frozen=True)
 class _Task:
-    """A part without the rows that hang; or, where ``rows`` are set, a trial of these rows of it."""
+    """A part without its rows that hang; with ``rows`` set, a trial of these rows of the part."""
 
     part: Part
     seconds: float | None
@@ -53,7 +53,7 @@ class _Task:
 
 @dataclass
 class _Search:
-    """Rows of a part that hang: the pieces that are still to be tried, and the rows so far."""
+    """The search for a part's rows that hang: the pieces still to be tried, and the rows so far."""
 
     part: Part
     timeout: float

@@ -8,7 +8,7 @@ import pytest
 import oracle
 from limes._expectations.controls.control import ZeroControl, if_better_than_linear
 from limes._expectations.controls.kernel import switch_kernels
-from limes._expectations.controls.tree import tree_control
+from limes._expectations.controls.tables import tree_control
 from limes.designs import ExchangeableDesign
 
 DESIGN = ExchangeableDesign.word_deletions(12)

@@ -12,7 +12,7 @@ import oracle
 import strategies
 from effort import repeats
 from limes._expectations.controls import CONTROLS
-from limes._expectations.controls.margin import MarginControl
+from limes._expectations.controls.tables import MarginControl
 from limes._expectations.forest import ForestExpectation
 from limes._expectations.sampled import SampledExpectation
 from limes._expectations.sampling import Sampling
@@ -234,7 +234,7 @@ def check_error_bars(values, errors, truth):
 @pytest.mark.parametrize("control", ["none", "additive"])
 @pytest.mark.parametrize(
     ("d", "calls", "seeds"),
-    repeats([(5, 256, 150), (5, 1024, 40), (30, 256, 16)], [(5, 256, 40), (5, 1024, 12), (30, 256, 6)]),
+    repeats([(5, 256, 150), (5, 1024, 40), (30, 256, 16)], [(5, 256, 20), (5, 1024, 8), (30, 256, 5)]),
 )
 def test_error_bars(kind, make, d, calls, control, seeds):
     check_error_bars(*repeated(kind, make, d, calls, control, seeds))
@@ -242,7 +242,7 @@ def test_error_bars(kind, make, d, calls, control, seeds):
 
 @pytest.mark.parametrize("make", [smooth, rough])
 @pytest.mark.parametrize("control", ["tree", "kernel", "auto"])
-@pytest.mark.parametrize(("d", "seeds"), repeats([(5, 12), (30, 8)], [(5, 8)]))
+@pytest.mark.parametrize(("d", "seeds"), repeats([(5, 12), (30, 8)], [(5, 5)]))
 def test_error_bars_of_laborious_controls(make, control, d, seeds):
     """Few seeds, as trees and kernels take their time; "auto" finds them fitted."""
     check_error_bars(*repeated("bins", make, d, 256, control, seeds, REMEMBERED))
@@ -261,6 +261,6 @@ def test_error_bars_over_400_seeds(kind, make, control, d):
 @pytest.mark.parametrize("name", CONTROLS)
 def test_exact_parts_do_not_move_what_is_estimated(name):
     """Right on average with every control: mean over seeds in its own standard errors."""
-    values, _, truth = repeated("bins", rough, 5, 256, name, 12, REMEMBERED)
+    values, _, truth = repeated("bins", rough, 5, 256, name, repeats(12, 8), REMEMBERED)
     z = (values.mean(axis=0) - truth) / (values.std(axis=0, ddof=1) / np.sqrt(len(values)))
     assert np.abs(z).max() < oracle.Z_LIMIT, z

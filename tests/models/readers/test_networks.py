@@ -15,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 import limes
+from effort import repeats
 from limes.models import forms
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -23,7 +24,7 @@ D, T = load_diabetes(return_X_y=True)
 T = (T - T.mean()) / T.std()
 C, L = load_breast_cancer(return_X_y=True)
 C = C[:, :8]
-DRAWS = 1 << 19
+DRAWS = repeats(1 << 19, 1 << 16)
 ACTIVATIONS = ["identity", "logistic", "tanh", "relu"]
 
 
@@ -118,7 +119,7 @@ def test_networks_and_random_features_are_exact(name, options):
 @pytest.mark.parametrize("name", ["relu", "tanh", "margin", "fourier"])
 @pytest.mark.parametrize("options", [{}, {"bins": None}])
 def test_exact_networks_against_their_own_answers(name, options):
-    """2¹⁹ draws of w, the model asked at each: |z| of the mean and of every coefficient."""
+    """Draws of w, the model asked at each: |z| of the mean and of every coefficient."""
     model, X, y, output = PIPELINES[name]
     model.fit(X, y)
     explainer = limes.TabularExplainer(model, X, output=output, **options)

@@ -5,10 +5,9 @@ estimated from samples. It is fitted to calls that were made anyway, on all fold
 one: so h does not depend on the rows it is subtracted from, and the estimate stays unbiased.
 """
 
-from limes._expectations.controls.additive import additive_control
 from limes._expectations.controls.control import Control, FittedControl, no_control
 from limes._expectations.controls.kernel import kernel_control
-from limes._expectations.controls.tree import tree_control
+from limes._expectations.controls.tables import additive_control, tree_control
 
 __all__ = ["CONTROLS", "Control", "FittedControl", "no_control"]
 

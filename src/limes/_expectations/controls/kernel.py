@@ -21,9 +21,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from limes._arrays import Bools, Floats
-from limes._expectations.controls.control import ControlMoments, FittedControl, ZeroControl
-from limes._expectations.controls.ridge import (
+from limes._expectations.controls.control import (
     PENALTIES,
+    ControlMoments,
+    FittedControl,
+    ZeroControl,
     evenly_spread,
     fit_on_centers,
     leave_one_out_errors,

@@ -20,10 +20,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from limes._arrays import Floats, Reals
-from limes._expectations.controls.control import ControlMoments, FittedControl, ZeroControl
-from limes._expectations.controls.ridge import evenly_spread, fit_on_centers, ridge_path
-from limes._streams import fingerprint
+from limes._arrays import Floats, Reals, fingerprint
+from limes._expectations.controls.control import (
+    ControlMoments,
+    FittedControl,
+    ZeroControl,
+    evenly_spread,
+    fit_on_centers,
+    ridge_path,
+)
 from limes.designs._exchangeable import ExchangeableDesign
 
 _MOST_CENTERS = 1024

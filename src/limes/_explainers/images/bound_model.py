@@ -15,12 +15,11 @@ import numpy as np
 from limes._arrays import Floats
 from limes._checks import check_choice
 from limes._explainers._masked import MaskedModel
-from limes._explainers.verification import check_agreement
+from limes._explainers.verification import check_agreement, subset_rows
 from limes.exceptions import InputError, ModelError, ReadMismatchError
 from limes.models._calling.caller import ModelCaller
 from limes.models._calling.networks import Preprocess, columns, composer_of, flat, is_network
 from limes.models._calling.outputs import Output, resolve
-from limes.models._documents import some_rows
 from limes.models._images import SwitchedImage
 from limes.models._reading import read_output, tolerance_of
 from limes.models.forms._base import BlackBox, Form
@@ -88,7 +87,7 @@ class ImageModel:
             # beside a network's own time a Gaussian process takes little
             usual = "process" if is_network(self.model) else "kernel"
             return bound(ask, form, margin=self._margin(output, image, ask), usual=usual)
-        rows = some_rows(image.size, _CHECKED_ROWS)
+        rows = subset_rows(image.size, _CHECKED_ROWS)
         where = lambda row: f"the superpixels {np.flatnonzero(rows[row]).tolist()} alone"  # noqa: E731
         answers = ask(rows)
         allowed = tolerance_of(self.model) * float(np.abs(answers).max())

@@ -13,7 +13,7 @@ import numpy as np
 from limes._arrays import Floats
 from limes._expectations.controls import CONTROLS
 from limes._expectations.controls.control import Control
-from limes._expectations.controls.margin import MarginControl
+from limes._expectations.controls.tables import MarginControl
 from limes._expectations.joint import JointExpectation
 from limes._expectations.moments import ExactMoments, Moments
 from limes._expectations.of_forms import exact_expectation
@@ -25,13 +25,10 @@ from limes._explainers.tables.table import Table
 from limes._explainers.tables.table_laws import Family
 from limes._explainers.verification import (
     TABLE_DRAWS,
-    Predict,
     Probe,
-    Watch,
     check_agreement,
     check_atoms,
     check_draws,
-    few_rows,
     product_rows,
     widened,
 )
@@ -43,8 +40,9 @@ from limes.models._calling.bound_methods import is_log_odds
 from limes.models._calling.caller import ModelCaller
 from limes.models._calling.direct import direct_question
 from limes.models._calling.outputs import Output
+from limes.models._identity import Predict, Watch, few_rows
 from limes.models._inverse_links import matching_curve
-from limes.models._reading import EXACT_TOLERANCE, SINGLE_TOLERANCE, tolerance_of
+from limes.models._reading import EXACT_TOLERANCE, SINGLE_TOLERANCE, tolerance_of, watch
 from limes.models.forms._base import BlackBox, Form
 from limes.models.forms._trees import Forest
 
@@ -212,8 +210,11 @@ class BoundModel:
             reading.output.method or "call",
             check.is_log_odds(reading.output),
             "",
-            Watch(
-                reading.model, ask=check.quickest(reading.output, ask), predict=form.predict, allowed=allowed
+            watch(
+                reading.model,
+                ask=check.quickest(reading.output, ask),
+                predict=form.predict,
+                allowed=allowed,
             ),
             form,
         )
@@ -332,16 +333,15 @@ class _AnswerSource:
         names = reading.output.names(ask(check.table.matrix[:2]).shape[1:])
         parts = (reading.form, None if reading.margin is None else reading.margin[0])
         if method == "sampled" or not any(isinstance(part, Form) for part in parts):
-            return cls(ask, None, names, Watch(reading.model))
+            return cls(ask, None, names, watch(reading.model))
         probe = check.probe
         try:
             answers = probe.answers(ask)
         except ReadMismatchError:
-            return cls(ask, None, names, Watch(reading.model))
+            return cls(ask, None, names, watch(reading.model))
         allowed = check.tolerance * float(np.abs(answers).max())
         read = _answers_of_form(reading, probe, answers, allowed)
-        watch = Watch(reading.model, ask=ask, predict=read, allowed=allowed)
-        return cls(ask, read, names, watch)
+        return cls(ask, read, names, watch(reading.model, ask=ask, predict=read, allowed=allowed))
 
     @property
     def asks(self) -> bool:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -30,7 +30,7 @@ from limes._expectations.weighted_rows import (
     rows_of_law,
 )
 from limes._explanation.fit import RowEffects, RowPair
-from limes._lru import LRUCache
+from limes._threads import LRUCache
 from limes.designs._product import ProductDesign, ProductFamily
 from limes.exceptions import InputError
 from limes.models.forms._base import Form
@@ -88,16 +88,21 @@ class _Additive(NamedTuple):
     residuals: Callable[[], tuple[WeightedRows, Floats]]
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
 class TableFits(ABC):
     """Fits of the rows (n, d) of one call, with cells (n, d); ``texts`` are the columns' cells in words."""
 
-    def __init__(
-        self, family: ProductFamily, texts: Sequence[Objects], rows: Floats, cells: Ints, fitted: Fitted
-    ) -> None:
-        self._family, self._texts, self._rows, self._cells = family, texts, rows, cells
-        self._fitted = fitted
-        self._fidelities: LRUCache[Hashable, tuple[Floats, Floats]] = LRUCache(_MOST_FIDELITIES)
-        self._additive: LRUCache[Hashable, _Additive] = LRUCache(_MOST_EFFECTS)
+    family: ProductFamily
+    texts: Sequence[Objects]
+    rows: Floats
+    cells: Ints
+    fitted: Fitted
+    _fidelities: LRUCache[Hashable, tuple[Floats, Floats]] = field(
+        init=False, default_factory=partial(LRUCache, _MOST_FIDELITIES)
+    )
+    _additive: LRUCache[Hashable, _Additive] = field(
+        init=False, default_factory=partial(LRUCache, _MOST_EFFECTS)
+    )
 
     @property
     @abstractmethod
@@ -142,7 +147,7 @@ class TableFits(ABC):
             additive.values,
             additive.errors,
             masses,
-            self._cells[row].tolist(),
+            self.cells[row].tolist(),
             np.stack(between) / total,
             additive.additive,
             additive.additive_errors,
@@ -168,14 +173,14 @@ class TableFits(ABC):
     @property
     def has_curves(self) -> bool:
         """Whether the columns have cells: slopes have none."""
-        return self._family.slopes is None
+        return self.family.slopes is None
 
     def cell_texts(self, row: int, column: int) -> tuple[str, ...]:  # noqa: ARG002 - the same for all rows
         """The cells of a column in words."""
-        return tuple(self._texts[column].tolist())
+        return tuple(self.texts[column].tolist())
 
     def _additive_at(self, row: int) -> _Additive:
-        if self._family.slopes is not None:
+        if self.family.slopes is not None:
             raise InputError(
                 "columns without bins have slopes, and no cells that a model could have effects in: explain "
                 "with bins='quartile', or any other, for effects and interactions"
@@ -183,16 +188,16 @@ class TableFits(ABC):
         return self._additive.get(self._key(row), lambda: self._additive_of(self._row(row)))
 
     def _row(self, i: int) -> _Row:
-        fitted, (_, d), unit = self._fitted, self._rows.shape, self._unit
+        fitted, (_, d), unit = self.fitted, self.rows.shape, self._unit
         coef, gamma = (a[i].reshape(d, -1) / unit for a in (fitted.surrogate.coef, fitted.moments.gamma))
         features = fitted.features
         inclusion, variance = features.inclusion[i], features.variance[i]
-        if not self._family.by_cell:
-            design = self._family.at(self._rows[i]).in_units()
+        if not self.family.by_cell:
+            design = self.family.at(self.rows[i]).in_units()
             inclusion, variance, coef = design.inclusion, design.variance, coef * design.units[:, None]
         explained = (coef * (2.0 * gamma - variance[:, None] * coef)).sum(axis=0)
         mean = fitted.moments.mean[i].reshape(-1) / unit
-        return _Row(i, self._rows[i], self._cells[i], self._family, coef, mean, inclusion, explained)
+        return _Row(i, self.rows[i], self.cells[i], self.family, coef, mean, inclusion, explained)
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,24 +251,21 @@ class FormSpread:
         return pooled or rows_of_law(row.design, row.row, self.predict, self.seed, self.family)
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
 class ReadFits(TableFits):
     """Fits of rows whose model was read."""
 
-    def __init__(
-        self, spread: FormSpread, texts: Sequence[Objects], rows: Floats, cells: Ints, fitted: Fitted
-    ) -> None:
-        super().__init__(spread.family, texts, rows, cells, fitted)
-        self._spread = spread
+    spread: FormSpread
 
     @property
     def _unit(self) -> Floats:
-        return self._spread.unit
+        return self.spread.unit
 
     def _fidelity_of(self, row: _Row) -> tuple[Floats, Floats]:
         explained = row.explained
 
         def squares() -> tuple[Floats, Floats]:
-            rows = self._spread.rows(row)
+            rows = self.spread.rows(row)
             return rows.mean(rows.residuals(row.mean, row.inclusion, row.coef) ** 2)
 
         rest, error = self._rest(row, explained, squares)
@@ -273,20 +275,20 @@ class ReadFits(TableFits):
         self, row: _Row, explained: Floats, squares: Callable[[], tuple[Floats, Floats]]
     ) -> tuple[Floats, Floats]:
         """Return what of Var_w f is not explained, and its error: by a closed form, or squares on rows."""
-        if self._spread.exact is None:
+        if self.spread.exact is None:
             return squares()
-        variance = self._spread.exact.variance(row.design)
+        variance = self.spread.exact.variance(row.design)
         return np.maximum(variance - explained, 0.0), np.zeros(explained.size)
 
     def _additive_of(self, row: _Row) -> _Additive:
-        cells = self._spread.cells
+        cells = self.spread.cells
         if cells is None:
-            return _estimated(OneHotFit(self._spread.rows(row), row.masses), self._unit, row.mean)
+            return _estimated(OneHotFit(self.spread.rows(row), row.masses), self._unit, row.mean)
         effects = [values / self._unit for values in cells.effects(row.design)]
         between = np.sum([q @ v**2 for q, v in zip(row.masses, effects, strict=True)], axis=0)
 
         def residuals() -> tuple[WeightedRows, Floats]:
-            rows = self._spread.rows(row)
+            rows = self.spread.rows(row)
             assert rows.cells is not None  # noqa: S101 - rows of tables have cells
             curves = sum(values[column] for values, column in zip(effects, rows.cells, strict=True))
             return rows, rows.f - row.mean - curves
@@ -303,7 +305,7 @@ class ReadFits(TableFits):
     def _pairs_of(
         self, row: _Row, additive: _Additive, output: int, top: int
     ) -> list[tuple[tuple[int, int], PairEstimate]]:
-        cells, columns = self._spread.cells, _columns(row.masses)
+        cells, columns = self.spread.cells, _columns(row.masses)
         if cells is not None and not cells.interacts:
             return []
         if cells is None or len(columns) > max(_ALL_PAIRS, _CANDIDATES * top):
@@ -318,24 +320,15 @@ class ReadFits(TableFits):
         ]
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
 class SampledFits(TableFits):
     """Fits of rows whose model was sampled: from the answers that their explanations were made of."""
 
-    def __init__(
-        self,
-        expectation: SampledExpectation,
-        family: ProductFamily,
-        texts: Sequence[Objects],
-        rows: Floats,
-        cells: Ints,
-        fitted: Fitted,
-    ) -> None:
-        super().__init__(family, texts, rows, cells, fitted)
-        self._expectation = expectation
+    expectation: SampledExpectation
 
     @cached_property
     def _unit(self) -> Floats:
-        means = np.abs(self._fitted.moments.mean.reshape(len(self._rows), -1)).max(axis=0)
+        means = np.abs(self.fitted.moments.mean.reshape(len(self.rows), -1)).max(axis=0)
         return power_of_two(means)
 
     def _fidelity_of(self, row: _Row) -> tuple[Floats, Floats]:
@@ -356,35 +349,26 @@ class SampledFits(TableFits):
         return _ranked(row.masses, _columns(row.masses), additive, output)
 
     def _rows_of(self, row: _Row) -> WeightedRows:
-        sampled = self._fitted.moments.sampled
+        sampled = self.fitted.moments.sampled
         assert sampled is not None  # noqa: S101 - the model was sampled
         answers = sampled.answers[row.position].reshape(-1, self._unit.size) / self._unit
-        x, h, _ = self._expectation.redraw(row.design, row.row, len(answers))
-        return WeightedRows.drawn(h, answers, self._family.cells(x))
+        x, h, _ = self.expectation.redraw(row.design, row.row, len(answers))
+        return WeightedRows.drawn(h, answers, self.family.cells(x))
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
 class PooledFits(SampledFits):
     """Fits of rows that share a pool of answers, or have separate draws where the pool does not serve."""
 
-    def __init__(
-        self,
-        expectation: PooledExpectation,
-        family: ProductFamily,
-        texts: Sequence[Objects],
-        rows: Floats,
-        cells: Ints,
-        fitted: Fitted,
-    ) -> None:
-        super().__init__(expectation.single, family, texts, rows, cells, fitted)
-        self._pooled = expectation
+    pooled: PooledExpectation
 
     def _rows_of(self, row: _Row) -> WeightedRows:
-        size = int(self._fitted.moments.shared[row.position])
+        size = int(self.fitted.moments.shared[row.position])
         if size == 0:
             return super()._rows_of(row)
-        pool = self._pooled.pool.rows(size)
+        pool = self.pooled.pool.rows(size)
         same = pool.cells == row.cells
-        weights = self._pooled.ratio ** np.count_nonzero(~same, axis=1)
+        weights = self.pooled.ratio ** np.count_nonzero(~same, axis=1)
         answers = pool.answers.reshape(size, -1) / self._unit
         h = np.ascontiguousarray(same.T, dtype=np.float64)
         return WeightedRows(h, answers, weights / weights.sum(), cells=pool.cells.T.astype(np.int64))

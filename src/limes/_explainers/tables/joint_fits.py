@@ -12,8 +12,8 @@ from limes._arrays import Floats, Ints, Objects
 from limes._expectations.joint import JointExpectation
 from limes._expectations.joint_effects import JointEffects
 from limes._explanation.fit import RowEffects, RowPair
-from limes._lru import LRUCache
 from limes._pipeline import Fitted
+from limes._threads import LRUCache
 
 # Rows of a call whose effects are cached
 _MOST_EFFECTS = 1000

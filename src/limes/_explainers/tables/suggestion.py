@@ -18,8 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from limes._arrays import Floats
-from limes._streams import fingerprint, streams
+from limes._arrays import Floats, fingerprint, streams
 from limes.exceptions import InputError
 from limes.surrogates._linear import LIME_SAMPLES
 

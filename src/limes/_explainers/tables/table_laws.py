@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from limes._arrays import Floats
+from limes._arrays import Floats, streams
 from limes._explainers.options import SamplingOptions
 from limes._explainers.sampling_warnings import OCCURRING, PERTURBED, SampleKind
-from limes._streams import streams
 from limes.designs._columns import LAWS
 from limes.designs._joint import JointFamily
 from limes.designs._product import ProductFamily
@@ -130,7 +130,7 @@ class TabularOptions:
         method = self.sampling.method
         self.table_law.check(bins=self.bins, weights=self.weights, method=method)
 
-    @property
+    @cached_property
     def table_law(self) -> TableLaw:
         """The law that ``law`` names."""
         return TABLE_LAWS[self.law]

@@ -177,13 +177,20 @@ class TabularModel:
         expectation = self.bound.expectation
         if isinstance(expectation, JointExpectation):
             return JointFits(expectation, self.texts, cells, fitted)
+        if isinstance(expectation, SampledExpectation) and not self.warns:
+            return None
+        call: Any = {
+            "family": self.family,
+            "texts": self.texts,
+            "rows": rows,
+            "cells": cells,
+            "fitted": fitted,
+        }
         if isinstance(expectation, PooledExpectation):
-            return PooledFits(expectation, self.family, self.texts, rows, cells, fitted)
+            return PooledFits(pooled=expectation, expectation=expectation.single, **call)
         if isinstance(expectation, SampledExpectation):
-            return (
-                SampledFits(expectation, self.family, self.texts, rows, cells, fitted) if self.warns else None
-            )
-        return ReadFits(self._spread, self.texts, rows, cells, fitted)
+            return SampledFits(expectation=expectation, **call)
+        return ReadFits(spread=self._spread, **call)
 
     @property
     def other_law(self) -> Callable[[Floats], Estimate] | None:

@@ -13,14 +13,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from limes._arrays import Floats, Ints
-from limes._expectations.controls.control import if_better_than_linear
-from limes._expectations.controls.kernel import switch_kernels
 from limes._explainers._masked import MaskedModel, Predict
-from limes._explainers.verification import check_agreement
+from limes._explainers.verification import check_agreement, subset_rows
 from limes.exceptions import InputError, ReadMismatchError
 from limes.models._calling.caller import ModelCaller
 from limes.models._calling.outputs import Output, resolve
-from limes.models._documents import Document, TextModel, some_rows, transform
+from limes.models._documents import Document, TextModel, transform
 from limes.models._reading import EXACT_TOLERANCE, SINGLE_TOLERANCE, CannotRead, tolerance_of
 from limes.models.forms._base import BlackBox, Form
 from limes.models.forms._linked import Linked
@@ -183,13 +181,14 @@ def bind(model: TextModel, output: Output, document: Document) -> MaskedModel:
     ModelError
         If the model fails on the text.
     """
-    # texts have many words, and often a linear fit explains all that the calls can show
-    kernel = if_better_than_linear(switch_kernels)
     with_strings = ModelCaller(model.head, output, lambda z: model.encode(document.texts(z)))
-    rows = some_rows(document.size, _CHECKED_ROWS)
+    rows = subset_rows(document.size, _CHECKED_ROWS)
     # a model that is not fitted, or takes no texts, raises its own error here
     answers = with_strings(rows if model.steps else rows[:1])
-    bound = partial(MaskedModel, outputs=output.names(answers.shape[1:]), whole=answers[:1], kernel=kernel)
+    # texts have many words, and often a linear fit explains all that the calls can show
+    bound = partial(
+        MaskedModel, outputs=output.names(answers.shape[1:]), whole=answers[:1], often_linear=True
+    )
     try:
         words = word_rows(model.steps, document)
     except CannotRead as reason:

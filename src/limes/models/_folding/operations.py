@@ -25,7 +25,7 @@ from limes.models._reading import CannotRead
 
 @dataclass(frozen=True, eq=False)
 class Codebook:
-    """An encoder's codes of categories, of a missing value, and of any other one; None where it refuses."""
+    """An encoder's codes of categories, of a missing value, and of an unknown one; None where it raises."""
 
     codes: Mapping[Any, float]
     missing: float | None
@@ -42,13 +42,13 @@ class Codebook:
         return code
 
     def refuses(self, value: Any) -> bool:
-        """Whether it has no code for a value."""
+        """Whether the encoder raises at some value."""
         if is_blank(value):
             return self.missing is None
         return self.other is None and value not in self.codes
 
     def lenient(self) -> Codebook:
-        """The same codes, with NaN where it refuses."""
+        """The same codes, with NaN where the encoder raises."""
         missing, other = (np.nan if code is None else code for code in (self.missing, self.other))
         return Codebook(self.codes, missing, other)
 

@@ -299,3 +299,11 @@ def outputs_of(form: Form) -> tuple[int, ...]:
     if hasattr(form, "intercept"):
         return np.shape(form.intercept)
     return form.predict(np.zeros((1, form.size))).shape[1:]
+
+
+def check_word_rows(z: ArrayLike, fewest: int, most: float) -> Floats:
+    """Check rows z (n, d) of kept words, with ``fewest`` to ``most`` columns."""
+    rows = np.asarray(z, dtype=np.float64)
+    if rows.ndim != 2 or not fewest <= rows.shape[1] <= most:
+        raise InputError(f"z must be (n, {fewest}), a column a word; got shape {rows.shape}")
+    return rows

@@ -17,8 +17,7 @@ from numpy.typing import ArrayLike
 
 from limes._arrays import Floats, Ints
 from limes.exceptions import InputError
-from limes.models.forms._base import FormBase, coefficients, finite_array, zero
-from limes.models.forms._presence import check_word_rows
+from limes.models.forms._base import FormBase, check_word_rows, coefficients, finite_array, zero
 
 Norm = Literal["l2", "l1"]
 # The norm is (Σ a_j z_j) to this power.

@@ -19,7 +19,7 @@ from limes import _kernels
 from limes._arrays import Bools, Floats, Ints
 from limes.exceptions import InputError
 from limes.models.forms._additive import Boxes
-from limes.models.forms._base import FormBase, coefficients, select_outputs
+from limes.models.forms._base import FormBase, check_word_rows, coefficients, select_outputs
 from limes.models.forms._trees import Forest
 
 # rows x literals evaluated at once: 16 MB of float64
@@ -168,14 +168,6 @@ def _consistent(
     remains = satisfiable[owner]
     renumbered = np.cumsum(satisfiable) - 1
     return renumbered[owner[remains]], word[remains], (code % 2 == 1)[remains], satisfiable
-
-
-def check_word_rows(z: ArrayLike, fewest: int, most: float) -> Floats:
-    """Check rows z (n, d) of kept words, with ``fewest`` to ``most`` columns."""
-    rows = np.asarray(z, dtype=np.float64)
-    if rows.ndim != 2 or not fewest <= rows.shape[1] <= most:
-        raise InputError(f"z must be (n, {fewest}), a column a word; got shape {rows.shape}")
-    return rows
 
 
 # -- trees and boxes on word counts -----------------------------------------------------------------------

@@ -3,9 +3,8 @@
 R has a row for each word of the text, the vectorizer's output for that word alone, before the norm; φ(z) = z.
 With n-grams R has a row for every product of words that makes one appear, and φ(z) are these products: an
 n-gram of tokens i_1 < ... < i_n appears where they are kept and all tokens between them are removed (a word
-that stands between its own occurrences keeps them apart). That holds where the tokens of a perturbed text are
-the tokens of its kept words, and where no two rows of R meet in a column that is not their sum; both are
-checked here.
+that stands between two of its occurrences keeps them apart). That holds where the tokens of a perturbed text
+are the tokens of its kept words, and where rows of R that share a column add up there; both are checked here.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from limes.models._identity import qualified_name
 from limes.models._reading import CannotRead, refuse_replaced_methods
 from limes.models.forms._presence import PresenceProducts
 
-# Tokens that may be tried to extend runs, and factors of products: about a second
+# Most tokens that are tried to extend runs, and most factors of products: both take about a second
 _MOST_TRIED, _MOST_FACTORS = 4_000_000, 3_000_000
 
 # A token, and which of the text's words it belongs to

@@ -1,0 +1,248 @@
+r"""Controls of tables: an additive model, boosted trees, and the margin behind a link.
+
+*Additive*: one effect a cell and one slope inside each cell, of every column,
+
+    h = c + Σ_j Σ_b (u_jb + v_jb (x_j - m_jb)) 1[x_j in cell b],  m_jb the cell's mean.
+
+Under bin weights a slope inside a cell has no coefficient, and only takes variance away.
+
+*Trees* are for models that are piecewise constant or full of interactions.
+
+*Margin*: a probability is a link of a margin (logistic, softmax), and the margin of a linear model or of
+boosted trees is read exactly. A linear function of the margins, and another control of its residuals, follow
+the probability as far as the link is straight. Texts and images have margins, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from limes._arrays import Bools, Floats
+from limes._expectations.controls.control import (
+    Control,
+    ControlMoments,
+    FittedControl,
+    ZeroControl,
+    ridge_path,
+)
+from limes._expectations.forest import ForestExpectation
+from limes._expectations.moments import ExactMoments, Moments
+from limes._functions import Identity
+from limes._threads import LRUCache
+from limes.designs._coordinates import CellMeans, Coordinate, functionals
+from limes.designs._product import ProductDesign
+from limes.models.forms._trees import Forest
+from limes.models.readers.sklearn_trees import histogram
+
+# -- additive model ------------------------------------------------------------------------------------------
+
+# Rows in a cell from which on it has an effect and a slope
+_FEWEST = 8
+
+
+@dataclass(frozen=True, eq=False)
+class _ColumnBasis:
+    """The basis of one column: cells with an effect, and standard deviations inside those with a slope."""
+
+    cells: Bools
+    spread: Floats
+
+    @property
+    def size(self) -> int:
+        """Number of functions m."""
+        return int(self.cells.sum() + (self.spread > 0).sum())
+
+    @classmethod
+    def from_rows(cls, coordinate: Coordinate, x: Floats) -> _ColumnBasis:
+        law = coordinate.marginal
+        count = np.bincount(law.cells.locate(x), minlength=law.cells.count)
+        with np.errstate(invalid="ignore"):
+            variance = law.expect_centred(Identity())[0]
+        sloped = (variance > 0) & (count >= _FEWEST)
+        return cls(count >= _FEWEST, np.sqrt(np.where(sloped, variance, 0.0)))
+
+    def values(self, coordinate: Coordinate, x: Floats) -> Floats:
+        """(n, m)."""
+        law = coordinate.marginal
+        cell = law.cells.locate(x)
+        in_cell = cell[:, None] == np.arange(law.cells.count)
+        sloped = self.spread > 0
+        inside = np.where(in_cell[:, sloped], x[:, None] - law.means[sloped], 0.0) / self.spread[sloped]
+        return np.concatenate([in_cell[:, self.cells], inside], axis=1)
+
+    def functionals(self, coordinate: Coordinate) -> tuple[Floats, Floats]:
+        """Mean and contrast of every function of the basis, (m,) each."""
+        count = self.cells.size
+        sloped = self.spread > 0
+        values = np.concatenate([np.eye(count)[self.cells], np.zeros((sloped.sum(), count))])
+        moments = np.concatenate([np.zeros((self.cells.sum(), count)), np.diag(self.spread)[sloped]])
+        return functionals(coordinate, CellMeans(values, moments))
+
+
+@dataclass(frozen=True, eq=False)
+class _Additive:
+    design: ProductDesign
+    columns: tuple[_ColumnBasis, ...]
+    intercept: Floats
+    coef: Floats
+    computed: dict[tuple[int, Coordinate], tuple[Floats, Floats]] = field(default_factory=dict)
+
+    def predict(self, x: Floats) -> Floats:
+        return self.intercept + _basis(self.design, self.columns, x) @ self.coef
+
+    def moments(self, design: ProductDesign) -> ControlMoments:
+        parts = [self._column(j, coordinate) for j, coordinate in enumerate(design.coordinates)]
+        mean = sum((average for average, _ in parts), self.intercept)
+        return ControlMoments.exact(mean, np.stack([contrast for _, contrast in parts]))
+
+    def _column(self, j: int, coordinate: Coordinate) -> tuple[Floats, Floats]:
+        """Mean and contrast of a column's part of h, (k,) each: the same for all rows in one cell."""
+        key = j, coordinate
+        if key not in self.computed:
+            first = sum(column.size for column in self.columns[:j])
+            coef = self.coef[first : first + self.columns[j].size]
+            average, contrast = self.columns[j].functionals(coordinate)
+            self.computed[key] = average @ coef, contrast @ coef
+        return self.computed[key]
+
+
+def additive_control(design: ProductDesign, x: Floats, f: Floats) -> FittedControl:
+    """Fit an additive model by ridge regression."""
+    columns = tuple(_ColumnBasis.from_rows(c, x[:, j]) for j, c in enumerate(design.coordinates))
+    return _Additive(design, columns, *ridge_path(_basis(design, columns, x), f))
+
+
+def _basis(design: ProductDesign, columns: tuple[_ColumnBasis, ...], x: Floats) -> Floats:
+    parts = zip(columns, design.coordinates, strict=True)
+    return np.concatenate([column.values(c, x[:, j]) for j, (column, c) in enumerate(parts)], axis=1)
+
+
+# -- boosted trees -------------------------------------------------------------------------------------------
+
+# Principal directions of the answers that are boosted, each by itself
+_MOST_DIRECTIONS = 8
+_NEGLIGIBLE = 1e-8
+_FEWEST_ROWS = 32
+
+
+@dataclass(frozen=True, eq=False)
+class _Trees:
+    """Forests of single outputs, one a direction (r, k) of the answers.
+
+    ``shared`` tells whether they serve many designs of a family, for which a table is worth it.
+    """
+
+    forests: tuple[Forest, ...]
+    directions: Floats
+    intercept: Floats
+    shared: bool = False
+
+    @cached_property
+    def _expectations(self) -> tuple[ForestExpectation, ...]:
+        return tuple(ForestExpectation(forest) for forest in self.forests)
+
+    def predict(self, x: Floats) -> Floats:
+        return self.intercept + np.stack([f.predict(x) for f in self.forests], axis=1) @ self.directions
+
+    def moments(self, design: ProductDesign) -> ControlMoments:
+        # without its family a design gets a table for this row alone
+        its = design if self.shared else replace(design, family=None, cells=None)
+        moments = [expectation.moments(its) for expectation in self._expectations]
+        mean = np.stack([m.mean for m in moments]) @ self.directions
+        coef = design.solve(np.stack([m.gamma for m in moments], axis=1)) @ self.directions
+        return ControlMoments.exact(self.intercept + mean, coef)
+
+
+def tree_control(design: ProductDesign, x: Floats, f: Floats) -> FittedControl:  # noqa: ARG001 - trees cut by x
+    """Fit boosted trees to the answers' principal directions: probabilities of two classes have one."""
+    mean = f.mean(axis=0)
+    _, sizes, directions = np.linalg.svd(f - mean, full_matrices=False)
+    varying = sizes[:_MOST_DIRECTIONS] > _NEGLIGIBLE * max(sizes[0], 1e-300)
+    if sizes[0] == 0 or len(x) < _FEWEST_ROWS:
+        return ZeroControl(f.shape[1])
+    directions = directions[:_MOST_DIRECTIONS][varying]
+    forests = tuple(_boosted(x, values) for values in ((f - mean) @ directions.T).T)
+    return _Trees(forests, directions, mean)
+
+
+def shared_tree_control(design: ProductDesign, x: Floats, f: Floats) -> FittedControl:
+    """Fit boosted trees that serve many explained rows."""
+    control = tree_control(design, x, f)
+    return replace(control, shared=True) if isinstance(control, _Trees) else control
+
+
+def _boosted(x: Floats, values: Floats) -> Forest:
+    from sklearn.ensemble import HistGradientBoostingRegressor
+    from threadpoolctl import threadpool_limits
+
+    model = HistGradientBoostingRegressor(
+        max_iter=120,
+        learning_rate=0.1,
+        max_leaf_nodes=15,
+        min_samples_leaf=5,
+        early_stopping=False,
+        random_state=0,
+    )
+    # scikit-learn refuses a column without values; a constant one is never split
+    filled = np.where(np.isnan(x).all(axis=0), 0.0, x)
+    # a small table is quicker on one thread, and rows that are explained in parallel would share the cores
+    with threadpool_limits(1, user_api="openmp"):
+        form = histogram(model.fit(filled, values), "predict", None)
+    assert isinstance(form, Forest)  # noqa: S101 - predictions of a regressor
+    return form
+
+
+# -- margin --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Margin:
+    margins: Callable[[Floats], Floats]
+    margin_moments: Callable[[Any], Moments]
+    intercept: Floats
+    coef: Floats
+    rest: FittedControl
+
+    def predict(self, x: Floats) -> Floats:
+        return self.intercept + _columns(self.margins(x)) @ self.coef + self.rest.predict(x)
+
+    def moments(self, design: Any) -> ControlMoments:
+        moments, rest = self.margin_moments(design), self.rest.moments(design)
+        mean = self.intercept + np.atleast_1d(moments.mean) @ self.coef + rest.mean
+        return ControlMoments(
+            mean, design.solve(_columns(moments.gamma)) @ self.coef + rest.coef, rest.errors
+        )
+
+
+class MarginControl:
+    """A control of margins (n,) or (n, m) and their exact expectation; ``rest`` fits the residuals."""
+
+    def __init__(
+        self,
+        predict: Callable[[Floats], Floats],
+        expectation: ExactMoments,
+        rest: Control = additive_control,
+    ) -> None:
+        self._predict = predict
+        self._expectation = expectation
+        self._rest = rest
+        # the fits to all folds share one design
+        self._computed: LRUCache[Any, Moments] = LRUCache(1)
+
+    def __call__(self, design: Any, x: Floats, f: Floats) -> FittedControl:
+        columns = _columns(self._predict(x))
+        intercept, coef = ridge_path(columns, f)
+        residuals = f - intercept - columns @ coef
+        return _Margin(self._predict, self._moments, intercept, coef, self._rest(design, x, residuals))
+
+    def _moments(self, design: Any) -> Moments:
+        return self._computed.get(design, lambda: self._expectation.moments(design))
+
+
+def _columns(values: Floats) -> Floats:
+    return values.reshape(len(values), -1)
