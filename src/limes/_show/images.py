@@ -71,7 +71,8 @@ class ImageView:
         values = np.full(int(labels.max()) + 1, np.nan)
         coef = with_outputs(explanation.values, explanation)[row, :, output]
         for condition, value in zip(explanation.conditions[row], coef.tolist(), strict=True):
-            values[facts["superpixels"][condition]] = value
+            if condition in facts["superpixels"]:
+                values[facts["superpixels"][condition]] = value
         return cls(image[..., :3], labels, values)
 
     def top(self, k: int, sign: str) -> Ints:
