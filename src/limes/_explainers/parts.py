@@ -28,6 +28,7 @@ from limes._explainers.tables.table import Table
 from limes._explainers.texts.bound_model import parse_text, splitter, word_conditions, word_spans
 from limes._explainers.time_series import segments as time_segments
 from limes._explainers.time_series.series import Series, SeriesInputs, SplitSeries, Splitter
+from limes._explanation.wording import number
 from limes._streams import fingerprint
 from limes.exceptions import InputError
 from limes.models._documents import Document
@@ -390,7 +391,7 @@ class _TablePiece:
     def conditions(self) -> tuple[str, ...]:
         values = self.table.originals(np.stack([self.row, self.typical])).T
         return tuple(
-            f"{name} = {value}, not {hidden}"
+            f"{name} = {_short(value)}, not {_short(hidden)}"
             for name, (value, hidden) in zip(self.names, values, strict=True)
         )
 
@@ -408,3 +409,7 @@ class _TablePiece:
 
     def compose(self, z: Floats) -> Any:
         return self.table.decode(np.where(np.asarray(z) > 0, self.row, self.typical))
+
+
+def _short(value: Any) -> str:
+    return number(value) if isinstance(value, float) else str(value)
