@@ -28,6 +28,7 @@ from limes._explainers.switched_model import SwitchedModel, labels_of, link_of
 from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.exceptions import InputError
 from limes.models._calling.caller import Retry
+from limes.models._calling.hugging_face import adapted
 from limes.models._calling.networks import Preprocess
 from limes.models._images import SwitchedImage
 
@@ -48,8 +49,9 @@ class ImageExplainer(MaskedExplainer[SwitchedImage]):
     ----------
     model
         A ``torch.nn.Module``; an ONNX Runtime session; a fitted estimator, which gets images flattened to
-        rows; or a callable (or anything with ``predict``) that takes a batch of images and gives (n,) or
-        (n, k). A batch is a buffer that the next call overwrites: copy what you keep.
+        rows; of ``transformers`` an image-classification pipeline, or a pair (network, image processor); or a
+        callable (or anything with ``predict``) that takes a batch of images and gives (n,) or (n, k). A
+        batch is a buffer that the next call overwrites: copy what you keep.
     segments
         "quickshift", "slic", "felzenszwalb", "watershed" or "grid"; whole numbers (H, W), any; or a callable
         image -> labels. All by name but "grid" need scikit-image.
@@ -142,11 +144,13 @@ class ImageExplainer(MaskedExplainer[SwitchedImage]):
         )
         self._segment, self._fill = segmenter(segments, segment_options), filler(fill)
         self._preprocess = _checked(preprocess)
+        name = type(model).__name__
+        model = adapted(model)
         self._model = SwitchedModel(model, link_of(link), output, check_count("top", top), labels_of(labels))
         provenance = {
             "meaning": MEANING,
             "limes": __version__,
-            "model": type(model).__name__,
+            "model": name,
             "segments": _plain(segments),
             "fill": _plain(fill),
             "link": link,

@@ -355,7 +355,7 @@ class BaseExplainer:
         return _Engines(self.random_state, self.feature_selection, self.base, by_name)
 
     def _override(self, owner: type, method: str, draw: Callable[[], Neighbourhood]) -> Override | None:
-        """The user's own ``method`` in place of that of lime's explainer ``owner``; None if there is none."""
+        """The user's own ``method`` in place of that of lime's explainer ``owner``; None without one."""
         function = getattr(getattr(self, method), "__func__", None)
         if function is getattr(owner, method):
             return None
