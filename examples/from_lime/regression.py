@@ -38,7 +38,7 @@ print(f"\nRow {i}: the forest says {exp.predicted_value:.1f}")
 print(f"Near the row it says {exp.min_value:.0f} to {exp.max_value:.0f}")
 for condition, weight in exp.as_list():
     print(f"  {condition:26s} {weight:+.2f}")
-print(f"intercept {exp.intercept[1]:.1f}, surrogate {exp.local_pred[1]:.1f}, R² {exp.score[1]:.3f}")
+print(f"intercept {exp.intercept[1]:.1f}, surrogate {exp.local_pred[0]:.1f}, R² {exp.score[1]:.3f}")
 
 with tempfile.TemporaryDirectory() as home:
     page, picture = Path(home) / "row.html", Path(home) / "row.png"

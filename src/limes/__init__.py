@@ -11,15 +11,21 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOME = {
+    "CompositeExplainer": "limes._explainers.composite",
     "Explanation": "limes._explanation",
     "ImageExplainer": "limes._explainers.image",
+    "ImagePart": "limes._explainers.parts",
     "Literals": "limes._explainers.tables.literals",
     "MapleExplainer": "limes._maple",
     "Preprocess": "limes.models._calling.networks",
+    "SeriesExplainer": "limes._explainers.series",
+    "SeriesPart": "limes._explainers.parts",
     "SparseExplainer": "limes._explainers.sparse",
     "Surrogate": "limes.surrogates._linear",
+    "TablePart": "limes._explainers.parts",
     "TabularExplainer": "limes._explainers.tabular",
     "TextExplainer": "limes._explainers.text",
+    "TextPart": "limes._explainers.parts",
     "designs": "limes.designs",
     "diagnose": "limes._diagnostics.diagnosis",
     "evaluate": "limes.evaluate",
@@ -41,7 +47,10 @@ if TYPE_CHECKING:
     from limes._diagnostics.bandwidth import suggest_bandwidth
     from limes._diagnostics.diagnosis import diagnose
     from limes._diagnostics.summary import summary
+    from limes._explainers.composite import CompositeExplainer
     from limes._explainers.image import ImageExplainer
+    from limes._explainers.parts import ImagePart, SeriesPart, TablePart, TextPart
+    from limes._explainers.series import SeriesExplainer
     from limes._explainers.sparse import SparseExplainer
     from limes._explainers.tables.literals import Literals
     from limes._explainers.tables.suggestion import suggest_design

@@ -63,7 +63,9 @@ def test_few_superpixels_are_exact():
         coef = dict(found.local_exp[label])
         np.testing.assert_allclose([coef[j] for j in range(6)], told.values[0, :, label], rtol=EXACT)
         assert found.intercept[label] == pytest.approx(told.intercepts[0, label], rel=EXACT)
-        assert found.local_pred[label] == pytest.approx(told.surrogate_predictions[0, label], rel=EXACT)
+        assert found.local_pred.by_label[label] == pytest.approx(
+            told.surrogate_predictions[0, label], rel=EXACT
+        )
         assert found.score[label] == pytest.approx(told.fidelity[0, label], rel=EXACT)
         assert {error for _, error in found.standard_errors[label]} == {0.0}
 
@@ -130,7 +132,7 @@ def test_fewer_features(chosen, selection, count):
     assert {0, 11} <= {j for j, _ in found.local_exp[1]}
     assert 0 < found.score[1] < 1
     total = found.intercept[1] + sum(value for _, value in found.local_exp[1])
-    assert found.local_pred[1] == pytest.approx(total)
+    assert found.local_pred.by_label[1] == pytest.approx(total)
 
 
 @ENGINES
@@ -160,7 +162,7 @@ def test_labels(chosen):
     assert found.score == found.score[order[0]]
     for k in order:
         total = found.intercept[k] + sum(value for _, value in found.local_exp[k])
-        assert found.local_pred[k] == pytest.approx(total)
+        assert found.local_pred.by_label[k] == pytest.approx(total)
     both = explained(engine=chosen, labels=(2, 1), top_labels=None)
     assert both.score == both.score[1]
     named = explained(engine=chosen, labels=(2,), top_labels=None)
@@ -344,7 +346,7 @@ def test_pages_lists_and_limes_explanation(chosen, tmp_path):
     page = (tmp_path / "page.html").read_text()
     assert "<img" in page
     # the surrogate of the four superpixels, not of all; the page says where each is
-    assert f"{found.local_pred[1]:.3f}"[:5] in page
+    assert f"{found.local_pred.by_label[1]:.3f}"[:5] in page
     assert f"R² <b>{found.score[1]:.3f}<" in page
     assert ("superpixel 11 at" in page, "superpixel 5 at" in page) == (True, 8 in dict(found.local_exp[1]))
     assert found.limes.output_names == tuple(str(k) for k in found.top_labels)
@@ -417,7 +419,7 @@ def test_numbers_of_one_label_are_those_of_lime_s_label():
     theirs = lime.lime_image.LimeImageExplainer(random_state=0).explain_instance(IMAGE, model, **call)
     ours = explained(segments=SIX, engine="lime", num_samples=400)
     # three labels of different sizes, by more than chance moves them
-    assert float(ours.local_pred) == pytest.approx(theirs.local_pred[0], abs=0.03)
+    assert ours.local_pred[0] == pytest.approx(theirs.local_pred[0], abs=0.03)
 
 
 def test_rows_and_answers_of_lime_s_law():

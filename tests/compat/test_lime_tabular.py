@@ -47,7 +47,7 @@ def test_a_bound_method_is_read_and_exact():
         coef = dict(found.as_map()[label])
         np.testing.assert_allclose([coef[j] for j in range(4)], told.values[0, :, label], rtol=1e-12)
         assert found.intercept[label] == pytest.approx(told.intercepts[0, label])
-        assert found.local_pred[label] == pytest.approx(told.surrogate_predictions[0, label])
+        assert found.local_pred.by_label[label] == pytest.approx(told.surrogate_predictions[0, label])
         assert {error for _, error in found.standard_errors[label]} == {0.0}
     assert found.available_labels() == [0, 1, 2]
 
@@ -81,11 +81,8 @@ def test_a_regression_is_told_as_lime_tells_it(chosen):
     assert found.local_exp[0] == [(j, -value) for j, value in found.local_exp[1]]
     assert found.predicted_value == pytest.approx(REGRESSOR.predict(BODIES[3:4])[0])
     assert found.as_list() == found.as_list(label=7)
-    assert (
-        found.local_pred[0]
-        == found.local_pred[1]
-        == pytest.approx(found.intercept[1] + sum(value for _, value in found.local_exp[1]))
-    )
+    whole = found.intercept[1] + sum(value for _, value in found.local_exp[1])
+    assert found.local_pred[0] == found.local_pred.by_label[1] == pytest.approx(whole)
     assert 0 < found.score < 1
 
 
@@ -163,7 +160,7 @@ def test_the_parts_of_the_surrogate_add_up(binned):
         )
         found = explainer.explain_instance(BODIES[3], REGRESSOR.predict, num_features=4)
         told = found.intercept[1] + sum(value * features[j] for j, value in found.as_map()[1])
-        assert told == pytest.approx(found.local_pred[1])
+        assert told == pytest.approx(found.local_pred.by_label[1])
         # in the user's own units
         own = np.ones(10) if binned else BODIES[3]
         assert found.limes.intercepts[0] + found.limes.values[0] @ own == pytest.approx(
@@ -259,7 +256,7 @@ def test_verbose_tells_what_lime_tells(chosen, capsys):
     found = explained(options={"verbose": True, "engine": chosen}, num_samples=200)
     said = capsys.readouterr().out.split()
     assert said[::2] == ["Intercept", "Prediction_local", "Right:"]
-    told = [found.intercept[1], found.local_pred[1], found.predict_proba[1]]
+    told = [found.intercept[1], found.local_pred.by_label[1], found.predict_proba[1]]
     np.testing.assert_allclose([float(number) for number in said[1::2]], told)
 
 
@@ -401,8 +398,6 @@ def test_errors_are_advice():
         explained(lambda x: np.ones((1, 3)))
     with pytest.raises(InputError, match="one at a time"):
         LimeTabularExplainer(X, mode="regression").explain_instance(X[0], lambda x: x)
-    with pytest.raises(InputError, match="class_names has 1"):
-        explained(options={"class_names": ["one"]})
 
 
 def test_the_way_back_is_diagnosed_in_lime_s_words():

@@ -345,3 +345,18 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             seed=int(explanation.provenance.get("seed") or 0),
             make_design=lambda bandwidth: self._design(d, bandwidth),
         )
+
+
+@dataclass(frozen=True, eq=False)
+class ExplainedItem(Generic[Item]):
+    """An explainer and what it explained, for diagnoses of explanations that do not hold the item."""
+
+    explainer: MaskedExplainer[Item]
+    item: Item
+
+    def diagnostic_context(
+        self, explanation: Explanation, *, output: Ints, calls: int | None
+    ) -> SubsetContext:
+        """Return what ``limes.diagnose`` examines."""
+        scene = self.explainer._diagnostic_context  # noqa: SLF001 - part of the explainer
+        return scene(self.item, explanation, output, calls)

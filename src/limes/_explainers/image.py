@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Never
 
 import numpy as np
 
 from limes import __version__
-from limes._arrays import Ints
 from limes._checks import check_count, refuse_unknown
-from limes._diagnostics.context import SubsetContext
-from limes._explainers._masked import CONTROLS, Description, MaskedExplainer, MaskedModel
-from limes._explainers.images.bound_model import ImageModel, labels_of, link_of
+from limes._explainers._masked import CONTROLS, Description, ExplainedItem, MaskedExplainer, MaskedModel
+from limes._explainers.images.inputs import ImageInputs
 from limes._explainers.images.pixels import (
     MEANING,
     as_list,
@@ -27,10 +24,11 @@ from limes._explainers.images.pixels import (
 )
 from limes._explainers.images.superpixels import filled, filler, segmenter, superpixels
 from limes._explainers.options import SamplingOptions
-from limes._explanation import Explanation
+from limes._explainers.switched_model import SwitchedModel, labels_of, link_of
 from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.exceptions import InputError
 from limes.models._calling.caller import Retry
+from limes.models._calling.hugging_face import adapted
 from limes.models._calling.networks import Preprocess
 from limes.models._images import SwitchedImage
 
@@ -51,8 +49,9 @@ class ImageExplainer(MaskedExplainer[SwitchedImage]):
     ----------
     model
         A ``torch.nn.Module``; an ONNX Runtime session; a fitted estimator, which gets images flattened to
-        rows; or a callable (or anything with ``predict``) that takes a batch of images and gives (n,) or
-        (n, k). A batch is a buffer that the next call overwrites: copy what you keep.
+        rows; of ``transformers`` an image-classification pipeline, or a pair (network, image processor); or a
+        callable (or anything with ``predict``) that takes a batch of images and gives (n,) or (n, k). A
+        batch is a buffer that the next call overwrites: copy what you keep.
     segments
         "quickshift", "slic", "felzenszwalb", "watershed" or "grid"; whole numbers (H, W), any; or a callable
         image -> labels. All by name but "grid" need scikit-image.
@@ -144,14 +143,14 @@ class ImageExplainer(MaskedExplainer[SwitchedImage]):
             method, tolerance, max_calls, control, rng, batch_size, retry, controls=CONTROLS
         )
         self._segment, self._fill = segmenter(segments, segment_options), filler(fill)
-        self._preprocess = _check_preprocess(preprocess)
-        self._model = ImageModel(
-            model, preprocess, link_of(link), output, check_count("top", top), labels_of(labels)
-        )
+        self._preprocess = _checked(preprocess)
+        name = type(model).__name__
+        model = adapted(model)
+        self._model = SwitchedModel(model, link_of(link), output, check_count("top", top), labels_of(labels))
         provenance = {
             "meaning": MEANING,
             "limes": __version__,
-            "model": type(model).__name__,
+            "model": name,
             "segments": _plain(segments),
             "fill": _plain(fill),
             "link": link,
@@ -191,12 +190,13 @@ class ImageExplainer(MaskedExplainer[SwitchedImage]):
         return self._explain_each(several, progress=progress, workers=workers)
 
     def _parse(self, raw: Any) -> SwitchedImage:
-        pixels = self._preprocess.fit(checked_image(raw))
+        pixels = checked_image(raw)
+        pixels = pixels if self._preprocess is None else self._preprocess.fit(pixels)
         labels = superpixels(self._segment, pixels)
         return SwitchedImage(pixels, filled(self._fill, pixels, labels), labels)
 
     def _bind(self, item: SwitchedImage) -> MaskedModel:
-        return self._model.bind(item)
+        return self._model.bind(ImageInputs.of_model(self._model.model, item, self._preprocess))
 
     def _names(self, item: SwitchedImage) -> tuple[str, ...]:
         return superpixel_names(item.size)
@@ -210,21 +210,7 @@ class ImageExplainer(MaskedExplainer[SwitchedImage]):
         return Description(conditions, image_areas(item.labels), warnings, image_picture(item, conditions))
 
     def _scene_maker(self, item: SwitchedImage) -> Any:
-        return _Explained(self, item)
-
-
-@dataclass(frozen=True, eq=False)
-class _Explained:
-    """An explainer and the image that it explained: the model is asked about both again."""
-
-    explainer: ImageExplainer
-    image: SwitchedImage
-
-    def diagnostic_context(
-        self, explanation: Explanation, *, output: Ints, calls: int | None
-    ) -> SubsetContext:
-        scene = self.explainer._diagnostic_context  # noqa: SLF001 - part of the explainer
-        return scene(self.image, explanation, output, calls)
+        return ExplainedItem(self, item)
 
 
 def _plain(option: Any) -> Any:
@@ -232,10 +218,10 @@ def _plain(option: Any) -> Any:
     return option if isinstance(option, str | int | float) else type(option).__name__
 
 
-def _check_preprocess(preprocess: Any) -> Preprocess:
+def _checked(preprocess: Any) -> Preprocess | None:
     if preprocess is not None and not isinstance(preprocess, Preprocess):
         raise InputError(
             f"preprocess must be a limes.Preprocess, such as limes.Preprocess(mean=127, scale=128); got "
             f"{preprocess!r}; a callable on batches of images is passed as the model itself"
         )
-    return preprocess or Preprocess()
+    return preprocess

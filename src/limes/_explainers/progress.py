@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from threading import Event
@@ -20,6 +21,8 @@ from limes.exceptions import InputError, Interrupted, ModelError
 # Inputs whose explanation was cut short, of which the model's answers are kept
 UNFINISHED = 16
 # Rows, or calls of a model: the bar counts what takes time, so it names no unit
+# Where there is neither a terminal nor a notebook, every refresh is a line of a log
+_LOG_SECONDS = 30.0
 _FORMAT = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}]"
 
 Item = TypeVar("Item")
@@ -38,7 +41,9 @@ def _bar(total: int) -> Iterator[Callable[[int], object]]:
         return
     from tqdm.auto import tqdm
 
-    with tqdm(total=total, desc="explaining", delay=1.0, leave=False, bar_format=_FORMAT) as bar:
+    live = sys.stderr.isatty() or "ipykernel" in sys.modules
+    options = {"desc": "explaining", "delay": 1.0, "leave": False, "bar_format": _FORMAT}
+    with tqdm(total=total, mininterval=0.1 if live else _LOG_SECONDS, **options) as bar:
         yield bar.update
 
 

@@ -20,6 +20,7 @@ from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.exceptions import InputError
 from limes.models._calling.bound_methods import behind_method
 from limes.models._calling.caller import Retry
+from limes.models._calling.hugging_face import HuggingFace, adapted
 from limes.models._calling.outputs import resolve
 from limes.models._documents import Document, TextModel
 from limes.models.readers.word_rows import word_normalizer
@@ -39,7 +40,8 @@ class TextExplainer(MaskedExplainer[Document]):
     ----------
     model
         A Pipeline of a vectorizer and an estimator; a fitted estimator with its ``vectorizer``; or anything
-        with ``predict``, or a callable, that takes a list of texts and gives (n,) or (n, k).
+        with ``predict``, or a callable, that takes a list of texts and gives (n,) or (n, k). Of
+        ``transformers``: a text-classification pipeline, or a pair (network, tokenizer).
     vectorizer
         What makes rows of numbers of texts, if the model does not do it itself.
     split
@@ -50,7 +52,7 @@ class TextExplainer(MaskedExplainer[Document]):
         them for the same (Food, food). "spelling": if they are spelt alike, as for ``lime``. False: each
         occurrence by itself.
     mask
-        None deletes words; a text is put in their places.
+        None deletes words; a text is put in their places; True puts the tokenizer's mask token there.
     bandwidth
         ν > 0 in the paper's unit, infinity allowed; ``lime`` calls 0.25 a kernel width of 25.
     output
@@ -99,7 +101,7 @@ class TextExplainer(MaskedExplainer[Document]):
         vectorizer: Any = None,
         split: Any = r"\W+",
         bag: bool | str = True,
-        mask: str | None = None,
+        mask: str | bool | None = None,
         bandwidth: float = BANDWIDTH,
         output: Any = None,
         ridge: float = 0.0,
@@ -117,7 +119,9 @@ class TextExplainer(MaskedExplainer[Document]):
             method, tolerance, max_calls, control, rng, batch_size, retry, controls=CONTROLS
         )
         self._spans = splitter(split)
-        self._bag, self._mask = _check_bag(bag), _check_mask(mask)
+        name = type(model).__name__
+        model = adapted(model)
+        self._bag, self._mask = _check_bag(bag), _check_mask(mask, model)
         model, output = behind_method(model, output)
         self._model = TextModel.from_model(model, vectorizer)
         self._output = resolve(self._model.head, output)
@@ -125,11 +129,11 @@ class TextExplainer(MaskedExplainer[Document]):
         provenance = {
             "meaning": _MEANING,
             "limes": __version__,
-            "model": type(model).__name__,
+            "model": name,
             "answer": self._output.method or "call",
             "split": getattr(split, "pattern", split) if isinstance(split, str) else type(split).__name__,
             "bag": bag,
-            "mask": mask,
+            "mask": self._mask or None,
         }
         super().__init__(options, bandwidth, ridge, provenance)
 
@@ -195,7 +199,9 @@ class TextExplainer(MaskedExplainer[Document]):
     def _describe(self, item: Document) -> Description:
         conditions = word_conditions(item)
         places = {"text": item.text, "spans": dict(zip(conditions, word_spans(item), strict=True))}
-        return Description(conditions, item.counts[None].astype(object), text_warnings(item), places)
+        cut = self._model.head.truncation(item.text) if isinstance(self._model.head, HuggingFace) else ""
+        warnings = text_warnings(item) + ((cut,) if cut else ())
+        return Description(conditions, item.counts[None].astype(object), warnings, places)
 
 
 def _as_list(texts: Any) -> list[Any]:
@@ -219,9 +225,14 @@ def _check_bag(bag: Any) -> bool | str:
     return bag
 
 
-def _check_mask(mask: Any) -> str:
+def _check_mask(mask: Any, model: Any) -> str:
+    if mask is True:
+        mask = getattr(model, "mask_token", None)
+        if mask is None:
+            raise InputError("mask=True needs a model of transformers whose tokenizer has a mask token")
     if mask is not None and not isinstance(mask, str):
         raise InputError(
-            f"mask must be None, to delete words, or a text to put in their places; got {mask!r}"
+            f"mask must be None, to delete words, a text to put in their places, or True for the tokenizer's "
+            f"own; got {mask!r}"
         )
     return mask or ""

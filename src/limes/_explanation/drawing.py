@@ -346,6 +346,37 @@ class Plots:
         """
         return self._draw("plots", "text", output, ax=ax, captions=self._captions(None, title, ""))
 
+    def series(
+        self,
+        output: str | int | None = None,
+        *,
+        channel: str | int | None = None,
+        ax: Axes | None = None,
+        title: str | None = None,
+    ) -> Axes:
+        """Draw the explained series on the colours of its segments' coefficients.
+
+        Parameters
+        ----------
+        output : name or position
+            The positive class of two, else that with the largest prediction, unless given.
+        channel : name or position
+            The first unless given.
+        ax : matplotlib Axes
+            Where to draw; a new figure unless given.
+
+        Returns
+        -------
+        Axes
+
+        Raises
+        ------
+        InputError
+            If the explanation is not of a series by segments, or there is no such channel.
+        """
+        captions = self._captions(None, title, "")
+        return self._draw("series", "series", output, channel=channel, ax=ax, captions=captions)
+
     def image(
         self,
         output: str | int | None = None,

@@ -28,6 +28,7 @@ from limes._explanation.view import (
 )
 from limes._explanation.wording import CONFIDENCE, count, difference, error, number, one_line, signed_column
 from limes._show.images import ImageView
+from limes._show.series import drawn_lanes
 from limes._show.sparklines import Sparkline, sparklines
 from limes._show.texts import pieces, shortened
 
@@ -46,7 +47,8 @@ _MOST_LINES = {"exact": 500, "sampled": 400}  # in one page: with ten features b
 _WITH_CURVE = 1.25  # bytes of a line with the picture of an effect, by those of a line without
 _LONGEST_FACT = 300
 _LONGEST_TEXT = 20_000
-_DRAWN = ("text", "spans", "image", "labels", "superpixels")  # facts that are the coloured text or image
+# facts that are the coloured text, image or series
+_DRAWN = ("text", "spans", "image", "labels", "superpixels", "series", "stretches")
 
 
 def page(explanation: Explanation, *, hidden: Collection[str] = ()) -> str:
@@ -155,6 +157,7 @@ def _row(explanation: Explanation, row: int) -> dict[str, Any]:
                 ),
                 "text": _text(explanation, row, output.position),
                 "tint": _tint(explanation, row, output.position),
+                "lanes": drawn_lanes(explanation, row, output.position),
             }
             for output in view.outputs
         ],

@@ -50,11 +50,15 @@ class ImageView:
         (H, W) superpixel of each pixel.
     values
         (d,) coefficients, nan for superpixels that are not in the explanation.
+    largest
+        Size of the largest coefficient of the explanation, which has full colour; others of its features may
+        be no superpixels.
     """
 
     image: Any
     labels: Ints
     values: Floats
+    largest: float
 
     @classmethod
     def of_output(cls, explanation: Explanation, output: int, row: int = 0) -> ImageView | None:
@@ -71,8 +75,9 @@ class ImageView:
         values = np.full(int(labels.max()) + 1, np.nan)
         coef = with_outputs(explanation.values, explanation)[row, :, output]
         for condition, value in zip(explanation.conditions[row], coef.tolist(), strict=True):
-            values[facts["superpixels"][condition]] = value
-        return cls(image[..., :3], labels, values)
+            if condition in facts["superpixels"]:
+                values[facts["superpixels"][condition]] = value
+        return cls(image[..., :3], labels, values, float(np.abs(np.nan_to_num(coef)).max(initial=0.0)))
 
     def top(self, k: int, sign: str) -> Ints:
         """Positions of the k largest coefficients of a sign, "+", "-" or "both", largest first.
@@ -106,7 +111,7 @@ class ImageView:
     def tint(self, largest: float | None = None) -> tuple[Floats, Floats]:
         """Colour (d, 3) of each superpixel and its strength (d,), 1 at the largest size of a coefficient."""
         values = np.nan_to_num(self.values)
-        most = largest or float(np.abs(values).max(initial=0.0))
+        most = largest or self.largest
         strength = np.minimum(np.abs(values) / most, 1.0) if most > 0 else np.zeros(values.size)
         return np.where((values > 0)[:, None], _RAISES, _LOWERS), strength
 

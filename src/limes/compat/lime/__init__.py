@@ -17,6 +17,7 @@ from importlib.util import find_spec
 from types import ModuleType
 
 from limes.compat.lime._call import ENGINES, engine
+from limes.compat.lime._lenient import be_strict
 
 __all__ = ["ENGINES", "engine", "install"]
 
@@ -45,8 +46,14 @@ def _original(name: str) -> str:
     return __name__ + name.removeprefix("lime")
 
 
-def install() -> None:
+def install(strict: bool = False) -> None:
     """Let ``import lime`` mean ``limes.compat.lime`` in this process; call it before lime is imported.
+
+    Parameters
+    ----------
+    strict
+        Raise an InputError for calls that lime accepts and that cannot mean what they say: too few or too
+        many names, sampling around an instance in bins. By default they warn, and are answered as by lime.
 
     Raises
     ------
@@ -64,5 +71,6 @@ def install() -> None:
         raise ImportError(
             "lime itself has been imported already: call limes.compat.lime.install() first of all"
         )
+    be_strict(strict)
     if not any(isinstance(finder, _Alias) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Alias())

@@ -22,10 +22,18 @@ from limes._arrays import Floats
 from limes._checks import check_choice, check_count
 from limes._explainers.progress import progress_of
 from limes._threads import one_blas_thread, user_blas_threads
+from limes.compat.lime._lenient import object_to
 from limes.compat.lime._limit import LimitEngine, Limits
 from limes.compat.lime._sampling import SamplingEngine
 from limes.compat.lime.explanation import DomainMapper, Explanation
-from limes.compat.lime.lime_base import SELECTIONS, LimeBase, LocalFit, Surrogates, default_kernel
+from limes.compat.lime.lime_base import (
+    SELECTIONS,
+    LimeBase,
+    LocalFit,
+    Neighbourhood,
+    Surrogates,
+    default_kernel,
+)
 from limes.exceptions import InputError, ModelError
 from limes.models._calling.outputs import prediction_method
 
@@ -192,6 +200,14 @@ def _both_classes(p: Floats) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
+class Override:
+    """A user's own way to draw rows: a method of lime's that a subclass overrides, or that was rebound."""
+
+    name: str
+    draw: Callable[[], Neighbourhood]
+
+
+@dataclass(frozen=True, eq=False)
 class Call:
     """One checked call of ``explain_instance``, with lime's options, of any kind of data."""
 
@@ -209,6 +225,7 @@ class Call:
     progress: bool = False
     # the model's answer (k,) at the instance, where it was asked already
     prediction: Floats | None = None
+    override: Override | None = None
 
     def __post_init__(self) -> None:
         check_count("num_features", self.num_features)
@@ -225,6 +242,10 @@ class Kind(ABC):
     # whether an explainer of limes serves other calls of the same function
     reuses_explainers: ClassVar[bool] = False
     mode: str
+
+    @abstractmethod
+    def with_seed(self, seed: int) -> Kind:
+        """The same kind with another seed of the limit."""
 
     @abstractmethod
     def only_sampled(self, call: Call) -> dict[str, bool]:
@@ -272,8 +293,22 @@ class EngineSeeds(NamedTuple):
     lime: int
 
 
+@dataclass(frozen=True)
+class _Engines:
+    """The engines, and the attributes of the explainer that they were made for."""
+
+    random_state: Any
+    selection: str
+    base: Any
+    by_name: Mapping[str, Callable[[Call], Surrogates]]
+
+
 class BaseExplainer:
-    """Options, seeds and engines of lime's explainers, and which engine answers a call."""
+    """Options, seeds and engines of lime's explainers, and which engine answers a call.
+
+    ``random_state``, ``feature_selection``, ``base`` and ``base.kernel_fn`` may be rebound, as lime's may:
+    the next call uses them.
+    """
 
     def __init__(
         self,
@@ -288,6 +323,7 @@ class BaseExplainer:
         from sklearn.utils import check_random_state
 
         engine_name(engine)
+        self._is_seeded = random_state is not None
         self.mode = check_choice("mode", mode, ("classification", "regression"))
         self.feature_selection = check_choice("feature_selection", feature_selection, tuple(SELECTIONS))
         self.engine = engine
@@ -295,33 +331,72 @@ class BaseExplainer:
         self.class_names = class_names
         self._kernel = kernel
         self._verbose = verbose
-        seed = int(self.random_state.randint(2**31 - 1))
-        self._seeds = EngineSeeds(limit=0 if random_state is None else seed, lime=seed)
+        self._seeds = self._drawn_seeds()
+
+    def _drawn_seeds(self) -> EngineSeeds:
+        from sklearn.utils import check_random_state
+
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        return EngineSeeds(limit=seed if self._is_seeded else 0, lime=seed)
 
     def _set_kind(self, kind: Kind, kernel_width: float) -> None:
         """Make the engines of a kind of data."""
-        weigh = partial(self._kernel or default_kernel, kernel_width=kernel_width)
-        self.base = LimeBase(weigh, self._verbose, self.random_state)
+        self._weigh = partial(self._kernel or default_kernel, kernel_width=kernel_width)
+        self.base: Any = LimeBase(self._weigh, self._verbose, self.random_state)
+        self._engines = self._made_engines(kind)
+
+    def _made_engines(self, kind: Kind) -> _Engines:
         self._kind = kind
-        self._engines: dict[str, Callable[[Call], Surrogates]] = {
-            "limit": LimitEngine(kind, self.feature_selection, self._verbose),
-            "lime": SamplingEngine(kind, self.base, self.feature_selection, self._seeds.lime),
+        selection = check_choice("feature_selection", self.feature_selection, tuple(SELECTIONS))
+        by_name: dict[str, Callable[[Call], Surrogates]] = {
+            "limit": LimitEngine(kind, selection, self._verbose),
+            "lime": SamplingEngine(kind, self.base, selection, self._seeds.lime),
+        }
+        return _Engines(self.random_state, self.feature_selection, self.base, by_name)
+
+    def _override(self, owner: type, method: str, draw: Callable[[], Neighbourhood]) -> Override | None:
+        """The user's own ``method`` in place of that of lime's explainer ``owner``; None without one."""
+        function = getattr(getattr(self, method), "__func__", None)
+        if function is getattr(owner, method):
+            return None
+        return Override(f"your own {method.removeprefix(f'_{owner.__name__}')}", draw)
+
+    def _current_engines(self) -> _Engines:
+        """The engines for the attributes as they are now."""
+        engines = self._engines
+        if self.random_state is not engines.random_state:
+            self._is_seeded = True
+            self._seeds = self._drawn_seeds()
+            self._engines = self._made_engines(self._kind.with_seed(self._seeds.limit))
+        elif self.base is not engines.base or self.feature_selection != engines.selection:
+            self._engines = self._made_engines(self._kind)
+        return self._engines
+
+    def _rebound(self) -> dict[str, bool]:
+        """What of the surrogate's fit is the user's own, so that the limit is of something else."""
+        own_base = type(self.base) is not LimeBase
+        return {
+            type(self.base).__name__: own_base,
+            "base.kernel_fn": not own_base and self.base.kernel_fn is not self._weigh,
         }
 
     @one_blas_thread()
     def _answer(self, call: Call, top_labels: int | None) -> dict[str, Any]:
         """Options of lime's result object: surrogates, the engine, and why, if it was not the one chosen."""
         name, reason = engine_name(self.engine), ""
+        engines = self._current_engines().by_name
         only_sampled = {
             "kernel": self._kernel is not None,
             "model_regressor": call.regressor is not None,
             "distance_metric": call.metric != self._kind.metric,
+            **self._rebound(),
+            **({} if call.override is None else {call.override.name: True}),
         } | self._kind.only_sampled(call)
         used = [option for option, is_used in only_sampled.items() if is_used]
         if name == "limit" and used:
             name, reason = "lime", f"only lime's sampling supports {', '.join(used)}"
         options = {"random_state": self.random_state, "engine": (name, reason), "top": bool(top_labels)}
-        return {"surrogates": self._engines[name](call), **options}
+        return {"surrogates": engines[name](call), **options}
 
     @one_blas_thread()
     def _explanation(self, call: Call, mapper: DomainMapper, top_labels: int | None) -> Explanation:
@@ -348,7 +423,12 @@ class BaseExplainer:
         """Names of a classifier's k classes, their numbers unless the user names them."""
         if self.mode == "regression":
             return None
-        names = [str(i) for i in range(k)] if self.class_names is None else list(self.class_names)
+        numbers = [str(i) for i in range(k)]
+        names = numbers if self.class_names is None else list(self.class_names)
         if len(names) != k:
-            raise InputError(f"class_names has {len(names)} names, but predict_fn answers {k} numbers a row")
-        return names
+            object_to(
+                f"class_names has {len(names)} names, but predict_fn answers {k} numbers a row",
+                "pass one name a column",
+                "classes without a name are called by their position",
+            )
+        return [*names[:k], *numbers[len(names) :]]

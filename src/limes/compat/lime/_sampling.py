@@ -9,7 +9,7 @@ The first row is the instance itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from limes._arrays import Floats
 from limes.compat.lime.discretize import BaseDiscretizer
-from limes.compat.lime.lime_base import LimeBase, LocalFit, Surrogates
+from limes.compat.lime.lime_base import LimeBase, LocalFit, Neighbourhood, Surrogates
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -30,21 +30,19 @@ class SamplingEngine:
     """Answers calls as lime does: draw rows, call the model, fit."""
 
     kind: Kind
-    base: LimeBase
+    base: Any
     selection: str
     seed: int
 
     def __call__(self, call: Call) -> Surrogates:
         """Fit surrogates to ``call.num_samples`` rows, which depend on the seed and the instance alone."""
-        rng = np.random.default_rng([self.seed, *self.kind.fingerprint(call)])
-        features, rows = self.kind.draw(call, rng)
-        # first what may be refused, then what may take long
-        distance = self.kind.distance_unit * distances(features, call.metric, self.kind.metric)
-        answers = self.kind.ask(call, rows)
+        near = self.drawn(call) if call.override is None else call.override.draw()
+        features, answers = near.features, near.answers
+        distance = near.distances if near.distances is not None else self._distances(call, features)
         prediction = answers[0] if call.prediction is None else call.prediction
         labels = call.choose_labels(prediction)
         options = (call.num_features, self.selection, call.regressor)
-        fits = self.kind.place_features(call, self.base.fits(features, answers, distance, labels, *options))
+        fits = self.kind.place_features(call, self._fits(features, answers, distance, labels, *options))
         facts = {"engine": "lime", "bandwidth": self.kind.bandwidth, "ridge": 1.0, "seed": self.seed}
         explanation = _explanation(
             {label: self.kind.in_input_units(fit) for label, fit in fits.items()},
@@ -56,6 +54,50 @@ class SamplingEngine:
         bounds = float(answers.min()), float(answers.max())
         scores = {label: fit.score for label, fit in fits.items()}
         return Surrogates(fits, prediction, lambda: scores, lambda: bounds, lambda: explanation)
+
+    def drawn(self, call: Call) -> Neighbourhood:
+        """Lime's rows, and the model's answers."""
+        rng = np.random.default_rng([self.seed, *self.kind.fingerprint(call)])
+        features, rows = self.kind.draw(call, rng)
+        # first what may be refused, then what may take long
+        distance = self._distances(call, features)
+        return Neighbourhood(features, self.kind.ask(call, rows), distance)
+
+    def _distances(self, call: Call, features: Floats) -> Floats:
+        return self.kind.distance_unit * distances(features, call.metric, self.kind.metric)
+
+    def _fits(
+        self, features: Floats, answers: Floats, distance: Floats, labels: Sequence[int], *options: Any
+    ) -> dict[int, LocalFit]:
+        """Fits of the labels: all at once by lime's base, one by one by a user's own."""
+        if type(self.base) is LimeBase:
+            return self.base.fits(features, answers, distance, labels, *options)
+        return {k: _foreign_fit(self.base, features, answers, distance, k, *options) for k in labels}
+
+
+def _foreign_fit(
+    base: Any,
+    features: Floats,
+    answers: Floats,
+    distance: Floats,
+    label: int,
+    count: int,
+    selection: str,
+    regressor: Any,
+) -> LocalFit:
+    """Return the fit of another base, by the method that lime calls; it has no standard errors."""
+    intercept, pairs, score, local = base.explain_instance_with_data(
+        features, answers, distance, label, count, model_regressor=regressor, feature_selection=selection
+    )[:4]
+    coef = np.array([float(value) for _, value in pairs])
+    return LocalFit(
+        intercept=float(np.ravel(intercept)[0]),
+        features=np.array([int(j) for j, _ in pairs], dtype=np.int64),
+        coef=coef,
+        errors=np.full(coef.size, np.inf),
+        score=float(score),
+        local_pred=float(np.ravel(local)[0]),
+    )
 
 
 def _explanation(

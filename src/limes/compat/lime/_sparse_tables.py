@@ -83,6 +83,9 @@ class SparseKind(Kind):
     mode: str
     around: bool
 
+    def with_seed(self, seed: int) -> SparseKind:  # noqa: ARG002 - there is no limit of sparse tables
+        return self
+
     def only_sampled(self, call: Call) -> dict[str, bool]:
         return {**only_sampled(call, len(self.training.names), self.around), "sparse tables": True}
 

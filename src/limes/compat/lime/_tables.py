@@ -15,6 +15,7 @@ from limes._arrays import Floats, column_stds
 from limes._expectations.sampled import least_calls
 from limes._explainers.tables.table import Table
 from limes.compat.lime._call import Call, Kind, PredictFunction
+from limes.compat.lime._lenient import object_to
 from limes.compat.lime._limit import SCORED_ROWS, IndependentLimit, Limits
 from limes.compat.lime._renamed import renamed
 from limes.compat.lime._sampling import LimeSampler
@@ -215,10 +216,21 @@ class Training:
 
 
 def column_names(names: Sequence[Any] | None, d: int) -> list[str]:
-    """Names of d columns, their positions unless there are names; raise InputError if these are not d."""
-    if names is not None and len(names) != d:
-        raise InputError(f"feature_names has {len(names)} names, but training_data has {d} columns")
-    return [str(name) for name in (range(d) if names is None else names)]
+    """Names of d columns, their positions unless there are names.
+
+    Raises
+    ------
+    InputError
+        If they are fewer than d; after ``install(strict=True)`` also if they are more.
+    """
+    if names is None:
+        return [str(j) for j in range(d)]
+    problem = f"feature_names has {len(names)} names, but training_data has {d} columns"
+    if len(names) < d:
+        raise InputError(problem)
+    if len(names) > d:
+        object_to(problem, "leave out what is no column, such as the target", f"the first {d} are used")
+    return [str(name) for name in names[:d]]
 
 
 def check_stats(stats: Mapping[str, Any]) -> None:
@@ -242,6 +254,7 @@ class TableKind(Kind):
         self, training: Training, mode: str, bandwidth: float, target: Any, around: bool, seed: int
     ) -> None:
         self.training, self.mode, self.bandwidth = training, mode, bandwidth
+        self._width = bandwidth
         self._target, self._around, self._seed = target, around, seed
         discretizer = training.discretizer
         self._sampler = LimeSampler(
@@ -255,6 +268,10 @@ class TableKind(Kind):
         self._bin_seeds: list[int] = (
             discretizer.random_state.get_state()[1][:2].tolist() if discretizer else []
         )
+
+    def with_seed(self, seed: int) -> TableKind:
+        options = (self._width, self._target, self._around, seed)
+        return TableKind(self.training, self.mode, *options)
 
     def only_sampled(self, call: Call) -> dict[str, bool]:
         bins, numeric = self.training.bins, self.training.table.numeric

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from hashlib import blake2b
 from typing import Any
@@ -213,6 +213,10 @@ class TextKind(Kind):
     mode: str
     bandwidth: float
     seed: int
+    batch_size: int
+
+    def with_seed(self, seed: int) -> TextKind:
+        return replace(self, seed=seed)
 
     def only_sampled(self, call: Call) -> dict[str, bool]:
         least = least_subset_calls(call.instance.num_words())
@@ -234,6 +238,7 @@ class TextKind(Kind):
             # a pipeline that can be taken apart may be asked for fewer texts than its words need
             max_calls=max(call.num_samples, least_subset_calls(indexed.num_words())),
             rng=self.seed,
+            batch_size=self.batch_size,
         )
         return explainer, model
 
@@ -265,7 +270,8 @@ class TextKind(Kind):
         return z, document.texts(z)
 
     def ask(self, call: Call, rows: Any) -> Floats:
-        return in_batches(call.predict, rows, _BATCH if call.progress else len(rows), progress=call.progress)
+        size = min(self.batch_size, _BATCH) if call.progress else self.batch_size
+        return in_batches(call.predict, rows, size, progress=call.progress)
 
     def describe(self, call: Call, provenance: Mapping[str, Any]) -> dict[str, Any]:
         document = call.instance.document

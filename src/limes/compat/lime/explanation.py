@@ -82,6 +82,30 @@ class PerLabel(float):
         return PerLabel, (self.by_label,)
 
 
+class LocalPrediction(np.ndarray[Any, np.dtype[np.float64]]):
+    """lime's array of one number, that of the label explained last; ``by_label[label]`` is any label's.
+
+    Examples
+    --------
+    >>> prediction = LocalPrediction({1: 0.25, 2: 0.5})
+    >>> prediction.tolist(), prediction.by_label[1]
+    ([0.5], 0.25)
+    """
+
+    by_label: dict[int, float]
+
+    def __new__(cls, values: Mapping[int, float]) -> LocalPrediction:
+        prediction = np.array([list(values.values())[-1]], dtype=np.float64).view(cls)
+        prediction.by_label = dict(values)
+        return prediction
+
+    def __array_finalize__(self, other: Any) -> None:
+        self.by_label = getattr(other, "by_label", {})
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LocalPrediction, (self.by_label,)
+
+
 class Explanation:
     """One row's surrogates, one a label.
 
@@ -104,9 +128,10 @@ class Explanation:
     local_exp, standard_errors : {label: [(feature, coefficient or its standard error)]}
         Largest coefficient first. Of a regression, label 1 is the prediction and label 0 its negative.
     intercept : {label: number}
-    local_pred, score : PerLabel
-        The surrogate's prediction at the row, and its weighted R²; model calls that the latter needs are
-        made when it is read.
+    local_pred : LocalPrediction
+        The surrogate's prediction at the row, (1,), of the label explained last.
+    score : PerLabel
+        Its weighted R²; model calls that it needs are made when it is read.
     predict_proba, predicted_value : (k,), number
         The model's answer at the row; the latter of a regression, whose answers near the row go from
         ``min_value`` to ``max_value``.
@@ -145,7 +170,8 @@ class Explanation:
         self.local_exp = {k: self._pairs(fit.features, fit.coef) for k, fit in fits.items()}
         self.standard_errors = {k: self._pairs(fit.features, fit.errors) for k, fit in fits.items()}
         self.intercept = {k: fit.intercept for k, fit in fits.items()}
-        self.local_pred = self._per_label({k: fit.local_pred for k, fit in fits.items()})
+        local = self._per_label({k: fit.local_pred for k, fit in fits.items()})
+        self.local_pred = None if local is None else LocalPrediction(local.by_label)
         # NaN where the model would have to be called
         self._free_score = self._per_label({k: fit.score for k, fit in fits.items()})
         self._surrogates = surrogates
@@ -335,7 +361,9 @@ class Explanation:
             "values": [[coef.get(j, 0.0) for coef in coefs] for j in used],
             "standard_errors": [[error.get(j, 0.0) for error in errors] for j in used],
             "intercepts": [self.intercept[label] for label in wanted],
-            "surrogate_predictions": _by_label(self.local_pred, wanted),
+            "surrogate_predictions": [
+                getattr(self.local_pred, "by_label", {}).get(k, np.nan) for k in wanted
+            ],
         }
         changed: dict[str, Any] = dict.fromkeys(("shares", "share_errors", "surrogate_errors"))
         if any(len(coef) < len(original.feature_names) for coef in coefs):

@@ -39,12 +39,30 @@ __all__ = [
     "SELECTIONS",
     "LimeBase",
     "LocalFit",
+    "Neighbourhood",
     "NormalEquations",
     "Surrogates",
     "default_kernel",
     "report",
     "selected",
 ]
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbourhood:
+    """Rows around an instance, the instance's first, as engine "lime" fits them.
+
+    Attributes
+    ----------
+    features, answers
+        (n, m) and (n, k).
+    distances
+        (n,) in lime's unit; None where the call's metric is to measure the features.
+    """
+
+    features: Floats
+    answers: Floats
+    distances: Floats | None = None
 
 
 @dataclass(frozen=True, eq=False)

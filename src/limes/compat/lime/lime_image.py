@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Never
 
@@ -34,6 +34,7 @@ from limes.compat.lime._call import BaseExplainer, Call, Kind, in_batches, model
 from limes.compat.lime._limit import SCORED_ROWS, Limits, exchangeable_limits, least_subset_calls
 from limes.compat.lime._sampling import switches
 from limes.compat.lime.explanation import DomainMapper, Explanation, Pairs
+from limes.compat.lime.lime_base import Neighbourhood
 from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.designs._weights import check_bandwidth
 from limes.exceptions import InputError
@@ -98,6 +99,9 @@ class ImageKind(Kind):
 
     bandwidth: float
     seed: int
+
+    def with_seed(self, seed: int) -> ImageKind:
+        return replace(self, seed=seed)
 
     def only_sampled(self, call: Call) -> dict[str, bool]:
         # a model that may be read need not be called
@@ -378,6 +382,7 @@ class LimeImageExplainer(BaseExplainer):
         prediction = predict(np.ones((1, switched.size)))[0]
         # a wrong label is refused before the classifier is called with more images
         chosen = self._choose_labels(prediction, labels, top_labels)
+        drawn = (switched.shown, switched.fill, switched.labels, classifier_fn, num_samples)
         call = Call(
             switched,
             predict,
@@ -388,6 +393,13 @@ class LimeImageExplainer(BaseExplainer):
             model_regressor,
             progress=bool(progress_bar),
             prediction=prediction,
+            override=self._override(
+                LimeImageExplainer,
+                "data_labels",
+                lambda: Neighbourhood(
+                    *self.data_labels(*drawn, batch_size=batch_size, progress_bar=progress_bar)
+                ),
+            ),
         )
         return ImageExplanation(_coloured(switched.shown), segments, **self._answer(call, top_labels))
 

@@ -13,12 +13,17 @@ import numpy as np
 from limes._arrays import Floats, Objects
 from limes._checks import check_choice, check_size, refuse_unknown
 from limes.compat.lime._call import BaseExplainer, Call, Kind, PredictFunction
+from limes.compat.lime._lenient import object_to
 from limes.compat.lime._sampling import SAMPLINGS
 from limes.compat.lime._sparse_tables import SparseKind, SparseTraining, is_sparse
 from limes.compat.lime._tables import TableDomainMapper, TableKind, Training, check_stats
 from limes.compat.lime.discretize import BaseDiscretizer
 from limes.compat.lime.explanation import Explanation
+from limes.compat.lime.lime_base import Neighbourhood
 from limes.exceptions import InputError
+
+# as Python spells a private method of lime's class from outside
+_DATA_INVERSE = "_LimeTabularExplainer__data_inverse"
 
 __all__ = ["LimeTabularExplainer", "RecurrentTabularExplainer", "TableDomainMapper"]
 
@@ -96,10 +101,12 @@ class LimeTabularExplainer(BaseExplainer):
         self.categorical_features = self._training.categorical
         self.feature_values, self.feature_frequencies = self._training.values, self._training.frequencies
         if sample_around_instance and self.discretizer is not None:
-            raise InputError(
-                "sample_around_instance changes nothing where numbers are cut into bins: "
-                "pass discretize_continuous=False too"
+            object_to(
+                "sample_around_instance changes nothing where numbers are cut into bins",
+                "pass discretize_continuous=False too",
+                "it is ignored, as lime does",
             )
+            sample_around_instance = False
         width = np.sqrt(len(self.feature_names)) * 0.75 if kernel_width is None else kernel_width
         self.kernel_width = check_size("kernel_width", width)
         kind: Kind
@@ -144,17 +151,52 @@ class LimeTabularExplainer(BaseExplainer):
         ModelError
             If ``predict_fn`` fails, or answers with a wrong shape or values that are not finite.
         """
+        instance, predict = self._training.encode(data_row), PredictFunction(predict_fn, self.mode)
+        sampling = check_choice("sampling_method", sampling_method, tuple(SAMPLINGS))
         call = Call(
-            self._training.encode(data_row),
-            PredictFunction(predict_fn, self.mode),
+            instance,
+            predict,
             partial(self._choose_labels, labels=labels, top=top_labels),
             num_features,
             num_samples,
             distance_metric,
             model_regressor,
-            check_choice("sampling_method", sampling_method, tuple(SAMPLINGS)),
+            sampling,
+            override=self._override(
+                LimeTabularExplainer,
+                _DATA_INVERSE,
+                lambda: self._inverse_drawn(instance, predict, num_samples, sampling),
+            ),
         )
         return self._explanation(call, self._training.mapper(call.instance), top_labels)
+
+    def __data_inverse(
+        self, data_row: Any, num_samples: int, sampling_method: str = "gaussian"
+    ) -> tuple[Floats, Floats]:
+        """Draw rows around one: lime's private method, which is called and overridden by its name.
+
+        Both are (num_samples, d), the row first. One has 1 where bin or category are the row's, and numbers
+        that are not cut as they are; the other the rows themselves.
+        """
+        rng = np.random.default_rng([self._seeds.lime, *self._kind.fingerprint(_row_call(data_row))])
+        features, rows = self._kind.draw(_row_call(data_row, num_samples, sampling_method), rng)
+        training = self._dense()
+        return training.unit * features + training.origin, rows
+
+    def _dense(self) -> Training:
+        if isinstance(self._training, SparseTraining):
+            raise InputError("__data_inverse is of dense tables: pass training_data.toarray()")
+        return self._training
+
+    def _inverse_drawn(self, row: Floats, predict: Any, count: int, sampling: str) -> Neighbourhood:
+        """Rows as a subclass draws them, and the model's answers."""
+        method = getattr(self, _DATA_INVERSE)
+        # lime's last release has no third parameter
+        options = (sampling,) if len(inspect.signature(method).parameters) > 2 else ()
+        data, rows = method(row, count, *options)
+        training = self._dense()
+        features = (np.asarray(data, dtype=np.float64) - training.origin) / training.unit
+        return Neighbourhood(features, self._kind.ask(_row_call(row, predict=predict), np.asarray(rows)))
 
     def explain_instances(
         self, data_rows: Any, predict_fn: Callable[[Any], Any], **options: Any
@@ -163,6 +205,11 @@ class LimeTabularExplainer(BaseExplainer):
         several = data_rows.iloc if hasattr(data_rows, "iloc") else data_rows
         count = data_rows.shape[0] if hasattr(data_rows, "shape") else len(data_rows)
         return [self.explain_instance(several[i], predict_fn, **options) for i in range(count)]
+
+
+def _row_call(row: Any, count: int = 1, sampling: str = "gaussian", predict: Any = None) -> Call:
+    """A call with what drawing rows, or asking about them, needs of it."""
+    return Call(row, predict, lambda _: [], 1, count, "euclidean", None, sampling)
 
 
 @dataclass(frozen=True)
@@ -259,6 +306,9 @@ class RecurrentTabularExplainer(LimeTabularExplainer):
     def _flat(self, rows: Any) -> Objects:
         """Sequences, or a single one, as rows of a table; the steps of a feature are columns side by side."""
         array = np.asarray(rows)
+        if array.shape == (self.n_timesteps * self.n_features,):
+            # as lime does: the columns themselves, all steps of a feature together
+            return array[None]
         sequences = array[None] if array.ndim == 2 else array
         if sequences.shape[1:] != (self.n_timesteps, self.n_features):
             raise InputError(

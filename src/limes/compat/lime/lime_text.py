@@ -7,9 +7,12 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Never
 
+import numpy as np
+
 from limes._arrays import Floats
-from limes._checks import check_size, refuse_unknown
+from limes._checks import check_count, check_size, refuse_unknown
 from limes.compat.lime._call import BaseExplainer, Call, PredictFunction
+from limes.compat.lime._sampling import SamplingEngine
 from limes.compat.lime._texts import (
     SCALE,
     IndexedCharacters,
@@ -20,11 +23,14 @@ from limes.compat.lime._texts import (
     characters,
 )
 from limes.compat.lime.explanation import DomainMapper, Explanation, Pairs
+from limes.compat.lime.lime_base import Neighbourhood
 
 if TYPE_CHECKING:
     from limes._explanation import Explanation as LimesExplanation
 
 _WIDTH = 25.0
+# as Python spells a private method of lime's class from outside
+_DATA_LABELS = "_LimeTextExplainer__data_labels_distances"
 
 __all__ = ["IndexedCharacters", "IndexedString", "LimeTextExplainer", "TextDomainMapper"]
 
@@ -72,6 +78,8 @@ class LimeTextExplainer(BaseExplainer):
         place.
     char_level
         Characters instead of words.
+    batch_size
+        How many texts the model is called with at once.
 
     Raises
     ------
@@ -106,6 +114,7 @@ class LimeTextExplainer(BaseExplainer):
         *,
         mode: str = "classification",
         engine: str | None = None,
+        batch_size: int = 4096,
         **unknown: Never,
     ) -> None:
         refuse_unknown(unknown, LimeTextExplainer)
@@ -117,7 +126,10 @@ class LimeTextExplainer(BaseExplainer):
         self.char_level = char_level
         width = check_size("kernel_width", kernel_width)
         spans = characters if char_level else Split(split_expression)
-        self._set_kind(TextKind(spans, self.mode, width / SCALE, self._seeds.limit), width)
+        kind = TextKind(
+            spans, self.mode, width / SCALE, self._seeds.limit, check_count("batch_size", batch_size)
+        )
+        self._set_kind(kind, width)
 
     def explain_instance(
         self,
@@ -144,14 +156,33 @@ class LimeTextExplainer(BaseExplainer):
             indexed: IndexedText = IndexedCharacters(text_instance, self.bow, self.mask_string)
         else:
             indexed = IndexedString(text_instance, self.split_expression, self.bow, self.mask_string)
+        predict = PredictFunction(classifier_fn, self.mode)
+        draw = partial(getattr(self, _DATA_LABELS), indexed, predict, num_samples, distance_metric)
         call = Call(
             indexed,
-            PredictFunction(classifier_fn, self.mode),
+            predict,
             partial(self._choose_labels, labels=labels, top=top_labels),
             num_features,
             num_samples,
             distance_metric,
             model_regressor,
             progress=progress_bar,
+            override=self._override(LimeTextExplainer, _DATA_LABELS, lambda: Neighbourhood(*draw())),
         )
         return self._explanation(call, TextDomainMapper(indexed), top_labels)
+
+    def __data_labels_distances(
+        self,
+        indexed_string: IndexedText,
+        classifier_fn: Callable[[list[str]], Any],
+        num_samples: int,
+        distance_metric: str = "cosine",
+    ) -> tuple[Floats, Floats, Floats]:
+        """Draw texts around one: lime's private method, which is called and overridden by its name.
+
+        They are kept words (num_samples, d), the whole text first, answers (num_samples, k), and distances.
+        """
+        predict = PredictFunction(classifier_fn, self.mode)
+        call = Call(indexed_string, predict, lambda _: [], 1, num_samples, distance_metric, None)
+        near = SamplingEngine(self._kind, self.base, self.feature_selection, self._seeds.lime).drawn(call)
+        return near.features, near.answers, np.asarray(near.distances)

@@ -1,14 +1,18 @@
-"""A model bound to one image: its answers where superpixels are off, which are explained, and its form."""
+"""A model of inputs whose parts are shown or hidden: its answers, which are explained, and its form.
+
+Images, series and composite inputs are such: :class:`SwitchedInputs` says what the model is called with.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -18,35 +22,56 @@ from limes._explainers._masked import MaskedModel
 from limes._explainers.verification import check_agreement, subset_rows
 from limes.exceptions import InputError, ModelError, ReadMismatchError
 from limes.models._calling.caller import ModelCaller
-from limes.models._calling.networks import Preprocess, columns, composer_of, flat, is_network
+from limes.models._calling.networks import columns, is_network
 from limes.models._calling.outputs import Output, resolve
-from limes.models._images import SwitchedImage
 from limes.models._reading import read_output, tolerance_of
 from limes.models.forms._base import BlackBox, Form
 from limes.models.forms._linked import Linked
-from limes.models.forms._switches import Switches, over_switches
 
 # (n, k) -> (n, k), put on a network's answers
 Link: TypeAlias = Callable[[Floats], Floats]
 
-# Perturbed images on which form and model are compared
+# Perturbed inputs on which form and model are compared
 _CHECKED_ROWS = 16
 
 
+class SwitchedInputs(Protocol):
+    """What a model is called with where some of d parts of one explained input are hidden."""
+
+    @property
+    def size(self) -> int:
+        """Number of parts d."""
+
+    @property
+    def parts(self) -> str:
+        """What the parts are called: "superpixels"."""
+
+    def compose(self, z: Floats, /) -> Any:
+        """Return the inputs (n, ...) at rows z (n, d): 1 shows a part, 0 hides it."""
+
+    def over(self, form: Form) -> Form:
+        """Return f(x(z)) as a form over z.
+
+        Raises
+        ------
+        InputError
+            If it has none.
+        """
+
+
 @dataclass(frozen=True)
-class ImageModel:
-    """A model of images, and which of its answers are explained.
+class SwitchedModel:
+    """A model, and which of its answers are explained.
 
     Attributes
     ----------
-    model, preprocess, link
-        What is called, what makes its input of an image, and what is put on its answers.
+    model, link
+        What is called, and what is put on its answers.
     output, top, labels
         Which answers are explained, how many if none is named, and their names.
     """
 
     model: Any
-    preprocess: Preprocess | None
     link: Link | None
     output: Any
     top: int
@@ -57,27 +82,25 @@ class ImageModel:
         """Whether it has methods and classes, as scikit-learn's models have, and takes rows of numbers."""
         return columns(self.model) is not None
 
-    def bind(self, image: SwitchedImage) -> MaskedModel:
-        """Ask the model about an image, read it, and compare the form with its answers.
+    def bind(self, inputs: SwitchedInputs) -> MaskedModel:
+        """Ask the model about an input, read it, and compare the form with its answers.
 
         A model whose form answers something else is left to sampling.
 
         Raises
         ------
         InputError
-            If the model does not take such an image, or has no such output.
+            If the model does not take such an input, or has no such output.
         ModelError
             If the model fails.
         """
         output = resolve(self.model, self.output if self.is_estimator else None)
-        everything = _LinkedModel(
-            ModelCaller(self.model, output, composer_of(self.model, image, self.preprocess)), self.link, None
-        )
-        whole = everything(np.ones((1, image.size)))
+        everything = _LinkedModel(ModelCaller(self.model, output, inputs.compose), self.link, None)
+        whole = everything(np.ones((1, inputs.size)))
         output, names = self._chosen(output, whole)
         caller = replace(everything.caller, output=replace(output, columns=None))
         ask = _LinkedModel(caller, self.link, output.columns)
-        form = self._read(output, image, ask)
+        form = self._read(output, inputs, ask)
         bound = partial(
             MaskedModel,
             outputs=names,
@@ -86,9 +109,9 @@ class ImageModel:
         if isinstance(form, BlackBox):
             # beside a network's own time a Gaussian process takes little
             usual = "process" if is_network(self.model) else "kernel"
-            return bound(ask, form, margin=self._margin(output, image, ask), usual=usual)
-        rows = subset_rows(image.size, _CHECKED_ROWS)
-        where = lambda row: f"the superpixels {np.flatnonzero(rows[row]).tolist()} alone"  # noqa: E731
+            return bound(ask, form, margin=self._margin(output, inputs, ask), usual=usual)
+        rows = subset_rows(inputs.size, _CHECKED_ROWS)
+        where = lambda row: f"the {inputs.parts} {np.flatnonzero(rows[row]).tolist()} alone"  # noqa: E731
         answers = ask(rows)
         allowed = tolerance_of(self.model) * float(np.abs(answers).max())
         try:
@@ -115,25 +138,23 @@ class ImageModel:
         chosen_names = tuple(names[k] for k in np.atleast_1d(positions))
         return replace(output, columns=positions, labels=chosen_names), chosen_names
 
-    def _read(self, output: Output, image: SwitchedImage, ask: _LinkedModel) -> Form | BlackBox:
+    def _read(self, output: Output, inputs: SwitchedInputs, ask: _LinkedModel) -> Form | BlackBox:
         form = read_output(self.model, output)
         if isinstance(form, BlackBox):
             return BlackBox(ask, form.reason)
         if self.link is not None:
             return BlackBox(ask, "a link is put on the model's answers, which is no sum of effects")
-        row = flat(image, self.preprocess)
-        switches = Switches(row.shown[0], row.fill[0], row.labels[0])
         try:
-            return over_switches(form, switches)
+            return inputs.over(form)
         except InputError as reason:
             return BlackBox(ask, str(reason))
 
-    def _margin(self, output: Output, image: SwitchedImage, ask: _LinkedModel) -> Form | None:
+    def _margin(self, output: Output, inputs: SwitchedInputs, ask: _LinkedModel) -> Form | None:
         """Return the sum behind the probabilities of an estimator, if it can be read."""
         if not self.is_estimator or output.method not in ("predict", "predict_proba"):
             return None
         try:
-            form = self._read(resolve(self.model, "margin"), image, ask)
+            form = self._read(resolve(self.model, "margin"), inputs, ask)
         except InputError:
             return None
         return None if isinstance(form, BlackBox) else form
@@ -152,10 +173,7 @@ class _LinkedModel:
             answers = self.caller(z)
         except ModelError as error:
             # buffers are used again: the error keeps a copy
-            batch = error.batch
-            error.batch = (
-                batch.clone() if hasattr(batch, "clone") else batch if batch is None else np.array(batch)
-            )
+            error.batch = error.batch.clone() if hasattr(error.batch, "clone") else deepcopy(error.batch)
             raise
         answers = answers if self.link is None else self.link(answers)
         return answers if self.columns is None else np.ascontiguousarray(answers[:, self.columns])

@@ -1,0 +1,415 @@
+"""Kinds of inputs that are taken apart: a text, an image, a series, a row of a table.
+
+A part has a splitter, which makes features of an input, and a filler, which says what stands where a feature
+is hidden. :class:`limes.CompositeExplainer` explains models of several of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from limes._arrays import Floats, Objects
+from limes._checks import check_choice, check_count
+from limes._explainers.images.pixels import (
+    checked_image,
+    image_areas,
+    image_conditions,
+    image_fingerprint,
+    image_picture,
+    superpixel_names,
+)
+from limes._explainers.images.superpixels import filled, filler, segmenter, superpixels
+from limes._explainers.tables.table import Table
+from limes._explainers.texts.bound_model import parse_text, splitter, word_conditions, word_spans
+from limes._explainers.time_series import segments as time_segments
+from limes._explainers.time_series.series import Series, SeriesInputs, SplitSeries, Splitter
+from limes._explanation.wording import number
+from limes._streams import fingerprint
+from limes.exceptions import InputError
+from limes.models._documents import Document
+from limes.models._images import SwitchedImage
+
+CHANNELS = ("together", "apart")
+
+
+class Piece(Protocol):
+    """One input of a kind, taken apart into d features."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the features, (d,)."""
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """What holds of the explained input, (d,)."""
+
+    @property
+    def data(self) -> Objects:
+        """What is shown beside each feature, (d,)."""
+
+    @property
+    def key(self) -> Hashable:
+        """What tells inputs apart."""
+
+    @property
+    def picture(self) -> Mapping[str, Any]:
+        """What pictures are drawn from; empty where nothing is drawn."""
+
+    def compose(self, z: Floats) -> Any:
+        """Return a batch of n inputs at rows z (n, d): 1 shows a feature, 0 hides it."""
+
+
+class Part(Protocol):
+    """A kind of input."""
+
+    def parse(self, raw: Any) -> Piece:
+        """Take an input apart.
+
+        Raises
+        ------
+        InputError
+            If it is no such input.
+        """
+
+
+# -- texts ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextPart:
+    r"""A text, whose words are features; the model gets a list of texts.
+
+    Parameters
+    ----------
+    split, bag, mask
+        As for :class:`limes.TextExplainer`.
+
+    Raises
+    ------
+    InputError
+        If the split is not usable.
+
+    Examples
+    --------
+    >>> import limes
+    >>> limes.TextPart().parse("good food").compose([[1, 0]])
+    ['good ']
+    """
+
+    split: Any = r"\W+"
+    bag: bool = True
+    mask: str | None = None
+
+    def __post_init__(self) -> None:
+        splitter(self.split)
+
+    def parse(self, raw: Any) -> Piece:
+        """Split a text into words."""
+        return _TextPiece(parse_text(raw, splitter(self.split), bag=self.bag, mask=self.mask or ""))
+
+
+@dataclass(frozen=True)
+class _TextPiece:
+    document: Document
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.document.names
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        return word_conditions(self.document)
+
+    @property
+    def data(self) -> Objects:
+        return self.document.counts.astype(object)
+
+    @property
+    def key(self) -> Hashable:
+        return self.document.text
+
+    @property
+    def picture(self) -> Mapping[str, Any]:
+        spans = dict(zip(self.conditions, word_spans(self.document), strict=True))
+        return {"text": self.document.text, "spans": spans}
+
+    def compose(self, z: Floats) -> list[str]:
+        return self.document.texts(z)
+
+
+# -- images --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImagePart:
+    """An image, whose superpixels are features; the model gets an array (n, H, W) or (n, H, W, C).
+
+    Parameters
+    ----------
+    segments, segment_options, fill
+        As for :class:`limes.ImageExplainer`.
+
+    Raises
+    ------
+    InputError
+        If an option is not usable.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import limes
+    >>> part = limes.ImagePart(segments=[[0, 1]], fill=0)
+    >>> part.parse(np.array([[7, 9]])).compose(np.array([[0.0, 1.0]]))
+    array([[[0, 9]]])
+    """
+
+    segments: Any = "quickshift"
+    segment_options: Mapping[str, Any] | None = None
+    fill: Any = "mean"
+
+    def __post_init__(self) -> None:
+        segmenter(self.segments, self.segment_options)
+        filler(self.fill)
+
+    def parse(self, raw: Any) -> Piece:
+        """Segment an image."""
+        pixels = checked_image(raw)
+        labels = superpixels(segmenter(self.segments, self.segment_options), pixels)
+        return _ImagePiece(SwitchedImage(pixels, filled(filler(self.fill), pixels, labels), labels))
+
+
+@dataclass(frozen=True)
+class _ImagePiece:
+    image: SwitchedImage
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return superpixel_names(self.image.size)
+
+    @cached_property
+    def conditions(self) -> tuple[str, ...]:
+        return image_conditions(self.image.labels)
+
+    @property
+    def data(self) -> Objects:
+        return np.asarray(image_areas(self.image.labels)[0])
+
+    @property
+    def key(self) -> Hashable:
+        return image_fingerprint(self.image)
+
+    @property
+    def picture(self) -> Mapping[str, Any]:
+        return image_picture(self.image, self.conditions)
+
+    def compose(self, z: Floats) -> Any:
+        return self.image.images(z)
+
+
+# -- series --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeriesPart:
+    """A series, whose segments or bands are features; the model gets an array (n, T) or (n, T, C).
+
+    Parameters
+    ----------
+    segments, count, fill, channels
+        As for :class:`limes.SeriesExplainer`.
+
+    Raises
+    ------
+    InputError
+        If an option is not usable.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import limes
+    >>> part = limes.SeriesPart(count=2, fill=0.0)
+    >>> part.parse([1.0, 2.0, 3.0, 4.0]).compose(np.array([[0.0, 1.0]]))
+    array([[0., 0., 3., 4.]])
+    """
+
+    segments: Any = "equal"
+    count: int = 10
+    fill: Any = "mean"
+    channels: str = "together"
+
+    def __post_init__(self) -> None:
+        check_choice("channels", self.channels, CHANNELS)
+        check_count("count", self.count)
+        if self._in_bands and not (isinstance(self.fill, str) and self.fill == "mean"):
+            raise InputError(
+                "fill goes with segments of time: a band of frequencies that is hidden is left out"
+            )
+        time_segments.filler(self.fill)
+        if not self._in_bands:
+            time_segments.segmenter(self.segments)
+
+    @property
+    def _in_bands(self) -> bool:
+        return isinstance(self.segments, str) and self.segments == time_segments.FREQUENCY
+
+    def parse(self, raw: Any) -> SeriesPiece:
+        """Take a series apart."""
+        split = Splitter(
+            segment=None if self._in_bands else time_segments.segmenter(self.segments),
+            count=self.count,
+            fill=time_segments.filler(self.fill),
+            apart=self.channels == "apart",
+        )
+        return SeriesPiece(split(Series.parse(raw)))
+
+
+@dataclass(frozen=True)
+class SeriesPiece:
+    """A series, taken apart."""
+
+    split: SplitSeries
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of the segments or bands."""
+        return self.split.names
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """What holds of the explained series: its parts are shown."""
+        return self.split.conditions
+
+    @property
+    def data(self) -> Objects:
+        """How long each part is."""
+        return self.split.lengths
+
+    @property
+    def key(self) -> Hashable:
+        """What tells series apart."""
+        return self.split.key
+
+    @property
+    def picture(self) -> Mapping[str, Any]:
+        """The series, and where its segments are."""
+        return self.split.picture
+
+    def compose(self, z: Floats) -> Any:
+        """Return series as the user passes them, at rows z."""
+        return SeriesInputs(self.split, first=False, flat=False).compose(z)
+
+
+# -- rows of tables ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class TablePart:
+    """A row of a table, whose columns are features; the model gets a table like the background.
+
+    A hidden column takes its typical value: the median of numbers, the most frequent of all others.
+
+    Parameters
+    ----------
+    background
+        Any table; typical values are learnt from it.
+    categorical
+        As for :class:`limes.TabularExplainer`.
+
+    Raises
+    ------
+    InputError
+        If the background is no table.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import limes
+    >>> part = limes.TablePart(background=pd.DataFrame({"age": [30, 40, 50], "city": ["x", "x", "y"]}))
+    >>> part.parse({"age": 60, "city": "y"}).compose([[1, 0]])
+       age city
+    0   60    x
+    """
+
+    background: Any
+    categorical: Any = None
+    _table: Table = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_table", Table.fit(self.background, categorical=self.categorical))
+
+    @cached_property
+    def typical(self) -> Floats:
+        """What hidden columns show, encoded, (columns,)."""
+        return np.array(
+            [
+                _median(column) if numeric else _most_frequent(column)
+                for column, numeric in zip(self._table.matrix.T, self._table.numeric, strict=True)
+            ]
+        )
+
+    def parse(self, raw: Any) -> Piece:
+        """Take one row apart into its columns.
+
+        Raises
+        ------
+        InputError
+            If it is not one row of such a table.
+        """
+        rows = self._table.encode(raw)
+        if len(rows) != 1:
+            raise InputError(f"a part is one row of a table, got {len(rows)}")
+        return _TablePiece(self._table, rows[0], self.typical)
+
+
+def _median(values: Floats) -> float:
+    """Return the middle value that occurs: whole numbers stay whole."""
+    present = values[~np.isnan(values)]
+    return float(np.quantile(present, 0.5, method="lower")) if present.size else float("nan")
+
+
+def _most_frequent(values: Floats) -> float:
+    levels, counts = np.unique(values, return_counts=True, equal_nan=True)
+    return float(levels[np.argmax(counts)])
+
+
+@dataclass(frozen=True, eq=False)
+class _TablePiece:
+    table: Table
+    row: Floats
+    typical: Floats
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.table.names
+
+    @cached_property
+    def conditions(self) -> tuple[str, ...]:
+        values = self.table.originals(np.stack([self.row, self.typical])).T
+        return tuple(
+            f"{name} = {_short(value)}, not {_short(hidden)}"
+            for name, (value, hidden) in zip(self.names, values, strict=True)
+        )
+
+    @property
+    def data(self) -> Objects:
+        return np.asarray(self.table.originals(self.row[None])[0])
+
+    @property
+    def key(self) -> Hashable:
+        return fingerprint(self.row)
+
+    @property
+    def picture(self) -> Mapping[str, Any]:
+        return {}
+
+    def compose(self, z: Floats) -> Any:
+        return self.table.decode(np.where(np.asarray(z) > 0, self.row, self.typical))
+
+
+def _short(value: Any) -> str:
+    return number(value) if isinstance(value, float) else str(value)

@@ -1,0 +1,185 @@
+"""Explain series."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from pathlib import Path
+from typing import Any, Never
+
+import numpy as np
+
+from limes import __version__
+from limes._checks import check_choice, check_count, refuse_unknown
+from limes._explainers._masked import CONTROLS, Description, ExplainedItem, MaskedExplainer, MaskedModel
+from limes._explainers.options import SamplingOptions
+from limes._explainers.parts import SeriesPart, SeriesPiece
+from limes._explainers.switched_model import SwitchedModel, labels_of, link_of
+from limes._explainers.time_series.series import SeriesInputs
+from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
+from limes.models._calling.caller import Retry
+from limes.models._calling.networks import CHANNELS
+
+_MEANING = "change of the surrogate when the segment is shown against when it is hidden"
+_ONE_SEGMENT = "the whole series is one segment: its coefficient compares the series with its fill"
+
+
+class SeriesExplainer(MaskedExplainer[SeriesPiece]):
+    r"""Explain predictions on time series, by segments of time or bands of frequencies.
+
+    The surrogate is g = β₀ + Σ_j β_j z_j, where z_j says that segment j is shown, and not hidden, and
+    minimises E_w (f - g)², where s of the d segments are hidden, s uniform on 1, ..., d and the segments any
+    s of them, weighted towards the series by exp(-(1 - √(1 - s/d))² / (2ν²)).
+
+    Parameters
+    ----------
+    model
+        A callable (or anything with ``predict``) that takes a batch of series and gives (n,) or (n, k); a
+        ``torch.nn.Module``; or a fitted estimator, which gets series flattened to rows, and is read if it can
+        be.
+    segments
+        "equal": of equal length. "changepoint": segments that vary least, Ward's clusters of neighbouring
+        steps. "frequency": bands of equally many frequencies, which add up to the series. Whole numbers, one
+        a step; or a callable series (T, C) -> such numbers.
+    count
+        Number of segments or bands, at most. Up to 10 are exact for any model: all 2^10 series are asked.
+    fill
+        What stands where a segment is hidden: the "mean" of the series; a "line" from the value before to the
+        one behind; "noise" of the series' mean and spread, drawn once; numbers: one, one a channel, or one a
+        step; or a callable (series, labels) -> such numbers.
+    channels
+        "together": a segment is hidden in all channels at once. "apart": in each by itself.
+    layout
+        "last": the model takes (n, T, C), as the user passes them. "first": (n, C, T), as torch, sktime and
+        aeon do.
+    bandwidth
+        ν > 0, infinity allowed.
+    output, top, labels, link
+        As for :class:`limes.ImageExplainer`.
+    ridge, method, tolerance, max_calls, control, rng, batch_size, retry
+        As for :class:`limes.TextExplainer`.
+
+    Raises
+    ------
+    InputError
+        If an option is not usable.
+
+    References
+    ----------
+    The law of hidden segments is that of words in Mardaoui & Garreau, "An Analysis of LIME for Text Data",
+    2021, section 2.2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import limes
+    >>> def late_rise(series):
+    ...     return series[:, 6:].mean(axis=1) - series[:, :6].mean(axis=1)
+    >>> explanation = limes.SeriesExplainer(late_rise, count=4, fill=0.0)(np.arange(12.0))
+    >>> explanation.method, explanation.feature_names
+    ('exact', ('0 to 2', '3 to 5', '6 to 8', '9 to 11'))
+    >>> explanation.values[0].round(6).tolist()
+    [-0.5, -2.0, 3.5, 5.0]
+    """
+
+    _kind = "series"
+    _features = "segments"
+    _design = staticmethod(ExchangeableDesign.word_deletions)
+
+    def __init__(
+        self,
+        model: Any,
+        *,
+        segments: Any = "equal",
+        count: int = 10,
+        fill: Any = "mean",
+        channels: str = "together",
+        layout: str = "last",
+        bandwidth: float = BANDWIDTH,
+        output: Any = None,
+        top: int = 5,
+        labels: Sequence[str] | str | Path | None = None,
+        link: str | None = None,
+        ridge: float = 0.0,
+        method: str = "auto",
+        tolerance: float | str | None = None,
+        max_calls: int = 1024,
+        control: str = "auto",
+        rng: int | np.random.Generator | np.random.SeedSequence | None = None,
+        batch_size: int = 256,
+        retry: Retry | None = None,
+        **unknown: Never,
+    ) -> None:
+        refuse_unknown(unknown, SeriesExplainer)
+        options = SamplingOptions(
+            method, tolerance, max_calls, control, rng, batch_size, retry, controls=CONTROLS
+        )
+        self._part = SeriesPart(segments=segments, count=count, fill=fill, channels=channels)
+        self._first = check_choice("layout", layout, CHANNELS) == "first"
+        self._model = SwitchedModel(model, link_of(link), output, check_count("top", top), labels_of(labels))
+        provenance = {
+            "meaning": _MEANING,
+            "limes": __version__,
+            "model": type(model).__name__,
+            "segments": segments if isinstance(segments, str) else type(segments).__name__,
+            "fill": fill if isinstance(fill, str | int | float) else type(fill).__name__,
+            "channels": channels,
+            "link": link,
+        }
+        super().__init__(options, bandwidth, ridge, provenance)
+
+    def __call__(self, series: Any, *, progress: bool = True, workers: int = 1) -> Any:
+        """Explain one series, or each of several.
+
+        Parameters
+        ----------
+        series
+            (T,), (T, C), a pandas Series, or a frame with a column a channel, gives an explanation of one
+            row; a list of them, or (n, T, C), a list of explanations. Lengths may differ where the model
+            allows it.
+        progress
+            Show a progress bar when it takes more than a second or two.
+        workers
+            Series that are explained at the same time, each in its own thread.
+
+        Raises
+        ------
+        InputError
+            If it is no series, or none that the model takes: says which.
+        ModelError
+            If the model fails; its ``partial`` has the explanations of the series before.
+        NotReadableError
+            If ``method="exact"``, the model cannot be read, and there are too many segments to ask about all.
+        Interrupted
+            If the user stops it (Ctrl-C), with the same ``partial``; a KeyboardInterrupt.
+        """
+        several = _as_list(series)
+        if several is None:
+            return self._explain(series, progress=progress)
+        return self._explain_each(several, progress=progress, workers=workers)
+
+    def _parse(self, raw: Any) -> SeriesPiece:
+        return self._part.parse(raw)
+
+    def _bind(self, item: SeriesPiece) -> MaskedModel:
+        inputs = SeriesInputs.of_model(self._model.model, item.split, first=self._first)
+        return self._model.bind(inputs)
+
+    def _names(self, item: SeriesPiece) -> tuple[str, ...]:
+        return item.names
+
+    def _key(self, item: SeriesPiece) -> Hashable:
+        return item.key
+
+    def _describe(self, item: SeriesPiece) -> Description:
+        warnings = () if len(item.names) > 1 else (_ONE_SEGMENT,)
+        return Description(item.conditions, item.data[None], warnings, item.picture)
+
+    def _scene_maker(self, item: SeriesPiece) -> Any:
+        return ExplainedItem(self, item)
+
+
+def _as_list(series: Any) -> list[Any] | None:
+    """Return several series as a list, None if it is one."""
+    if isinstance(series, list | tuple) and any(np.ndim(one) >= 1 for one in series):
+        return list(series)
+    return list(series) if isinstance(series, np.ndarray) and series.ndim == 3 else None

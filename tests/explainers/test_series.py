@@ -1,0 +1,249 @@
+"""Series: exact against every perturbed series, which are composed here step by step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.linear_model import LogisticRegression, Ridge
+
+import limes
+import words
+from limes import SeriesExplainer
+from limes.exceptions import InputError, ModelError, UnknownOptionError
+
+RNG = np.random.default_rng(0)
+STEPS = 24
+SERIES = np.cumsum(RNG.standard_normal(STEPS))
+PAIR = np.stack([SERIES, RNG.standard_normal(STEPS)], axis=1)
+TRAINING = np.cumsum(RNG.standard_normal((80, STEPS)), axis=1)
+
+
+def largest(batch):
+    """No sum over segments."""
+    flat = batch.reshape(len(batch), -1)
+    return flat.max(axis=1) - 0.3 * flat[:, 2] * flat[:, -3]
+
+
+def sixths(steps, count):
+    """Where segments of equal length begin and end."""
+    return [(steps * j // count, steps * (j + 1) // count) for j in range(count)]
+
+
+def every_series(series, spans, fill):
+    """The series of every subset of segments [(start, end), ...]."""
+    composed = []
+    for z in words.subsets(len(spans)):
+        one = np.array(series, dtype=float)
+        for (start, end), kept in zip(spans, z, strict=True):
+            if not kept:
+                one[start:end] = fill[start:end]
+        composed.append(one)
+    return np.stack(composed)
+
+
+def assert_exact(explanation, answers, bandwidth=0.25):
+    d = explanation.values.shape[1]
+    intercept, coef, _ = words.surrogate(words.law("words", d, bandwidth), answers)
+    scale = np.abs(coef).max()
+    assert scale > 1e-3
+    assert explanation.method == "exact"
+    np.testing.assert_allclose(explanation.values[0], coef, rtol=1e-9, atol=1e-9 * scale)
+    np.testing.assert_allclose(explanation.intercepts[0], intercept, rtol=1e-9, atol=1e-9 * scale)
+
+
+def straight(series, spans):
+    """Lines from the value before each segment to the one behind it."""
+    line = np.array(series, dtype=float)
+    for start, end in spans:
+        before = series[start - 1] if start else series[end]
+        behind = series[end] if end < len(series) else before
+        for k, step in enumerate(range(start, end), start=1):
+            line[step] = before + (behind - before) * k / (end - start + 1)
+    return line
+
+
+@pytest.mark.parametrize("bandwidth", [0.25, 1.0, np.inf])
+@pytest.mark.parametrize("fill", ["mean", "line", 0.5, "steps"])
+def test_functions_are_exact_by_all_subsets(fill, bandwidth):
+    spans = sixths(STEPS, 6)
+    hidden = {
+        "mean": np.full(STEPS, SERIES.mean()),
+        "line": straight(SERIES, spans),
+        "steps": TRAINING.mean(axis=0),
+    }.get(fill, np.full(STEPS, 0.5))
+    given = TRAINING.mean(axis=0) if fill == "steps" else fill
+    explanation = SeriesExplainer(largest, count=6, fill=given, bandwidth=bandwidth)(SERIES)
+    assert_exact(explanation, largest(every_series(SERIES, spans, hidden)), bandwidth)
+    assert explanation.model_calls <= 64
+
+
+@pytest.mark.parametrize("model", [Ridge(), RandomForestRegressor(9, random_state=0)])
+def test_estimators_are_read(model):
+    model.fit(TRAINING, TRAINING[:, 5] - TRAINING[:, 20])
+    spans = sixths(STEPS, 8)
+    explanation = SeriesExplainer(model, count=8, method="exact", max_calls=1)(SERIES)
+    composed = every_series(SERIES, spans, np.full(STEPS, SERIES.mean()))
+    assert_exact(explanation, model.predict(composed))
+    assert explanation.model_calls == 0
+
+
+def test_probabilities_of_classifiers_are_read():
+    model = LogisticRegression(C=0.01).fit(TRAINING, TRAINING[:, 5] > TRAINING[:, 20])
+    explanation = SeriesExplainer(model, count=8, method="exact", max_calls=1)(SERIES)
+    composed = every_series(SERIES, sixths(STEPS, 8), np.full(STEPS, SERIES.mean()))
+    assert explanation.output_names == ("False", "True")
+    assert_exact(explanation[..., "True"], model.predict_proba(composed)[:, 1])
+
+
+def test_channels_together_and_apart():
+    model = Ridge().fit(RNG.standard_normal((60, 2 * STEPS)), RNG.standard_normal(60))
+    spans = sixths(STEPS, 4)
+    mean = np.broadcast_to(PAIR.mean(axis=0), PAIR.shape)
+    together = SeriesExplainer(model, count=4, max_calls=1, method="exact")(PAIR)
+    composed = every_series(PAIR, spans, mean)
+    assert_exact(together, model.predict(composed.reshape(len(composed), -1)))
+    frame = pd.DataFrame(PAIR, columns=["ecg", "flow"])
+    apart = SeriesExplainer(model, count=4, channels="apart", max_calls=1, method="exact")(frame)
+    assert apart.feature_names[:1] + apart.feature_names[-1:] == ("ecg, 0 to 5", "flow, 18 to 23")
+    # one channel behind the other is one long series
+    joined = every_series(PAIR.T.ravel(), sixths(2 * STEPS, 8), mean.T.ravel())
+    order = np.stack([joined[:, :STEPS], joined[:, STEPS:]], axis=2)
+    assert_exact(apart, model.predict(order.reshape(len(order), -1)))
+
+
+def test_channels_first():
+    seen = []
+
+    def model(batch):
+        seen.append(batch.shape)
+        return batch[:, 1, :3].sum(axis=1) * batch[:, 0, -1]
+
+    explanation = SeriesExplainer(model, count=4, layout="first", fill=0.0)(PAIR)
+    composed = every_series(PAIR, sixths(STEPS, 4), np.zeros(PAIR.shape))
+    assert_exact(explanation, composed[:, :3, 1].sum(axis=1) * composed[:, -1, 0])
+    assert {shape[1:] for shape in seen} == {(2, STEPS)}
+
+
+@pytest.mark.parametrize("model", [largest, Ridge().fit(TRAINING, TRAINING[:, 3])])
+def test_bands_of_frequencies(model):
+    explanation = SeriesExplainer(model, segments="frequency", count=4)(SERIES)
+    answer = getattr(model, "predict", model)
+    # the discrete Fourier transform as a matrix
+    steps = np.arange(STEPS)
+    waves = np.exp(2j * np.pi * np.outer(steps, steps) / STEPS)
+    weights = waves.conj() @ SERIES / STEPS
+    edges = [1, 4, 7, 10, 13]
+    composed = []
+    for z in words.subsets(4):
+        one = np.full(STEPS, SERIES.mean())
+        for first, last, kept in zip(edges[:-1], edges[1:], z, strict=True):
+            for k in range(first, last):
+                both = {k, STEPS - k}
+                one = one + kept * sum(waves[:, m] * weights[m] for m in both).real
+        composed.append(one)
+    assert_exact(explanation, answer(np.stack(composed)))
+    assert explanation.feature_names[0] == "0.0417 to 0.125 cycles a step"
+    np.testing.assert_allclose(explanation.predictions[0], answer(SERIES[None])[0], rtol=1e-12)
+
+
+def test_change_points_are_where_a_series_changes():
+    levels = np.repeat([0.0, 5.0, -3.0, 1.0], [7, 11, 4, 18])
+    series = levels + 0.1 * RNG.standard_normal(levels.size)
+    explanation = SeriesExplainer(lambda x: x[:, 7:18].mean(axis=1), segments="changepoint", count=4)(series)
+    assert explanation.feature_names == ("0 to 6", "7 to 17", "18 to 21", "22 to 39")
+
+
+def test_real_prices():
+    prices = np.load(Path(mpl.get_data_path()) / "sample_data" / "goog.npz")["price_data"]
+    closes = np.log(prices["adj_close"].astype(float))
+    windows = np.lib.stride_tricks.sliding_window_view(np.diff(closes), 31)
+    model = RandomForestRegressor(20, min_samples_leaf=5, random_state=0)
+    model.fit(windows[:-100, :30], windows[:-100, 30])
+    days = [str(day) for day in prices["date"][-31:-1]]
+    series = pd.Series(windows[-1, :30], index=days)
+    explanation = SeriesExplainer(model, count=10)(series)
+    composed = every_series(series.to_numpy(), sixths(30, 10), np.full(30, series.mean()))
+    d, answers = 10, model.predict(composed)
+    _, coef, _ = words.surrogate(words.law("words", d, 0.25), answers)
+    np.testing.assert_allclose(explanation.values[0], coef, rtol=1e-9, atol=1e-9 * np.abs(coef).max())
+    assert explanation.feature_names[0] == f"{days[0]} to {days[2]}"
+    assert "exact: read off the model" in str(explanation)
+
+
+def test_many_segments_are_sampled_within_their_errors():
+    spans = sixths(STEPS, 12)
+    exact = SeriesExplainer(largest, count=12, max_calls=4096)(SERIES)
+    assert_exact(exact, largest(every_series(SERIES, spans, np.full(STEPS, SERIES.mean()))))
+    sampled = SeriesExplainer(largest, count=12, max_calls=512, method="sampled")(SERIES)
+    assert (sampled.standard_errors > 0).all()
+    assert (np.abs(sampled.values - exact.values) < 5 * sampled.standard_errors).all()
+
+
+def test_several_series_and_a_round_trip():
+    explainer = SeriesExplainer(largest, count=5)
+    several = explainer([SERIES, SERIES[:11]])
+    assert [len(one.feature_names) for one in several] == [5, 5]
+    np.testing.assert_array_equal(several[0].values, explainer(SERIES).values)
+    restored = limes.Explanation.from_json(several[0].to_json())
+    np.testing.assert_array_equal(restored.values, several[0].values)
+    axes = restored.plot.series(title="pulse")
+    assert axes.get_title(loc="left").startswith("pulse")
+    assert 'class="lx-series"' in restored.to_html()
+    assert limes.diagnose(several[0]).rows
+
+
+def test_a_damaged_file_is_refused():
+    explanation = SeriesExplainer(largest, count=5)(SERIES)
+    damaged = limes.Explanation.from_json(explanation.to_json().replace('"ticks":["0"', '"tocks":["0"'))
+    damaged.provenance["stretches"][damaged.conditions[0][0]] = [["x", 1, 2]]
+    with pytest.raises(InputError, match="damaged"):
+        damaged.plot.series()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"segments": "equals"}, "did you mean 'equal'"),
+        ({"segments": [0, 1]}, "whole number a step"),
+        ({"segments": "frequency", "fill": 0.0}, "left out"),
+        ({"fill": "means"}, "did you mean 'mean'"),
+        ({"fill": [1.0, 2.0]}, "one a step"),
+        ({"count": 0}, "count must be a whole number"),
+        ({"channels": "apart"}, "needs a series"),
+        ({"layout": "middle"}, "layout='middle'"),
+    ],
+)
+def test_bad_options(options, message):
+    with pytest.raises(InputError, match=message):
+        SeriesExplainer(largest, **options)(SERIES)
+
+
+@pytest.mark.parametrize(
+    ("series", "message"),
+    [
+        (np.array([1.0, np.nan]), "nan at step 1, channel 0"),
+        (np.array(["a"]), "a series is numbers"),
+        (np.array([]), "got shape"),
+        (3.0, "got shape"),
+        ([SERIES, np.array([np.inf])], "series 1: the series has inf"),
+    ],
+)
+def test_bad_series(series, message):
+    with pytest.raises(InputError, match=message):
+        SeriesExplainer(largest)(series)
+
+
+def test_other_mistakes():
+    with pytest.raises(UnknownOptionError, match="did you mean 'segments'"):
+        SeriesExplainer(largest, segment=4)
+    with pytest.raises(InputError, match="fitted on 24 numbers"):
+        SeriesExplainer(Ridge().fit(TRAINING, TRAINING[:, 0]))(SERIES[:9])
+    with pytest.raises(ModelError, match="batch of"):
+        SeriesExplainer(lambda batch: 1 / 0)(SERIES)
+    with pytest.raises(InputError, match="no series to draw"):
+        SeriesExplainer(largest, segments="frequency", count=4)(SERIES).plot.series()
