@@ -474,8 +474,8 @@ def test_a_torch_module_is_composed_on_its_own_device():
 def test_preprocess_cuts_out_the_middle_and_scales_it():
     image = np.zeros((10, 30), np.uint8)
     image[:, 10:20] = 200
-    assert (Preprocess(size=4).fit(image) == 200).all()
-    assert Preprocess(size=(5, 15)).fit(image).shape == (5, 15)
+    assert (Preprocess(size=4).framing(image).apply(image) == 200).all()
+    assert Preprocess(size=(5, 15)).framing(image).apply(image).shape == (5, 15)
     assert Preprocess(channels="last")(image).shape == (10, 30, 1)
 
 
@@ -485,8 +485,10 @@ def test_numbers_are_scaled_without_rounding_and_whole_numbers_are_rounded_once(
     resized = Image.fromarray(image.astype(np.float32)).resize((5, 5), Image.Resampling.BICUBIC)
     expected = np.clip(np.asarray(resized), image.min(), image.max())
     assert (expected != np.rint(expected)).any()
-    np.testing.assert_array_equal(Preprocess(size=5).fit(image.astype(np.float32)), expected)
-    np.testing.assert_array_equal(Preprocess(size=5).fit(image.astype(np.int16)), np.rint(expected))
+    np.testing.assert_array_equal(Preprocess(size=5).framing(image).apply(image.astype(np.float32)), expected)
+    np.testing.assert_array_equal(
+        Preprocess(size=5).framing(image).apply(image.astype(np.int16)), np.rint(expected)
+    )
 
 
 # -- bad input -----------------------------------------------------------------------------------------------

@@ -14,12 +14,14 @@ from limes._explainers._masked import CONTROLS, Description, ExplainedItem, Mask
 from limes._explainers.images.inputs import ImageInputs
 from limes._explainers.images.pixels import (
     MEANING,
+    Photograph,
     as_list,
     checked_image,
     image_areas,
     image_conditions,
     image_fingerprint,
     image_picture,
+    photo_picture,
     superpixel_names,
 )
 from limes._explainers.images.superpixels import filled, filler, segmenter, superpixels
@@ -38,7 +40,7 @@ _ONE_SUPERPIXEL = (
 )
 
 
-class ImageExplainer(MaskedExplainer[SwitchedImage]):
+class ImageExplainer(MaskedExplainer[Photograph]):
     r"""Explain predictions on images: what LIME converges to, with few calls, or exactly.
 
     The surrogate is g = β₀ + Σ_j β_j z_j, where z_j says that superpixel j is shown, and not filled, and
@@ -73,7 +75,8 @@ class ImageExplainer(MaskedExplainer[SwitchedImage]):
         "softmax" or "sigmoid", put on the answers of networks that give logits.
     preprocess
         :class:`limes.Preprocess`: what a network is given for an image. The default is pixels as they are,
-        with channels first for torch, and as an ONNX file says.
+        with channels first for torch, and as an ONNX file says. Where it crops, the edges of a photograph are
+        outside of what is explained; ``explanation.mask(of="image")`` has the photograph's pixels.
     ridge
         0, or the penalty of ``lime``'s own fit on 1000 rows (``lime`` uses 1).
     batch_size
@@ -189,27 +192,30 @@ class ImageExplainer(MaskedExplainer[SwitchedImage]):
             return self._explain(images, progress=progress)
         return self._explain_each(several, progress=progress, workers=workers)
 
-    def _parse(self, raw: Any) -> SwitchedImage:
-        pixels = checked_image(raw)
-        pixels = pixels if self._preprocess is None else self._preprocess.fit(pixels)
+    def _parse(self, raw: Any) -> Photograph:
+        photo = checked_image(raw)
+        framing = (self._preprocess or Preprocess()).framing(photo)
+        pixels = framing.apply(photo)
         labels = superpixels(self._segment, pixels)
-        return SwitchedImage(pixels, filled(self._fill, pixels, labels), labels)
+        return Photograph(photo, framing, SwitchedImage(pixels, filled(self._fill, pixels, labels), labels))
 
-    def _bind(self, item: SwitchedImage) -> MaskedModel:
-        return self._model.bind(ImageInputs.of_model(self._model.model, item, self._preprocess))
+    def _bind(self, item: Photograph) -> MaskedModel:
+        return self._model.bind(ImageInputs.of_model(self._model.model, item.image, self._preprocess))
 
-    def _names(self, item: SwitchedImage) -> tuple[str, ...]:
-        return superpixel_names(item.size)
+    def _names(self, item: Photograph) -> tuple[str, ...]:
+        return superpixel_names(item.image.size)
 
-    def _key(self, item: SwitchedImage) -> tuple[int, ...]:
-        return image_fingerprint(item)
+    def _key(self, item: Photograph) -> tuple[int, ...]:
+        return image_fingerprint(item.image)
 
-    def _describe(self, item: SwitchedImage) -> Description:
-        conditions = image_conditions(item.labels)
-        warnings = () if item.size > 1 else (_ONE_SUPERPIXEL,)
-        return Description(conditions, image_areas(item.labels), warnings, image_picture(item, conditions))
+    def _describe(self, item: Photograph) -> Description:
+        image = item.image
+        conditions = image_conditions(image.labels)
+        warnings = () if image.size > 1 else (_ONE_SUPERPIXEL,)
+        picture = image_picture(image, conditions) | photo_picture(item)
+        return Description(conditions, image_areas(image.labels), warnings, picture)
 
-    def _scene_maker(self, item: SwitchedImage) -> Any:
+    def _scene_maker(self, item: Photograph) -> Any:
         return ExplainedItem(self, item)
 
 

@@ -15,6 +15,7 @@ from limes._explanation import json
 from limes._explanation.drawing import Page, Plots, drawer, write_text
 from limes._explanation.fields import Certificate, data_field_names, select, validate
 from limes._explanation.fit import Fit, left_to_fit
+from limes._explanation.pictured import Pictured
 from limes._explanation.selection import by_size, is_single, name_positions, row_positions, split_key
 from limes.exceptions import InputError
 
@@ -46,7 +47,7 @@ _OTHER_NAMES = {
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Explanation(Page):
+class Explanation(Page, Pictured):
     """Local linear surrogates of n rows, d features and one or k outputs.
 
     The surrogate of a row is ``intercept + sum_j value_j * [condition j holds]``: a value is how much
@@ -322,24 +323,6 @@ class Explanation(Page):
         # The sum orders as the mean does, and is defined without rows.
         sizes = np.abs(self.values).sum(axis=(0, *range(2, self.values.ndim)))
         return self[:, by_size(sizes)[:k]]
-
-    def mask(self, output: str | int | None = None, *, top: int = 5, sign: str = "+") -> Bools:
-        """Return which pixels of the image belong to the superpixels that matter most, (H, W).
-
-        Parameters
-        ----------
-        output : name or position
-            The output with the largest prediction, unless given.
-        top, sign : int, and "+", "-" or "both"
-            How many superpixels at most, and the sign of their coefficients.
-
-        Raises
-        ------
-        InputError
-            The explanation is not of an image, or ``top`` or ``sign`` is not valid.
-        """
-        mask: Bools = drawer("images").mask(self, output, top, sign)
-        return mask
 
     def reasons(
         self,

@@ -47,8 +47,9 @@ _MOST_LINES = {"exact": 500, "sampled": 400}  # in one page: with ten features b
 _WITH_CURVE = 1.25  # bytes of a line with the picture of an effect, by those of a line without
 _LONGEST_FACT = 300
 _LONGEST_TEXT = 20_000
+_MOST_NUMBERS = 8  # superpixels with their numbers
 # facts that are the coloured text, image or series
-_DRAWN = ("text", "spans", "image", "labels", "superpixels", "series", "stretches")
+_DRAWN = ("text", "spans", "image", "labels", "superpixels", "photo", "series", "stretches")
 
 
 def page(explanation: Explanation, *, hidden: Collection[str] = ()) -> str:
@@ -179,17 +180,34 @@ def _text(explanation: Explanation, row: int, output: int) -> list[dict[str, Any
 
 def _photo(explanation: Explanation) -> dict[str, str]:
     """Return the explained image and its shape, {} for other explanations."""
-    image = ImageView.of_output(explanation, 0)
+    image = ImageView.of_output(explanation, 0, whole=True)
     if image is None:
         return {}
+    facts, (height, width) = explanation.provenance, image.labels.shape
+    return {"url": facts.get("photo", facts["image"]), "shape": f"{width} / {height}"}
+
+
+def _tint(explanation: Explanation, row: int, output: int) -> dict[str, Any]:
+    """Return the colours of an image's superpixels, to be laid over it, and the largest with their numbers.
+
+    All outputs have one scale of colours. {} for other explanations.
+    """
+    image = ImageView.of_output(explanation, output, row, whole=True)
+    if image is None:
+        return {}
+    largest = float(np.abs(np.nan_to_num(explanation.values[row])).max(initial=0.0))
     height, width = image.labels.shape
-    return {"url": explanation.provenance["image"], "shape": f"{width} / {height}"}
-
-
-def _tint(explanation: Explanation, row: int, output: int) -> str:
-    """Return the colours of an image's superpixels, to be laid over it; "" for other explanations."""
-    image = ImageView.of_output(explanation, output, row)
-    return "" if image is None else to_data_url(image.glass())
+    top = image.top(_MOST_NUMBERS, "both")
+    marks = [
+        {
+            "x": round(100 * (column + 0.5) / width, 1),
+            "y": round(100 * (down + 0.5) / height, 1),
+            "number": j,
+            "coefficient": difference(float(image.values[j])),
+        }
+        for (down, column), j in zip(image.middles(top), top.tolist(), strict=True)
+    ]
+    return {"url": to_data_url(image.glass(largest)), "marks": marks, "largest": number(largest, 2)}
 
 
 def _summary(output: OutputView, *, alone: bool) -> str:

@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limes._checks import is_count
-from limes._explanation.json import from_data_url, labels_from_data_url
+from limes._checks import check_choice, is_count
+from limes._explanation.json import MAX_PIXELS, from_data_url, labels_from_data_url
 from limes._explanation.selection import by_size, name_positions
 from limes._explanation.view import main_output, with_outputs
 from limes._explanation.wording import number, shorten
 from limes.exceptions import InputError
+from limes.models._framing import Framing
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -35,7 +36,9 @@ _PAPER, _LINE = np.array([244, 245, 247.0]), np.array([255, 255, 255.0])
 _STRONGEST = 0.8  # of the colour of the largest coefficient
 _ROUNDING = 1e-9  # smaller shares of the largest coefficient are 0
 _INCHES = 3.1  # of one picture
-_COLOURS = "blue superpixels raise the answer, orange ones lower it"
+# How much paler what lies outside of the explained part is
+_OUTSIDE = 0.6
+OF = ("explained", "image")
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +50,7 @@ class ImageView:
     image
         (H, W, 3) uint8.
     labels
-        (H, W) superpixel of each pixel.
+        (H, W) superpixel of each pixel; -1 outside of what is explained.
     values
         (d,) coefficients, nan for superpixels that are not in the explanation.
     largest
@@ -61,8 +64,13 @@ class ImageView:
     largest: float
 
     @classmethod
-    def of_output(cls, explanation: Explanation, output: int, row: int = 0) -> ImageView | None:
-        """Return the view of one output, by position; None if the explanation is not of an image."""
+    def of_output(
+        cls, explanation: Explanation, output: int, row: int = 0, *, whole: bool = False
+    ) -> ImageView | None:
+        """Return the view of one output, by position; None if the explanation is not of an image.
+
+        ``whole`` shows the whole photograph, where a part of it is explained.
+        """
         facts = explanation.provenance
         if not all(name in facts for name in ("image", "labels", "superpixels")):
             return None
@@ -77,6 +85,9 @@ class ImageView:
         for condition, value in zip(explanation.conditions[row], coef.tolist(), strict=True):
             if condition in facts["superpixels"]:
                 values[facts["superpixels"][condition]] = value
+        if whole and "photo" in facts:
+            image = from_data_url(facts["photo"])
+            labels = framing_of(facts).labels_on(labels, image.shape[:2], -1)
         return cls(image[..., :3], labels, values, float(np.abs(np.nan_to_num(coef)).max(initial=0.0)))
 
     def top(self, k: int, sign: str) -> Ints:
@@ -119,17 +130,30 @@ class ImageView:
         """The image in grey, its superpixels in the colours of their coefficients."""
         colour, strength = self.tint(largest)
         grey = np.repeat(self.image.mean(axis=2, keepdims=True), 3, axis=2)
-        share = (_STRONGEST * strength)[self.labels][..., None]
+        inside = (self.labels >= 0)[..., None]
+        share = inside * (_STRONGEST * strength)[self.labels][..., None]
         lined = np.where(self.edges[..., None], _mixed(grey, _LINE, 0.2), grey)
+        lined = np.where(inside, lined, _mixed(lined, _PAPER, _OUTSIDE))
         return _pixels(_mixed(lined, colour[self.labels], share))
 
-    def glass(self) -> Any:
+    def glass(self, largest: float | None = None) -> Any:
         """The colours of the superpixels alone, (H, W, 4), transparent where they are weak."""
-        colour, strength = self.tint()
+        colour, strength = self.tint(largest)
         # looked up as bytes: a large image takes four bytes a pixel, not a hundred
         glass = _pixels(np.column_stack([colour, 255 * (_STRONGEST * strength)]))[self.labels]
         glass[self.edges] = _pixels(np.append(_LINE, 255 * 0.35))
+        glass[self.labels < 0] = _pixels(np.append(_PAPER, 255 * _OUTSIDE))
         return glass
+
+    def middles(self, superpixels: Ints) -> list[tuple[float, float]]:
+        """Row and column in the middle of each superpixel: of its pixel nearest to the mean of all."""
+        middles = []
+        for j in superpixels.tolist():
+            places = np.argwhere(self.labels == j)
+            if len(places):
+                near = places[np.argmin(((places - places.mean(axis=0)) ** 2).sum(axis=1))]
+                middles.append((float(near[0]), float(near[1])))
+        return middles
 
     def cutout(self, k: int = 5, sign: str = "+") -> Any:
         """The top superpixels alone, on plain paper."""
@@ -178,7 +202,7 @@ def _pixels(image: Any) -> Any:
     return np.clip(np.rint(image), 0, 255).astype(np.uint8)
 
 
-def image_view(explanation: Explanation, output: int) -> ImageView:
+def image_view(explanation: Explanation, output: int, *, whole: bool = False) -> ImageView:
     """Return the view of one output, by position, of an explanation of an image.
 
     Raises
@@ -186,17 +210,57 @@ def image_view(explanation: Explanation, output: int) -> ImageView:
     InputError
         If the explanation is not of an image.
     """
-    view = ImageView.of_output(explanation, output)
+    view = ImageView.of_output(explanation, output, whole=whole)
     if view is None:
         raise InputError("There is no image here; explanations of limes.ImageExplainer have one")
     return view
 
 
-def mask(explanation: Explanation, output: str | int | None, top: int, sign: str) -> Bools:
+def framing_of(facts: Mapping[str, Any]) -> Framing:
+    """Return which part of its photograph an explanation is of.
+
+    Raises
+    ------
+    InputError
+        If the facts, such as those of a file, are no framing.
+    """
+    try:
+        photo, box, size = (
+            tuple(int(side) for side in facts["frame"][key]) for key in ("photo", "box", "size")
+        )
+        valid = len(photo) == len(size) == 2 and len(box) == 4 and min(*photo, *size, *box[2:]) > 0
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"the frame of this explanation is damaged: {error}") from error
+    if not valid or photo[0] * photo[1] > MAX_PIXELS:
+        raise InputError("the frame of this explanation is damaged")
+    return Framing((photo[0], photo[1]), (box[0], box[1], box[2], box[3]), (size[0], size[1]))
+
+
+def mask(explanation: Explanation, output: str | int | None, top: int, sign: str, of: str) -> Bools:
     """Return the pixels of the top superpixels, (H, W); see `Explanation.mask`."""
+    view = _main_view(explanation, output)
+    return np.asarray(np.isin(_labels_of(explanation, view, of), view.top(top, sign)))
+
+
+def heatmap(explanation: Explanation, output: str | int | None, of: str) -> Floats:
+    """Return each pixel's coefficient, (H, W); see `Explanation.heatmap`."""
+    view = _main_view(explanation, output)
+    labels = _labels_of(explanation, view, of)
+    return np.where(labels >= 0, view.values[labels], np.nan)
+
+
+def _main_view(explanation: Explanation, output: str | int | None) -> ImageView:
     name = main_output(explanation, 0) if output is None else output
     position = name_positions(name, explanation.output_names, "output")
-    return image_view(explanation, int(np.atleast_1d(position)[0])).mask(top, sign)
+    return image_view(explanation, int(np.atleast_1d(position)[0]))
+
+
+def _labels_of(explanation: Explanation, view: ImageView, of: str) -> Ints:
+    """Return the superpixel of each pixel, of the explained image or of the one that was passed."""
+    if check_choice("of", of, OF) == "explained" or "photo" not in explanation.provenance:
+        return view.labels
+    framing = framing_of(explanation.provenance)
+    return framing.labels_on(view.labels, framing.photo, -1)
 
 
 def draw_image(
@@ -217,9 +281,11 @@ def draw_image(
     InputError
         If the explanation is not of an image, or the kind of picture is not known.
     """
-    view = image_view(explanation, output)
+    view = image_view(explanation, output, whole=True)
     ax.imshow(view.picture(kind, top, sign, largest), interpolation="nearest")
     ax.set_axis_off()
+    if kind != "original":
+        _number(ax, view, view.top(top, sign))
     if title:
         prediction = float(with_outputs(explanation.predictions, explanation)[0, output])
         name = shorten(explanation.output_names[output], 34)
@@ -233,12 +299,12 @@ def side_by_side(
     """Draw the image, and beside it one picture an output, all with the same scale of colours."""
     from matplotlib import pyplot as plt
 
-    shape = image_view(explanation, 0).labels.shape
+    shape = image_view(explanation, 0, whole=True).labels.shape
     wide = _INCHES * (len(outputs) + 1)
     figure, axes = plt.subplots(
         1,
         len(outputs) + 1,
-        figsize=(wide, _INCHES * shape[0] / shape[1] + 0.8),
+        figsize=(wide, _INCHES * shape[0] / shape[1] + 1.5),
         layout="constrained",
         squeeze=False,
     )
@@ -246,8 +312,39 @@ def side_by_side(
     largest = _largest(explanation, outputs)
     for ax, output in zip(axes[0, 1:], outputs, strict=True):
         draw_image(ax, explanation, output, kind=kind, top=top, sign=sign, largest=largest)
-    figure.supxlabel(_COLOURS, fontsize=9)
+    if kind == "overlay":
+        _colour_bar(figure, list(axes[0]), largest)
     return figure
+
+
+def _colour_bar(figure: Figure, axes: list[Axes], largest: float) -> None:
+    """Draw the scale that all pictures share."""
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import LinearSegmentedColormap, Normalize
+
+    ends = [tuple(colour / 255) for colour in (_LOWERS, _PAPER, _RAISES)]
+    scale = ScalarMappable(Normalize(-largest, largest), LinearSegmentedColormap.from_list("signed", ends))
+    bar = figure.colorbar(scale, ax=axes, location="bottom", fraction=0.05, aspect=50, pad=0.02)
+    bar.set_label("coefficient of a superpixel", fontsize=9)
+    bar.ax.tick_params(labelsize=8)
+    bar.outline.set_visible(False)  # type: ignore[operator]
+
+
+def _number(ax: Axes, view: ImageView, superpixels: Ints) -> None:
+    """Write their numbers on superpixels."""
+    from matplotlib.patheffects import withStroke
+
+    for (row, column), j in zip(view.middles(superpixels), superpixels.tolist(), strict=True):
+        ax.text(
+            column,
+            row,
+            str(j),
+            color="white",
+            fontsize=8,
+            ha="center",
+            va="center",
+            path_effects=[withStroke(linewidth=2, foreground="black")],
+        )
 
 
 def gallery(
@@ -288,12 +385,11 @@ def gallery(
         output = int(np.argmax(with_outputs(explanation.predictions, explanation)[0]))
         for k, (ax, kind) in enumerate(zip(row, kinds, strict=True)):
             draw_image(ax, explanation, output, kind=kind, top=top, sign=sign, title=k == 0)
-    figure.supxlabel(_COLOURS, fontsize=9)
     return figure
 
 
 def _original(ax: Axes, explanation: Explanation) -> None:
-    ax.imshow(image_view(explanation, 0).image, interpolation="nearest")
+    ax.imshow(image_view(explanation, 0, whole=True).image, interpolation="nearest")
     ax.set_axis_off()
     ax.set_title(f"image\n({explanation.method})", fontsize=10)
 

@@ -5,6 +5,7 @@ Grey, RGB or RGBA, whole numbers or fractions; anything else is refused.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from limes._checks import require
 from limes._explanation.json import labels_to_data_url, to_data_url
 from limes.exceptions import InputError
 from limes.models._calling.networks import Preprocess, layout
+from limes.models._framing import Framing
 from limes.models._images import SwitchedImage
 
 _CHANNELS = (1, 3, 4)
@@ -114,6 +116,35 @@ def image_picture(image: SwitchedImage, conditions: tuple[str, ...]) -> dict[str
         "image": to_data_url(np.rint(255 * rgb(image.shown)).astype(np.uint8), lossless=False),
         "labels": labels_to_data_url(image.labels),
         "superpixels": {condition: j for j, condition in enumerate(conditions)},
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class Photograph:
+    """A user's image, the part of it that is explained, and that part with its superpixels."""
+
+    photo: Any
+    framing: Framing
+    image: SwitchedImage
+
+
+# The longest side of a photograph that an explanation stores beside the part that is explained
+_LONGEST_SIDE = 512
+
+
+def photo_picture(photograph: Photograph) -> dict[str, Any]:
+    """Return the whole photograph and where the explained part is; nothing if that is all of it."""
+    framing = photograph.framing
+    if framing.is_whole and framing.size == framing.photo:
+        return {}
+    share = min(1.0, _LONGEST_SIDE / max(framing.photo))
+    shape = tuple(max(1, round(side * share)) for side in framing.photo)
+    small = Framing.of(framing.photo, (shape[0], shape[1]), "squash").apply(
+        np.rint(255 * rgb(photograph.photo)).astype(np.uint8)
+    )
+    return {
+        "photo": to_data_url(small, lossless=False, largest_png=0),
+        "frame": {"photo": list(framing.photo), "box": list(framing.box), "size": list(framing.size)},
     }
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from limes.exceptions import InputError
 from limes.models._calling.outputs import ONNX_TYPES
+from limes.models._framing import FITS, Framing
 from limes.models._identity import qualified_name
 from limes.models._images import Compose, Composer, SwitchedImage, TensorComposer
 
@@ -36,8 +37,11 @@ class Preprocess:
     order
         "rgb", or "bgr" for networks with blue first.
     size
-        Height and width, or one number for both: the image is first cropped in its middle to this shape and
-        scaled to this size, and the result is explained. None: as it is.
+        Height and width, or one number for both, that the image is scaled to before it is explained. None: as
+        it is.
+    fit
+        How it is brought to the proportions of ``size``: "crop", its largest middle part; "squash", the
+        whole; "pad", the whole with black borders.
     dtype
         Type of the array.
 
@@ -59,10 +63,11 @@ class Preprocess:
     channels: str = "first"
     order: str = "rgb"
     size: Any = None
+    fit: str = "crop"
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        for name, choices in (("channels", CHANNELS), ("order", ORDERS)):
+        for name, choices in (("channels", CHANNELS), ("order", ORDERS), ("fit", FITS)):
             if getattr(self, name) not in choices:
                 raise InputError(f"{name}={getattr(self, name)!r} is not one of {list(choices)}")
         for name in ("mean", "scale"):
@@ -96,9 +101,10 @@ class Preprocess:
         scaled = ((pixels - self.mean) / self.scale).astype(self.dtype)
         return np.ascontiguousarray(scaled if self.channels == "last" else np.moveaxis(scaled, -1, 0))
 
-    def fit(self, image: Any) -> Any:
-        """Crop the middle of the image, and scale it to ``size``; its type stays."""
-        return image if self.size is None else _resize(_crop(image, self.size), self.size)
+    def framing(self, photo: Any) -> Framing:
+        """Return which part of a photograph (H, W) or (H, W, C) is explained, and at what size."""
+        shape = photo.shape[:2]
+        return Framing.of(shape, self.size or shape, self.fit)
 
 
 def _height_width(size: Any) -> tuple[int, int]:
@@ -107,36 +113,6 @@ def _height_width(size: Any) -> tuple[int, int]:
     if len(sides) != 2 or not whole or min(sides) < 1:
         raise InputError(f"size must be a whole number of pixels, or (height, width), got {size!r}")
     return int(sides[0]), int(sides[1])
-
-
-def _crop(image: Any, size: tuple[int, int]) -> Any:
-    """Crop the largest middle part of an image with the aspect ratio of ``size``."""
-    height, width = image.shape[:2]
-    share = min(height / size[0], width / size[1])
-    tall, wide = max(1, round(size[0] * share)), max(1, round(size[1] * share))
-    row, column = (height - tall) // 2, (width - wide) // 2
-    return image[row : row + tall, column : column + wide]
-
-
-def _resize(image: Any, size: tuple[int, int]) -> Any:
-    """Resize an image (H, W) or (H, W, C) by cubic interpolation, clipped to its own range."""
-    from PIL import Image
-
-    if image.shape[:2] == size:
-        return image
-    planes = image[..., None] if image.ndim == 2 else image
-    # bytes as PIL rounds them; all other types without rounding in between
-    kind = np.uint8 if image.dtype == np.uint8 else np.float32
-    resized = [
-        Image.fromarray(np.ascontiguousarray(planes[..., c], dtype=kind)).resize(
-            size[::-1], Image.Resampling.BICUBIC
-        )
-        for c in range(planes.shape[-1])
-    ]
-    pixels = np.stack([np.asarray(plane) for plane in resized], axis=-1)
-    pixels = np.clip(pixels, image.min(), image.max())
-    pixels = np.rint(pixels) if image.dtype.kind in "iu" else pixels
-    return pixels.astype(image.dtype).reshape(*size, *image.shape[2:])
 
 
 # -- composers by class of model ---------------------------------------------------------------------------

@@ -1,0 +1,105 @@
+"""Which part of a photograph a network sees, and at what size; and back from there to the photograph."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from limes._arrays import Ints
+
+# How an image is brought to the size of a network
+FITS = ("crop", "squash", "pad")
+
+
+@dataclass(frozen=True)
+class Framing:
+    """A rectangle of a photograph, scaled to a size.
+
+    Attributes
+    ----------
+    photo
+        Height and width of the photograph.
+    box
+        First row, first column, height and width of the rectangle; with "pad" it reaches beyond the
+        photograph, where it is 0.
+    size
+        Height and width that it is scaled to.
+    """
+
+    photo: tuple[int, int]
+    box: tuple[int, int, int, int]
+    size: tuple[int, int]
+
+    @classmethod
+    def of(cls, photo: tuple[int, int], size: tuple[int, int], fit: str) -> Framing:
+        """Return the largest middle part ("crop"), the whole ("squash"), or the whole with borders ("pad").
+
+        Examples
+        --------
+        >>> [Framing.of((10, 30), (5, 5), fit).box for fit in ("crop", "squash", "pad")]
+        [(0, 10, 10, 10), (0, 0, 10, 30), (-10, 0, 30, 30)]
+        """
+        height, width = photo
+        if fit == "squash":
+            return cls(photo, (0, 0, height, width), size)
+        shares = height / size[0], width / size[1]
+        share = min(shares) if fit == "crop" else max(shares)
+        tall, wide = max(1, round(size[0] * share)), max(1, round(size[1] * share))
+        return cls(photo, ((height - tall) // 2, (width - wide) // 2, tall, wide), size)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is cut off or added."""
+        return self.box == (0, 0, *self.photo)
+
+    def apply(self, image: Any) -> Any:
+        """Return the rectangle of an image (H, W) or (H, W, C) at its new size; the type stays."""
+        row, column, tall, wide = self.box
+        before, beside = max(-row, 0), max(-column, 0)
+        part = image[max(row, 0) : row + tall, max(column, 0) : column + wide]
+        if part.shape[:2] != (tall, wide):
+            padded = np.zeros((tall, wide, *image.shape[2:]), dtype=image.dtype)
+            padded[before : before + part.shape[0], beside : beside + part.shape[1]] = part
+            part = padded
+        return _resized(part, self.size)
+
+    def labels_on(self, labels: Ints, shape: tuple[int, int], outside: int) -> Ints:
+        """Return labels (h, w) at the places of the photograph, which is shown in a shape of its proportions.
+
+        What lies outside of the rectangle gets the label ``outside``.
+        """
+        row, column, tall, wide = self.box
+        places = []
+        for first, length, whole, shown, size in (
+            (row, tall, self.photo[0], shape[0], self.size[0]),
+            (column, wide, self.photo[1], shape[1], self.size[1]),
+        ):
+            middles = (np.arange(shown) + 0.5) * whole / shown
+            places.append(np.floor((middles - first) * size / length).astype(np.int64))
+        down, across = places
+        inside = ((down >= 0) & (down < self.size[0]))[:, None] & ((across >= 0) & (across < self.size[1]))
+        near = labels[np.clip(down, 0, self.size[0] - 1)[:, None], np.clip(across, 0, self.size[1] - 1)]
+        return np.where(inside, near, outside)
+
+
+def _resized(image: Any, size: tuple[int, int]) -> Any:
+    """Resize an image (H, W) or (H, W, C) by cubic interpolation, clipped to its range."""
+    from PIL import Image
+
+    if image.shape[:2] == size:
+        return image
+    planes = image[..., None] if image.ndim == 2 else image
+    # bytes as PIL rounds them; all other types without rounding in between
+    kind = np.uint8 if image.dtype == np.uint8 else np.float32
+    resized = [
+        Image.fromarray(np.ascontiguousarray(planes[..., c], dtype=kind)).resize(
+            size[::-1], Image.Resampling.BICUBIC
+        )
+        for c in range(planes.shape[-1])
+    ]
+    pixels = np.stack([np.asarray(plane) for plane in resized], axis=-1)
+    pixels = np.clip(pixels, image.min(), image.max())
+    pixels = np.rint(pixels) if image.dtype.kind in "iu" else pixels
+    return pixels.astype(image.dtype).reshape(*size, *image.shape[2:])
