@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from limes._arrays import Floats, Objects
+from limes._arrays import Floats, Objects, fingerprint
 from limes._checks import check_choice, check_count
 from limes._explainers.images.pixels import (
     checked_image,
@@ -29,7 +29,6 @@ from limes._explainers.texts.bound_model import parse_text, splitter, word_condi
 from limes._explainers.time_series import segments as time_segments
 from limes._explainers.time_series.series import Series, SeriesInputs, SplitSeries, Splitter
 from limes._explanation.wording import number
-from limes._streams import fingerprint
 from limes.exceptions import InputError
 from limes.models._documents import Document
 from limes.models._images import SwitchedImage

@@ -327,7 +327,7 @@ def _colour_bar(figure: Figure, axes: list[Axes], largest: float) -> None:
     bar = figure.colorbar(scale, ax=axes, location="bottom", fraction=0.05, aspect=50, pad=0.02)
     bar.set_label("coefficient of a superpixel", fontsize=9)
     bar.ax.tick_params(labelsize=8)
-    bar.outline.set_visible(False)  # type: ignore[operator]
+    bar.outline.set_visible(False)
 
 
 def _number(ax: Axes, view: ImageView, superpixels: Ints) -> None:

@@ -12,9 +12,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from limes._arrays import Floats, Ints
+from limes._arrays import Floats, Ints, fingerprint
 from limes._checks import check_choice
-from limes._streams import fingerprint
 from limes.exceptions import InputError
 
 Segment: TypeAlias = Callable[[Floats, int], Ints]
