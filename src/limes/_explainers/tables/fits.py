@@ -276,6 +276,8 @@ class ReadFits(TableFits):
         if self._spread.exact is None:
             return squares()
         variance = self._spread.exact.variance(row.design)
+        if np.isnan(variance).any():
+            return squares()
         return np.maximum(variance - explained, 0.0), np.zeros(explained.size)
 
     def _additive_of(self, row: _Row) -> _Additive:

@@ -209,9 +209,8 @@ def _network_margin(model: Any) -> Predict:
 
 def _linear_predictor(model: Any) -> Predict:
     """The sum behind a result of statsmodels; models without a curve have no such option."""
-    if "which" not in signature(model.model.predict).parameters:
-        return model.predict  # type: ignore[no-any-return]
-    return partial(model.predict, which="linear")
+    options = signature(model.model.predict).parameters
+    return partial(model.predict, **({"which": "linear"} if "which" in options else {}))
 
 
 _METHODS: Mapping[tuple[str, str], Callable[[Any], Predict | None]] = {

@@ -30,6 +30,7 @@ from scipy.special import erf, expit, ndtr
 from limes._arrays import Floats
 from limes.exceptions import InputError
 from limes.models.forms._links import LINKS, MOST_NODES, Decay, ExponentialSum, Link, no_decay
+from limes.models.forms._squares import SQUARES
 
 # Error of a kink, relative to the range of s, and the numbers of terms to choose from
 _KINK_ERROR = 2e-13
@@ -195,9 +196,10 @@ class Rectifier(Activation):
         )
 
 
-# Links and activations by name
+# Links, their squares, and activations by name
 CURVES: Mapping[str, Link] = {
     **LINKS,
+    **SQUARES,
     "cos": Cosine(np.cos),
     "erf": Centred(erf, link=LINKS["probit"], inner=float(np.sqrt(2.0))),
     "gelu": Bend(_gelu, kernel=_gelu_kernel, height=8.5, reach=9.0),

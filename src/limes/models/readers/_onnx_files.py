@@ -26,7 +26,7 @@ _NUMBERS = {1: (4, "<f4"), 7: (7, ""), 11: (10, "<f8")}
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """An operator with the names of what it reads and writes, and its attributes that are numbers or texts."""
+    """An operator, the names of what it reads and writes, and its attributes."""
 
     operator: str
     inputs: Sequence[str]

@@ -1,4 +1,4 @@
-"""Networks with one hidden layer: c + Σ_h v_h a(w_h·x + b_h), by predictions or margins; of ONNX in ``onnx.py``.
+"""Networks with one hidden layer: c + Σ_h v_h a(w_h·x + b_h), by predictions or margins (ONNX: ``onnx.py``).
 
 What follows the last sum, a softmax or a sigmoid, has no exact expectation: its margin has.
 """

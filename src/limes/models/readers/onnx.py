@@ -29,7 +29,7 @@ _FLOATS = (1, 11)
 
 
 class _Operands(NamedTuple):
-    """What a node reads beside the rows: constants, whether the rows come first, and how many columns they have."""
+    """What a node reads: options and constants, whether rows come first, and their number of columns."""
 
     attributes: Mapping[str, Any]
     constants: Sequence[Floats]

@@ -1,7 +1,7 @@
 """Results of statsmodels: sums of columns, and curves of such sums, by predictions or linear predictors.
 
-A result predicts curve(params · x), whatever offset or exposure it was fitted with: these belong to rows. With
-a formula, x are the formula's terms: columns, and indicators of the levels of a column, are read.
+A result predicts curve(params · x), whatever offset or exposure it was fitted with: these belong to rows.
+With a formula, x are its terms: columns, and indicators of the levels of a column, are read.
 """
 
 from __future__ import annotations
