@@ -1,4 +1,4 @@
-r"""Var_w f of links of sums, by their second moments: the square of a link is a link (``models/forms/_squares.py``).
+r"""Var_w f of links of sums: the square of a link is a link, too (``models/forms/_squares.py``).
 
     Var link(S) = E link²(S) - (E link(S))²,    Var Σ_h v_h cos S_h by cosines of sums and differences.
 
@@ -100,7 +100,7 @@ def _expectation(form: Linked, kind: type) -> Any:
 
 
 def _loads(form: Linked) -> Floats:
-    """coef (K, k)."""
+    """Coefficients (K, k)."""
     assert form.coef is not None  # noqa: S101 - set by __post_init__
     return form.coef.reshape(len(form.coef), -1)
 

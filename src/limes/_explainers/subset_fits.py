@@ -1,8 +1,9 @@
 r"""How well the surrogate of one text or image fits, and its effects, computed when somebody looks.
 
-R² = (2 b·Γ - b·Σb) / Var_w f. Var_w f is β·Γ itself for a sum over words or superpixels, a second moment for a
-link of a sum, exact by enumeration where the 2^d sets are few, and else estimated on sets that are drawn from w
-and evaluated through the read form: the model is not called. A feature has two cells, removed and kept,
+R² = (2 b·Γ - b·Σb) / Var_w f. Var_w f is β·Γ itself for a sum over words or superpixels, follows from second
+moments for a link of a sum, is exact by enumeration where the 2^d sets are few, and is else estimated on sets
+that are drawn from w and evaluated through the read form: the model is not called. A feature has two cells,
+removed and kept,
 
     E_w[f | z_j = 1] - E_w f = Γ_j / α,      E_w[f | z_j = 0] - E_w f = -Γ_j / (1 - α),
 

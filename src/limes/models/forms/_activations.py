@@ -119,9 +119,9 @@ class Bend(Activation):
                 f"the sum before an activation ranges from {lower:.3g} to {upper:.3g} under the background's "
                 f"law, too far for quadrature with {MOST_NODES:,} nodes"
             )
-        heights = 2.0 * np.pi / period * (np.arange(count) + 0.5)
+        heights: Floats = np.asarray(2.0 * np.pi / period * (np.arange(count) + 0.5), dtype=np.float64)
         return ExponentialSum(
-            nodes=1j * heights,
+            nodes=(1j * heights).astype(np.complex128),
             weights=(2.0 / period * self.kernel(heights)).astype(np.complex128),
             log_weights=np.zeros(count),
             contour=count,

@@ -4,9 +4,9 @@ r"""Squares of links as sums of exponentials: second moments, hence variances, b
     Φ²                               F(z) = e^{z²/2} erfc(z/2) / z, of the larger of two normal numbers
     (1 - e^{-e^s})² = 2 f(s) - f(s + ln 2)     F(z) = (2^z - 2) Γ(-z)
 
-The square of e^s is e^{2s}, and products of cosines are cosines of sums and differences. Products of two other
-functions of two sums have no such form: their expectations are integrals over two numbers, about 10,000 nodes a
-pair.
+The square of e^s is e^{2s}, and products of cosines are cosines of sums and differences. Products of two
+other functions of two sums have no such form: their expectations are integrals over two numbers, about 10,000
+nodes a pair.
 """
 
 from __future__ import annotations

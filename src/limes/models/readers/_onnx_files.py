@@ -21,7 +21,7 @@ _Fields: TypeAlias = Mapping[int, list[Any]]
 # Types of tensors: float, int64, double
 _TYPES = {1: np.dtype("<f4"), 7: np.dtype("<i8"), 11: np.dtype("<f8")}
 # The fields of a tensor that hold numbers of a type where its bytes are not raw
-_NUMBERS = {1: (4, "<f4"), 7: (7, ""), 11: (10, "<f8")}
+_NUMBERS: Mapping[int, tuple[int, str]] = {1: (4, "<f4"), 7: (7, ""), 11: (10, "<f8")}
 
 
 @dataclass(frozen=True, eq=False)
