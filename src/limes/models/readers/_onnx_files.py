@@ -109,7 +109,7 @@ def _tensor(fields: _Fields) -> tuple[str, Any]:
 def _listed(fields: _Fields, kind: int) -> Any:
     number, dtype = _NUMBERS[kind]
     if dtype:
-        return np.frombuffer(b"".join(fields[number]), dtype)
+        return np.frombuffer(b"".join(fields[number]), np.dtype(dtype))
     return np.array(
         [value for entry in fields[number] for value in _whole_numbers(entry)], dtype=np.uint64
     ).view(np.int64)
