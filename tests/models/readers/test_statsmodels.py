@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,6 +9,7 @@ import pytest
 import limes
 import oracle
 from effort import repeats
+from enumerated import explained, table_of
 from limes.models import forms
 from oracle import EXACT
 
@@ -24,10 +23,7 @@ LINKS = sm.families.links
 def grid(rng, d):
     """A table whose columns have two or three values each."""
     values = [np.sort(rng.normal(size=rng.integers(2, 4))) for _ in range(d)]
-    rows = np.stack([v[rng.integers(v.size, size=80)] for v in values], axis=1)
-    for j, v in enumerate(values):
-        rows[: v.size, j] = v
-    return rows, values
+    return table_of(values, 80, rng), values
 
 
 def binary(rng, X):
@@ -75,26 +71,6 @@ RESULTS = {
 }
 
 
-def enumerated(model, values, X, row, bandwidth):
-    """Coefficients and intercept by the result's own predictions at every combination of values."""
-    masses = []
-    for v, column, x in zip(values, X.T, row, strict=True):
-        share = (column[:, None] == v).mean(axis=0).astype(np.longdouble)
-        masses.append(share * np.where(v == x, 1.0, np.exp(-0.5 / np.longdouble(bandwidth) ** 2)))
-    states = np.array(list(product(*values)))
-    law = np.array([np.prod(each) for each in product(*masses)])
-    law /= law.sum()
-    f = np.asarray(model.predict(np.column_stack([np.ones(len(states)), states])), dtype=np.longdouble)
-    coef = np.zeros(len(values), dtype=np.longdouble)
-    start = law @ f
-    for j, x in enumerate(row):
-        inside = states[:, j] == x
-        kept = law[inside].sum()
-        coef[j] = law[inside] @ f[inside] / kept - law[~inside] @ f[~inside] / (1 - kept)
-        start -= kept * coef[j]
-    return coef, start, np.abs(f).max()
-
-
 @pytest.mark.parametrize("name", RESULTS)
 @pytest.mark.parametrize("seed", range(repeats(200, 2)))
 def test_results_against_enumeration(name, seed):
@@ -110,7 +86,9 @@ def test_results_against_enumeration(name, seed):
         bandwidth=bandwidth,
     )  # fmt: skip
     explanation = explainer(np.r_[1.0, row][None])
-    coef, start, size = enumerated(model, values, X, row, bandwidth)
+    coef, start, size = explained(
+        lambda x: model.predict(np.column_stack([np.ones(len(x)), x])), values, X, row, bandwidth
+    )
     # the constant column has a coefficient of 0
     assert oracle.error(explanation.values[0], np.r_[0, coef], size) < EXACT
     assert oracle.error(explanation.intercepts[0], start, size) < EXACT

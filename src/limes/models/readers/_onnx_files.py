@@ -19,7 +19,7 @@ from limes.models._reading import CannotRead
 _Fields: TypeAlias = Mapping[int, list[Any]]
 
 # Types of tensors: float, int64, double
-_TYPES = {1: np.dtype("<f4"), 7: np.dtype("<i8"), 11: np.dtype("<f8")}
+_TYPES: Mapping[int, np.dtype[Any]] = {1: np.dtype("<f4"), 7: np.dtype("<i8"), 11: np.dtype("<f8")}
 # The fields of a tensor that hold numbers of a type where its bytes are not raw
 _NUMBERS: Mapping[int, tuple[int, str]] = {1: (4, "<f4"), 7: (7, ""), 11: (10, "<f8")}
 
