@@ -33,7 +33,7 @@ class Linked(FormBase):
         additive models are, or a :class:`NormalizedLinear` over words.
     link
         "logistic", "probit", "cloglog", "exp", or an activation: "tanh", "erf", "cos", "relu", "gelu",
-        "silu", "softplus".
+        "silu", "softplus"; or a square: "logistic squared", "probit squared", "cloglog squared".
     coef
         (K,), or (K, k) for k outputs; by default each margin is an output.
     intercept
