@@ -16,7 +16,16 @@ from fuzz.journal import Entry, Journal
 from fuzz.verdict import AGREES, FAULTS, REFUSED, SAMPLED
 
 HOME = Path(__file__).parent
-_PACKAGES = ("limes", "numpy", "scikit-learn", "xgboost-cpu", "lightgbm", "catboost", "interpret-core")
+_PACKAGES = (
+    "limes",
+    "numpy",
+    "scikit-learn",
+    "xgboost-cpu",
+    "lightgbm",
+    "catboost",
+    "interpret-core",
+    "statsmodels",
+)
 _COLUMNS = ("cases", "explainers", "triples", "mismatches", "refusals", "sampled")
 
 
