@@ -92,8 +92,11 @@ def test_random_probabilities_against_enumeration(name, seed):
     columns = list(range(d))
     explainer = limes.TabularExplainer(model, table, categorical=columns, bandwidth=bandwidth, max_calls=64)
     explanation = explainer(row[None])
+    if explanation.method == "sampled":  # a column is all but constant in one class: margins of 10⁸
+        assert name in ("normal", "voting")
+        assert "too far for quadrature" in explanation.reason
+        return
     coef, start, size = explained(model.predict_proba, values, table, row, bandwidth)
-    assert explanation.method == "exact", explanation.reason
     assert oracle.error(explanation.values[0], coef, size) < oracle.EXACT
     assert oracle.error(explanation.intercepts[0], start, size) < oracle.EXACT
 
