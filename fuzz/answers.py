@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.special
 
 Array = Any
 Answer = Callable[[Any], Array]
@@ -84,9 +85,20 @@ def _margin(model: Any, library: str) -> Answer:
     if hasattr(model, "decision_function"):
         found: Answer = model.decision_function
         return found
+    if hasattr(model, "coefs_"):
+        return lambda table: _output_sums(model, table)
     if hasattr(model, "predict_log_proba"):
         return lambda table: _log_odds(model.predict_log_proba(table))
     return lambda table: np.log(model.predict(table))  # regressors behind a log link
+
+
+def _output_sums(model: Any, table: Any) -> Array:
+    """The sums of a network's last layer: the log odds of saturated probabilities have no digits."""
+    hidden = {"tanh": np.tanh, "logistic": scipy.special.expit, "identity": np.asarray}[model.activation]
+    values = np.asarray(table, dtype=float)
+    for weights, offsets in zip(model.coefs_[:-1], model.intercepts_[:-1], strict=True):
+        values = hidden(values @ weights + offsets)
+    return values @ model.coefs_[-1] + model.intercepts_[-1]
 
 
 def _log_odds(log_proba: Array) -> Array:

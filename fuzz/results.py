@@ -16,15 +16,35 @@ from fuzz.journal import Entry, Journal
 from fuzz.verdict import AGREES, FAULTS, REFUSED, SAMPLED
 
 HOME = Path(__file__).parent
-_PACKAGES = ("limes", "numpy", "scikit-learn", "xgboost-cpu", "lightgbm", "catboost", "interpret-core")
+_PACKAGES = (
+    "limes",
+    "numpy",
+    "scikit-learn",
+    "xgboost-cpu",
+    "lightgbm",
+    "catboost",
+    "interpret-core",
+    "statsmodels",
+)
 _COLUMNS = ("cases", "explainers", "triples", "mismatches", "refusals", "sampled")
 
 
 def write(journal: Path) -> None:
-    """Write both."""
-    result = summary(list(Journal(journal).entries()))
-    (HOME / "results" / "fuzz.json").write_text(json.dumps(result, indent=1, sort_keys=True) + "\n")
+    """Write both; families that the journal does not have keep their numbers."""
+    file = HOME / "results" / "fuzz.json"
+    result = merged(json.loads(file.read_text()), summary(list(Journal(journal).entries())))
+    file.write_text(json.dumps(result, indent=1, sort_keys=True) + "\n")
     replace("fuzz", text(result), by="fuzz")
+
+
+def merged(earlier: dict[str, Any], result: dict[str, Any]) -> dict[str, Any]:
+    """The new numbers of families that were run, the earlier ones of others."""
+    run = set(result["readers"])
+    faults = [fault for fault in earlier["faults"] if fault["family"] not in run]
+    by_family = {
+        name: {**earlier[name], **result[name]} for name in ("readers", "refusals", "processor_seconds")
+    }
+    return {**result, **by_family, "faults": [*faults, *result["faults"]]}
 
 
 def summary(entries: list[Entry]) -> dict[str, Any]:

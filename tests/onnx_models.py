@@ -38,16 +38,27 @@ def value(name, kind, shape):
     return _field(1, name) + _field(2, _field(1, _field(1, TYPES[kind]) + _field(2, sides)))
 
 
-def node(operator, inputs, output):
+def node(operator, inputs, output, **attributes):
     names = b"".join(_field(1, name) for name in inputs)
-    return names + _field(2, output) + _field(4, operator)
+    options = b"".join(_field(5, _attribute(*each)) for each in attributes.items())
+    return names + _field(2, output) + _field(4, operator) + options
+
+
+def _attribute(name, value):
+    """A float, a whole number or a text."""
+    if isinstance(value, float):
+        number = _number(2 << 3 | 5) + np.float32(value).tobytes()
+        return _field(1, name) + number + _field(20, 1)
+    if isinstance(value, int):
+        return _field(1, name) + _field(3, value) + _field(20, 2)
+    return _field(1, name) + _field(4, value) + _field(20, 3)
 
 
 def model(nodes, inputs, outputs, tensors=()):
     graph = b"".join(_field(1, each) for each in nodes) + _field(2, "graph")
     graph += b"".join(_field(5, each) for each in tensors)
     graph += b"".join(_field(11, each) for each in inputs) + b"".join(_field(12, each) for each in outputs)
-    return _field(1, 8) + _field(7, graph) + _field(8, _field(2, 13))
+    return _field(1, 8) + _field(7, graph) + _field(8, _field(2, 20))
 
 
 def linear(weights, shape, kind=np.float32):
@@ -59,6 +70,19 @@ def linear(weights, shape, kind=np.float32):
         [value("y", kind, (shape[0], weights.shape[1]))],
         [tensor("w", weights)],
     )
+
+
+def network(steps, columns, outputs, tensors, kind=np.float32):
+    """A chain of (operator, names of constants, attributes) on rows of numbers."""
+    names = ["x", *(f"h{i}" for i in range(1, len(steps))), "y"]
+    nodes = [
+        node(operator, [source, *constants], target, **attributes)
+        for (operator, constants, attributes), source, target in zip(
+            steps, names[:-1], names[1:], strict=True
+        )
+    ]
+    constants = [tensor(name, np.asarray(array, dtype=kind)) for name, array in tensors.items()]
+    return model(nodes, [value("x", kind, ("n", columns))], [value("y", kind, ("n", outputs))], constants)
 
 
 def session(data):

@@ -8,12 +8,19 @@ from benchmarks import readme
 from benchmarks.links import picture
 
 
+def _error(error: float | None) -> str:
+    """In words; other numbers than LIME's have none."""
+    if error is None:
+        return "other numbers"
+    return format(error, ".1%") if error else "below 1e-9"
+
+
 def text(found: dict) -> str:
     """The table."""
     lines = ["| model | way | ms a row or text | of processor | largest error |", "|---" * 5 + "|"]
     lines += [
         f"| {c['model']} | {c['way']} | {c['ms']:.3g} | {c['processor_ms']:.3g} "
-        f"| {'below 1e-9' if 'error' not in c else format(c['error'], '.1%')} |"
+        f"| {_error(c.get('error', 0.0))} |"
         for c in found["ways"]
     ]
     return "\n".join([f"Machine: {found['machine']}.", "", *lines])

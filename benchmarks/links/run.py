@@ -95,7 +95,11 @@ def _probabilities(rounds: int) -> list[dict]:
         error = float(np.abs(sampled(rows[:1]).values[0] - exact).max() / np.abs(exact).max())
         timed = _timed(lambda s=sampled: s(rows[:1]), 1, min(rounds, 3))
         found.append({"way": f"limes sampled, {calls:,} calls", **timed, "error": error})
-    return found + _lime(model, X, rows[0], exact, min(rounds, 3))
+    return [
+        *found,
+        *_lime(model, X, rows[0], exact, min(rounds, 3)),
+        *_shap(model, X, rows[0], min(rounds, 3)),
+    ]
 
 
 def _timed(work: Any, rows: int, rounds: int) -> dict[str, float]:
@@ -124,3 +128,24 @@ def _lime(model: Any, X: Any, row: Any, exact: Any, rounds: int) -> list[dict]:
         coef[j] = value
     error = float(np.abs(coef - exact).max() / np.abs(exact).max())
     return [{"way": f"lime, {LIME_SAMPLES:,} samples", **_timed(explain, 1, rounds), "error": error}]
+
+
+def _shap(model: Any, X: Any, row: Any, rounds: int) -> list[dict]:
+    """shap's explainers of the same model, for their time: Shapley values are other numbers."""
+    try:
+        import shap
+    except ImportError:
+        return []
+    few = X[:100]
+    linear = shap.LinearExplainer(model[-1], model[:-1].transform(few))
+    kernel = shap.KernelExplainer(model.predict_proba, few)
+    permutation = shap.PermutationExplainer(model.predict_proba, few)
+    scaled = model[:-1].transform(row[None])
+    ways = {
+        "shap LinearExplainer (of the margin)": lambda: linear.shap_values(scaled),
+        "shap KernelExplainer, 100 background rows": lambda: kernel.shap_values(row[None], silent=True),
+        "shap PermutationExplainer, 100 background rows": lambda: permutation(row[None], silent=True),
+    }
+    with catch_warnings():
+        simplefilter("ignore")
+        return [{"way": way, **_timed(work, 1, rounds), "error": None} for way, work in ways.items()]

@@ -36,7 +36,13 @@ FAMILIES: Mapping[str, tuple[tuple[Generator, float], ...]] = {
         (pipelines.additive, 1.0),
         (pipelines.margins, 1.0),
     ),
-    "links": ((links.plain, 3.0), (links.stumps, 1.0)),
+    "links": (
+        (links.plain, 3.0),
+        (links.stumps, 1.0),
+        (links.results, 2.0),
+        (links.networks, 2.0),
+        (links.words, 2.0),
+    ),
     "texts": ((texts.text, 1.0),),
     "images": ((images.image, 1.0),),
 }

@@ -28,6 +28,7 @@ _TEXTS = "[' '.join(r.choice({words}, r.integers(2, 12))) for _ in range(n)]"
 _SCORE = (
     "np.array([2 * t.count('good') - t.count('bad') + t.lower().count('food') * t.count('slow') for t in X])"
 )
+LIKED = f"({_SCORE} > 0).astype(int)"
 
 
 def _vectorizer(rng: Any) -> Call:
@@ -100,7 +101,7 @@ def text(rng: Any, seed: int) -> TextCase:
         steps.append(call("sklearn.decomposition.TruncatedSVD", 2, random_state=0))
     negative = "Hashing" in vectorizer.name or 0.2 <= middle < 0.25
     head, classifier, outputs = _head(rng, negative=negative)
-    y = f"({_SCORE} > 0).astype(int)" if classifier else _SCORE
+    y = LIKED if classifier else _SCORE
     setup = Setup(
         seed,
         int(rng.integers(40, 120)),

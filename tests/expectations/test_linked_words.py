@@ -7,6 +7,7 @@ from math import comb
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 import limes
 from limes._expectations.linked_norms import PANEL_ERROR, functions, nodes_of, panel_nodes
@@ -14,6 +15,7 @@ from limes._expectations.of_forms import exact_expectation
 from limes.designs import ExchangeableDesign
 from limes.exceptions import InputError, ModelError
 from limes.models import forms
+from limes.models.forms._normalized_linear import shared_words
 from oracle import EXACT
 
 LONG = np.longdouble
@@ -111,6 +113,34 @@ def test_probabilities_behind_the_norm(size, seed):
     d = int(rng.integers(2, 12))
     form, f = normalised(rng, d, size, rng.normal(), weightless=seed % 3 if d > 3 else 0)
     assert_exact(DESIGNS[seed % 2](d, float(rng.choice([0.25, 1.0]))), form, f)
+
+
+@pytest.mark.parametrize("sizes", [(2,), (3,), (2, 2), (2, 3), (3, 3)])
+@pytest.mark.parametrize("seed", range(3))
+def test_words_that_share_columns(sizes, seed):
+    """Spellings of one word: their counts are added before they are squared."""
+    rng = np.random.default_rng(seed)
+    d = 8
+    places = np.split(rng.permutation(d)[: sum(sizes)], np.cumsum(sizes)[:-1])
+    rows = np.diag(rng.uniform(0.3, 2.0, size=d))
+    for group in places:  # all words of a group in its first word's column
+        rows[group, group[0]], rows[group[1:], group[1:]] = np.diag(rows)[group], 0.0
+    coef = rng.normal(size=d)
+    shared = shared_words(csr_array(rows))
+    margin = forms.NormalizedLinear(rows @ coef, (rows**2).sum(axis=1), intercept=0.2, shared=shared)
+    form = forms.Linked(margin, "logistic")
+
+    def f(z):
+        x = z @ LONG(rows)
+        norm = np.sqrt((x**2).sum(axis=1))
+        margin = np.divide(x @ LONG(coef), norm, out=np.zeros(len(z), dtype=LONG), where=norm > 0)
+        return CURVES["logistic"](LONG(0.2) + margin)
+
+    if np.prod([2**k - k for k in sizes]) > 16 or len(shared) != len(sizes):
+        with pytest.raises(InputError, match="too many words"):
+            limes.limit(DESIGNS[0](d, 0.25), form)
+        return
+    assert_exact(DESIGNS[seed % 2](d, 0.25), form, f)
 
 
 def test_words_without_any_weight():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import comb
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -56,3 +57,14 @@ def test_nodes_grow_with_the_digits():
 def test_arguments_that_make_no_sense_are_refused(arguments, options, message):
     with pytest.raises(InputError, match=message):
         expected_link(*arguments, **options)
+
+
+def test_the_example_of_the_documentation_runs(capsys):
+    page = (Path(__file__).parents[2] / "docs" / "quadrature.md").read_text(encoding="utf-8")
+    exec(page.split("```python\n")[1].split("```")[0], {})  # noqa: S102 - the page's own lines
+    first, gap = capsys.readouterr().out.splitlines()
+    value, error, nodes = map(float, first.split())
+    assert 0 < value < 1
+    assert error <= 1e-12
+    assert nodes < 60
+    assert float(gap) < 1e-3

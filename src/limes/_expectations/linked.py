@@ -39,6 +39,8 @@ _BLOCK = 131_072
 class LinkedExpectation(TabulatedExpectation["list[_Margin]"]):
     """Moments of links of sums under many designs.
 
+    Errors are relative to expectations, or to ``smallest`` where these are below.
+
     Raises
     ------
     InputError
@@ -47,8 +49,13 @@ class LinkedExpectation(TabulatedExpectation["list[_Margin]"]):
         If the margin has no finite value somewhere, or the error of a row cannot be bounded.
     """
 
+    def __init__(self, form: Linked, smallest: float = _TINY) -> None:
+        super().__init__(form)
+        self._smallest = smallest
+
     def _tabulate(self, variants: Sequence[Sequence[Coordinate]]) -> list[_Margin]:
-        return [_Margin(self._form, k, variants) for k in range(len(self._form.coef))]  # type: ignore[arg-type]
+        margins = range(len(self._form.coef))  # type: ignore[arg-type]
+        return [_Margin(self._form, k, variants, self._smallest) for k in margins]
 
     def _moments(self, tables: list[_Margin], cells: Ints, variance: Floats) -> Moments:
         form = self._form
@@ -78,8 +85,10 @@ class _Values:
 class _Margin:
     """One margin of the form under the variants of every column's law."""
 
-    def __init__(self, form: Linked, margin: int, variants: Sequence[Sequence[Coordinate]]) -> None:
-        self._link = form.curve
+    def __init__(
+        self, form: Linked, margin: int, variants: Sequence[Sequence[Coordinate]], smallest: float
+    ) -> None:
+        self._link, self._smallest = form.curve, smallest
         self._constant = float(form.terms.intercept[margin])
         self._columns = [
             Column.of(j, function, loading[:, margin : margin + 1], variants[j])
@@ -146,9 +155,8 @@ class _Margin:
             logs.append((log + offsets, np.where(mean.real > 0, ratio, np.inf)))
         return logs
 
-    @staticmethod
-    def _check(value: Floats, bound: Floats) -> None:
-        allowed = TOLERANCE * np.maximum(value, _TINY)
+    def _check(self, value: Floats, bound: Floats) -> None:
+        allowed = TOLERANCE * np.maximum(value, self._smallest)
         if not (bound <= allowed).all():
             worst = int(np.argmax(bound / allowed))
             raise ModelError(

@@ -14,6 +14,7 @@ Nothing kept means A = N = 0, where both sides are those of m = 0; words without
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -29,7 +30,7 @@ from limes.designs._exchangeable import ExchangeableDesign
 from limes.exceptions import InputError
 from limes.models.forms._linked import Linked
 from limes.models.forms._links import Link
-from limes.models.forms._normalized_linear import NormalizedLinear
+from limes.models.forms._normalized_linear import NormalizedLinear, SharedWords
 
 # Numbers of frequencies to try, and the fastest, times the range of m; the slowest
 _LADDERS, _SLOWEST = ((16, 18.0), (24, 18.0), (32, 36.0), (48, 72.0)), 0.45
@@ -38,8 +39,10 @@ _RESIDUAL, _SINGULAR = 4e-11, 1e-13
 # Points at which the residual is measured: these, and more by frequency
 _POINTS, _POINTS_A_TURN = 96, 8.0
 # e^{-37} of a Gaussian is not seen in float64: from this s on that of the lightest word is not; a product of
-# the words that are kept vanishes beyond the second exponent
-_FARTHEST, _VANISHED = float(np.sqrt(2.0 * 37.0)), 80.0
+# the words that are kept vanishes beyond the second exponent, whatever its weight
+_FARTHEST, _VANISHED = float(np.sqrt(2.0 * 37.0)), 46.0
+# Products that take the place of one where words share columns
+_MOST_PARTS = 16
 # Nodes of a panel, and more by frequency; every function is integrated with an error below the last number
 _FEWEST, _NODES_A_TURN, PANEL_ERROR = 14.0, 1.4, 5e-13
 
@@ -59,8 +62,8 @@ class LinkedNormExpectation:
         Raises
         ------
         InputError
-            If design and form have different numbers of words, or there are too many; if words share a
-            column, or the norm is ℓ1.
+            If design and form have different numbers of words, or there are too many; if many words share
+            columns, or the norm is ℓ1.
         ModelError
             If the error cannot be bounded.
         """
@@ -68,20 +71,23 @@ class LinkedNormExpectation:
         design.check_size(form.size)
         assert form.coef is not None  # noqa: S101 - set by __post_init__
         assert isinstance(margin, NormalizedLinear)  # noqa: S101 - chosen for it
-        if margin.norm != "l2" or margin.shared:
-            raise InputError(
-                "behind a link TF-IDF with its l2 norm is read, where no two words of the text share a column"
-            )
+        if margin.norm != "l2":
+            raise InputError("behind a link TF-IDF without a norm is read, and with the l2 norm")
         loads = margin.c.reshape(form.size, -1)
         links = [
-            _of_margin(form.curve, float(constant), load, margin.a, design)
+            _of_margin(form.curve, float(constant), load, margin.a, margin.shared, design)
             for constant, load in zip(np.atleast_1d(margin.intercept), loads.T, strict=True)
         ]
         return combined(links, form.coef, form.intercept, design)
 
 
 def _of_margin(
-    link: Link, constant: float, loads: Floats, a: Floats, design: ExchangeableDesign
+    link: Link,
+    constant: float,
+    loads: Floats,
+    a: Floats,
+    shared: Sequence[SharedWords],
+    design: ExchangeableDesign,
 ) -> LinkMoments:
     """One link of one margin."""
     weighted = a > 0
@@ -91,7 +97,7 @@ def _of_margin(
     squares = loads[weighted] ** 2 / a[weighted]
     reach = max(float(np.sqrt(squares[side * loads[weighted] > 0].sum())) for side in (-1.0, 1.0))
     expansion = _Expansion.of(link, constant, reach)
-    products, error = _products(expansion, loads, a)
+    products, error = _products(expansion, loads, a, shared)
     sums = word_sums(products, design)
     counts = design.counts
     spread = float((np.abs(counts.between) + counts.within).sum())
@@ -188,9 +194,12 @@ def panel_nodes(first: float, last: float, count: int) -> tuple[Floats, Floats]:
     return s, (half * weights).ravel() / s
 
 
-def _products(expansion: _Expansion, loads: Floats, a: Floats) -> tuple[WordProducts, float]:
+def _products(
+    expansion: _Expansion, loads: Floats, a: Floats, shared: Sequence[SharedWords]
+) -> tuple[WordProducts, float]:
     """The functions of the expansion as products over words, and the error of their quadrature."""
-    ladder, total, lightest = expansion.ladder, float(a.sum()), float(a[a > 0].min())
+    ladder, lightest = expansion.ladder, float(a[a > 0].min())
+    total = float(a.sum()) + sum(float(group.excess[-1]) for group in shared)
     phases, squares, weights = [], [], []
     for count in np.unique(ladder.panels):
         s, weight = panel_nodes(1.0 / np.sqrt(total), _FARTHEST / np.sqrt(lightest), int(count))
@@ -210,5 +219,40 @@ def _products(expansion: _Expansion, loads: Floats, a: Floats) -> tuple[WordProd
     # no r words weigh less than the r lightest
     least = np.concatenate([[0.0], np.cumsum(np.sort(a))])
     width = np.searchsorted(least, _VANISHED / square, side="right").astype(np.int64)
-    error = PANEL_ERROR * float(np.abs(expansion.coef).sum())
-    return WordProducts(on, np.ones(on.shape), factor, width), error
+    products = _corrected(WordProducts(on, np.ones(on.shape), factor, width), square, shared)
+    return products, PANEL_ERROR * float(np.abs(expansion.coef).sum())
+
+
+def _corrected(products: WordProducts, square: Floats, shared: Sequence[SharedWords]) -> WordProducts:
+    """Multiply by e^{-s² excess / 2} of every group of words that share columns.
+
+    Such a factor is Σ_T m_T ∏_{j in T} z_j over sets T of words of the group, by inclusion and exclusion; a
+    product with ∏ z_j is one whose factors are 0 where a word of T is removed.
+    """
+    if not shared:
+        return products
+    parts = [(np.zeros(0, dtype=np.int64), np.ones(square.size))]
+    for group in shared:
+        sets = _interactions(group, square)
+        if len(parts) * len(sets) > _MOST_PARTS:
+            raise InputError("behind the l2 norm too many words of the text share columns")
+        parts = [(np.append(words, more), m * factor) for words, m in parts for more, factor in sets]
+    offs = np.repeat(products.off[None], len(parts), axis=0)
+    for off, (words, _) in zip(offs, parts, strict=True):
+        off[:, words] = 0.0
+    weights = np.concatenate([products.weights * m for _, m in parts])
+    repeated = (np.concatenate([each] * len(parts)) for each in (products.on, products.width))
+    on, width = repeated
+    return WordProducts(on, offs.reshape(on.shape), weights, width)
+
+
+def _interactions(group: SharedWords, square: Floats) -> list[tuple[Ints, Floats]]:
+    """The sets T of a group, none and those of two words or more, with m_T at every node."""
+    kept = SharedWords.subsets(len(group.words)).astype(np.bool_)
+    factors = np.exp(-np.multiply.outer(group.excess, square))
+    sets = []
+    for subset in kept[(kept.sum(axis=1) != 1)]:
+        inside = np.flatnonzero(~(kept & ~subset).any(axis=1))
+        signs = (-1.0) ** (subset.sum() - kept[inside].sum(axis=1))
+        sets.append((np.asarray(group.words)[subset], signs @ factors[inside]))
+    return sets

@@ -136,7 +136,9 @@ def _of_margin(
     error = rule.error + rounding * (
         1.0 + float(np.abs(rule.weights[: rule.contour]).sum()) / link.size(tilt)
     )
-    return LinkMoments(rule.base, rule.rest + sums.mean, sums.coef, error * level, error * widest)
+    line = rule.slope * (constant + float(design.inclusion @ effects))
+    coef = sums.coef + rule.slope * effects
+    return LinkMoments(rule.base, rule.rest + line + sums.mean, coef, error * level, error * widest)
 
 
 def _profile(tilt: float, constant: float, effects: Floats, design: ExchangeableDesign) -> Floats:

@@ -5,6 +5,7 @@ Columns are independent under w, so that
     f = Σ_j f_j(x_j):             Var_w f = Σ_j Var_w f_j
     f = c + Σ_i a_i ∏_j g_ij(x_j):   E_w (f - c)² = Σ_il a_i a_l ∏_j E_w[g_ij g_lj]    for few terms i
     f = a single tree:            E_w (f - c)² = Σ_leaves (value - c)² P_w(leaf)
+    f = link(S):                  link² is a link of S (``link_variance.py``)
 
 Each needs integrals of products of one-dimensional functions only (`Products`). Everything is divided by a
 unit, one an output, so that squares of large answers stay finite. Other forms have no cheap closed form:
@@ -21,11 +22,14 @@ import numpy as np
 
 from limes._arrays import Floats, Ints
 from limes._expectations.forest import ForestExpectation
+from limes._expectations.link_variance import link_variance
 from limes._functions import Density, Filled, Function, Identity, Interval, Stacked, Step
 from limes.designs._coordinates import Coordinate
 from limes.designs._marginals import Marginal
 from limes.designs._product import ProductDesign
 from limes.models.forms._base import Form, Reducible, Sum, SumOfProducts
+from limes.models.forms._linked import Linked
+from limes.models.forms._ridges import Ridges
 from limes.models.forms._trees import Forest
 
 # Terms of a sum of products, of which all pairs are integrated
@@ -35,7 +39,7 @@ _CANCELS = 1e-6
 
 
 class ExactVariance(Protocol):
-    """Var_w (f / unit) of one form under any product design, (k,)."""
+    """Var_w (f / unit) of one form under any product design, (k,); nan where it has no digits."""
 
     def variance(self, design: ProductDesign) -> Floats:
         """Return it for one design."""
@@ -46,6 +50,8 @@ def exact_variance(form: Form, unit: Floats) -> ExactVariance | None:
     """Choose the closed form of Var_w (f / unit), for units (k,); None where it is not cheap."""
     if isinstance(form, Forest):
         return TreeVariance(form, unit) if len(form.roots) == 1 else None
+    if isinstance(form, Linked | Ridges):
+        return link_variance(form, unit)
     if not isinstance(form, Reducible):
         return None
     reduced = form.reduce()

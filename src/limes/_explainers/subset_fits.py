@@ -1,8 +1,9 @@
 r"""How well the surrogate of one text or image fits, and its effects, computed when somebody looks.
 
-R² = (2 b·Γ - b·Σb) / Var_w f. Var_w f is β·Γ itself for a sum over words or superpixels, exact by enumeration
-where the 2^d sets are few, and else estimated on sets that are drawn from w and evaluated through the read
-form: the model is not called. A feature has two cells, removed and kept,
+R² = (2 b·Γ - b·Σb) / Var_w f. Var_w f is β·Γ itself for a sum over words or superpixels, follows from second
+moments for a link of a sum, is exact by enumeration where the 2^d sets are few, and is else estimated on sets
+that are drawn from w and evaluated through the read form: the model is not called. A feature has two cells,
+removed and kept,
 
     E_w[f | z_j = 1] - E_w f = Γ_j / α,      E_w[f | z_j = 0] - E_w f = -Γ_j / (1 - α),
 
@@ -19,12 +20,15 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 
 from limes._arrays import Floats, power_of_two, streams
+from limes._expectations.link_variance import link_variance
 from limes._expectations.sampled import SampledExpectation
 from limes._expectations.weighted_rows import WeightedRows, explained_variance, r_squared
 from limes._explanation.fit import RowEffects
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.exceptions import InputError
 from limes.models.forms._base import BlackBox, Form, Reducible, Sum
+from limes.models.forms._linked import Linked
+from limes.models.forms._ridges import Ridges
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,12 +111,23 @@ class SubsetFits:
         if isinstance(self.form, Reducible) and isinstance(self.form.reduce(), Sum):
             # f is its own least squares surrogate
             variance = (design.solve(gamma) * gamma).sum(axis=0)
+        else:
+            variance = self._variance_of_links
+        if not np.isnan(variance).any():
             rest, error = np.maximum(variance - explained, 0.0), np.zeros(unit.size)
         else:
             rows, exact = self._rows()
             rest, error = rows.mean(rows.residuals(mean, design.inclusion, coef) ** 2)
             error = 0.0 * error if exact else error
         return r_squared(explained, rest, error, np.ones(unit.size))
+
+    @cached_property
+    def _variance_of_links(self) -> Floats:
+        """Var_w f in units², (k,), of links of sums; nan of others."""
+        exact = None
+        if isinstance(self.form, Linked | Ridges) and self.fitted.sampled is None:
+            exact = link_variance(self.form, self._unit, ExchangeableDesign)
+        return np.full(self._unit.size, np.nan) if exact is None else exact.variance(self.design)
 
     @property
     def _unit(self) -> Floats:

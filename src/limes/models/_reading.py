@@ -267,6 +267,7 @@ READERS: Mapping[str, Entry] = {
     **_entries("sklearn", "sklearn_kernels:gaussian_process", "GaussianProcessRegressor", _CANCELLING),
     **_entries("sklearn", "networks:regressor", "MLPRegressor"),
     **_entries("sklearn", "networks:classifier", "MLPClassifier"),
+    **_entries("onnxruntime", "onnx:session", "InferenceSession", SINGLE_TOLERANCE),
     **_entries("torch", "networks:sequential", "Sequential", SINGLE_TOLERANCE),
     **_entries("sklearn", "sklearn_ensembles:bagging", "BaggingRegressor BaggingClassifier"),
     **_entries("sklearn", "sklearn_ensembles:voting", "VotingRegressor VotingClassifier"),
@@ -311,6 +312,13 @@ READERS: Mapping[str, Entry] = {
     **_entries("lightgbm", "lightgbm:booster", "Booster LGBMRegressor LGBMClassifier LGBMRanker"),
     **_entries(
         "catboost", "catboost:booster", "CatBoost CatBoostRegressor CatBoostClassifier CatBoostRanker"
+    ),
+    **_entries(
+        "statsmodels",
+        "statsmodels:result",
+        "BinaryResultsWrapper GLMResultsWrapper GeneralizedPoissonResultsWrapper L1BinaryResultsWrapper "
+        "L1PoissonResultsWrapper MultinomialResultsWrapper NegativeBinomialResultsWrapper "
+        "PoissonResultsWrapper RLMResultsWrapper RegressionResultsWrapper RegularizedResultsWrapper",
     ),
     **_entries("sklearn", "sklearn_trees:isolation", "IsolationForest"),
     **_entries("limes", "sklearn_trees:path_lengths", "PathLength"),

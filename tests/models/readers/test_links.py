@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -28,7 +29,9 @@ from sklearn.preprocessing import KBinsDiscretizer, SplineTransformer, StandardS
 from sklearn.svm import LinearSVC
 
 import limes
+import oracle
 from effort import repeats
+from enumerated import explained, table_of
 from limes.models import forms
 
 X, Y = load_breast_cancer(return_X_y=True)
@@ -71,6 +74,31 @@ def test_probabilities_are_exact(name, options):
     explanation = explainer(X[:2])
     assert explanation.method == "exact"
     assert np.allclose(explanation.values[..., 0], -explanation.values[..., 1], rtol=0, atol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize("seed", range(repeats(200, 1)))
+def test_random_probabilities_against_enumeration(name, seed):
+    """The model's own probabilities at all combinations of two or three values of up to six columns."""
+    rng = np.random.default_rng(seed)
+    d = 4 if name == "bagged" else int(rng.integers(1, 7))
+    values = [np.sort(rng.gamma(2.0, 8.0, size=rng.integers(2, 4))) for _ in range(d)]
+    table = table_of(values, 80, rng)
+    y = (0.1 * (table - 16.0) @ rng.normal(size=d) + rng.logistic(size=80) > 0).astype(int)
+    y[:12] = [0, 1] * 6
+    model = clone(EXACT[name]).fit(table, y)
+    row, bandwidth = table[rng.integers(80)], float(rng.choice([0.5, 1.0, 0.75 * np.sqrt(d)]))
+    columns = list(range(d))
+    explainer = limes.TabularExplainer(model, table, categorical=columns, bandwidth=bandwidth, max_calls=64)
+    explanation = explainer(row[None])
+    if explanation.method == "sampled":  # a column is all but constant in one class: margins of 10⁸
+        assert name in ("normal", "voting")
+        assert "too far for quadrature" in explanation.reason
+        return
+    coef, start, size = explained(model.predict_proba, values, table, row, bandwidth)
+    assert oracle.error(explanation.values[0], coef, size) < oracle.EXACT
+    assert oracle.error(explanation.intercepts[0], start, size) < oracle.EXACT
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
+
 import numpy as np
 import pytest
+from scipy.special import erf
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.decomposition import PCA
 from sklearn.ensemble import BaggingRegressor
@@ -180,7 +184,7 @@ def test_probabilities_of_a_network_have_their_margin_as_control():
     assert explanation.controls == ("margin",)
 
 
-@pytest.mark.parametrize("activation", ["ReLU", "Tanh", "Sigmoid"])
+@pytest.mark.parametrize("activation", ["ReLU", "Tanh", "Sigmoid", "GELU", "SiLU", "Softplus"])
 def test_sequential_networks_of_torch(activation):
     torch = pytest.importorskip("torch")
     torch.manual_seed(0)
@@ -194,6 +198,65 @@ def test_sequential_networks_of_torch(activation):
     assert isinstance(limes.models.read(network), forms.Ridges)
     assert limes.TabularExplainer(network, X, method="exact")(X[:1]).method == "exact"
     ending = torch.nn.Sequential(*layers, torch.nn.Sigmoid())
-    assert "ends in a sigmoid" in limes.models.read(ending).reason
+    assert "as a margin, it is read" in limes.models.read(ending).reason
     deeper = torch.nn.Sequential(*layers[:2], torch.nn.Linear(8, 8), *layers[1:])
-    assert "Sequential(Linear, activation, Linear)" in limes.models.read(deeper).reason
+    assert "2 hidden layers" in limes.models.read(deeper).reason
+
+
+class _Array(np.ndarray):
+    """As much of a tensor as the reader asks for."""
+
+    def detach(self):
+        return self
+
+    double = cpu = detach
+
+    def numpy(self):
+        return np.asarray(self, dtype=float)
+
+
+@pytest.fixture
+def stand_in(monkeypatch):
+    """Modules of torch's names and attributes, where torch itself is not there to be asked."""
+    module = ModuleType("torch")
+    hooks = {"_forward_hooks": {}, "_forward_pre_hooks": {}, "__module__": "torch"}
+    for name in ("Dropout", "GELU", "Identity", "ReLU", "SiLU", "Softplus", "Tanh"):
+        setattr(module, name, type(name, (), {**hooks, "approximate": "none", "beta": 1, "threshold": 20}))
+
+    def linear(self, weight, bias=None):
+        self.weight = np.asarray(weight).view(_Array)
+        self.bias = None if bias is None else np.asarray(bias).view(_Array)
+
+    module.Linear = type("Linear", (), {**hooks, "__init__": linear})
+    module.Sequential = type("Sequential", (list,), {**hooks, "__call__": lambda self, x: x})
+    monkeypatch.setitem(sys.modules, "torch", module)
+    return module
+
+
+@pytest.mark.parametrize("activation", ["GELU", "SiLU", "Softplus", "ReLU", "Tanh"])
+def test_activations_of_torch_by_their_names(stand_in, activation):
+    rng = np.random.default_rng(0)
+    first, last = stand_in.Linear(rng.normal(size=(4, 3)), rng.normal(size=4)), stand_in.Linear([[1.0] * 4])
+    network = stand_in.Sequential([first, stand_in.Dropout(), getattr(stand_in, activation)(), last])
+    form = limes.models.read(network)
+    assert isinstance(form, forms.Ridges)
+    assert form.activation == activation.lower()
+    x = rng.normal(size=(5, 3))
+    inner = x @ np.asarray(first.weight).T + np.asarray(first.bias)
+    curve = {
+        "GELU": lambda s: s * (1 + erf(s / np.sqrt(2))) / 2,
+        "SiLU": lambda s: s / (1 + np.exp(-s)),
+        "Softplus": lambda s: np.log1p(np.exp(s)),
+        "ReLU": lambda s: np.maximum(s, 0),
+        "Tanh": np.tanh,
+    }[activation]
+    assert np.allclose(form.predict(x), curve(inner).sum(axis=1), rtol=0, atol=1e-12)
+
+
+def test_options_of_activations_are_not_ignored(stand_in):
+    network = stand_in.Sequential([stand_in.Linear([[1.0]]), stand_in.GELU(), stand_in.Linear([[1.0]])])
+    network[1].approximate = "tanh"
+    assert "this network has" in limes.models.read(network).reason
+    network[1] = stand_in.Softplus()
+    network[1].beta = 2
+    assert "this network has" in limes.models.read(network).reason

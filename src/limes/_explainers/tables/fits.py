@@ -278,6 +278,8 @@ class ReadFits(TableFits):
         if self.spread.exact is None:
             return squares()
         variance = self.spread.exact.variance(row.design)
+        if np.isnan(variance).any():
+            return squares()
         return np.maximum(variance - explained, 0.0), np.zeros(explained.size)
 
     def _additive_of(self, row: _Row) -> _Additive:

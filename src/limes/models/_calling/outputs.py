@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
+from inspect import signature
 from itertools import combinations
 from typing import Any
 
@@ -206,6 +207,12 @@ def _network_margin(model: Any) -> Predict:
     return lambda table: _one_column(np.asarray(plain._forward_pass_fast(table)))  # noqa: SLF001 - without the link
 
 
+def _linear_predictor(model: Any) -> Predict:
+    """The sum behind a result of statsmodels; models without a curve have no such option."""
+    options = signature(model.model.predict).parameters
+    return partial(model.predict, **({"which": "linear"} if "which" in options else {}))
+
+
 _METHODS: Mapping[tuple[str, str], Callable[[Any], Predict | None]] = {
     ("xgboost.XGBModel", "decision_function"): _xgboost_margin,
     ("xgboost.Booster", "predict"): _xgboost_booster,
@@ -225,6 +232,7 @@ _METHODS: Mapping[tuple[str, str], Callable[[Any], Predict | None]] = {
     ("sklearn.GaussianNB", "decision_function"): _joint_log_likelihood,
     ("sklearn.MultinomialNB", "decision_function"): _joint_log_likelihood,
     ("sklearn.MLPClassifier", "decision_function"): _network_margin,
+    ("statsmodels.ResultsWrapper", "decision_function"): _linear_predictor,
     ("torch.Module", ""): _torch_module,
     ("onnxruntime.InferenceSession", ""): _onnx_session,
 }

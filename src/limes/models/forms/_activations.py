@@ -1,7 +1,12 @@
 r"""Activations of networks as sums of exponentials.
 
-tanh and erf are rescaled links, and a cosine is one exponential. A kink has no kernel that falls fast: with
-|s| <= P
+tanh and erf are rescaled links, and a cosine is one exponential. What is 0 far below 0 and s far above (GELU,
+SiLU, softplus) has a kernel with a double pole, F(z) = 1/z² + something regular, that falls fast:
+
+    f(s) = s/2 + P/4 + (h/π) Σ_{n≥0} Re F(z_n) e^{z_n s},    z_n = i (n + ½) h,   h = 2π/P,
+
+up to what f differs from max(s, 0) beyond P - |s|: half of F's sum is the kink itself. A true kink has no
+such kernel: with |s| <= P
 
     relu(s) = s/2 + P/4 - (2P/π²) Σ_{k odd} cos(kπs/P) / k².
 
@@ -20,15 +25,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import erf
+from scipy.special import erf, expit, ndtr
 
 from limes._arrays import Floats
 from limes.exceptions import InputError
 from limes.models.forms._links import LINKS, MOST_NODES, Decay, ExponentialSum, Link, no_decay
+from limes.models.forms._squares import SQUARES
 
 # Error of a kink, relative to the range of s, and the numbers of terms to choose from
 _KINK_ERROR = 2e-13
 _KINK_TERMS = np.unique(np.rint(np.geomspace(4, MOST_NODES, 61)).astype(np.int64))
+
+
+# Error of a smooth bend, aliases and tails together
+_BEND_ERROR = 1e-13
 
 
 def _unit(tilt: float) -> float:  # noqa: ARG001 - there is one contour
@@ -83,6 +93,70 @@ class Centred(Activation):
         )
 
 
+@dataclass(frozen=True, eq=False)
+class Bend(Activation):
+    """A smooth max(s, 0) by its transform: ``kernel`` on Re z = 0, negligible beyond ``height``.
+
+    It differs from max(s, 0) by less than e^{-31} where |s| is above ``reach``.
+    """
+
+    kernel: Callable[[Floats], Floats] = np.ones_like
+    height: float = 1.0
+    reach: float = 1.0
+
+    def sum(self, lower: float, upper: float, tilt: float, decay: Decay = no_decay) -> ExponentialSum:  # noqa: ARG002
+        """As many exponentials as the range asks for.
+
+        Raises
+        ------
+        InputError
+            If these are too many.
+        """
+        period = max(-lower, upper, 0.0) + self.reach
+        count = int(np.ceil(period * self.height / (2.0 * np.pi)))
+        if count > MOST_NODES:
+            raise InputError(
+                f"the sum before an activation ranges from {lower:.3g} to {upper:.3g} under the background's "
+                f"law, too far for quadrature with {MOST_NODES:,} nodes"
+            )
+        heights: Floats = np.asarray(2.0 * np.pi / period * (np.arange(count) + 0.5), dtype=np.float64)
+        return ExponentialSum(
+            nodes=(1j * heights).astype(np.complex128),
+            weights=(2.0 / period * self.kernel(heights)).astype(np.complex128),
+            log_weights=np.zeros(count),
+            contour=count,
+            base=0.0,
+            rest=0.25 * period,
+            tilt=0.0,
+            error=_BEND_ERROR,
+            slope=0.5,
+        )
+
+
+def _gelu(s: Floats) -> Floats:
+    return np.asarray(s * ndtr(s))
+
+
+def _gelu_kernel(t: Floats) -> Floats:
+    return np.asarray(-np.exp(-0.5 * t * t) * (1.0 / (t * t) + 1.0))
+
+
+def _silu(s: Floats) -> Floats:
+    return np.asarray(s * expit(s))
+
+
+def _silu_kernel(t: Floats) -> Floats:
+    return np.asarray(-(np.pi**2) * np.cosh(np.pi * t) / np.sinh(np.pi * t) ** 2)
+
+
+def _softplus(s: Floats) -> Floats:
+    return np.logaddexp(0.0, s)
+
+
+def _softplus_kernel(t: Floats) -> Floats:
+    return np.asarray(-np.pi / (t * np.sinh(np.pi * t)))
+
+
 class Rectifier(Activation):
     """max(s, 0) by the Fourier series of |s|; where s keeps its sign it is s, or 0."""
 
@@ -122,11 +196,15 @@ class Rectifier(Activation):
         )
 
 
-# Links and activations by name
+# Links, their squares, and activations by name
 CURVES: Mapping[str, Link] = {
     **LINKS,
+    **SQUARES,
     "cos": Cosine(np.cos),
     "erf": Centred(erf, link=LINKS["probit"], inner=float(np.sqrt(2.0))),
+    "gelu": Bend(_gelu, kernel=_gelu_kernel, height=8.5, reach=9.0),
     "relu": Rectifier(_rectified),
+    "silu": Bend(_silu, kernel=_silu_kernel, height=11.5, reach=38.0),
+    "softplus": Bend(_softplus, kernel=_softplus_kernel, height=11.0, reach=34.0),
     "tanh": Centred(np.tanh),
 }

@@ -32,7 +32,8 @@ class Linked(FormBase):
         A form with one output, or with K of them: a sum of functions of one column each, as linear and
         additive models are, or a :class:`NormalizedLinear` over words.
     link
-        "logistic", "probit", "cloglog", "exp", or an activation: "tanh", "erf", "cos", "relu".
+        "logistic", "probit", "cloglog", "exp", or an activation: "tanh", "erf", "cos", "relu", "gelu",
+        "silu", "softplus"; or a square: "logistic squared", "probit squared", "cloglog squared".
     coef
         (K,), or (K, k) for k outputs; by default each margin is an output.
     intercept

@@ -15,7 +15,7 @@ from limes.models.forms._base import FormBase, coefficients, finite_array, zero
 from limes.models.forms._linked import Linked
 
 # Without the identity, which is no curve
-ACTIVATIONS = ("cos", "erf", "identity", "logistic", "relu", "tanh")
+ACTIVATIONS = ("cos", "erf", "gelu", "identity", "logistic", "relu", "silu", "softplus", "tanh")
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,8 @@ class Ridges(FormBase):
     scales
         (m,), or (m, k) for k outputs.
     activation
-        "identity", "logistic", "tanh", "relu", "erf", or "cos" (random Fourier features).
+        "identity", "logistic", "tanh", "relu", "gelu", "silu", "softplus", "erf", or "cos" (random Fourier
+        features).
     intercept
         A number, or (k,).
 

@@ -1,4 +1,4 @@
-"""Networks with one hidden layer: c + Σ_h v_h a(w_h·x + b_h), by predictions or margins.
+"""Networks with one hidden layer: c + Σ_h v_h a(w_h·x + b_h), by predictions or margins (ONNX: ``onnx.py``).
 
 What follows the last sum, a softmax or a sigmoid, has no exact expectation: its margin has.
 """
@@ -6,7 +6,7 @@ What follows the last sum, a softmax or a sigmoid, has no exact expectation: its
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -15,11 +15,14 @@ from limes.models._identity import qualified_name
 from limes.models._reading import CannotRead, Schema, refuse_all_but_margin
 from limes.models.forms._additive import Linear
 from limes.models.forms._base import Form
+from limes.models.forms._linked import Linked
 from limes.models.forms._ridges import Ridges
 from limes.models.readers.links import with_probabilities
 
 # Weights (inputs, outputs) and offsets (outputs,)
-_Layer = tuple[Floats, Floats]
+Layer: TypeAlias = tuple[Floats, Floats]
+# A layer, or the name of an activation
+Step: TypeAlias = Layer | str
 
 
 def regressor(model: Any, method: str, schema: Schema | None) -> Form:  # noqa: ARG001
@@ -36,67 +39,102 @@ def classifier(model: Any, method: str, schema: Schema | None) -> Form:  # noqa:
     return _form(_layers(model), model.activation)
 
 
-def _layers(model: Any) -> list[_Layer]:
+def _layers(model: Any) -> list[Layer]:
     pairs = zip(model.coefs_, model.intercepts_, strict=True)
     return [(np.asarray(w, dtype=np.float64), np.asarray(b, dtype=np.float64)) for w, b in pairs]
 
 
-def _form(layers: Sequence[_Layer], activation: str) -> Form:
+def _form(layers: Sequence[Layer], activation: str) -> Form:
     """The form of layers with one activation between them."""
-    if activation == "identity":
-        layers = [_merged(layers)]
-    if len(layers) > 2:
-        raise CannotRead(
-            f"a network with {len(layers) - 1} hidden layers is no sum of functions of weighted sums of the "
-            "columns; with one hidden layer it is"
-        )
-    weights, offsets = layers[-1]
-    if weights.shape[1] == 1:
-        weights, offsets = weights[:, 0], offsets[0]
-    if len(layers) == 1:
-        return Linear(weights, offsets)
-    hidden, shifts = layers[0]
-    return Ridges(hidden.T, shifts, weights, activation, offsets)
+    steps = [step for layer in layers for step in (activation, layer)]
+    return form_of_steps(steps[1:])
 
 
-def _merged(layers: Sequence[_Layer]) -> _Layer:
-    weights, offsets = layers[0]
-    for next_weights, next_offsets in layers[1:]:
-        weights, offsets = weights @ next_weights, offsets @ next_weights + next_offsets
-    return weights, offsets
+def form_of_steps(steps: Sequence[Step]) -> Form:
+    """The form of layers and activations one after the other.
+
+    Raises
+    ------
+    CannotRead
+        If they are more than layer, activation, layer.
+    """
+    match _joined(steps):
+        case [(weights, offsets)]:
+            return Linear(*_outputs(weights, offsets))
+        case [(weights, offsets), str(activation)]:
+            return Linked(Linear(*_outputs(weights, offsets)), activation)
+        case [(weights, offsets), str(activation), (scales, shift)]:
+            return Ridges(weights.T, offsets, *_outputs(scales, shift, activation))
+        case [_, _, _, str(activation)]:
+            raise CannotRead(f"the network ends in {activation!r}: without it, as a margin, it is read")
+        case joined:
+            hidden = sum(isinstance(step, str) for step in joined)
+            raise CannotRead(
+                f"a network with {hidden} hidden layers is no sum of functions of weighted sums of the "
+                "columns; with one hidden layer it is"
+            )
+
+
+def _joined(steps: Sequence[Step]) -> list[Step]:
+    """Without identities, and with layers that follow each other as one."""
+    joined: list[Step] = []
+    for step in steps:
+        if isinstance(step, tuple) and joined and isinstance(joined[-1], tuple):
+            weights, offsets = joined[-1]
+            joined[-1] = weights @ step[0], offsets @ step[0] + step[1]
+        elif step != "identity":
+            joined.append(step)
+    return joined
+
+
+def _outputs(weights: Floats, offsets: Floats, *between: Any) -> tuple[Any, ...]:
+    """Weights and offsets of the last layer, without the axis of one output."""
+    single = weights.shape[1] == 1
+    return (weights[:, 0], *between, offsets[0]) if single else (weights, *between, offsets)
 
 
 # -- torch ------------------------------------------------------------------------------------------------
 
 _TORCH_ACTIVATIONS: Mapping[str, str] = {
+    "torch.GELU": "gelu",
     "torch.Identity": "identity",
     "torch.ReLU": "relu",
+    "torch.SiLU": "silu",
     "torch.Sigmoid": "logistic",
+    "torch.Softplus": "softplus",
     "torch.Tanh": "tanh",
 }
-# Without effect where a network is evaluated
-_TORCH_INERT = ("torch.Dropout", "torch.Identity")
+# The options with which an activation is the one of its name; a Softplus above its threshold is s to 2e-9
+_TORCH_OPTIONS: Mapping[str, Mapping[str, Any]] = {
+    "torch.GELU": {"approximate": "none"},
+    "torch.Softplus": {"beta": 1, "threshold": 20},
+}
 
 
 def sequential(module: Any, method: str, schema: Schema | None) -> Form:  # noqa: ARG001
     """Sequential(Linear, activation, Linear) of torch, with dropout anywhere."""
-    steps = [step for step in module if qualified_name(type(step)) not in _TORCH_INERT]
-    kinds = [qualified_name(type(step)) for step in steps]
-    if kinds and kinds[-1] == "torch.Sigmoid":
-        raise CannotRead("the network ends in a sigmoid: without it, as a margin, it is read")
-    if any(step._forward_hooks or step._forward_pre_hooks for step in (module, *steps)):  # noqa: SLF001 - no other way
+    if any(step._forward_hooks or step._forward_pre_hooks for step in (module, *module)):  # noqa: SLF001 - no other way
         raise CannotRead("the network has forward hooks, which may return anything")
-    if kinds == ["torch.Linear"]:
-        return _form([_torch_layer(steps[0])], "identity")
-    if len(kinds) != 3 or kinds[::2] != ["torch.Linear"] * 2 or kinds[1] not in _TORCH_ACTIVATIONS:
-        raise CannotRead(
-            "of torch, Sequential(Linear, activation, Linear) is read, with the activations ReLU, Tanh and "
-            f"Sigmoid; this is Sequential({', '.join(type(step).__name__ for step in module)})"
-        )
-    return _form([_torch_layer(steps[0]), _torch_layer(steps[2])], _TORCH_ACTIVATIONS[kinds[1]])
+    return form_of_steps([step for each in module if (step := _torch_step(each)) is not None])
 
 
-def _torch_layer(step: Any) -> _Layer:
+def _torch_step(step: Any) -> Step | None:
+    """The layer or the activation of a module; None without effect where a network is evaluated."""
+    kind = qualified_name(type(step))
+    options = _TORCH_OPTIONS.get(kind, {})
+    if kind == "torch.Dropout":
+        return None
+    if kind == "torch.Linear":
+        return _torch_layer(step)
+    if kind in _TORCH_ACTIVATIONS and all(getattr(step, name) == value for name, value in options.items()):
+        return _TORCH_ACTIVATIONS[kind]
+    raise CannotRead(
+        "of torch, Sequential(Linear, activation, Linear) is read, with the activations "
+        f"{', '.join(kind.removeprefix('torch.') for kind in _TORCH_ACTIVATIONS)}; this network has {step!r}"
+    )
+
+
+def _torch_layer(step: Any) -> Layer:
     weights = step.weight.detach().double().cpu().numpy().T
     offsets = np.zeros(weights.shape[1]) if step.bias is None else step.bias.detach().double().cpu().numpy()
     return weights, offsets

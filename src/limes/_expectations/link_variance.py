@@ -1,0 +1,141 @@
+r"""Var_w f of links of sums: the square of a link is a link, too (``models/forms/_squares.py``).
+
+    Var link(S) = E link²(S) - (E link(S))²,    Var Σ_h v_h cos S_h by cosines of sums and differences.
+
+A probability near 1 has the variance of its complement, whose moments keep their digits. Where the difference
+cancels all the same, or a bound is not met, the variance is nan: it is then estimated on rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from limes._arrays import Floats
+from limes._expectations.linked import LinkedExpectation
+from limes._expectations.linked_norms import LinkedNormExpectation
+from limes._expectations.linked_words import LinkedWordsExpectation
+from limes._expectations.moments import ExactMoments
+from limes._expectations.summed import SummedExpectation
+from limes.designs._exchangeable import ExchangeableDesign
+from limes.designs._product import ProductDesign
+from limes.exceptions import InputError, ModelError
+from limes.models.forms._base import Combination, Reduced, Sum, outputs_of
+from limes.models.forms._linked import Linked
+from limes.models.forms._normalized_linear import NormalizedLinear
+from limes.models.forms._ridges import Ridges
+from limes.models.forms._squares import SQUARES
+
+Design: TypeAlias = ProductDesign | ExchangeableDesign
+
+# A variance below this share of a mean square has lost digits: moments are known to 1e-13
+_CANCELS = 2e-4
+# Moments have nine digits down to here, or are refused; those of words down to the other
+_SMALLEST, _SMALLEST_OF_WORDS = 1e-280, 1e-12
+# Cosines whose pairs are taken
+_MOST_COSINES = 128
+# Links with f(-s) = 1 - f(s)
+_SYMMETRIC = ("logistic", "probit")
+
+
+class LinkVariance:
+    """Var_w (f / unit) as a difference of moments, about the value that leaves most digits.
+
+    ``sides`` are pairs of expectations of g and g², f being g plus or minus a constant.
+    """
+
+    def __init__(
+        self, sides: Sequence[tuple[ExactMoments, ExactMoments]], unit: Floats, smallest: float
+    ) -> None:
+        self._sides, self._unit, self._smallest = sides, unit, smallest
+
+    def variance(self, design: Design) -> Floats:
+        """Return it for one design, (k,); nan where it has no digits."""
+        best = np.full(self._unit.size, np.nan)
+        smallest = np.full(self._unit.size, np.inf)
+        for first, second in self._sides:
+            mean, square = (_mean(each, design, self._unit.size) for each in (first, second))
+            variance = square - mean**2
+            better = (square < smallest) & (square > self._smallest) & (variance > _CANCELS * square)
+            best = np.where(better, variance, best)
+            smallest = np.where(better, square, smallest)
+        return np.asarray(best / self._unit**2)
+
+
+def _mean(expectation: ExactMoments, design: Any, outputs: int) -> Floats:
+    """E_w, (k,); nan where it is refused."""
+    try:
+        return np.asarray(expectation.moments(design).mean.reshape(-1), dtype=np.float64)
+    except (InputError, ModelError):
+        return np.full(outputs, np.nan)
+
+
+def link_variance(form: Linked | Ridges, unit: Floats, kind: type = ProductDesign) -> LinkVariance | None:
+    """The closed form of Var_w (f / unit); None if the square of f is no link of sums."""
+    linked = form.expanded if isinstance(form, Ridges) else form
+    if not isinstance(linked, Linked):
+        return None
+    if linked.link == "cos" and len(_loads(linked)) <= _MOST_COSINES:
+        sides = [(_without_intercept(linked), _squared_cosines(linked))]
+    elif linked.link == "exp" and not linked.adds_up:
+        sides = [_powers(linked, "exp", 2.0)]
+    elif f"{linked.link} squared" in SQUARES and not linked.adds_up:
+        sides = [_powers(linked, f"{linked.link} squared")]
+        if linked.link in _SYMMETRIC and not isinstance(linked.margin, NormalizedLinear):
+            sides.append(_powers(_complement(linked), f"{linked.link} squared"))
+    else:
+        return None
+    smallest = _SMALLEST if kind is ProductDesign else _SMALLEST_OF_WORDS
+    return LinkVariance([(_expectation(f, kind), _expectation(g, kind)) for f, g in sides], unit, smallest)
+
+
+def _expectation(form: Linked, kind: type) -> Any:
+    if kind is ProductDesign:
+        return SummedExpectation(form) if form.adds_up else LinkedExpectation(form, _SMALLEST)
+    return (LinkedNormExpectation if isinstance(form.margin, NormalizedLinear) else LinkedWordsExpectation)(
+        form
+    )
+
+
+def _loads(form: Linked) -> Floats:
+    """Coefficients (K, k)."""
+    assert form.coef is not None  # noqa: S101 - set by __post_init__
+    return form.coef.reshape(len(form.coef), -1)
+
+
+def _without_intercept(form: Linked) -> Linked:
+    return Linked(form.margin, form.link, _loads(form), np.zeros(_loads(form).shape[1]))
+
+
+def _powers(form: Linked, square: str, scale: float = 1.0) -> tuple[Linked, Linked]:
+    """Σ coef link and its square: an output has one link."""
+    first = _without_intercept(form)
+    margin = form.margin if scale == 1.0 else _scaled(form, scale)
+    return first, Linked(margin, square, _loads(form) ** 2, first.intercept)
+
+
+def _complement(form: Linked) -> Linked:
+    return Linked(_scaled(form, -1.0), form.link, _loads(form), np.zeros(_loads(form).shape[1]))
+
+
+def _scaled(form: Linked, scale: float) -> Combination:
+    """The margins times a number."""
+    return Combination((form.margin,), np.array([scale]), np.zeros(outputs_of(form.margin)))
+
+
+def _squared_cosines(form: Linked) -> Linked:
+    """(Σ_h v_h cos S_h)² = Σ_h v_h²/2 + Σ_{h≤k} (...) [cos(S_h + S_k) + cos(S_h - S_k)]."""
+    coef, terms = _loads(form), form.terms
+    left, right = np.triu_indices(len(coef))
+    half = np.where(left == right, 0.5, 1.0)[:, None] * coef[left] * coef[right]
+
+    def pairs(values: Floats) -> Floats:
+        return np.concatenate(
+            [values[..., left] + values[..., right], values[..., left] - values[..., right]], -1
+        )
+
+    loadings = tuple(pairs(loading) for loading in terms.loadings)
+    margin = Reduced(Sum(terms.functions, loadings, pairs(terms.intercept)))
+    return Linked(margin, "cos", np.concatenate([half, half]), np.zeros(coef.shape[1]))
