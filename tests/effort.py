@@ -15,5 +15,5 @@ def repeats(whole: T, part: T) -> T:
 
 
 def examples(whole: int) -> int:
-    """Examples of a property: a fifth, and ten at least, of the whole."""
-    return repeats(whole, max(whole // 5, min(whole, 10)))
+    """Examples of a property: a third, and ten at least, of the whole."""
+    return repeats(whole, max(whole // 3, min(whole, 10)))

@@ -369,6 +369,15 @@ def test_explainers_and_explanations_can_be_pickled(chosen):
 
 
 @ENGINES
+def test_a_pickled_regression_keeps_the_range_of_its_answers(chosen):
+    explainer = LimeTabularExplainer(BODIES, mode="regression", engine=chosen, random_state=0)
+    found = explainer.explain_instance(BODIES[3], REGRESSOR.predict, num_samples=300)
+    again = pickle.loads(pickle.dumps(found))
+    assert (again.min_value, again.max_value) == (found.min_value, found.max_value)
+    assert 1 < found.min_value < found.max_value  # no probabilities
+
+
+@ENGINES
 def test_pictures_and_pages(chosen, tmp_path):
     names = ["setosa", "</script><b>", "virginica"]
     found = explained(options={"class_names": names, "engine": chosen}, top_labels=2, num_features=2)

@@ -33,16 +33,16 @@ from limes.models._identity import Predict
 
 # Rows that the model is asked about: of the background, and of its law in each of two ways
 _BACKGROUND, _LAW = 744, 128
-# Rows at which the expectation must give the model's answer: so many that a forest explains them by its table
-# of splits; mixed from two rows, as the table has an entry for each value of a column
+# Rows at which the expectation must give the model's answer: enough for a forest to use its table of splits;
+# mixed from two rows, as the table has an entry for each value of a column
 _ATOMS, _MIXED = 12, 2
 # Their bandwidth, so small that other rows' atoms have no weight
 _NARROW = 1e-3
 # Draws of a first comparison with an expectation, and of the second one that decides
 TABLE_DRAWS = (512, 1 << 14)
 SUBSET_DRAWS = (128, 1 << 12)
-# An expectation may differ from the mean of n draws by so many standard errors, and by about so many extreme
-# values, divided by n, which the draws may have missed
+# An expectation may differ from the mean of n draws by this number of standard errors, and by about this
+# number of extreme values, divided by n, which the draws may have missed
 _ERRORS, _UNSEEN = 6.0, 3.0
 # Rounding of means, in units of the largest value
 _ROUNDING = 1e-8

@@ -1,8 +1,8 @@
 """From margins to predictions: the curves that libraries put behind a sum, recognised by their values.
 
 The margin's form with the curve behind it gives the model's answers, even where their expectation has no
-closed form: a softmax of many classes, the logistic of boosted trees. Which curve a model has depends on its class,
-objective and options: it is the one that gives the model's own answers at many rows.
+closed form: a softmax of many classes, the logistic of boosted trees. Which curve a model has depends on its
+class, objective and options: it is the one that gives the model's own answers at many rows.
 """
 
 from __future__ import annotations
