@@ -8,18 +8,18 @@ deviation D_ij(b) = V_ij(b) - m_ij, a sum of products f = c + Σ_i a_i ∏_j g_i
                   = E_w[f | b, c] - E_w[f | b] - E_w[f | c] + E_w f,
 
 and a sum Σ_j f_j(x_j) has the deviations of f_j themselves, and no pairs. A forest's effects come out of
-its compiled pass: in the design where cell b is the instance's, E_w[f | b] = E_w f + (1 - α_j) β_j. That is a
-pass over the nodes for each other cell, d (p - 1) of them.
+one compiled pass over its nodes, for many rows at once (``forest.py``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
-from limes._arrays import Floats
+from limes._arrays import Floats, Ints
 from limes._expectations.forest import ForestExpectation
 from limes._expectations.one_hot import centred
 from limes._functions import Function
@@ -40,8 +40,8 @@ class CellEffects(Protocol):
         """Whether pairs of columns may add anything."""
         ...
 
-    def effects(self, design: ProductDesign) -> list[Floats]:
-        """E_w[f | cell] - E_w f for every cell of each column, (p_j, k)."""
+    def effects(self, designs: Sequence[ProductDesign]) -> list[list[Floats]]:
+        """E_w[f | cell] - E_w f for every cell of each column, (p_j, k), under each design."""
         ...
 
     def pairs(self, design: ProductDesign, columns: Sequence[tuple[int, int]]) -> list[Floats] | None:
@@ -95,8 +95,11 @@ class TermCells:
         """Whether any term is a product."""
         return not all(isinstance(terms, Sum) for _, terms in self._terms)
 
-    def effects(self, design: ProductDesign) -> list[Floats]:
-        """E_w[f | cell] - E_w f for every cell of each column, (p_j, k)."""
+    def effects(self, designs: Sequence[ProductDesign]) -> list[list[Floats]]:
+        """E_w[f | cell] - E_w f for every cell of each column, (p_j, k), under each design."""
+        return [self._effects(design) for design in designs]
+
+    def _effects(self, design: ProductDesign) -> list[Floats]:
         outputs = self._terms[0][1].intercept.size
         total = [np.zeros((c.marginal.cells.count, outputs)) for c in design.coordinates]
         for i, (weight, terms) in enumerate(self._terms):
@@ -144,7 +147,7 @@ class TermCells:
 
 
 class ForestCells:
-    """Effects of a forest under weights that count cells: one pass over its nodes a cell."""
+    """Effects of a forest under weights that count cells."""
 
     def __init__(
         self,
@@ -160,27 +163,56 @@ class ForestCells:
         """Trees of several splits do."""
         return True
 
-    def effects(self, design: ProductDesign) -> list[Floats]:
-        """E_w[f | cell] - E_w f for every cell of each column, (p_j, k)."""
-        assert design.cells is not None  # noqa: S101 - the family's designs depend on cells alone
+    def effects(self, designs: Sequence[ProductDesign]) -> list[list[Floats]]:
+        """E_w[f | cell] - E_w f for every cell of each column, (p_j, k), under each design."""
+        cells = np.stack([_cells_of(design) for design in designs])
+        means = (
+            self._expectation.given_cells(self._family, cells)
+            if self._every_cell_counts
+            else np.stack([self._each_as_instance(row) for row in cells])
+        )
+        return [
+            [
+                values[: q.size] - q @ values[: q.size]
+                for values, q in zip(of_columns, _masses(design), strict=True)
+            ]
+            for of_columns, design in zip(means, designs, strict=True)
+        ]
+
+    @cached_property
+    def _every_cell_counts(self) -> bool:
+        return all((c.probability > 0.0).all() for column in self._family.variants for c in column)
+
+    def _each_as_instance(self, cells: Ints) -> Floats:
+        """E_w[f | cell], (d, B, k), a pass a cell: E_w f + Γ / α where the cell is the instance's.
+
+        α is never 0, not even of a cell that no row of the background lies in.
+        """
         sizes = [law.cells.count for law in self._family.marginals]
-        places = [(j, b) for j, size in enumerate(sizes) for b in range(size)]
-        patterns = np.repeat(design.cells[None], len(places), axis=0)
-        column, cell = np.array(places).T
-        patterns[np.arange(len(places)), column] = cell
-        distinct, place = np.unique(patterns, axis=0, return_inverse=True)
-        features = self._family.features(distinct)
-        moments = self._expectation.many(self._family, distinct, features.variance)
-        gamma = moments.gamma.reshape(*distinct.shape, -1)[place.ravel(), column]
-        mean = moments.mean.reshape(len(distinct), -1)[place.ravel()]
-        # (1 - α) β = Γ / α: in that design the cell is the instance's
-        inclusion = features.inclusion[place.ravel(), column][:, None]
-        values = np.split(mean + gamma / inclusion, np.cumsum(sizes)[:-1])
-        return [v - c.probability @ v for v, c in zip(values, design.coordinates, strict=True)]
+        column, cell = np.array([(j, b) for j, size in enumerate(sizes) for b in range(size)]).T
+        patterns = np.repeat(cells[None], len(column), axis=0)
+        patterns[np.arange(len(column)), column] = cell
+        features = self._family.features(patterns)
+        moments = self._expectation.many(self._family, patterns, features.variance)
+        place = np.arange(len(column)), column
+        gamma = moments.gamma.reshape(*patterns.shape, -1)[place]
+        values = moments.mean.reshape(len(column), -1) + gamma / features.inclusion[place][:, None]
+        means = np.zeros((len(sizes), max(sizes), values.shape[1]))
+        means[column, cell] = values
+        return means
 
     def pairs(self, design: ProductDesign, columns: Sequence[tuple[int, int]]) -> list[Floats] | None:
         """What pairs of cells of these columns add, by the leaves; None if these are too many."""
         return None if self._terms is None else self._terms.pairs(design, columns)
+
+
+def _cells_of(design: ProductDesign) -> Ints:
+    assert design.cells is not None  # noqa: S101 - the family's designs depend on cells alone
+    return design.cells
+
+
+def _masses(design: ProductDesign) -> Iterator[Floats]:
+    return (coordinate.probability for coordinate in design.coordinates)
 
 
 def _product(means: dict[int, Floats], without: set[int], size: int) -> Floats:

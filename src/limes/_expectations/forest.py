@@ -11,7 +11,8 @@ and contrast_e, the two functionals of 1[x_j in I_e], and anc(e) the last edge a
 Then E_w f = Σ G(root), and a column's gains add up to its coefficient. mean, contrast and ρ depend on the
 row only through the law of its column, which under bin weights is decided by the row's cell: a table of
 splits × cells, made once, serves all rows. Smooth weights and slopes have a law a row, and a table of splits
-× 1 is made for each. The passes are compiled: ``kernels/forest_*.cpp``.
+× 1 is made for each. Means given every cell of every column come out of another pass, at about twice the
+cost: ``kernels/forest_effects.h``. The passes are compiled: ``kernels/forest_*``.
 """
 
 from __future__ import annotations
@@ -67,6 +68,7 @@ class ForestExpectation:
         self._outputs = form.value.shape[1:]
         self._intercept = form.intercept
         self._tables: LRUCache[ProductFamily, Floats] = LRUCache(_TABLES, _LARGEST_TABLE)
+        self._shares: LRUCache[ProductFamily, Floats] = LRUCache(_TABLES, _LARGEST_TABLE)
         self._in_one_order = False
 
     def reproducible(self) -> ForestExpectation:
@@ -111,6 +113,25 @@ class ForestExpectation:
         else:
             self._blocks(table, np.ascontiguousarray(cells, dtype=np.uint32), mean, contrast)
         return self._moments(mean, contrast, variance)
+
+    def given_cells(self, family: ProductFamily, cells: Ints) -> Floats:
+        """E_w[f | x_j in cell b] less a number a row and column, (n, d, B, k), for rows with cells (n, d).
+
+        Every cell must have some probability at every row.
+        """
+        self._check(len(family.marginals))
+        table = self._shared(family)
+        shares = self._shares.get(family, lambda: self._shares_of(family), lambda made: made.nbytes)
+        means = np.zeros((*cells.shape, table.shape[2], self._layout.outputs))
+        add = partial(_kernels.effects_block, self._layout.splits, table, shares)
+        codes = np.ascontiguousarray(cells, dtype=np.uint32)
+
+        def block(start: int) -> None:
+            rows = slice(start, start + _BLOCK)
+            add(codes[rows], means[rows], "")
+
+        in_threads(block, range(0, len(cells), _BLOCK))
+        return means
 
     @cached_property
     def _leaves(self) -> ExactExpectation:
@@ -166,6 +187,27 @@ class ForestExpectation:
         table = np.zeros((layout.size, 4, 1 if widest == 1 else _padded(widest)))
         _kernels.tabulate(*layout.edges, functionals, start, mixing, table)
         return table
+
+    def _shares_of(self, family: ProductFamily) -> Floats:
+        """For the edges below every split 1 / their probability, by the row's cell, and their probability
+        given each cell: (S, 4, ≥ B).
+        """
+        layout = self._layout
+        column, _, lower, upper, missing, above, is_left = layout.edges
+        shares = np.zeros((layout.size, 4, _padded(max(law.cells.count for law in family.marginals))))
+        for j, function in enumerate(layout.functions):
+            if function is None:
+                continue
+            edge, variants = np.flatnonzero(column == j), family.variants[j]
+            means = variants[0].tabulate(function).values
+            given = means[upper[edge]] - means[lower[edge]] + missing[edge, None] * means[-1]
+            given = np.maximum(given, 0.0)
+            reached = given @ np.stack([c.probability for c in variants], axis=1)
+            inverse = np.divide(1.0, reached, out=np.zeros_like(reached), where=reached > 0.0)
+            split, side = above[edge], 1 - is_left[edge]
+            shares[split, side, : len(variants)] = inverse
+            shares[split, 2 + side, : len(variants)] = given
+        return shares
 
     def _moments(self, mean: Floats, contrast: Floats, variance: Floats) -> Moments:
         mean = (mean + self._layout.constant).reshape((*mean.shape[:-1], *self._outputs)) + self._intercept
