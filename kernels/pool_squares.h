@@ -61,6 +61,8 @@ class Squares {
 
  private:
   using Real = typename Lanes::Real;
+  // registers that share a loaded table, and hide how long an addition takes
+  static constexpr std::size_t kTogether = 4;
 
   std::size_t sums_of_row() const { return 2 + 3 * pool_.outputs; }
   std::size_t width() const { return W > 0 ? W : surrogates_.width; }
@@ -75,15 +77,20 @@ class Squares {
   void weigh(std::size_t n) {
     const double* factors = surrogates_.factors + n * pool_.columns * width();
     Real sum = Lanes::load(sums(n, 0)), square = Lanes::load(sums(n, 1));
-    for (std::size_t i = 0; i < kBlock; i += Lanes::kRows) {
-      Real weight = Lanes::all(1.0);
+    for (std::size_t i = 0; i < kBlock; i += kTogether * Lanes::kRows) {
+      Real weight[kTogether];
+      for (Real& one : weight) one = Lanes::all(1.0);
       for (std::size_t j = 0; j < pool_.columns; ++j) {
         const auto table = Lanes::template load_table<W>(factors + j * width());
-        weight = Lanes::multiply(weight, look_up(table, j, i));
+        for (std::size_t u = 0; u < kTogether; ++u) {
+          weight[u] = Lanes::multiply(weight[u], look_up(table, j, i + u * Lanes::kRows));
+        }
       }
-      Lanes::store(&weight_[i], weight);
-      sum = Lanes::add(sum, weight);
-      square = Lanes::multiply_add(weight, weight, square);
+      for (std::size_t u = 0; u < kTogether; ++u) {
+        Lanes::store(&weight_[i + u * Lanes::kRows], weight[u]);
+        sum = Lanes::add(sum, weight[u]);
+        square = Lanes::multiply_add(weight[u], weight[u], square);
+      }
     }
     Lanes::store(sums(n, 0), sum);
     Lanes::store(sums(n, 1), square);
@@ -92,23 +99,30 @@ class Squares {
   void square(std::size_t n, std::size_t q, const double* answers) {
     const double* curves = surrogates_.curves + (n * pool_.columns * pool_.outputs + q) * width();
     const Real base = Lanes::all(surrogates_.bases[n * pool_.outputs + q]);
-    double* at = sums(n, 2 + 3 * q);
-    Real first = Lanes::load(at), second = Lanes::load(at + Lanes::kRows), fourth = Lanes::load(at + 2 * Lanes::kRows);
-    for (std::size_t i = 0; i < kBlock; i += Lanes::kRows) {
-      Real fitted = base;
+    double* into = sums(n, 2 + 3 * q);
+    Real first = Lanes::load(into), second = Lanes::load(into + Lanes::kRows);
+    Real fourth = Lanes::load(into + 2 * Lanes::kRows);
+    for (std::size_t i = 0; i < kBlock; i += kTogether * Lanes::kRows) {
+      Real fitted[kTogether];
+      for (Real& one : fitted) one = base;
       for (std::size_t j = 0; j < pool_.columns; ++j) {
         const auto table = Lanes::template load_table<W>(curves + j * pool_.outputs * width());
-        fitted = Lanes::add(fitted, look_up(table, j, i));
+        for (std::size_t u = 0; u < kTogether; ++u) {
+          fitted[u] = Lanes::add(fitted[u], look_up(table, j, i + u * Lanes::kRows));
+        }
       }
-      const Real rest = Lanes::subtract(Lanes::load(answers + i), fitted), weight = Lanes::load(&weight_[i]);
-      const Real weighted = Lanes::multiply(weight, Lanes::multiply(rest, rest));
-      first = Lanes::add(first, weighted);
-      second = Lanes::multiply_add(weight, weighted, second);
-      fourth = Lanes::multiply_add(weighted, weighted, fourth);
+      for (std::size_t u = 0; u < kTogether; ++u) {
+        const std::size_t at = i + u * Lanes::kRows;
+        const Real rest = Lanes::subtract(Lanes::load(answers + at), fitted[u]), weight = Lanes::load(&weight_[at]);
+        const Real weighted = Lanes::multiply(weight, Lanes::multiply(rest, rest));
+        first = Lanes::add(first, weighted);
+        second = Lanes::multiply_add(weight, weighted, second);
+        fourth = Lanes::multiply_add(weighted, weighted, fourth);
+      }
     }
-    Lanes::store(at, first);
-    Lanes::store(at + Lanes::kRows, second);
-    Lanes::store(at + 2 * Lanes::kRows, fourth);
+    Lanes::store(into, first);
+    Lanes::store(into + Lanes::kRows, second);
+    Lanes::store(into + 2 * Lanes::kRows, fourth);
   }
 
   template <typename LoadedTable>

@@ -71,3 +71,8 @@ def column_stds(x: Floats) -> Floats:
     """Standard deviation of the finite numbers of each column, (n, d) -> (d,); 0 for columns without any."""
     finite = [column[np.isfinite(column)] for column in x.T]
     return np.array([mean_and_std(column)[1] if column.size else 0.0 for column in finite])
+
+
+def padded(cells: int) -> int:
+    """Return the length of a compiled look-up table of so many cells: up to 16 fit registers of four."""
+    return -(-cells // 4) * 4 if cells <= 16 else cells

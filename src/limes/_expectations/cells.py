@@ -40,8 +40,8 @@ class CellEffects(Protocol):
         """Whether pairs of columns may add anything."""
         ...
 
-    def effects(self, designs: Sequence[ProductDesign]) -> list[list[Floats]]:
-        """E_w[f | cell] - E_w f for every cell of each column, (p_j, k), under each design."""
+    def effects(self, designs: Sequence[ProductDesign]) -> Floats:
+        """E_w[f | cell] - E_w f for every cell of each column, 0 beyond the last, under n designs: (n, d, B, k)."""
         ...
 
     def pairs(self, design: ProductDesign, columns: Sequence[tuple[int, int]]) -> list[Floats] | None:
@@ -95,11 +95,15 @@ class TermCells:
         """Whether any term is a product."""
         return not all(isinstance(terms, Sum) for _, terms in self._terms)
 
-    def effects(self, designs: Sequence[ProductDesign]) -> list[list[Floats]]:
-        """E_w[f | cell] - E_w f for every cell of each column, (p_j, k), under each design."""
-        return [self._effects(design) for design in designs]
+    def effects(self, designs: Sequence[ProductDesign]) -> Floats:
+        """E_w[f | cell] - E_w f for every cell of each column, 0 beyond the last, under n designs: (n, d, B, k)."""
+        means = np.zeros((*cell_masses(designs).shape, self._terms[0][1].intercept.size))
+        for into, design in zip(means, designs, strict=True):
+            for column, values in zip(into, self._means(design), strict=True):
+                column[: len(values)] = values
+        return _centred(means, designs)
 
-    def _effects(self, design: ProductDesign) -> list[Floats]:
+    def _means(self, design: ProductDesign) -> list[Floats]:
         outputs = self._terms[0][1].intercept.size
         total = [np.zeros((c.marginal.cells.count, outputs)) for c in design.coordinates]
         for i, (weight, terms) in enumerate(self._terms):
@@ -112,8 +116,7 @@ class TermCells:
             means = {j: table @ design.coordinates[j].probability for j, table in tables.items()}
             for j, table in tables.items():
                 total[j] += table.T @ (coef * _product(means, {j}, len(coef))[:, None])
-        masses = (c.probability for c in design.coordinates)
-        return [values - q @ values for values, q in zip(total, masses, strict=True)]
+        return total
 
     def pairs(self, design: ProductDesign, columns: Sequence[tuple[int, int]]) -> list[Floats] | None:
         """What pairs of cells of these columns add, (p_j, p_k, k) each."""
@@ -163,21 +166,14 @@ class ForestCells:
         """Trees of several splits do."""
         return True
 
-    def effects(self, designs: Sequence[ProductDesign]) -> list[list[Floats]]:
-        """E_w[f | cell] - E_w f for every cell of each column, (p_j, k), under each design."""
+    def effects(self, designs: Sequence[ProductDesign]) -> Floats:
+        """E_w[f | cell] - E_w f for every cell of each column, 0 beyond the last, under n designs: (n, d, B, k)."""
         cells = np.stack([_cells_of(design) for design in designs])
-        means = (
-            self._expectation.given_cells(self._family, cells)
-            if self._every_cell_counts
-            else np.stack([self._each_as_instance(row) for row in cells])
-        )
-        return [
-            [
-                values[: q.size] - q @ values[: q.size]
-                for values, q in zip(of_columns, _masses(design), strict=True)
-            ]
-            for of_columns, design in zip(means, designs, strict=True)
-        ]
+        if self._every_cell_counts:
+            means = self._expectation.given_cells(self._family, cells)
+        else:
+            means = np.stack([self._each_as_instance(row) for row in cells])
+        return _centred(means, designs)
 
     @cached_property
     def _every_cell_counts(self) -> bool:
@@ -211,8 +207,24 @@ def _cells_of(design: ProductDesign) -> Ints:
     return design.cells
 
 
-def _masses(design: ProductDesign) -> Iterator[Floats]:
-    return (coordinate.probability for coordinate in design.coordinates)
+def cell_masses(designs: Sequence[ProductDesign]) -> Floats:
+    """P_w(cell) of every column, 0 beyond its last, under n designs: (n, d, B)."""
+    rows = [[coordinate.probability for coordinate in design.coordinates] for design in designs]
+    masses = np.zeros((len(rows), len(rows[0]), max(column.size for column in rows[0])))
+    for i, row in enumerate(rows):
+        for j, column in enumerate(row):
+            masses[i, j, : column.size] = column
+    return masses
+
+
+def _centred(means: Floats, designs: Sequence[ProductDesign]) -> Floats:
+    """Means of cells (n, d, >= B, k) less their mean, (n, d, B, k); 0 beyond the last cell."""
+    masses = cell_masses(designs)
+    means = means[:, :, : masses.shape[2]]
+    counts = np.array([coordinate.marginal.cells.count for coordinate in designs[0].coordinates])
+    exists = np.arange(masses.shape[2]) < counts[:, None]
+    away = means - np.einsum("ndb,ndbk->ndk", masses, means)[:, :, None]
+    return np.where(exists[..., None], away, 0.0)
 
 
 def _product(means: dict[int, Floats], without: set[int], size: int) -> Floats:

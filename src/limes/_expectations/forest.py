@@ -26,7 +26,7 @@ from typing import Any, Literal
 import numpy as np
 
 from limes import _kernels
-from limes._arrays import Bools, Floats, Ints, Places
+from limes._arrays import Bools, Floats, Ints, Places, padded
 from limes._expectations.exact import ExactExpectation
 from limes._expectations.moments import Moments
 from limes._functions import Function, Interval, Members
@@ -39,8 +39,6 @@ from limes.models.forms._trees import Forest
 
 # Rows of one call of the kernel: few enough that all threads have work.
 _BLOCK = 128
-# The kernel holds tables of up to 16 cells in registers, padded to a multiple of four.
-_IN_REGISTERS = 16
 # Up to this many rows are quicker one at a time; sums are then added up in another order.
 _FEW = 8
 # Bytes of the largest table of splits × cells, and of all cached ones; beyond it each row gets its own one
@@ -99,7 +97,7 @@ class ForestExpectation:
     def serves(self, family: ProductFamily) -> bool:
         """Whether `many` can be used: cells decide the designs, and the table is not too large."""
         widest = max(law.cells.count for law in family.marginals)
-        return family.by_cell and 32 * _padded(widest) * self._layout.size <= _LARGEST_TABLE
+        return family.by_cell and 32 * padded(widest) * self._layout.size <= _LARGEST_TABLE
 
     def many(self, family: ProductFamily, cells: Ints, variance: Floats) -> Moments:
         """Moments under the designs at n rows, given their cells and Var_w h, both (n, d)."""
@@ -184,7 +182,7 @@ class ForestExpectation:
                 functionals[start[j] : start[j + 1], v] = coordinate.basis(means)
                 mixing[j, v] = coordinate.mixing
         # one variant serves one row, which no registers hold
-        table = np.zeros((layout.size, 4, 1 if widest == 1 else _padded(widest)))
+        table = np.zeros((layout.size, 4, 1 if widest == 1 else padded(widest)))
         _kernels.tabulate(*layout.edges, functionals, start, mixing, table)
         return table
 
@@ -194,7 +192,7 @@ class ForestExpectation:
         """
         layout = self._layout
         column, _, lower, upper, missing, above, is_left = layout.edges
-        shares = np.zeros((layout.size, 4, _padded(max(law.cells.count for law in family.marginals))))
+        shares = np.zeros((layout.size, 4, padded(max(law.cells.count for law in family.marginals))))
         for j, function in enumerate(layout.functions):
             if function is None:
                 continue
@@ -317,11 +315,6 @@ def _preorder(form: Forest) -> tuple[Ints, Bools]:
     edges, is_left = np.zeros((5, form.feature.size), np.int64), np.zeros(form.feature.size, np.bool_)
     count = _kernels.preorder(form.feature, form.left, form.right, form.roots, edges, is_left)
     return edges[:, :count], is_left[:count]
-
-
-def _padded(cells: int) -> int:
-    """Cells of a table as the kernels want them."""
-    return -(-cells // 4) * 4 if cells <= _IN_REGISTERS else cells
 
 
 def _runs(starts: Ints, count: int) -> list[tuple[int, int]]:

@@ -12,6 +12,7 @@ add up to it, as those of a table's columns do.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
@@ -26,7 +27,7 @@ from limes.exceptions import InputError
 from limes.models.forms._base import BlackBox, Form, Reducible, Sum
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from limes._pipeline import Fitted
 
@@ -54,20 +55,18 @@ class SubsetFits:
         self._form, self._sampled, self._fitted = form, sampled, fitted
         self._predict = ask if isinstance(form, BlackBox) else form.predict
         self._design, self._seed = design, seed
-        self._fidelity: tuple[Floats, Floats] | None = None
-        self._effects: RowEffects | None = None
 
-    def fidelity(self, row: int) -> tuple[Floats, Floats]:  # noqa: ARG002 - there is one row
-        """R² and its standard errors, 0 where exact, (k,) each."""
-        if self._fidelity is None:
-            self._fidelity = self._r_squared(self._per_feature(self._fitted.surrogate.coef))
-        return self._fidelity
+    def fidelities(self, rows: Sequence[int]) -> list[tuple[Floats, Floats]]:
+        """R² and its standard errors, 0 where exact, (k,) each, of the one row there is."""
+        return [self._fidelity for _ in rows]
 
-    def effects(self, row: int) -> RowEffects:  # noqa: ARG002 - there is one row
-        """Effects of the features' two cells."""
-        if self._effects is None:
-            self._effects = self._computed_effects()
-        return self._effects
+    def effects(self, rows: Sequence[int]) -> list[RowEffects]:
+        """Effects of the features' two cells, of the one row there is."""
+        return [self._effects for _ in rows]
+
+    @cached_property
+    def _fidelity(self) -> tuple[Floats, Floats]:
+        return self._r_squared(self._per_feature(self._fitted.surrogate.coef))
 
     has_curves = False  # present or absent: the coefficient says it all
 
@@ -81,7 +80,8 @@ class SubsetFits:
         """The cells in words."""
         return _CELLS
 
-    def _computed_effects(self) -> RowEffects:
+    @cached_property
+    def _effects(self) -> RowEffects:
         design, d = self._design, self._design.size
         gamma = self._per_feature(self._fitted.moments.gamma)
         inside = np.array([design.counts.exclusion, design.counts.inclusion])

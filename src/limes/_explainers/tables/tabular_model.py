@@ -17,7 +17,8 @@ from limes._expectations.pooled import PooledExpectation
 from limes._expectations.sampled import SampledExpectation
 from limes._explainers.progress import progress_of
 from limes._explainers.tables.bound_model import BoundModel
-from limes._explainers.tables.fits import FormSpread, PooledFits, ReadFits, SampledFits
+from limes._explainers.tables.fits import PooledFits, ReadFits, SampledFits
+from limes._explainers.tables.form_spread import FormSpread
 from limes._explainers.tables.joint_fits import JointFits
 from limes._explainers.tables.laws import cell_texts, fit_laws
 from limes._explainers.tables.read_model import ReadModel
