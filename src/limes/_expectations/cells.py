@@ -40,8 +40,11 @@ class CellEffects(Protocol):
         """Whether pairs of columns may add anything."""
         ...
 
-    def effects(self, designs: Sequence[ProductDesign]) -> Floats:
-        """E_w[f | cell] - E_w f for every cell of each column, 0 beyond the last, under n designs: (n, d, B, k)."""
+    def effects(self, designs: Sequence[ProductDesign], masses: Floats) -> Floats:
+        """E_w[f | cell] - E_w f for every cell of each column under n designs, (n, d, B, k).
+
+        ``masses`` (n, d, B) are the cells' probabilities; both are 0 beyond a column's last cell.
+        """
         ...
 
     def pairs(self, design: ProductDesign, columns: Sequence[tuple[int, int]]) -> list[Floats] | None:
@@ -95,13 +98,13 @@ class TermCells:
         """Whether any term is a product."""
         return not all(isinstance(terms, Sum) for _, terms in self._terms)
 
-    def effects(self, designs: Sequence[ProductDesign]) -> Floats:
-        """E_w[f | cell] - E_w f for every cell of each column, 0 beyond the last, under n designs: (n, d, B, k)."""
-        means = np.zeros((*cell_masses(designs).shape, self._terms[0][1].intercept.size))
+    def effects(self, designs: Sequence[ProductDesign], masses: Floats) -> Floats:
+        """E_w[f | cell] - E_w f for every cell of each column under n designs, (n, d, B, k)."""
+        means = np.zeros((*masses.shape, self._terms[0][1].intercept.size))
         for into, design in zip(means, designs, strict=True):
             for column, values in zip(into, self._means(design), strict=True):
                 column[: len(values)] = values
-        return _centred(means, designs)
+        return _centred(means, masses, designs[0])
 
     def _means(self, design: ProductDesign) -> list[Floats]:
         outputs = self._terms[0][1].intercept.size
@@ -166,14 +169,14 @@ class ForestCells:
         """Trees of several splits do."""
         return True
 
-    def effects(self, designs: Sequence[ProductDesign]) -> Floats:
-        """E_w[f | cell] - E_w f for every cell of each column, 0 beyond the last, under n designs: (n, d, B, k)."""
+    def effects(self, designs: Sequence[ProductDesign], masses: Floats) -> Floats:
+        """E_w[f | cell] - E_w f for every cell of each column under n designs, (n, d, B, k)."""
         cells = np.stack([_cells_of(design) for design in designs])
         if self._every_cell_counts:
             means = self._expectation.given_cells(self._family, cells)
         else:
             means = np.stack([self._each_as_instance(row) for row in cells])
-        return _centred(means, designs)
+        return _centred(means, masses, designs[0])
 
     @cached_property
     def _every_cell_counts(self) -> bool:
@@ -207,21 +210,21 @@ def _cells_of(design: ProductDesign) -> Ints:
     return design.cells
 
 
-def cell_masses(designs: Sequence[ProductDesign]) -> Floats:
-    """P_w(cell) of every column, 0 beyond its last, under n designs: (n, d, B)."""
-    rows = [[coordinate.probability for coordinate in design.coordinates] for design in designs]
-    masses = np.zeros((len(rows), len(rows[0]), max(column.size for column in rows[0])))
-    for i, row in enumerate(rows):
-        for j, column in enumerate(row):
-            masses[i, j, : column.size] = column
+def cell_masses(family: ProductFamily, designs: Sequence[ProductDesign]) -> Floats:
+    """P_w(cell) of every column, 0 beyond its last, under n designs of a family: (n, d, B)."""
+    if family.by_cell:
+        return family.masses[np.arange(len(family.marginals)), np.stack([_cells_of(d) for d in designs])]
+    masses = np.zeros((len(designs), len(family.marginals), max(law.cells.count for law in family.marginals)))
+    for row, design in zip(masses, designs, strict=True):
+        for column, coordinate in zip(row, design.coordinates, strict=True):
+            column[: coordinate.probability.size] = coordinate.probability
     return masses
 
 
-def _centred(means: Floats, designs: Sequence[ProductDesign]) -> Floats:
+def _centred(means: Floats, masses: Floats, design: ProductDesign) -> Floats:
     """Means of cells (n, d, >= B, k) less their mean, (n, d, B, k); 0 beyond the last cell."""
-    masses = cell_masses(designs)
     means = means[:, :, : masses.shape[2]]
-    counts = np.array([coordinate.marginal.cells.count for coordinate in designs[0].coordinates])
+    counts = np.array([coordinate.marginal.cells.count for coordinate in design.coordinates])
     exists = np.arange(masses.shape[2]) < counts[:, None]
     away = means - np.einsum("ndb,ndbk->ndk", masses, means)[:, :, None]
     return np.where(exists[..., None], away, 0.0)

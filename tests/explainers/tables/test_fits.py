@@ -30,7 +30,7 @@ from sklearn.tree import DecisionTreeRegressor
 import limes
 import oracle
 from effort import repeats
-from limes._expectations import weighted_rows
+from limes._expectations import spread, weighted_rows
 from limes._explainers.tables import fits
 from limes.exceptions import InputError
 from limes.models.forms import BlackBox
@@ -144,7 +144,7 @@ def test_the_variance_of_a_sum_over_bins_is_that_of_quadrature():
         for column, function in zip(columns, functions, strict=True):
             law, values = column.law(), function(column.x)
             expected += float(law @ (values - law @ values) ** 2)
-        closed = fits.exact_variance(tested, np.ones(1))
+        closed = spread.exact_variance(tested, np.ones(1))
         assert closed.variance(design) == pytest.approx(expected, rel=EXACT)
 
 
@@ -227,11 +227,12 @@ def test_nothing_is_computed_until_it_is_looked_at(monkeypatch):
         assert "fidelity" not in repr(part)
     monkeypatch.setattr(model, "predict", refuse, raising=False)
     calls = []
-    monkeypatch.setattr(
-        fits.ReadFits,
-        "_fidelity_of",
-        lambda self, row: (calls.append(row.position), (np.ones(1), np.zeros(1)))[1],
-    )
+
+    def fidelities(self, rows):
+        calls.extend(row.position for row in rows)
+        return [(np.ones(1), np.zeros(1)) for _ in rows]
+
+    monkeypatch.setattr(fits.ReadFits, "_fidelities_of", fidelities)
     assert part.fidelity.tolist() == [1.0] * 6
     assert calls == list(range(3, 9))
     assert part.fidelity_errors.shape == (6,)

@@ -61,7 +61,8 @@ class _Row:
     @cached_property
     def design(self) -> ProductDesign:
         """The design at the row."""
-        return self.family.at(self.row).in_units()
+        design = self.family.at(self.row)
+        return design if self.family.by_cell else design.in_units()
 
     @property
     def masses(self) -> list[Floats]:
@@ -265,7 +266,8 @@ class ReadFits(TableFits):
                 yield _estimated(OneHotFit(weighted, row.masses), row, self._unit)
             return
         designs = [row.design for row in rows]
-        values, masses = cells.effects(designs) / self._unit, cell_masses(designs)
+        masses = cell_masses(self._family, designs)
+        values = cells.effects(designs, masses) / self._unit
         between = np.einsum("ndb,ndbk->ndk", masses, values**2)
         explained = between.sum(axis=1)
         means = _means(rows)
@@ -284,9 +286,7 @@ class ReadFits(TableFits):
         exactly = [np.zeros((count, len(self._unit))) for count in counts]
         for i, (row, (value, error)) in enumerate(zip(rows, additive, strict=True)):
             curves = [curve[:count] for curve, count in zip(scaled[i], counts, strict=True)]
-            effects = RowEffects(
-                curves, exactly, row.masses, row.cells.tolist(), shares[i], value, error
-            )
+            effects = RowEffects(curves, exactly, row.masses, row.cells.tolist(), shares[i], value, error)
             yield _Additive(effects, total[i], partial(residuals, i, row))
 
     def _pairs_of(
