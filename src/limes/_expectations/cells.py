@@ -104,7 +104,7 @@ class TermCells:
         for into, design in zip(means, designs, strict=True):
             for column, values in zip(into, self._means(design), strict=True):
                 column[: len(values)] = values
-        return _centred(means, masses, designs[0])
+        return _centred(means, masses, designs)
 
     def _means(self, design: ProductDesign) -> list[Floats]:
         outputs = self._terms[0][1].intercept.size
@@ -176,7 +176,7 @@ class ForestCells:
             means = self._expectation.given_cells(self._family, cells)
         else:
             means = np.stack([self._each_as_instance(row) for row in cells])
-        return _centred(means, masses, designs[0])
+        return _centred(means, masses, designs)
 
     @cached_property
     def _every_cell_counts(self) -> bool:
@@ -214,18 +214,19 @@ def cell_masses(family: ProductFamily, designs: Sequence[ProductDesign]) -> Floa
     """P_w(cell) of every column, 0 beyond its last, under n designs of a family: (n, d, B)."""
     if family.by_cell:
         return family.masses[np.arange(len(family.marginals)), np.stack([_cells_of(d) for d in designs])]
-    masses = np.zeros((len(designs), len(family.marginals), max(law.cells.count for law in family.marginals)))
-    for row, design in zip(masses, designs, strict=True):
-        for column, coordinate in zip(row, design.coordinates, strict=True):
-            column[: coordinate.probability.size] = coordinate.probability
+    rows = [[coordinate.probability for coordinate in design.coordinates] for design in designs]
+    masses = np.zeros((len(rows), len(family.marginals), max(q.size for row in rows for q in row)))
+    for into, row in zip(masses, rows, strict=True):
+        for column, q in zip(into, row, strict=True):
+            column[: q.size] = q
     return masses
 
 
-def _centred(means: Floats, masses: Floats, design: ProductDesign) -> Floats:
+def _centred(means: Floats, masses: Floats, designs: Sequence[ProductDesign]) -> Floats:
     """Means of cells (n, d, >= B, k) less their mean, (n, d, B, k); 0 beyond the last cell."""
     means = means[:, :, : masses.shape[2]]
-    counts = np.array([coordinate.marginal.cells.count for coordinate in design.coordinates])
-    exists = np.arange(masses.shape[2]) < counts[:, None]
+    counts = np.array([[column.probability.size for column in design.coordinates] for design in designs])
+    exists = np.arange(masses.shape[2]) < counts[..., None]
     away = means - np.einsum("ndb,ndbk->ndk", masses, means)[:, :, None]
     return np.where(exists[..., None], away, 0.0)
 

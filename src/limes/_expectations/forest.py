@@ -187,8 +187,9 @@ class ForestExpectation:
         return table
 
     def _shares_of(self, family: ProductFamily) -> Floats:
-        """For the edges below every split 1 / their probability, by the row's cell, and their probability
-        given each cell: (S, 4, ≥ B).
+        """Shares of the edges below every split, (S, 4, ≥ B).
+
+        1 / their probability, by the row's cell, and their probability given each cell.
         """
         layout = self._layout
         column, _, lower, upper, missing, above, is_left = layout.edges

@@ -61,8 +61,8 @@ class WeightedRows:
 
     @classmethod
     def drawn(cls, h: Floats, f: Floats, cells: Ints) -> WeightedRows:
-        """Of features h (m, d), answers (m, k) and cells (m, d) of rows that were drawn from w, all alike."""
-        return cls(np.ascontiguousarray(h.T), f, np.full(len(h), 1.0 / len(h)), cells=cells.T)
+        """Of features h (m, d), answers (m, k) and cells (d, m) of rows that were drawn from w, all alike."""
+        return cls(np.ascontiguousarray(h.T), f, np.full(len(h), 1.0 / len(h)), cells=cells)
 
     def mean(self, values: Floats) -> tuple[Floats, Floats]:
         """Return the weighted means of values (m, k), and their standard errors, (k,) each."""
@@ -110,9 +110,10 @@ class FormPool:
         return WeightedRows(h, self._f, weights / weights.sum(), cells=self._cells.T.astype(np.int64))
 
     def squares(self, cells: Ints, curves: Floats, bases: Floats) -> tuple[Floats, Floats, Bools]:
-        """Mean squares of f - base - Σ_j curve_j(cell of x_j) around rows with cells (n, d), and their errors.
+        """Mean squares of f - base - Σ_j curve_j(cell of x_j) around rows with cells (n, d).
 
-        Curves are (n, d, B, k) and bases (n, k); returns two arrays (n, k), and where enough rows count, (n,).
+        Curves are (n, d, B, k) and bases (n, k). Returns them and their errors, (n, k) each, and where enough
+        rows count, (n,).
         """
         n, d, given, k = curves.shape
         weights, squares = np.zeros((n, 2)), np.zeros((n, k, 3))
@@ -143,11 +144,15 @@ def _enough(total: Floats, squares: Floats) -> Any:
 
 
 def rows_of_law(
-    design: ProductDesign, row: Floats, predict: Callable[[Floats], Floats], seed: int, family: ProductFamily
+    design: ProductDesign,
+    row: Floats,
+    predict: Callable[[Floats], Floats],
+    seed: int,
+    cells: Callable[[Floats], Ints],
 ) -> WeightedRows:
-    """Draw rows of w at one row, by a stream of the seed and the row alone."""
+    """Draw rows of w at one row, by a stream of the seed and the row; ``cells`` tells theirs, (d, m)."""
     x, h, _ = design.sampler(streams(seed, fingerprint(row), 1)).draw(OWN_ROWS)
-    return WeightedRows.drawn(h, predict(x), family.cells(x))
+    return WeightedRows.drawn(h, predict(x), cells(x))
 
 
 def explained_variance(features: Any, coef: Floats, gamma: Floats) -> Floats:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import cached_property, partial
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -23,11 +23,13 @@ from limes._expectations.one_hot import OneHotFit, PairEstimate, pair_estimate
 from limes._expectations.pooled import PooledExpectation
 from limes._expectations.sampled import SampledExpectation
 from limes._expectations.weighted_rows import WeightedRows, r_squared
+from limes._explainers.tables.fitted_row import FittedRow
 from limes._explainers.tables.form_spread import FormSpread
+from limes._explainers.tables.laws import bin_texts
 from limes._explanation.fit import RowEffects, RowPair
 from limes._lru import LRUCache
+from limes.designs._marginals import BinCells
 from limes.designs._product import ProductDesign, ProductFamily
-from limes.exceptions import InputError
 
 if TYPE_CHECKING:
     from limes._pipeline import Fitted
@@ -41,42 +43,14 @@ _MOST_EFFECTS = 1000
 _ALL_PAIRS, _CANDIDATES = 15, 4
 
 
-@dataclass(frozen=True, eq=False)
-class _Row:
-    """One row (d,), its position and its cells (d,), coefficients (d, k), E_w f (k,), and α (d,).
-
-    Features are in units, and numbers of the model are divided by its unit. ``explained`` is what of Var_w f
-    the surrogate explains, (k,).
-    """
-
-    position: int
-    row: Floats
-    cells: Ints
-    family: ProductFamily
-    coef: Floats
-    mean: Floats
-    inclusion: Floats
-    explained: Floats
-
-    @cached_property
-    def design(self) -> ProductDesign:
-        """The design at the row."""
-        design = self.family.at(self.row)
-        return design if self.family.by_cell else design.in_units()
-
-    @property
-    def masses(self) -> list[Floats]:
-        """P_w(cell) of every column, (p,) each."""
-        return [coordinate.probability for coordinate in self.design.coordinates]
-
-
 class _Additive(NamedTuple):
-    """Effects of one row, what of Var_w f they were measured against, (k,), and what they leave.
+    """Effects of one row, the design whose cells they are of, Var_w f (k,), and what they leave of it.
 
     ``residuals`` returns rows of w and what the effects leave of f there, (m, k).
     """
 
     effects: RowEffects
+    cut: ProductDesign
     total: Floats
     residuals: Callable[[], tuple[WeightedRows, Floats]]
 
@@ -98,16 +72,16 @@ class TableFits(ABC):
         """Size of the model's answers, (k,)."""
 
     @abstractmethod
-    def _fidelities_of(self, rows: Sequence[_Row]) -> Iterable[tuple[Floats, Floats]]:
+    def _fidelities_of(self, rows: Sequence[FittedRow]) -> Iterable[tuple[Floats, Floats]]:
         """Return R² and its standard errors, (k,) each, of each row."""
 
     @abstractmethod
-    def _additive_of(self, rows: Sequence[_Row]) -> Iterable[_Additive]:
+    def _additive_of(self, rows: Sequence[FittedRow]) -> Iterable[_Additive]:
         """Return the effects of each row."""
 
     @abstractmethod
     def _pairs_of(
-        self, row: _Row, additive: _Additive, output: int, top: int
+        self, row: FittedRow, additive: _Additive, output: int, top: int
     ) -> list[tuple[tuple[int, int], PairEstimate]]:
         """Return columns that may add most, at least ``top`` pairs of them where there are as many."""
 
@@ -118,13 +92,7 @@ class TableFits(ABC):
         return [self._fidelities[row] for row in rows]
 
     def effects(self, rows: Sequence[int]) -> list[RowEffects]:
-        """Effects of rows' columns.
-
-        Raises
-        ------
-        InputError
-            If columns have slopes in place of cells.
-        """
+        """Effects of rows' columns."""
         return [additive.effects for additive in self._additive_at(rows)]
 
     def pairs(self, row: int, output: int, top: int) -> list[RowPair]:
@@ -144,25 +112,23 @@ class TableFits(ABC):
             for columns, estimate in pairs
         ]
 
-    @property
-    def has_curves(self) -> bool:
-        """Whether the columns have cells: slopes have none."""
-        return self._family.slopes is None
+    has_curves = True
 
-    def cell_texts(self, row: int, column: int) -> tuple[str, ...]:  # noqa: ARG002 - the same for all rows
-        """The cells of a column in words."""
-        return self._cell_texts[column]
+    def cell_texts(self, row: int, column: int) -> tuple[str, ...]:
+        """The cells of a column in words: a slope's are slices of its law around the row."""
+        texts = self._cell_texts[column]
+        if self._family.slopes is None or not self._family.slopes[column]:
+            return texts
+        (additive,) = self._additive_at([row])
+        cells = additive.cut.coordinates[column].marginal.cells
+        assert isinstance(cells, BinCells)  # noqa: S101 - slopes are of numbers
+        return tuple(bin_texts(texts[0], cells.edges)) if cells.count > 1 else texts
 
     @cached_property
     def _cell_texts(self) -> list[tuple[str, ...]]:
         return [tuple(texts.tolist()) for texts in self._texts]
 
     def _additive_at(self, rows: Sequence[int]) -> list[_Additive]:
-        if self._family.slopes is not None:
-            raise InputError(
-                "columns without bins have slopes, and no cells that a model could have effects in: explain "
-                "with bins='quartile', or any other, for effects and interactions"
-            )
         missing = [row for row in dict.fromkeys(rows) if row not in self._additive]
         fresh = dict(zip(missing, self._in_blocks(self._additive_of, missing), strict=True))
 
@@ -172,33 +138,32 @@ class TableFits(ABC):
 
         return [self._additive.get(row, partial(one, row)) for row in rows]
 
-    def _in_blocks(self, compute: Callable[[Sequence[_Row]], Iterable[T]], rows: list[int]) -> Iterator[T]:
+    def _in_blocks(
+        self, compute: Callable[[Sequence[FittedRow]], Iterable[T]], rows: list[int]
+    ) -> Iterator[T]:
         """Compute rows by their positions, few enough at once to bound memory."""
         for start in range(0, len(rows), _TOGETHER):
             yield from compute([self._row(row) for row in rows[start : start + _TOGETHER]])
 
     @cached_property
-    def _numbers(self) -> tuple[Floats, Floats, Floats, Floats]:
-        """Coefficients and Γ (n, d, k), E_w f and what of Var_w f is explained (n, k), in units of the model.
-
-        Of designs that cells decide; others are in units of their own.
-        """
+    def _numbers(self) -> tuple[Floats, Floats, Floats]:
+        """Coefficients and Γ (n, d, k), and E_w f (n, k), in units of the model."""
         (n, d), fitted = self._rows.shape, self._fitted
         coef, gamma = (
             numbers.reshape(n, d, -1) / self._unit
             for numbers in (fitted.surrogate.coef, fitted.moments.gamma)
         )
-        explained = _explained(coef, gamma, fitted.features.variance)
-        return coef, gamma, fitted.moments.mean.reshape(n, -1) / self._unit, explained
+        return coef, gamma, fitted.moments.mean.reshape(n, -1) / self._unit
 
-    def _row(self, i: int) -> _Row:
-        coef, gamma, mean, explained = (numbers[i] for numbers in self._numbers)
-        inclusion = self._fitted.features.inclusion[i]
+    def _row(self, i: int) -> FittedRow:
+        coef, gamma, mean = (numbers[i] for numbers in self._numbers)
+        features = self._fitted.features
+        inclusion, variance = features.inclusion[i], features.variance[i]
         if not self._family.by_cell:
             design = self._family.at(self._rows[i]).in_units()
-            inclusion, coef = design.inclusion, coef * design.units[:, None]
-            explained = _explained(coef, gamma, design.variance)
-        return _Row(i, self._rows[i], self._cells[i], self._family, coef, mean, inclusion, explained)
+            # as Γ is already
+            inclusion, variance, coef = design.inclusion, design.variance, coef * design.units[:, None]
+        return FittedRow(i, self._rows[i], self._family, coef, gamma, mean, inclusion, variance)
 
 
 class ReadFits(TableFits):
@@ -214,17 +179,17 @@ class ReadFits(TableFits):
     def _unit(self) -> Floats:
         return self._spread.unit
 
-    def _fidelities_of(self, rows: Sequence[_Row]) -> Iterable[tuple[Floats, Floats]]:
+    def _fidelities_of(self, rows: Sequence[FittedRow]) -> Iterable[tuple[Floats, Floats]]:
         explained = np.stack([row.explained for row in rows])
         rest, errors = self._rests(rows, explained, self._by_surrogate, self._own_curves)
         return zip(*r_squared(explained, rest, errors, _size(_means(rows))), strict=True)
 
     def _rests(
         self,
-        rows: Sequence[_Row],
+        rows: Sequence[FittedRow],
         explained: Floats,
-        residuals: Callable[[int, _Row], tuple[WeightedRows, Floats]],
-        curves: Callable[[Sequence[_Row]], tuple[Floats, Floats]],
+        residuals: Callable[[int, FittedRow], tuple[WeightedRows, Floats]],
+        curves: Callable[[Sequence[FittedRow]], tuple[Floats, Floats]],
     ) -> tuple[Floats, Floats]:
         """Return what of Var_w f is not explained, and its errors, (n, k) each.
 
@@ -244,11 +209,11 @@ class ReadFits(TableFits):
             rest[i], errors[i] = weighted.mean(left**2)
         return rest, errors
 
-    def _by_surrogate(self, _: int, row: _Row) -> tuple[WeightedRows, Floats]:
-        weighted = self._spread.rows(row.design, row.row)
+    def _by_surrogate(self, _: int, row: FittedRow) -> tuple[WeightedRows, Floats]:
+        weighted = self._spread.rows(row.design, row.row, row.cells_of)
         return weighted, weighted.residuals(row.mean, row.inclusion, row.coef)
 
-    def _own_curves(self, rows: Sequence[_Row]) -> tuple[Floats, Floats]:
+    def _own_curves(self, rows: Sequence[FittedRow]) -> tuple[Floats, Floats]:
         """The surrogates as curves (n, d, B, k), 0 but in the rows' cells, and their bases (n, k)."""
         coef = np.stack([row.coef for row in rows])
         cells = np.stack([row.cells for row in rows])[:, :, None, None]
@@ -258,39 +223,48 @@ class ReadFits(TableFits):
         inclusion = np.stack([row.inclusion for row in rows])
         return curves, _means(rows) - np.einsum("nd,ndk->nk", inclusion, coef)
 
-    def _additive_of(self, rows: Sequence[_Row]) -> Iterable[_Additive]:
+    def _additive_of(self, rows: Sequence[FittedRow]) -> Iterable[_Additive]:
         cells = self._spread.cells
         if cells is None:
             for row in rows:
-                weighted = self._spread.rows(row.design, row.row)
-                yield _estimated(OneHotFit(weighted, row.masses), row, self._unit)
+                weighted = self._spread.rows(row.design, row.row, row.cells_of)
+                yield _estimated(weighted, row, self._unit)
             return
-        designs = [row.design for row in rows]
+        designs = [row.cut for row in rows]
         masses = cell_masses(self._family, designs)
         values = cells.effects(designs, masses) / self._unit
-        between = np.einsum("ndb,ndbk->ndk", masses, values**2)
-        explained = between.sum(axis=1)
-        means = _means(rows)
+        # beside slopes: what the cells add to the line
+        steps = values - np.stack([row.line_in_cells(masses.shape[2]) for row in rows])
+        between = np.einsum("ndb,ndbk->ndk", masses, steps**2)
+        between += np.stack([row.explained_by_line for row in rows])
+        explained, means = between.sum(axis=1), _means(rows)
 
-        def residuals(i: int, row: _Row) -> tuple[WeightedRows, Floats]:
-            weighted = self._spread.rows(row.design, row.row)
+        def residuals(i: int, row: FittedRow) -> tuple[WeightedRows, Floats]:
+            weighted = self._spread.rows(row.design, row.row, row.cells_of)
             assert weighted.cells is not None  # noqa: S101 - rows of tables have cells
-            curves = sum(curve[cell] for curve, cell in zip(values[i], weighted.cells, strict=True))
-            return weighted, weighted.f - row.mean - curves
+            curves = sum(curve[cell] for curve, cell in zip(steps[i], weighted.cells, strict=True))
+            return weighted, weighted.residuals(row.mean, row.inclusion, row.line) - curves
 
-        rest, errors = self._rests(rows, explained, residuals, lambda _: (values, means))
+        rest, errors = self._rests(rows, explained, residuals, lambda _: (steps, means))
         total = explained + rest
         shares = between / np.where(total > 0, total, 1.0)[:, None]
-        additive = zip(*r_squared(explained, rest, errors, _size(_means(rows))), strict=True)
-        scaled, counts = values * self._unit, [mass.size for mass in rows[0].masses]
-        exactly = [np.zeros((count, len(self._unit))) for count in counts]
+        additive = zip(*r_squared(explained, rest, errors, _size(means)), strict=True)
+        scaled = values * self._unit
         for i, (row, (value, error)) in enumerate(zip(rows, additive, strict=True)):
-            curves = [curve[:count] for curve, count in zip(scaled[i], counts, strict=True)]
-            effects = RowEffects(curves, exactly, row.masses, row.cells.tolist(), shares[i], value, error)
-            yield _Additive(effects, total[i], partial(residuals, i, row))
+            curves = [curve[: q.size] for curve, q in zip(scaled[i], row.masses, strict=True)]
+            effects = RowEffects(
+                curves,
+                [np.zeros_like(curve) for curve in curves],
+                row.masses,
+                row.cells.tolist(),
+                shares[i],
+                value,
+                error,
+            )
+            yield _Additive(effects, row.cut, total[i], partial(residuals, i, row))
 
     def _pairs_of(
-        self, row: _Row, additive: _Additive, output: int, top: int
+        self, row: FittedRow, additive: _Additive, output: int, top: int
     ) -> list[tuple[tuple[int, int], PairEstimate]]:
         cells, columns = self._spread.cells, _columns(row.masses)
         if cells is not None and not cells.interacts:
@@ -298,7 +272,7 @@ class ReadFits(TableFits):
         if cells is None or len(columns) > max(_ALL_PAIRS, _CANDIDATES * top):
             ranked = _ranked(row.masses, columns, additive, output)[: max(_ALL_PAIRS, _CANDIDATES * top)]
             columns = [pair for pair, _ in ranked]
-        values = None if cells is None else cells.pairs(row.design, columns)
+        values = None if cells is None else cells.pairs(row.cut, columns)
         if values is None:
             return ranked if cells is None else _ranked(row.masses, columns, additive, output)
         return [
@@ -327,31 +301,31 @@ class SampledFits(TableFits):
         means = np.abs(self._fitted.moments.mean.reshape(len(self._rows), -1)).max(axis=0)
         return power_of_two(means)
 
-    def _fidelities_of(self, rows: Sequence[_Row]) -> Iterable[tuple[Floats, Floats]]:
+    def _fidelities_of(self, rows: Sequence[FittedRow]) -> Iterable[tuple[Floats, Floats]]:
         for row in rows:
             weighted = self._rows_of(row)
             rest, error = weighted.mean(weighted.residuals(row.mean, row.inclusion, row.coef) ** 2)
             yield r_squared(row.explained, rest, error, _size(row.mean))
 
-    def _additive_of(self, rows: Sequence[_Row]) -> Iterable[_Additive]:
+    def _additive_of(self, rows: Sequence[FittedRow]) -> Iterable[_Additive]:
         for row in rows:
-            yield _estimated(OneHotFit(self._rows_of(row), row.masses), row, self._unit)
+            yield _estimated(self._rows_of(row), row, self._unit)
 
     def _pairs_of(
         self,
-        row: _Row,
+        row: FittedRow,
         additive: _Additive,
         output: int,
         top: int,  # noqa: ARG002 - all are as cheap
     ) -> list[tuple[tuple[int, int], PairEstimate]]:
         return _ranked(row.masses, _columns(row.masses), additive, output)
 
-    def _rows_of(self, row: _Row) -> WeightedRows:
+    def _rows_of(self, row: FittedRow) -> WeightedRows:
         sampled = self._fitted.moments.sampled
         assert sampled is not None  # noqa: S101 - the model was sampled
         answers = sampled.answers[row.position].reshape(-1, self._unit.size) / self._unit
         x, h, _ = self._expectation.redraw(row.design, row.row, len(answers))
-        return WeightedRows.drawn(h, answers, self._family.cells(x))
+        return WeightedRows.drawn(h, answers, row.cells_of(x))
 
 
 class PooledFits(SampledFits):
@@ -369,7 +343,7 @@ class PooledFits(SampledFits):
         super().__init__(expectation.single, family, texts, rows, cells, fitted)
         self._pooled = expectation
 
-    def _rows_of(self, row: _Row) -> WeightedRows:
+    def _rows_of(self, row: FittedRow) -> WeightedRows:
         size = int(self._fitted.moments.shared[row.position])
         if size == 0:
             return super()._rows_of(row)
@@ -381,25 +355,29 @@ class PooledFits(SampledFits):
         return WeightedRows(h, answers, weights / weights.sum(), cells=pool.cells.T.astype(np.int64))
 
 
-def _estimated(fit: OneHotFit, row: _Row, unit: Floats) -> _Additive:
-    effects, errors = fit.effects()
+def _estimated(rows: WeightedRows, row: FittedRow, unit: Floats) -> _Additive:
+    """Estimate effects of cells: of what slopes leave of f, where there are slopes."""
+    zero, masses = np.zeros(unit.size), row.masses
+    left = replace(rows, f=rows.residuals(zero, row.inclusion, row.line))
+    fit, line = OneHotFit(left, masses), row.line_in_cells(max(q.size for q in masses))
+    steps, errors = fit.effects()
     between, rest, error = fit.additive()
-    value, _ = r_squared(between, rest, error, _size(row.mean))
-    total = between + rest
-    parts = [q @ np.nan_to_num(curve) ** 2 for q, curve in zip(row.masses, effects, strict=True)]
-    return _Additive(
-        RowEffects(
-            [values * unit for values in effects],
-            [values * unit for values in errors],
-            row.masses,
-            row.cells.tolist(),
-            np.stack(parts) / np.where(total > 0, total, 1.0),
-            value,
-            error,
-        ),
-        total,
-        lambda: (fit.rows, fit.residuals),
+    by_line = row.explained_by_line
+    explained = between + by_line.sum(axis=0)
+    total = explained + rest
+    value, _ = r_squared(explained, rest, zero, _size(row.mean))
+    safe = np.where(total > 0, total, 1.0)
+    parts = [q @ np.nan_to_num(curve) ** 2 for q, curve in zip(masses, steps, strict=True)]
+    effects = RowEffects(
+        [(curve + part[: len(curve)]) * unit for curve, part in zip(steps, line, strict=True)],
+        [values * unit for values in errors],
+        masses,
+        row.cells.tolist(),
+        (np.stack(parts) + by_line) / safe,
+        value,
+        error * (between + rest) / safe,
     )
+    return _Additive(effects, row.cut, total, lambda: (fit.rows, fit.residuals))
 
 
 def _columns(masses: list[Floats]) -> list[tuple[int, int]]:
@@ -423,13 +401,8 @@ def _exact_pair(values: Floats, masses: Sequence[Floats]) -> PairEstimate:
     return PairEstimate(values, np.zeros_like(values), variance, np.zeros_like(variance))
 
 
-def _means(rows: Sequence[_Row]) -> Floats:
+def _means(rows: Sequence[FittedRow]) -> Floats:
     return np.stack([row.mean for row in rows])
-
-
-def _explained(coef: Floats, gamma: Floats, variance: Floats) -> Floats:
-    """2 b·Γ - b·Σb for b and Γ (..., d, k) and a diagonal Σ (..., d), (..., k)."""
-    return np.asarray((coef * (2.0 * gamma - variance[..., None] * coef)).sum(axis=-2))
 
 
 def _size(mean: Floats) -> Floats:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from limes._arrays import Floats, power_of_two
+from limes._arrays import Floats, Ints, power_of_two
 from limes._expectations.cells import CellEffects, exact_cells
 from limes._expectations.spread import ExactVariance, exact_variance
 from limes._expectations.weighted_rows import FormPool, WeightedRows, rows_of_law
@@ -67,7 +68,10 @@ class FormSpread:
         """Return the form's answers in units, (m, k)."""
         return np.asarray(self.form.predict(x).reshape(len(x), -1) / self.unit)
 
-    def rows(self, design: ProductDesign, row: Floats) -> WeightedRows:
-        """Return rows of w: of the pool where enough of it counts, else drawn for this row."""
+    def rows(self, design: ProductDesign, row: Floats, cells: Callable[[Floats], Ints]) -> WeightedRows:
+        """Return rows of w: of the pool where enough of it counts, else drawn for this row.
+
+        ``cells`` tells the cells of rows x (m, d), (d, m).
+        """
         pooled = self.pool.at(self.family.cells(row[None])[0]) if self.family.by_cell else None
-        return pooled or rows_of_law(design, row, self.predict, self.seed, self.family)
+        return pooled or rows_of_law(design, row, self.predict, self.seed, cells)
