@@ -7,23 +7,23 @@ form: the model is not called. A feature has two cells, removed and kept,
     E_w[f | z_j = 1] - E_w f = Γ_j / α,      E_w[f | z_j = 0] - E_w f = -Γ_j / (1 - α),
 
 and the best sum of functions of the cells is the surrogate. Features are dependent under w: effects do not
-add up to it, as those of a table's columns do.
+add up to it, as those of a table's columns do. Pairs are what the surrogate leaves (``word_pairs.py``).
 """
 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from limes._arrays import Floats, power_of_two
 from limes._expectations.sampled import SampledExpectation
 from limes._expectations.weighted_rows import WeightedRows, explained_variance, r_squared
-from limes._explanation.fit import RowEffects
+from limes._expectations.word_pairs import largest_pairs
+from limes._explanation.fit import RowEffects, RowPair
 from limes._streams import streams
 from limes.designs._exchangeable import ExchangeableDesign
-from limes.exceptions import InputError
 from limes.models.forms._base import BlackBox, Form, Reducible, Sum
 
 if TYPE_CHECKING:
@@ -70,11 +70,35 @@ class SubsetFits:
 
     has_curves = False  # present or absent: the coefficient says it all
 
-    def pairs(self, row: int, output: int, top: int) -> NoReturn:  # noqa: ARG002 - as for tables
-        """Raise: pairs of dependent features have no separate effects."""
-        raise InputError(
-            "interactions are those of a table's columns; words and superpixels have effects alone"
-        )
+    def pairs(self, row: int, output: int, top: int) -> list[RowPair]:  # noqa: ARG002 - there is one row
+        """The pairs of features that explain most beyond the surrogate of least squares, largest first."""
+        if self._is_sum or self._design.size < 2:
+            return []
+        coef, (rows, exact) = self._design.solve(self._gamma), self._rows()
+        rest = rows.residuals(self._mean, self._design.inclusion, coef)[:, output]
+        explained = explained_variance(self._design, coef, self._gamma)[output]
+        total = float(explained + rows.weights @ rest**2) or 1.0
+        unit = self._unit[output]
+        return [
+            RowPair(
+                pair.columns,
+                pair.values * unit,
+                pair.errors * unit,
+                pair.masses,
+                pair.variance / total,
+                pair.variance_error / total,
+            )
+            for pair in largest_pairs(rows, rest, self._masses_of_two, top, exact=exact)
+        ]
+
+    @property
+    def _masses_of_two(self) -> Floats:
+        """P_w of the cells of two features, (2, 2)."""
+        alpha, first = self._design.counts.inclusion, np.zeros(self._design.size)
+        first[0] = 1.0
+        both = alpha**2 + self._design.gamma(first)[1]
+        none = 1.0 - 2.0 * alpha + both
+        return np.maximum([[none, alpha - both], [alpha - both, both]], 0.0)
 
     def cell_texts(self, row: int, column: int) -> tuple[str, ...]:  # noqa: ARG002 - the same for all
         """The cells in words."""
@@ -83,7 +107,7 @@ class SubsetFits:
     @cached_property
     def _effects(self) -> RowEffects:
         design, d = self._design, self._design.size
-        gamma = self._per_feature(self._fitted.moments.gamma)
+        gamma = self._gamma
         inside = np.array([design.counts.exclusion, design.counts.inclusion])
         safe = np.where(inside > 0, inside, 1.0)
         values = np.stack([-gamma / safe[0], gamma / safe[1]], axis=1)  # (d, 2, k)
@@ -106,16 +130,15 @@ class SubsetFits:
 
     def _r_squared(self, coef: Floats) -> tuple[Floats, Floats]:
         """R² of coefficients (d, k), in units, and its standard errors."""
-        design, unit, moments = self._design, self._unit, self._fitted.moments
-        gamma, mean = self._per_feature(moments.gamma), moments.mean[0].reshape(-1) / unit
+        design, unit, gamma = self._design, self._unit, self._gamma
         explained = explained_variance(design, coef, gamma)
-        if isinstance(self._form, Reducible) and isinstance(self._form.reduce(), Sum):
+        if self._is_sum:
             # f is its own least squares surrogate
             variance = (design.solve(gamma) * gamma).sum(axis=0)
             rest, error = np.maximum(variance - explained, 0.0), np.zeros(unit.size)
         else:
             rows, exact = self._rows()
-            rest, error = rows.mean(rows.residuals(mean, design.inclusion, coef) ** 2)
+            rest, error = rows.mean(rows.residuals(self._mean, design.inclusion, coef) ** 2)
             error = 0.0 * error if exact else error
         return r_squared(explained, rest, error, np.ones(unit.size))
 
@@ -125,6 +148,18 @@ class SubsetFits:
         fitted = self._fitted
         sizes = [np.abs(numbers[0].reshape(-1)) for numbers in (fitted.moments.mean, fitted.at_instance)]
         return power_of_two(np.maximum(*sizes))
+
+    @property
+    def _gamma(self) -> Floats:
+        return self._per_feature(self._fitted.moments.gamma)
+
+    @property
+    def _mean(self) -> Floats:
+        return np.asarray(self._fitted.moments.mean[0].reshape(-1) / self._unit)
+
+    @property
+    def _is_sum(self) -> bool:
+        return isinstance(self._form, Reducible) and isinstance(self._form.reduce(), Sum)
 
     def _per_feature(self, numbers: Floats) -> Floats:
         """Numbers (1, d, ...) in units, (d, k)."""

@@ -215,9 +215,12 @@ class Explanation(Page):
         return self._computed("additive_fidelity_errors").additive()[1]
 
     def interactions(self, top: int = 3) -> tuple[Interaction, ...]:
-        """Return the pairs of columns that matter most beyond their effects, of each row and output.
+        """Return the pairs of features that matter most beyond their effects, of each row and output.
 
-        E_w[f | both cells] - E_w[f | one] - E_w[f | other] + E_w f, and its share of Var_w f.
+        E_w[rest | both cells], rest being what the best sum of functions of single features leaves of f, and
+        the share of Var_w f that it explains. Where columns are independent, it is E_w[f | both cells] -
+        E_w[f | one] - E_w[f | other] + E_w f. Exact for tables that are read and for up to twelve words or
+        superpixels; else estimated on rows of w, with standard errors.
 
         Raises
         ------

@@ -48,11 +48,12 @@ class RowEffects(NamedTuple):
 
 
 class RowPair(NamedTuple):
-    """What two columns add for one output: (p, q) values and errors, and the part of Var_w f it explains."""
+    """What two columns add for one output: (p, q) values, errors and masses, and the share of Var_w f."""
 
     columns: tuple[int, int]
     values: Floats
     errors: Floats
+    masses: Floats
     share: float
     share_error: float
 
@@ -160,7 +161,7 @@ class Fit:
             (effects,) = self.source.effects([row])
             for k, output in zip(self.outputs.tolist(), outputs, strict=True):
                 for pair in self.source.pairs(row, k, top):
-                    (i, j), (p, q) = pair.columns, (effects.masses[column] for column in pair.columns)
+                    i, j = pair.columns
                     if i in names and j in names:
                         yield Interaction(
                             features=(names[i], names[j]),
@@ -169,7 +170,7 @@ class Fit:
                             cells=(self.source.cell_texts(row, i), self.source.cell_texts(row, j)),
                             values=pair.values,
                             standard_errors=pair.errors,
-                            masses=np.multiply.outer(p, q),
+                            masses=pair.masses,
                             current=(effects.current[i], effects.current[j]),
                             share=pair.share,
                             share_error=pair.share_error,

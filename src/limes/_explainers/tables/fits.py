@@ -106,6 +106,7 @@ class TableFits(ABC):
                 columns,
                 estimate.values[:, :, output] * unit,
                 estimate.errors[:, :, output] * unit,
+                np.multiply.outer(*(additive.effects.masses[column] for column in columns)),
                 float(estimate.variance[output]) / total,
                 float(estimate.variance_error[output]) / total,
             )

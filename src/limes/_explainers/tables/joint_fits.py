@@ -72,6 +72,7 @@ class JointFits:
                 columns,
                 pair.values[:, :, output],
                 pair.errors[:, :, output],
+                pair.masses,
                 float(pair.share[output]),
                 float(pair.share_error[output]),
             )
