@@ -74,5 +74,5 @@ def column_stds(x: Floats) -> Floats:
 
 
 def padded(cells: int) -> int:
-    """Return the length of a compiled look-up table of so many cells: up to 16 fit registers of four."""
+    """Return the length of a compiled look-up table of n cells: up to 16 fit registers of four."""
     return -(-cells // 4) * 4 if cells <= 16 else cells

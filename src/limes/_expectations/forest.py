@@ -119,7 +119,7 @@ class ForestExpectation:
         """
         self._check(len(family.marginals))
         table = self._shared(family)
-        shares = self._shares.get(family, lambda: self._shares_of(family), lambda made: made.nbytes)
+        shares = self._shares.get(family, lambda: self._shares_of(family), lambda table: table.nbytes)
         means = np.zeros((*cells.shape, table.shape[2], self._layout.outputs))
         add = partial(_kernels.effects_block, self._layout.splits, table, shares)
         codes = np.ascontiguousarray(cells, dtype=np.uint32)
@@ -199,13 +199,13 @@ class ForestExpectation:
                 continue
             edge, variants = np.flatnonzero(column == j), family.variants[j]
             means = variants[0].tabulate(function).values
-            given = means[upper[edge]] - means[lower[edge]] + missing[edge, None] * means[-1]
-            given = np.maximum(given, 0.0)
-            reached = given @ np.stack([c.probability for c in variants], axis=1)
+            inside = means[upper[edge]] - means[lower[edge]] + missing[edge, None] * means[-1]
+            inside = np.maximum(inside, 0.0)
+            reached = inside @ np.stack([c.probability for c in variants], axis=1)
             inverse = np.divide(1.0, reached, out=np.zeros_like(reached), where=reached > 0.0)
             split, side = above[edge], 1 - is_left[edge]
             shares[split, side, : len(variants)] = inverse
-            shares[split, 2 + side, : len(variants)] = given
+            shares[split, 2 + side, : len(variants)] = inside
         return shares
 
     def _moments(self, mean: Floats, contrast: Floats, variance: Floats) -> Moments:

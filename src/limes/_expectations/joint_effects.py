@@ -37,7 +37,7 @@ class ColumnEffect:
 
 @dataclass(frozen=True, eq=False)
 class PairEffect:
-    """What pairs of cells of two columns add, and errors (p, q, k); masses (p, q); share and its error (k,)."""
+    """What pairs of cells add and errors (p, q, k), masses (p, q), share of Var_w f and its error (k,)."""
 
     values: Floats
     errors: Floats

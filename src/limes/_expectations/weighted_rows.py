@@ -115,12 +115,12 @@ class FormPool:
         Curves are (n, d, B, k) and bases (n, k). Returns them and their errors, (n, k) each, and where enough
         rows count, (n,).
         """
-        n, d, given, k = curves.shape
+        n, d, widest, k = curves.shape
         weights, squares = np.zeros((n, 2)), np.zeros((n, k, 3))
         factors = np.full((n, d, self._width), self._ratio)
         np.put_along_axis(factors, cells[:, :, None], 1.0, axis=2)
         tables = np.zeros((n, d, k, self._width))
-        tables[..., : min(given, self._width)] = curves.swapaxes(2, 3)[..., : self._width]
+        tables[..., :widest] = curves.swapaxes(2, 3)
         add = partial(_kernels.squares_of_pool, self._cells, self._answers)
 
         def block(start: int) -> None:

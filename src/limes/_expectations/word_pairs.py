@@ -1,12 +1,12 @@
 r"""What pairs of words or superpixels add to the best sum of functions of single ones.
 
-The features z are 0 or 1, and all pairs have one joint law: P_w(z_j = z_k = 1) = p, P_w(z_j = 1) = α. The rest
-r of least squares has the mean 0 wherever a single feature is fixed, so that one number is all that a pair adds:
+The features z are 0 or 1, and all pairs have one joint law: P_w(z_j = z_k = 1) = p, P_w(z_j = 1) = α. The
+rest r of least squares has the mean 0 wherever one feature is fixed, so that a pair adds a single number:
 
     c_jk = E_w[r z_j z_k]        E_w[r | z_j = a, z_k = b] = (-1)^(a + b) c_jk / P_w(a, b)
 
-which explains c_jk² Σ_ab 1 / P_w(a, b) of Var_w f. z_j z_k may be replaced by what is left of it beside z_j and
-z_k: the expectation is the same, and less noisy on drawn rows.
+which explains c_jk² Σ_ab 1 / P_w(a, b) of Var_w f. z_j z_k may be replaced by what is left of it beside z_j
+and z_k: the expectation is the same, and less noisy on drawn rows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from limes._expectations.weighted_rows import WeightedRows
 
 @dataclass(frozen=True, eq=False)
 class FeaturePair:
-    """What a pair adds to one output: (2, 2) means, errors and masses, by z_j and z_k; share of a variance."""
+    """What a pair adds to one output: means, errors and masses (2, 2), by z_j and z_k; and a variance."""
 
     columns: tuple[int, int]
     values: Floats
@@ -37,8 +37,8 @@ def largest_pairs(
 ) -> Sequence[FeaturePair]:
     """Return the ``top`` pairs that explain most of one output, largest first.
 
-    ``rest`` (m,) is what least squares leaves of f on rows of w, ``masses`` (2, 2) is the law of two features,
-    and ``exact`` tells that the rows are all there are.
+    ``rest`` (m,) is what least squares leaves of f on rows of w, ``masses`` (2, 2) the law of two features, and
+    ``exact`` tells that the rows are all there are.
     """
     d = len(rows.h)
     every = (rows.h * (rows.weights * rest)) @ rows.h.T

@@ -56,8 +56,8 @@ def _cut(law: Marginal) -> Marginal:
         inner = inner[inner < measure.value.max()]
         cells = BinCells(np.concatenate([[-np.inf], inner, [np.inf]]))
         owners = cells.locate(measure.value)
-        mass = np.bincount(owners, measure.weight, cells.count)
-        return marginal(cells, mass, [(Atoms(measure.value, measure.weight / mass[owners]), owners)])
+        sums = np.bincount(owners, measure.weight, cells.count)
+        return marginal(cells, sums, [(Atoms(measure.value, measure.weight / sums[owners]), owners)])
     cells = BinCells(np.concatenate([[-np.inf], inner, [np.inf]]))
     pieces, mass = _pieces(measure, cells.edges)
     return marginal(cells, mass, [(pieces, np.arange(cells.count))])

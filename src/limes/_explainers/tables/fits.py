@@ -201,13 +201,13 @@ class ReadFits(TableFits):
         if self._spread.exact is not None:
             variances = [self._spread.exact.variance(row.design) for row in rows]
             return np.maximum(variances - explained, 0.0), errors
-        done = np.zeros(len(rows), dtype=np.bool_)
+        in_pool = np.zeros(len(rows), dtype=np.bool_)
         if self._family.by_cell:
             cells = np.stack([row.cells for row in rows])
-            rest, errors, done = self._spread.pool.squares(cells, *curves(rows))
-        for i in np.flatnonzero(~done).tolist():
-            weighted, left = residuals(i, rows[i])
-            rest[i], errors[i] = weighted.mean(left**2)
+            rest, errors, in_pool = self._spread.pool.squares(cells, *curves(rows))
+        for i in np.flatnonzero(~in_pool).tolist():
+            weighted, unexplained = residuals(i, rows[i])
+            rest[i], errors[i] = weighted.mean(unexplained**2)
         return rest, errors
 
     def _by_surrogate(self, _: int, row: FittedRow) -> tuple[WeightedRows, Floats]:
@@ -359,8 +359,8 @@ class PooledFits(SampledFits):
 def _estimated(rows: WeightedRows, row: FittedRow, unit: Floats) -> _Additive:
     """Estimate effects of cells: of what slopes leave of f, where there are slopes."""
     zero, masses = np.zeros(unit.size), row.masses
-    left = replace(rows, f=rows.residuals(zero, row.inclusion, row.line))
-    fit, line = OneHotFit(left, masses), row.line_in_cells(max(q.size for q in masses))
+    beside_line = replace(rows, f=rows.residuals(zero, row.inclusion, row.line))
+    fit, line = OneHotFit(beside_line, masses), row.line_in_cells(max(q.size for q in masses))
     steps, errors = fit.effects()
     between, rest, error = fit.additive()
     by_line = row.explained_by_line

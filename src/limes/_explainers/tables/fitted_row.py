@@ -73,7 +73,7 @@ class FittedRow:
     @property
     def explained(self) -> Floats:
         """What of Var_w f the surrogate explains, (k,)."""
-        return _explained(self.coef, self.gamma, self.variance).sum(axis=0)
+        return np.asarray(_explained(self.coef, self.gamma, self.variance).sum(axis=0))
 
     @property
     def explained_by_line(self) -> Floats:
