@@ -15,21 +15,6 @@ import words
 
 ALPHABET = "alpha bravo charlie delta echo foxtrot golf hotel india juliet kilo lima mike november"
 WORDS = ALPHABET.split()
-    "alpha",
-    "bravo",
-    "charlie",
-    "delta",
-    "echo",
-    "foxtrot",
-    "golf",
-    "hotel",
-    "india",
-    "juliet",
-    "kilo",
-    "lima",
-    "mike",
-    "november",
-]
 rng = np.random.default_rng(0)
 TEXTS = [" ".join(np.array(WORDS)[rng.random(14) < 0.6]) or "alpha" for _ in range(300)]
 ANSWERS = [

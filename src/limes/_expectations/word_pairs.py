@@ -37,8 +37,8 @@ def largest_pairs(
 ) -> Sequence[FeaturePair]:
     """Return the ``top`` pairs that explain most of one output, largest first.
 
-    ``rest`` (m,) is what least squares leaves of f on rows of w, ``masses`` (2, 2) the law of two features, and
-    ``exact`` tells that the rows are all there are.
+    ``rest`` (m,) is what least squares leaves of f on rows of w, ``masses`` (2, 2) the law of two features,
+    and ``exact`` tells that the rows are all there are.
     """
     d = len(rows.h)
     every = (rows.h * (rows.weights * rest)) @ rows.h.T
