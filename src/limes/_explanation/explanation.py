@@ -193,6 +193,8 @@ class Explanation(Page):
     def effects(self) -> Effects:
         """The whole effect of every column, E_w[f | cell] - E_w f in each of its cells, row by row.
 
+        A slope's cells are ten slices of its law around the row.
+
         A column's coefficient compares the row's own cell with the average of the others: one number of this
         curve. ``effects["bmi"]`` picks one, ``to_frame()`` lists all. Computed when it is looked at; the
         model is not called.
@@ -200,7 +202,7 @@ class Explanation(Page):
         Raises
         ------
         InputError
-            If the explanation comes from JSON or a pickle, or its columns have no cells.
+            If the explanation comes from JSON or a pickle.
         """
         return self._computed("effects").effects(self.feature_names, self.output_names)
 
