@@ -1,4 +1,4 @@
-// Which set of instructions explains blocks of rows: the widest that this processor has.
+// Which set of instructions passes over blocks of rows: the widest that this processor has.
 
 #include "forest_block.h"
 
@@ -6,7 +6,9 @@
 #include <cstring>
 
 #include "arrays.h"
+#include "forest_effects.h"
 #include "kernels.h"
+#include "pool_squares.h"
 #include "processor.h"
 
 namespace limes {
@@ -15,13 +17,35 @@ namespace {
 struct Instructions {
   const char* name;
   ExplainRows (*rows)(std::size_t width);
+  EffectsOfRows (*effects)(std::size_t width);
+  PoolSquares (*squares)(std::size_t width);
   bool (*is_here)();
 };
 
 bool always() { return true; }
 
 const Instructions kInstructions[] = {
-    {"avx512", &avx512_rows, &has_avx512}, {"avx2", &avx2_rows, &has_avx2}, {"portable", &portable_rows, &always}};
+    {"avx512", &avx512_rows, &avx512_effects, &avx512_squares, &has_avx512},
+    {"avx2", &avx2_rows, &avx2_effects, &avx2_squares, &has_avx2},
+    {"portable", &portable_rows, &portable_effects, &portable_squares, &always}};
+
+// The function for the instructions called `only`, or the widest there are where that is "".
+template <typename Function>
+Function widest(Function (*Instructions::*of)(std::size_t), std::size_t width, const char* only) {
+  for (const Instructions& set : kInstructions) {
+    if (!set.is_here() || (*only != 0 && std::strcmp(only, set.name) != 0)) continue;
+    const Function function = (set.*of)(width);
+    if (function != nullptr) return function;
+  }
+  throw std::invalid_argument("this processor does not have these instructions");
+}
+
+template <typename Cells>
+void check_cells(const Cells& cells, std::size_t width) {
+  const std::uint32_t* last = cells.data() + cells.size();
+  require(std::all_of(cells.data(), last, [&](std::uint32_t cell) { return cell < width; }), "a cell is out of range");
+  require(width < (1u << 24), "there are too many cells");
+}
 
 nb::list instructions() {
   nb::list names;
@@ -42,18 +66,48 @@ void explain_block(const Splits& splits, Array<const double, 3> table, Array<con
   require(mean.shape(0) == rows && mean.shape(1) == splits.outputs && contrast.shape(0) == rows &&
               contrast.shape(1) == splits.columns && contrast.shape(2) == splits.outputs,
           "mean must be (rows, outputs) and contrast (rows, columns, outputs)");
-  const std::uint32_t* last = cells.data() + cells.size();
-  require(std::all_of(cells.data(), last, [&](std::uint32_t cell) { return cell < width; }), "a cell is out of range");
-  require(width < (1u << 24), "there are too many cells");
+  check_cells(cells, width);
+  const ExplainRows explain = widest(&Instructions::rows, width, only);
   if (splits.count() == 0 || rows == 0) return;
-  for (const Instructions& set : kInstructions) {
-    if (!set.is_here() || (*only != 0 && std::strcmp(only, set.name) != 0)) continue;
-    const ExplainRows explain = set.rows(width);
-    if (explain == nullptr) continue;
-    explain(splits, {table.data(), width}, cells.data(), rows, mean.data(), contrast.data());
-    return;
-  }
-  throw std::invalid_argument("this processor does not have these instructions");
+  explain(splits, {table.data(), width}, cells.data(), rows, mean.data(), contrast.data());
+}
+
+// Add the means given each cell (rows, d, cells, k), less a number a row and column, to effects: forest_effects.h.
+void effects_block(const Splits& splits, Array<const double, 3> table, Array<const double, 3> shares,
+                   Array<const std::uint32_t, 2> cells, Array<double, 4> effects, const char* only) {
+  const std::size_t rows = cells.shape(0), width = table.shape(2);
+  require(table.shape(0) == splits.count() && table.shape(1) == 4, "the table must be (splits, 4, cells)");
+  require(shares.shape(0) == splits.count() && shares.shape(1) == 4 && shares.shape(2) == width,
+          "the shares must be (splits, 4, cells)");
+  require(cells.shape(1) == splits.columns, "cells must be (rows, columns)");
+  require(effects.shape(0) == rows && effects.shape(1) == splits.columns && effects.shape(2) == width &&
+              effects.shape(3) == splits.outputs,
+          "effects must be (rows, columns, cells, outputs)");
+  check_cells(cells, width);
+  const EffectsOfRows add = widest(&Instructions::effects, width, only);
+  if (splits.count() == 0 || rows == 0) return;
+  add(splits, {table.data(), width}, {shares.data(), width}, cells.data(), rows, effects.data());
+}
+
+// Sums of weights (n, 2) and weighted squares (n, k, 3) of what n surrogates leave of a pool: pool_squares.h.
+void squares_of_pool(Array<const std::uint32_t, 2> cells, Matrix answers, Array<const double, 3> factors,
+                     Array<const double, 4> curves, Matrix bases, MatrixOut weights, TensorOut squares,
+                     const char* only) {
+  const std::size_t rows = cells.shape(0), columns = cells.shape(1), outputs = answers.shape(0);
+  const std::size_t count = factors.shape(0), width = factors.shape(2);
+  require(answers.shape(1) == rows && rows % kBlock == 0, "answers must be (outputs, rows), 64 rows or a multiple");
+  require(factors.shape(1) == columns, "factors must be (surrogates, columns, cells)");
+  require(curves.shape(0) == count && curves.shape(1) == columns && curves.shape(2) == outputs &&
+              curves.shape(3) == width,
+          "curves must be (surrogates, columns, outputs, cells)");
+  require(bases.shape(0) == count && bases.shape(1) == outputs, "bases must be (surrogates, outputs)");
+  require(weights.shape(0) == count && weights.shape(1) == 2 && squares.shape(0) == count &&
+              squares.shape(1) == outputs && squares.shape(2) == 3,
+          "weights must be (surrogates, 2) and squares (surrogates, outputs, 3)");
+  check_cells(cells, width);
+  const PoolSquares add = widest(&Instructions::squares, width, only);
+  add({rows, columns, outputs, cells.data(), answers.data()},
+      {count, width, factors.data(), curves.data(), bases.data()}, weights.data(), squares.data());
 }
 
 }  // namespace
@@ -61,6 +115,8 @@ void explain_block(const Splits& splits, Array<const double, 3> table, Array<con
 void add_forest_block(nb::module_& module) {
   module.def("instructions", &instructions);
   define(module, "explain_block", &explain_block);
+  define(module, "effects_block", &effects_block);
+  define(module, "squares_of_pool", &squares_of_pool);
 }
 
 }  // namespace limes

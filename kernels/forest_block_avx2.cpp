@@ -3,6 +3,8 @@
 // which bits 2 and 3 of the cell choose: they are kept in the two highest bits, where `blendv` looks.
 
 #include "forest_block.h"
+#include "forest_effects.h"
+#include "pool_squares.h"
 
 #if defined(__AVX2__) && defined(__FMA__)
 #include <immintrin.h>
@@ -22,6 +24,8 @@ struct Avx2 {
 
   static Real load(const double* at) { return _mm256_loadu_pd(at); }
   static void store(double* at, Real x) { _mm256_storeu_pd(at, x); }
+  static Real all(double x) { return _mm256_set1_pd(x); }
+  static Real subtract(Real a, Real b) { return _mm256_sub_pd(a, b); }
   static Real add(Real a, Real b) { return _mm256_add_pd(a, b); }
   static Real multiply(Real a, Real b) { return _mm256_mul_pd(a, b); }
   static Real multiply_add(Real a, Real b, Real c) { return _mm256_fmadd_pd(a, b, c); }
@@ -71,6 +75,8 @@ struct Avx2 {
 }  // namespace
 
 ExplainRows avx2_rows(std::size_t width) { return rows_of_width<Avx2>(width); }
+EffectsOfRows avx2_effects(std::size_t width) { return effects_of_width<Avx2>(width); }
+PoolSquares avx2_squares(std::size_t width) { return squares_of_width<Avx2>(width); }
 
 }  // namespace limes
 
@@ -78,6 +84,8 @@ ExplainRows avx2_rows(std::size_t width) { return rows_of_width<Avx2>(width); }
 
 namespace limes {
 ExplainRows avx2_rows(std::size_t) { return nullptr; }
+EffectsOfRows avx2_effects(std::size_t) { return nullptr; }
+PoolSquares avx2_squares(std::size_t) { return nullptr; }
 }  // namespace limes
 
 #endif

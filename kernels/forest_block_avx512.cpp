@@ -1,6 +1,8 @@
 // AVX-512: eight rows at a time; one permute looks up a table of eight, one of two registers a table of sixteen.
 
 #include "forest_block.h"
+#include "forest_effects.h"
+#include "pool_squares.h"
 
 #if defined(__AVX512F__)
 #include <immintrin.h>
@@ -20,6 +22,8 @@ struct Avx512 {
 
   static Real load(const double* at) { return _mm512_loadu_pd(at); }
   static void store(double* at, Real x) { _mm512_storeu_pd(at, x); }
+  static Real all(double x) { return _mm512_set1_pd(x); }
+  static Real subtract(Real a, Real b) { return _mm512_sub_pd(a, b); }
   static Real add(Real a, Real b) { return _mm512_add_pd(a, b); }
   static Real multiply(Real a, Real b) { return _mm512_mul_pd(a, b); }
   static Real multiply_add(Real a, Real b, Real c) { return _mm512_fmadd_pd(a, b, c); }
@@ -52,6 +56,8 @@ struct Avx512 {
 }  // namespace
 
 ExplainRows avx512_rows(std::size_t width) { return rows_of_width<Avx512>(width); }
+EffectsOfRows avx512_effects(std::size_t width) { return effects_of_width<Avx512>(width); }
+PoolSquares avx512_squares(std::size_t width) { return squares_of_width<Avx512>(width); }
 
 }  // namespace limes
 
@@ -59,6 +65,8 @@ ExplainRows avx512_rows(std::size_t width) { return rows_of_width<Avx512>(width)
 
 namespace limes {
 ExplainRows avx512_rows(std::size_t) { return nullptr; }
+EffectsOfRows avx512_effects(std::size_t) { return nullptr; }
+PoolSquares avx512_squares(std::size_t) { return nullptr; }
 }  // namespace limes
 
 #endif

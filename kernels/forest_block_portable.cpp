@@ -1,6 +1,8 @@
 // Any processor: one row at a time, looked up in memory.
 
 #include "forest_block.h"
+#include "forest_effects.h"
+#include "pool_squares.h"
 
 namespace limes {
 namespace {
@@ -14,6 +16,8 @@ struct Portable {
 
   static double load(const double* at) { return *at; }
   static void store(double* at, double x) { *at = x; }
+  static double all(double x) { return x; }
+  static double subtract(double a, double b) { return a - b; }
   static double add(double a, double b) { return a + b; }
   static double multiply(double a, double b) { return a * b; }
   static double multiply_add(double a, double b, double c) { return a * b + c; }
@@ -32,5 +36,7 @@ struct Portable {
 }  // namespace
 
 ExplainRows portable_rows(std::size_t width) { return rows_of_width<Portable>(width); }
+EffectsOfRows portable_effects(std::size_t width) { return effects_of_width<Portable>(width); }
+PoolSquares portable_squares(std::size_t width) { return squares_of_width<Portable>(width); }
 
 }  // namespace limes

@@ -101,6 +101,47 @@ def mean_and_contrast(splits, leaves, table, cells):
     return mean, contrast
 
 
+def _edges_above(splits, s, where):
+    """Edges (split, side) from a child of split s up to the root."""
+    _, parent, side = splits
+    while True:
+        yield s, where
+        if parent[s] == s:
+            return
+        s, where = parent[s], side[s]
+
+
+def means_given_cells(splits, leaves, reached, given, cells):
+    """E[f | cell] less a number a column, (d, W, k): leaf by leaf, from probabilities (S, 2, W) of edges.
+
+    ``reached`` are those under the row's law, by the row's cell, and ``given`` those given each cell. Columns
+    that no edge above a leaf tests add the same to every cell.
+    """
+    column = splits[0]
+    means = np.zeros((cells.size, reached.shape[2], leaves.shape[2]))
+    for s, where in product(range(len(column)), (0, 1)):
+        last = {}  # the lowest edge on each column: what is above it holds wherever it does
+        for edge in _edges_above(splits, s, where):
+            last.setdefault(column[edge[0]], edge)
+        probability = {j: reached[(*edge, cells[j])] for j, edge in last.items()}
+        for j, edge in last.items():
+            others = np.prod([p for other, p in probability.items() if other != j])
+            means[j] += np.multiply.outer(given[edge] * others, leaves[s, where])
+    return means
+
+
+def pool_squares(cells, answers, factors, curves, base):
+    """Sums of w and w² (2,), and of w r², w² r², w² r⁴, (k, 3), of one surrogate over the rows of a pool."""
+    columns = np.arange(cells.shape[1])
+    weights, squares = np.zeros(2), np.zeros((len(answers), 3))
+    for row, f in zip(cells, answers.T, strict=True):
+        w = np.prod(factors[columns, row])
+        rest = (f - base - curves[columns, :, row].sum(axis=0)) ** 2
+        weights += w, w**2
+        squares += np.stack([w * rest, w**2 * rest, w**2 * rest**2], axis=1)
+    return weights, squares
+
+
 def subsets(d, size):
     """All indicator vectors of d words with ``size`` ones."""
     for chosen in combinations(range(d), size):

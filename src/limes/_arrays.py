@@ -86,3 +86,8 @@ def fingerprint(row: Floats) -> int:
 def streams(seed: int, key: int, count: int) -> list[np.random.SeedSequence]:
     """Spawn ``count`` independent streams for a row of this fingerprint."""
     return np.random.SeedSequence([seed, key]).spawn(count)
+
+
+def padded(cells: int) -> int:
+    """Return the length of a compiled look-up table of n cells: up to 16 fit registers of four."""
+    return -(-cells // 4) * 4 if cells <= 16 else cells

@@ -64,6 +64,20 @@ def instructions() -> list[str]: ...
 def explain_block(
     splits: Splits, table: Floats, cells: Places, mean: Floats, contrast: Floats, only: str, /
 ) -> None: ...
+def effects_block(
+    splits: Splits, table: Floats, shares: Floats, cells: Places, effects: Floats, only: str, /
+) -> None: ...
+def squares_of_pool(
+    cells: Places,
+    answers: Floats,
+    factors: Floats,
+    curves: Floats,
+    bases: Floats,
+    weights: Floats,
+    squares: Floats,
+    only: str,
+    /,
+) -> None: ...
 
 # trees.cpp
 class Trees:

@@ -231,6 +231,9 @@ class LRUCache(Generic[K, V]):
     def __len__(self) -> int:
         return len(self._values)
 
+    def __contains__(self, key: K) -> bool:
+        return key in self._values
+
     def get(self, key: K, make: Callable[[], V], size: Callable[[V], int] = lambda _: 0) -> V:
         """Return the value of the key; ``make`` and cache it if it is missing.
 

@@ -167,6 +167,68 @@ def test_a_rows_bits_do_not_depend_on_its_block():
         assert np.array_equal(moments(np.ascontiguousarray(cells[first:last])), whole[first:last])
 
 
+def edge_above(splits, s):
+    """Last edge (split, side) on the column of split s above it; None without one."""
+    column, parent, side = splits
+    at = s
+    while parent[at] != at:
+        edge = parent[at], side[at]
+        if column[edge[0]] == column[s]:
+            return edge
+        at = parent[at]
+    return None
+
+
+@pytest.mark.parametrize("width", [4, 8, 12, 16, 17])
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_means_given_cells_leaf_by_leaf(width, outputs):
+    rng = np.random.default_rng(width)
+    arguments, table = laid_out(rng, 6, 7, 5, outputs, width)
+    places, leaves = arguments[3:6], arguments[6]
+    reached, given = rng.uniform(0.1, 1.0, (2, len(leaves), 2, width))
+    given[rng.random(given.shape) < 0.5] = 0.0  # an interval reaches few cells
+    for s in range(len(leaves)):
+        above = edge_above(places, s)
+        table[s, :2] = reached[s] / (1.0 if above is None else reached[above])
+    shares = np.ascontiguousarray(np.concatenate([1.0 / reached, given], axis=1))
+    splits, cells = kernels.Splits(*arguments), rng.integers(0, width, (70, 5)).astype(np.uint32)
+    expected = {i: plain.means_given_cells(places, leaves, reached, given, cells[i]) for i in (0, 63, 64, 69)}
+    for only in kernels.instructions():
+        means = np.zeros((70, 5, width, outputs))
+        kernels.effects_block(splits, table, shares, cells, means, only)
+        for i, of_row in expected.items():
+            close(means[i], of_row)
+        alone = np.zeros((3, 5, width, outputs))
+        kernels.effects_block(splits, table, shares, np.ascontiguousarray(cells[60:63]), alone, only)
+        assert np.array_equal(alone, means[60:63])
+
+
+@pytest.mark.parametrize("width", [4, 8, 12, 16, 17])
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_squares_of_a_pool_row_by_row(width, outputs):
+    rng = np.random.default_rng(width)
+    cells, answers = rng.integers(0, width, (128, 3)).astype(np.uint32), rng.normal(size=(outputs, 128))
+    factors, curves = rng.uniform(0.1, 1, (5, 3, width)), rng.normal(size=(5, 3, outputs, width))
+    bases = rng.normal(size=(5, outputs))
+    expected = [plain.pool_squares(cells, answers, factors[i], curves[i], bases[i]) for i in range(5)]
+    for only in kernels.instructions():
+        weights, squares = np.zeros((5, 2)), np.zeros((5, outputs, 3))
+        kernels.squares_of_pool(cells, answers, factors, curves, bases, weights, squares, only)
+        for i, (of_weights, of_squares) in enumerate(expected):
+            close(weights[i], of_weights)
+            close(squares[i], of_squares)
+        one = np.zeros((1, 2)), np.zeros((1, outputs, 3))
+        kernels.squares_of_pool(cells, answers, factors[3:4], curves[3:4], bases[3:4], *one, only)
+        assert np.array_equal(one[0][0], weights[3])
+        assert np.array_equal(one[1][0], squares[3])
+    with pytest.raises(ValueError, match="64 rows"):
+        kernels.squares_of_pool(
+            cells[:100], answers[:, :100].copy(), factors, curves, bases, weights, squares, ""
+        )
+    with pytest.raises(ValueError, match="out of range"):
+        kernels.squares_of_pool(cells + 99, answers, factors, curves, bases, weights, squares, "")
+
+
 def test_tables_hold_the_ratios_of_intervals():
     """Columns of three values with probabilities p: functionals are P(x <= t, cell) for two cells."""
     rng = np.random.default_rng(3)

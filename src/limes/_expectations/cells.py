@@ -8,18 +8,18 @@ deviation D_ij(b) = V_ij(b) - m_ij, a sum of products f = c + Σ_i a_i ∏_j g_i
                   = E_w[f | b, c] - E_w[f | b] - E_w[f | c] + E_w f,
 
 and a sum Σ_j f_j(x_j) has the deviations of f_j themselves, and no pairs. A forest's effects come out of
-its compiled pass: in the design where cell b is the instance's, E_w[f | b] = E_w f + (1 - α_j) β_j. That is a
-pass over the nodes for each other cell, d (p - 1) of them.
+one compiled pass over its nodes, for many rows at once (``forest.py``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
-from limes._arrays import Floats
+from limes._arrays import Floats, Ints
 from limes._expectations.forest import ForestExpectation
 from limes._expectations.one_hot import centred
 from limes._functions import Function
@@ -40,8 +40,11 @@ class CellEffects(Protocol):
         """Whether pairs of columns may add anything."""
         ...
 
-    def effects(self, design: ProductDesign) -> list[Floats]:
-        """E_w[f | cell] - E_w f for every cell of each column, (p_j, k)."""
+    def effects(self, designs: Sequence[ProductDesign], masses: Floats) -> Floats:
+        """E_w[f | cell] - E_w f for every cell of each column under n designs, (n, d, B, k).
+
+        ``masses`` (n, d, B) are the cells' probabilities; both are 0 beyond a column's last cell.
+        """
         ...
 
     def pairs(self, design: ProductDesign, columns: Sequence[tuple[int, int]]) -> list[Floats] | None:
@@ -95,8 +98,15 @@ class TermCells:
         """Whether any term is a product."""
         return not all(isinstance(terms, Sum) for _, terms in self._terms)
 
-    def effects(self, design: ProductDesign) -> list[Floats]:
-        """E_w[f | cell] - E_w f for every cell of each column, (p_j, k)."""
+    def effects(self, designs: Sequence[ProductDesign], masses: Floats) -> Floats:
+        """E_w[f | cell] - E_w f for every cell of each column under n designs, (n, d, B, k)."""
+        means = np.zeros((*masses.shape, self._terms[0][1].intercept.size))
+        for into, design in zip(means, designs, strict=True):
+            for column, values in zip(into, self._means(design), strict=True):
+                column[: len(values)] = values
+        return _centred(means, masses, designs)
+
+    def _means(self, design: ProductDesign) -> list[Floats]:
         outputs = self._terms[0][1].intercept.size
         total = [np.zeros((c.marginal.cells.count, outputs)) for c in design.coordinates]
         for i, (weight, terms) in enumerate(self._terms):
@@ -109,8 +119,7 @@ class TermCells:
             means = {j: table @ design.coordinates[j].probability for j, table in tables.items()}
             for j, table in tables.items():
                 total[j] += table.T @ (coef * _product(means, {j}, len(coef))[:, None])
-        masses = (c.probability for c in design.coordinates)
-        return [values - q @ values for values, q in zip(total, masses, strict=True)]
+        return total
 
     def pairs(self, design: ProductDesign, columns: Sequence[tuple[int, int]]) -> list[Floats] | None:
         """What pairs of cells of these columns add, (p_j, p_k, k) each."""
@@ -144,7 +153,7 @@ class TermCells:
 
 
 class ForestCells:
-    """Effects of a forest under weights that count cells: one pass over its nodes a cell."""
+    """Effects of a forest under weights that count cells."""
 
     def __init__(
         self,
@@ -160,27 +169,66 @@ class ForestCells:
         """Trees of several splits do."""
         return True
 
-    def effects(self, design: ProductDesign) -> list[Floats]:
-        """E_w[f | cell] - E_w f for every cell of each column, (p_j, k)."""
-        assert design.cells is not None  # noqa: S101 - the family's designs depend on cells alone
+    def effects(self, designs: Sequence[ProductDesign], masses: Floats) -> Floats:
+        """E_w[f | cell] - E_w f for every cell of each column under n designs, (n, d, B, k)."""
+        cells = np.stack([_cells_of(design) for design in designs])
+        if self._every_cell_counts:
+            means = self._expectation.given_cells(self._family, cells)
+        else:
+            means = np.stack([self._each_as_instance(row) for row in cells])
+        return _centred(means, masses, designs)
+
+    @cached_property
+    def _every_cell_counts(self) -> bool:
+        return all((c.probability > 0.0).all() for column in self._family.variants for c in column)
+
+    def _each_as_instance(self, cells: Ints) -> Floats:
+        """E_w[f | cell], (d, B, k), a pass a cell: E_w f + Γ / α where the cell is the instance's.
+
+        α is never 0, not even of a cell that no row of the background lies in.
+        """
         sizes = [law.cells.count for law in self._family.marginals]
-        places = [(j, b) for j, size in enumerate(sizes) for b in range(size)]
-        patterns = np.repeat(design.cells[None], len(places), axis=0)
-        column, cell = np.array(places).T
-        patterns[np.arange(len(places)), column] = cell
-        distinct, place = np.unique(patterns, axis=0, return_inverse=True)
-        features = self._family.features(distinct)
-        moments = self._expectation.many(self._family, distinct, features.variance)
-        gamma = moments.gamma.reshape(*distinct.shape, -1)[place.ravel(), column]
-        mean = moments.mean.reshape(len(distinct), -1)[place.ravel()]
-        # (1 - α) β = Γ / α: in that design the cell is the instance's
-        inclusion = features.inclusion[place.ravel(), column][:, None]
-        values = np.split(mean + gamma / inclusion, np.cumsum(sizes)[:-1])
-        return [v - c.probability @ v for v, c in zip(values, design.coordinates, strict=True)]
+        column, cell = np.array([(j, b) for j, size in enumerate(sizes) for b in range(size)]).T
+        patterns = np.repeat(cells[None], len(column), axis=0)
+        patterns[np.arange(len(column)), column] = cell
+        features = self._family.features(patterns)
+        moments = self._expectation.many(self._family, patterns, features.variance)
+        place = np.arange(len(column)), column
+        gamma = moments.gamma.reshape(*patterns.shape, -1)[place]
+        values = moments.mean.reshape(len(column), -1) + gamma / features.inclusion[place][:, None]
+        means = np.zeros((len(sizes), max(sizes), values.shape[1]))
+        means[column, cell] = values
+        return means
 
     def pairs(self, design: ProductDesign, columns: Sequence[tuple[int, int]]) -> list[Floats] | None:
         """What pairs of cells of these columns add, by the leaves; None if these are too many."""
         return None if self._terms is None else self._terms.pairs(design, columns)
+
+
+def _cells_of(design: ProductDesign) -> Ints:
+    assert design.cells is not None  # noqa: S101 - the family's designs depend on cells alone
+    return design.cells
+
+
+def cell_masses(family: ProductFamily, designs: Sequence[ProductDesign]) -> Floats:
+    """P_w(cell) of every column, 0 beyond its last, under n designs of a family: (n, d, B)."""
+    if family.by_cell:
+        return family.masses[np.arange(len(family.marginals)), np.stack([_cells_of(d) for d in designs])]
+    rows = [[coordinate.probability for coordinate in design.coordinates] for design in designs]
+    masses = np.zeros((len(rows), len(family.marginals), max(q.size for row in rows for q in row)))
+    for into, row in zip(masses, rows, strict=True):
+        for column, q in zip(into, row, strict=True):
+            column[: q.size] = q
+    return masses
+
+
+def _centred(means: Floats, masses: Floats, designs: Sequence[ProductDesign]) -> Floats:
+    """Means of cells (n, d, >= B, k) less their mean, (n, d, B, k); 0 beyond the last cell."""
+    means = means[:, :, : masses.shape[2]]
+    counts = np.array([[column.probability.size for column in design.coordinates] for design in designs])
+    exists = np.arange(masses.shape[2]) < counts[..., None]
+    away = means - np.einsum("ndb,ndbk->ndk", masses, means)[:, :, None]
+    return np.where(exists[..., None], away, 0.0)
 
 
 def _product(means: dict[int, Floats], without: set[int], size: int) -> Floats:

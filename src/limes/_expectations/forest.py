@@ -11,7 +11,8 @@ and contrast_e, the two functionals of 1[x_j in I_e], and anc(e) the last edge a
 Then E_w f = Σ G(root), and a column's gains add up to its coefficient. mean, contrast and ρ depend on the
 row only through the law of its column, which under bin weights is decided by the row's cell: a table of
 splits × cells, made once, serves all rows. Smooth weights and slopes have a law a row, and a table of splits
-× 1 is made for each. The passes are compiled: ``kernels/forest_*.cpp``.
+× 1 is made for each. Means given every cell of every column come out of another pass, at about twice the
+cost: ``kernels/forest_effects.h``. The passes are compiled: ``kernels/forest_*``.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from typing import Any, Literal
 import numpy as np
 
 from limes import _kernels
-from limes._arrays import Bools, Floats, Ints, Places
+from limes._arrays import Bools, Floats, Ints, Places, padded
 from limes._expectations.exact import ExactExpectation
 from limes._expectations.moments import Moments
 from limes._functions import Function, Interval, Members
@@ -37,8 +38,6 @@ from limes.models.forms._trees import Forest
 
 # Rows of one call of the kernel: few enough that all threads have work.
 _BLOCK = 128
-# The kernel holds tables of up to 16 cells in registers, padded to a multiple of four.
-_IN_REGISTERS = 16
 # Up to this many rows are quicker one at a time; sums are then added up in another order.
 _FEW = 8
 # Bytes of the largest table of splits × cells, and of all cached ones; beyond it each row gets its own one
@@ -66,6 +65,7 @@ class ForestExpectation:
         self._outputs = form.value.shape[1:]
         self._intercept = form.intercept
         self._tables: LRUCache[ProductFamily, Floats] = LRUCache(_TABLES, _LARGEST_TABLE)
+        self._shares: LRUCache[ProductFamily, Floats] = LRUCache(_TABLES, _LARGEST_TABLE)
         self._in_one_order = False
 
     def reproducible(self) -> ForestExpectation:
@@ -96,7 +96,7 @@ class ForestExpectation:
     def serves(self, family: ProductFamily) -> bool:
         """Whether `many` can be used: cells decide the designs, and the table is not too large."""
         widest = max(law.cells.count for law in family.marginals)
-        return family.by_cell and 32 * _padded(widest) * self._layout.size <= _LARGEST_TABLE
+        return family.by_cell and 32 * padded(widest) * self._layout.size <= _LARGEST_TABLE
 
     def many(self, family: ProductFamily, cells: Ints, variance: Floats) -> Moments:
         """Moments under the designs at n rows, given their cells and Var_w h, both (n, d)."""
@@ -110,6 +110,25 @@ class ForestExpectation:
         else:
             self._blocks(table, np.ascontiguousarray(cells, dtype=np.uint32), mean, contrast)
         return self._moments(mean, contrast, variance)
+
+    def given_cells(self, family: ProductFamily, cells: Ints) -> Floats:
+        """E_w[f | x_j in cell b] less a number a row and column, (n, d, B, k), for rows with cells (n, d).
+
+        Every cell must have some probability at every row.
+        """
+        self._check(len(family.marginals))
+        table = self._shared(family)
+        shares = self._shares.get(family, lambda: self._shares_of(family), lambda table: table.nbytes)
+        means = np.zeros((*cells.shape, table.shape[2], self._layout.outputs))
+        add = partial(_kernels.effects_block, self._layout.splits, table, shares)
+        codes = np.ascontiguousarray(cells, dtype=np.uint32)
+
+        def block(start: int) -> None:
+            rows = slice(start, start + _BLOCK)
+            add(codes[rows], means[rows], "")
+
+        in_threads(block, range(0, len(cells), _BLOCK))
+        return means
 
     @cached_property
     def _leaves(self) -> ExactExpectation:
@@ -162,9 +181,31 @@ class ForestExpectation:
                 functionals[start[j] : start[j + 1], v] = coordinate.basis(means)
                 mixing[j, v] = coordinate.mixing
         # one variant serves one row, which no registers hold
-        table = np.zeros((layout.size, 4, 1 if widest == 1 else _padded(widest)))
+        table = np.zeros((layout.size, 4, 1 if widest == 1 else padded(widest)))
         _kernels.tabulate(*layout.edges, functionals, start, mixing, table)
         return table
+
+    def _shares_of(self, family: ProductFamily) -> Floats:
+        """Shares of the edges below every split, (S, 4, ≥ B).
+
+        1 / their probability, by the row's cell, and their probability given each cell.
+        """
+        layout = self._layout
+        column, _, lower, upper, missing, above, is_left = layout.edges
+        shares = np.zeros((layout.size, 4, padded(max(law.cells.count for law in family.marginals))))
+        for j, function in enumerate(layout.functions):
+            if function is None:
+                continue
+            edge, variants = np.flatnonzero(column == j), family.variants[j]
+            means = variants[0].tabulate(function).values
+            inside = means[upper[edge]] - means[lower[edge]] + missing[edge, None] * means[-1]
+            inside = np.maximum(inside, 0.0)
+            reached = inside @ np.stack([c.probability for c in variants], axis=1)
+            inverse = np.divide(1.0, reached, out=np.zeros_like(reached), where=reached > 0.0)
+            split, side = above[edge], 1 - is_left[edge]
+            shares[split, side, : len(variants)] = inverse
+            shares[split, 2 + side, : len(variants)] = inside
+        return shares
 
     def _moments(self, mean: Floats, contrast: Floats, variance: Floats) -> Moments:
         mean = (mean + self._layout.constant).reshape((*mean.shape[:-1], *self._outputs)) + self._intercept
@@ -274,11 +315,6 @@ def _preorder(form: Forest) -> tuple[Ints, Bools]:
     edges, is_left = np.zeros((5, form.feature.size), np.int64), np.zeros(form.feature.size, np.bool_)
     count = _kernels.preorder(form.feature, form.left, form.right, form.roots, edges, is_left)
     return edges[:, :count], is_left[:count]
-
-
-def _padded(cells: int) -> int:
-    """Cells of a table as the kernels want them."""
-    return -(-cells // 4) * 4 if cells <= _IN_REGISTERS else cells
 
 
 def _runs(starts: Ints, count: int) -> list[tuple[int, int]]:

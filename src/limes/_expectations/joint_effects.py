@@ -37,10 +37,11 @@ class ColumnEffect:
 
 @dataclass(frozen=True, eq=False)
 class PairEffect:
-    """What pairs of cells of two columns add, and errors (p, q, k); its share of Var_w f and error (k,)."""
+    """What pairs of cells add and errors (p, q, k), masses (p, q), share of Var_w f and its error (k,)."""
 
     values: Floats
     errors: Floats
+    masses: Floats
     share: Floats
     share_error: Floats
 
@@ -117,6 +118,7 @@ class JointEffects:
         return PairEffect(
             values.reshape(*sizes, -1),
             means.errors.reshape(*sizes, -1),
+            means.masses.reshape(sizes),
             np.maximum(explained, 0.0) / self._variance,
             error / self._variance,
         )

@@ -6,24 +6,30 @@ With g = E_w f + Σ_j b_j (h_j - α_j), b any coefficients, and Γ exact,
 
 so that only the mean square of what the surrogate leaves is estimated: R² = 1 where nothing is left, however
 the rows scatter. Under weights that count changed cells one `FormPool` of rows serves all designs of a
-background: a row counts exp(-#changed / (2ν²)). Where few of its rows count, or weights depend on distances,
-rows are drawn from w itself.
+background: a row counts exp(-#changed / (2ν²)). Compiled loops take it through many designs at once
+(``kernels/pool_squares.h``). Where few of its rows count, or weights depend on distances, rows are drawn from
+w itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from limes._arrays import Floats, Ints, fingerprint, streams
+from limes import _kernels
+from limes._arrays import Bools, Floats, Ints, fingerprint, padded, streams
+from limes._threads import in_threads
 from limes.designs._product import ProductDesign, ProductFamily
 from limes.designs._weights import BinWeights
 
 # Rows of a pool, rows of a single design's law, and the effective number of a pool's rows that is enough
 POOL_ROWS, OWN_ROWS, _ENOUGH = 4096, 4096, 1024.0
+# Designs of one call of the kernel: few enough that all threads have work
+_BLOCK = 64
 # Fingerprint of a pool's stream, which belongs to no row
 _POOL_KEY = 0
 
@@ -54,8 +60,8 @@ class WeightedRows:
 
     @classmethod
     def drawn(cls, h: Floats, f: Floats, cells: Ints) -> WeightedRows:
-        """Of features h (m, d), answers (m, k) and cells (m, d) of rows that were drawn from w, all alike."""
-        return cls(np.ascontiguousarray(h.T), f, np.full(len(h), 1.0 / len(h)), cells=cells.T)
+        """Of features h (m, d), answers (m, k) and cells (d, m) of rows that were drawn from w, all alike."""
+        return cls(np.ascontiguousarray(h.T), f, np.full(len(h), 1.0 / len(h)), cells=cells)
 
     def mean(self, values: Floats) -> tuple[Floats, Floats]:
         """Return the weighted means of values (m, k), and their standard errors, (k,) each."""
@@ -86,31 +92,66 @@ class FormPool:
         law = replace(family, weights=BinWeights(np.inf))
         design = law.at(_first_row(family))
         x, _, _ = design.sampler(streams(seed, _POOL_KEY, 1)).draw(POOL_ROWS)
-        cells = family.cells(x).T
-        # bytes where they are enough: each row of a table compares all of them
-        self._cells = np.ascontiguousarray(cells, dtype=np.min_scalar_type(int(cells.max())))
+        self._cells = np.ascontiguousarray(family.cells(x), dtype=np.uint32)
         self._f = predict(x)
+        self._answers = np.ascontiguousarray(self._f.T)
+        self._width = padded(max(marginal.cells.count for marginal in family.marginals))
         with np.errstate(over="ignore"):
-            self._log_factor = -0.5 / np.float64(family.weights.bandwidth) ** 2
+            self._ratio = float(np.exp(-0.5 / np.float64(family.weights.bandwidth) ** 2))
 
     def at(self, cells: Ints) -> WeightedRows | None:
         """Return the rows with their weights around a row with these cells (d,); None if too few count."""
-        same = self._cells == cells.astype(self._cells.dtype)[:, None]
-        shared = np.add.reduce(same.view(np.uint8), axis=0, dtype=np.uint16)
-        most = int(shared.max())
-        weights = np.exp(self._log_factor * np.arange(most, -1.0, -1.0))[shared]
-        weights /= weights.sum()
-        if 1.0 / (weights @ weights) < _ENOUGH:
+        same = self._cells == cells
+        weights = self._ratio ** np.count_nonzero(~same, axis=1)
+        if not _enough(weights.sum(), weights @ weights):
             return None
-        return WeightedRows(same.astype(np.float64), self._f, weights, cells=self._cells)
+        h = np.ascontiguousarray(same.T, dtype=np.float64)
+        return WeightedRows(h, self._f, weights / weights.sum(), cells=self._cells.T.astype(np.int64))
+
+    def squares(self, cells: Ints, curves: Floats, bases: Floats) -> tuple[Floats, Floats, Bools]:
+        """Mean squares of f - base - Σ_j curve_j(cell of x_j) around rows with cells (n, d).
+
+        Curves are (n, d, B, k) and bases (n, k). Returns them and their errors, (n, k) each, and where enough
+        rows count, (n,).
+        """
+        n, d, widest, k = curves.shape
+        weights, squares = np.zeros((n, 2)), np.zeros((n, k, 3))
+        factors = np.full((n, d, self._width), self._ratio)
+        np.put_along_axis(factors, cells[:, :, None], 1.0, axis=2)
+        tables = np.zeros((n, d, k, self._width))
+        tables[..., :widest] = curves.swapaxes(2, 3)
+        add = partial(_kernels.squares_of_pool, self._cells, self._answers)
+
+        def block(start: int) -> None:
+            rows = slice(start, start + _BLOCK)
+            add(factors[rows], tables[rows], bases[rows], weights[rows], squares[rows], "")
+
+        in_threads(block, range(0, n, _BLOCK))
+        total, square = weights.T
+        enough = _enough(total, square)
+        total, square = (np.where(enough, numbers, 1.0)[:, None] for numbers in (total, square))
+        first, second, fourth = np.moveaxis(squares, 2, 0)
+        mean = first / total
+        # Σ w² (r² - mean)²
+        spread = np.maximum(fourth - 2.0 * mean * second + mean**2 * square, 0.0)
+        return mean, np.sqrt(spread) / total, enough
+
+
+def _enough(total: Floats, squares: Floats) -> Any:
+    """Whether the effective number of rows is enough, given the sums of weights and their squares."""
+    return total**2 >= _ENOUGH * np.maximum(squares, np.finfo(np.float64).tiny)
 
 
 def rows_of_law(
-    design: ProductDesign, row: Floats, predict: Callable[[Floats], Floats], seed: int, family: ProductFamily
+    design: ProductDesign,
+    row: Floats,
+    predict: Callable[[Floats], Floats],
+    seed: int,
+    cells: Callable[[Floats], Ints],
 ) -> WeightedRows:
-    """Draw rows of w at one row, by a stream of the seed and the row alone."""
+    """Draw rows of w at one row, by a stream of the seed and the row; ``cells`` tells theirs, (d, m)."""
     x, h, _ = design.sampler(streams(seed, fingerprint(row), 1)).draw(OWN_ROWS)
-    return WeightedRows.drawn(h, predict(x), family.cells(x))
+    return WeightedRows.drawn(h, predict(x), cells(x))
 
 
 def explained_variance(features: Any, coef: Floats, gamma: Floats) -> Floats:

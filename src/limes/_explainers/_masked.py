@@ -316,14 +316,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         design = self._design(fitted.surrogate.coef.shape[1], self._bandwidth)
         expectation = model.expectation(design, self._options, self._features)
         sampled = expectation if isinstance(expectation, SampledExpectation) else None
-        return SubsetFits(
-            form=model.form,
-            ask=model.ask,
-            sampled=sampled,
-            fitted=fitted,
-            design=design,
-            seed=self._options.sampling.seed,
-        )
+        return SubsetFits(model.form, model.ask, sampled, fitted, design, self._options.sampling.seed)
 
     @one_blas_thread()
     def _diagnostic_context(

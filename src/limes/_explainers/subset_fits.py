@@ -8,14 +8,13 @@ removed and kept,
     E_w[f | z_j = 1] - E_w f = Γ_j / α,      E_w[f | z_j = 0] - E_w f = -Γ_j / (1 - α),
 
 and the best sum of functions of the cells is the surrogate. Features are dependent under w: effects do not
-add up to it, as those of a table's columns do.
+add up to it, as those of a table's columns do. Pairs are what the surrogate leaves (``word_pairs.py``).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,15 +22,15 @@ from limes._arrays import Floats, power_of_two, streams
 from limes._expectations.link_variance import link_variance
 from limes._expectations.sampled import SampledExpectation
 from limes._expectations.weighted_rows import WeightedRows, explained_variance, r_squared
-from limes._explanation.fit import RowEffects
+from limes._expectations.word_pairs import largest_pairs
+from limes._explanation.fit import RowEffects, RowPair
 from limes.designs._exchangeable import ExchangeableDesign
-from limes.exceptions import InputError
 from limes.models.forms._base import BlackBox, Form, Reducible, Sum
 from limes.models.forms._linked import Linked
 from limes.models.forms._ridges import Ridges
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from limes._pipeline import Fitted
 
@@ -40,7 +39,6 @@ _STATES, _ROWS, _SEQUENCES, _NUMBERS = 4096, 4096, 4, 4_000_000
 _CELLS = ("removed", "kept")
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class SubsetFits:
     """The fit of one text or image.
 
@@ -48,32 +46,62 @@ class SubsetFits:
     all sets were enumerated.
     """
 
-    form: Form | BlackBox
-    ask: Callable[[Floats], Floats]
-    sampled: SampledExpectation | None
-    fitted: Fitted
-    design: ExchangeableDesign
-    seed: int
+    def __init__(
+        self,
+        form: Form | BlackBox,
+        ask: Callable[[Floats], Floats],
+        sampled: SampledExpectation | None,
+        fitted: Fitted,
+        design: ExchangeableDesign,
+        seed: int,
+    ) -> None:
+        self._form, self._sampled, self._fitted = form, sampled, fitted
+        self._predict = ask if isinstance(form, BlackBox) else form.predict
+        self._design, self._seed = design, seed
 
-    def fidelity(self, row: int) -> tuple[Floats, Floats]:  # noqa: ARG002 - there is one row
-        """R² and its standard errors, 0 where exact, (k,) each."""
-        return self._fidelity
+    def fidelities(self, rows: Sequence[int]) -> list[tuple[Floats, Floats]]:
+        """R² and its standard errors, 0 where exact, (k,) each, of the one row there is."""
+        return [self._fidelity for _ in rows]
 
-    def effects(self, row: int) -> RowEffects:  # noqa: ARG002 - there is one row
-        """Effects of the features' two cells."""
-        return self._effects
+    def effects(self, rows: Sequence[int]) -> list[RowEffects]:
+        """Effects of the features' two cells, of the one row there is."""
+        return [self._effects for _ in rows]
 
     @cached_property
     def _fidelity(self) -> tuple[Floats, Floats]:
-        return self._r_squared(self._per_feature(self.fitted.surrogate.coef))
+        return self._r_squared(self._per_feature(self._fitted.surrogate.coef))
 
     has_curves = False  # present or absent: the coefficient says it all
 
-    def pairs(self, row: int, output: int, top: int) -> NoReturn:  # noqa: ARG002 - as for tables
-        """Raise: pairs of dependent features have no separate effects."""
-        raise InputError(
-            "interactions are those of a table's columns; words and superpixels have effects alone"
-        )
+    def pairs(self, row: int, output: int, top: int) -> list[RowPair]:  # noqa: ARG002 - there is one row
+        """The pairs of features that explain most beyond the surrogate of least squares, largest first."""
+        if self._is_sum or self._design.size < 2:
+            return []
+        coef, (rows, exact) = self._design.solve(self._gamma), self._rows()
+        rest = rows.residuals(self._mean, self._design.inclusion, coef)[:, output]
+        explained = explained_variance(self._design, coef, self._gamma)[output]
+        total = float(explained + rows.weights @ rest**2) or 1.0
+        unit = self._unit[output]
+        return [
+            RowPair(
+                pair.columns,
+                pair.values * unit,
+                pair.errors * unit,
+                pair.masses,
+                pair.variance / total,
+                pair.variance_error / total,
+            )
+            for pair in largest_pairs(rows, rest, self._masses_of_two, top, exact=exact)
+        ]
+
+    @property
+    def _masses_of_two(self) -> Floats:
+        """P_w of the cells of two features, (2, 2)."""
+        alpha, first = self._design.counts.inclusion, np.zeros(self._design.size)
+        first[0] = 1.0
+        both = alpha**2 + self._design.gamma(first)[1]
+        none = 1.0 - 2.0 * alpha + both
+        return np.maximum([[none, alpha - both], [alpha - both, both]], 0.0)
 
     def cell_texts(self, row: int, column: int) -> tuple[str, ...]:  # noqa: ARG002 - the same for all
         """The cells in words."""
@@ -81,13 +109,13 @@ class SubsetFits:
 
     @cached_property
     def _effects(self) -> RowEffects:
-        design, d = self.design, self.design.size
-        gamma = self._per_feature(self.fitted.moments.gamma)
+        design, d = self._design, self._design.size
+        gamma = self._gamma
         inside = np.array([design.counts.exclusion, design.counts.inclusion])
         safe = np.where(inside > 0, inside, 1.0)
         values = np.stack([-gamma / safe[0], gamma / safe[1]], axis=1)  # (d, 2, k)
         errors = np.zeros_like(values)
-        if self.fitted.sampled is not None:
+        if self._fitted.sampled is not None:
             values, errors = self._estimated_effects(self._unit)
         coef = design.solve(gamma)
         additive, additive_errors = self._r_squared(coef)
@@ -105,19 +133,16 @@ class SubsetFits:
 
     def _r_squared(self, coef: Floats) -> tuple[Floats, Floats]:
         """R² of coefficients (d, k), in units, and its standard errors."""
-        design, unit, moments = self.design, self._unit, self.fitted.moments
-        gamma, mean = self._per_feature(moments.gamma), moments.mean[0].reshape(-1) / unit
+        design, unit, gamma = self._design, self._unit, self._gamma
         explained = explained_variance(design, coef, gamma)
-        if isinstance(self.form, Reducible) and isinstance(self.form.reduce(), Sum):
-            # f is its own least squares surrogate
-            variance = (design.solve(gamma) * gamma).sum(axis=0)
-        else:
-            variance = self._variance_of_links
+        # a sum is its own least squares surrogate
+        whole = (design.solve(gamma) * gamma).sum(axis=0)
+        variance = whole if self._is_sum else self._variance_of_links
         if not np.isnan(variance).any():
             rest, error = np.maximum(variance - explained, 0.0), np.zeros(unit.size)
         else:
             rows, exact = self._rows()
-            rest, error = rows.mean(rows.residuals(mean, design.inclusion, coef) ** 2)
+            rest, error = rows.mean(rows.residuals(self._mean, design.inclusion, coef) ** 2)
             error = 0.0 * error if exact else error
         return r_squared(explained, rest, error, np.ones(unit.size))
 
@@ -125,42 +150,53 @@ class SubsetFits:
     def _variance_of_links(self) -> Floats:
         """Var_w f in units², (k,), of links of sums; nan of others."""
         exact = None
-        if isinstance(self.form, Linked | Ridges) and self.fitted.sampled is None:
-            exact = link_variance(self.form, self._unit, ExchangeableDesign)
-        return np.full(self._unit.size, np.nan) if exact is None else exact.variance(self.design)
+        if isinstance(self._form, Linked | Ridges) and self._fitted.sampled is None:
+            exact = link_variance(self._form, self._unit, ExchangeableDesign)
+        return np.full(self._unit.size, np.nan) if exact is None else exact.variance(self._design)
 
     @property
     def _unit(self) -> Floats:
         """Size of the answers, (k,)."""
-        fitted = self.fitted
+        fitted = self._fitted
         sizes = [np.abs(numbers[0].reshape(-1)) for numbers in (fitted.moments.mean, fitted.at_instance)]
         return power_of_two(np.maximum(*sizes))
 
+    @property
+    def _gamma(self) -> Floats:
+        return self._per_feature(self._fitted.moments.gamma)
+
+    @property
+    def _mean(self) -> Floats:
+        return np.asarray(self._fitted.moments.mean[0].reshape(-1) / self._unit)
+
+    @property
+    def _is_sum(self) -> bool:
+        return isinstance(self._form, Reducible) and isinstance(self._form.reduce(), Sum)
+
     def _per_feature(self, numbers: Floats) -> Floats:
         """Numbers (1, d, ...) in units, (d, k)."""
-        return np.asarray(numbers[0].reshape(self.design.size, -1) / self._unit)
+        return np.asarray(numbers[0].reshape(self._design.size, -1) / self._unit)
 
     def _rows(self) -> tuple[WeightedRows, bool]:
         """Return sets with their weights, and whether they are all there are."""
-        sampled = self.fitted.sampled
+        sampled = self._fitted.sampled
         if sampled is not None:
             return self._answered(sampled.answers[0]), False
-        states, groups = self.design.states(_STATES), None
+        states, groups = self._design.states(_STATES), None
         if states is not None:
             z, weights, _ = states
         else:
-            count = min(_ROWS, max(_NUMBERS // self.design.size, _ROWS // 8))
-            sampler = self.design.sampler(streams(self.seed, self.design.size, _SEQUENCES))
+            count = min(_ROWS, max(_NUMBERS // self._design.size, _ROWS // 8))
+            sampler = self._design.sampler(streams(self._seed, self._design.size, _SEQUENCES))
             z, _, groups = sampler.draw(count // _SEQUENCES)
             weights = np.full(len(z), 1.0 / len(z))
-        predict = self.ask if isinstance(self.form, BlackBox) else self.form.predict
-        answers = predict(z).reshape(len(z), -1) / self._unit
+        answers = self._predict(z).reshape(len(z), -1) / self._unit
         return WeightedRows(np.ascontiguousarray(z.T), answers, weights, groups), states is not None
 
     def _answered(self, answers: Floats) -> WeightedRows:
         """Return the sets that the model was asked about, with its answers (m, ...)."""
-        assert self.sampled is not None  # noqa: S101 - the model was sampled
-        z, _, groups = self.sampled.redraw(self.design, self.design.at_instance, len(answers))
+        assert self._sampled is not None  # noqa: S101 - the model was sampled
+        z, _, groups = self._sampled.redraw(self._design, self._design.at_instance, len(answers))
         weights = np.full(len(z), 1.0 / len(z))
         return WeightedRows(
             np.ascontiguousarray(z.T), answers.reshape(len(z), -1) / self._unit, weights, groups
@@ -170,7 +206,7 @@ class SubsetFits:
         """Return means of the answers in either cell less their mean, (d, 2, k), and standard errors."""
         rows, _ = self._rows()
         mean = rows.weights @ rows.f
-        values, errors = np.zeros((2, self.design.size, 2, unit.size))
+        values, errors = np.zeros((2, self._design.size, 2, unit.size))
         for j, z in enumerate(rows.h):
             for cell in (0, 1):
                 weights = rows.weights * (z == cell)

@@ -194,6 +194,8 @@ class Explanation(Page, Pictured):
     def effects(self) -> Effects:
         """The whole effect of every column, E_w[f | cell] - E_w f in each of its cells, row by row.
 
+        A slope's cells are ten slices of its law around the row.
+
         A column's coefficient compares the row's own cell with the average of the others: one number of this
         curve. ``effects["bmi"]`` picks one, ``to_frame()`` lists all. Computed when it is looked at; the
         model is not called.
@@ -201,7 +203,7 @@ class Explanation(Page, Pictured):
         Raises
         ------
         InputError
-            If the explanation comes from JSON or a pickle, or its columns have no cells.
+            If the explanation comes from JSON or a pickle.
         """
         return self._computed("effects").effects(self.feature_names, self.output_names)
 
@@ -216,9 +218,12 @@ class Explanation(Page, Pictured):
         return self._computed("additive_fidelity_errors").additive()[1]
 
     def interactions(self, top: int = 3) -> tuple[Interaction, ...]:
-        """Return the pairs of columns that matter most beyond their effects, of each row and output.
+        """Return the pairs of features that matter most beyond their effects, of each row and output.
 
-        E_w[f | both cells] - E_w[f | one] - E_w[f | other] + E_w f, and its share of Var_w f.
+        E_w[rest | both cells], rest being what the best sum of functions of single features leaves of f, and
+        the share of Var_w f that it explains. Where columns are independent, it is E_w[f | both cells] -
+        E_w[f | one] - E_w[f | other] + E_w f. Exact for tables that are read and for up to twelve words or
+        superpixels; else estimated on rows of w, with standard errors.
 
         Raises
         ------

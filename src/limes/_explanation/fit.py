@@ -48,11 +48,12 @@ class RowEffects(NamedTuple):
 
 
 class RowPair(NamedTuple):
-    """What two columns add for one output: (p, q) values and errors, and the part of Var_w f it explains."""
+    """What two columns add for one output: (p, q) values, errors and masses, and the share of Var_w f."""
 
     columns: tuple[int, int]
     values: Floats
     errors: Floats
+    masses: Floats
     share: float
     share_error: float
 
@@ -60,12 +61,12 @@ class RowPair(NamedTuple):
 class RowFits(Protocol):
     """Computes how well the surrogates of one call's rows fit; threads may share it."""
 
-    def fidelity(self, row: int) -> tuple[Floats, Floats]:
-        """R² of one row and its standard errors, (k,) each."""
+    def fidelities(self, rows: Sequence[int]) -> list[tuple[Floats, Floats]]:
+        """R² of rows and their standard errors, (k,) each."""
         ...
 
-    def effects(self, row: int) -> RowEffects:
-        """Effects of one row's columns."""
+    def effects(self, rows: Sequence[int]) -> list[RowEffects]:
+        """Effects of rows' columns."""
         ...
 
     @property
@@ -118,16 +119,16 @@ class Fit:
 
     def fidelity(self) -> tuple[Floats, Floats]:
         """R² and its standard errors, (n,) or (n, k) each."""
-        return self.stacked([self.source.fidelity(row) for row in self.rows.tolist()])
+        return self.stacked(self.source.fidelities(self.rows.tolist()))
 
     def of_row(self, place: int) -> tuple[Floats, Floats]:
         """R² of one row and its standard errors, (k,) each."""
-        value, error = self.source.fidelity(int(self.rows[place]))
+        ((value, error),) = self.source.fidelities([int(self.rows[place])])
         return value[self.outputs], error[self.outputs]
 
     def additive(self) -> tuple[Floats, Floats]:
         """R² of all effects together and its standard errors, (n,) or (n, k) each."""
-        effects = [self.source.effects(row) for row in self.rows.tolist()]
+        effects = self.source.effects(self.rows.tolist())
         return self.stacked([(row.additive, row.additive_errors) for row in effects])
 
     def effects(self, names: Sequence[str], outputs: Sequence[str]) -> Effects:
@@ -135,8 +136,8 @@ class Fit:
         return Effects(tuple(self._effects(names, outputs)))
 
     def _effects(self, names: Sequence[str], outputs: Sequence[str]) -> Iterator[Effect]:
-        for place, row in enumerate(self.rows.tolist()):
-            numbers = self.source.effects(row)
+        rows = self.rows.tolist()
+        for place, (row, numbers) in enumerate(zip(rows, self.source.effects(rows), strict=True)):
             for k, output in zip(self.outputs.tolist(), outputs, strict=True):
                 for j, name in zip(self.features.tolist(), names, strict=True):
                     yield Effect(
@@ -157,10 +158,10 @@ class Fit:
 
     def _interactions(self, names: dict[int, str], outputs: Sequence[str], top: int) -> Iterator[Interaction]:
         for place, row in enumerate(self.rows.tolist()):
-            effects = self.source.effects(row)
+            (effects,) = self.source.effects([row])
             for k, output in zip(self.outputs.tolist(), outputs, strict=True):
                 for pair in self.source.pairs(row, k, top):
-                    (i, j), (p, q) = pair.columns, (effects.masses[column] for column in pair.columns)
+                    i, j = pair.columns
                     if i in names and j in names:
                         yield Interaction(
                             features=(names[i], names[j]),
@@ -169,13 +170,13 @@ class Fit:
                             cells=(self.source.cell_texts(row, i), self.source.cell_texts(row, j)),
                             values=pair.values,
                             standard_errors=pair.errors,
-                            masses=np.multiply.outer(p, q),
+                            masses=pair.masses,
                             current=(effects.current[i], effects.current[j]),
                             share=pair.share,
                             share_error=pair.share_error,
                         )
 
-    def stacked(self, rows: list[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
+    def stacked(self, rows: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
         """Stack values and errors (k,) of the rows, with an axis of the chosen outputs if they have one."""
         both = np.array(rows, dtype=np.float64).reshape(len(rows), 2, -1)[:, :, self.outputs]
         values, errors = (both if self.several else both[:, :, 0]).swapaxes(0, 1)

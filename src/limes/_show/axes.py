@@ -129,9 +129,14 @@ def _letters(axes: Axes, per_inch: float) -> int:
 _USUAL_SHARE = 0.775
 
 
+def longest_name(axes: Axes) -> int:
+    """Return how many letters of a name fit beside a line: names take half of the width at most."""
+    return min(_LONGEST_LABEL, max(12, int(6.0 * width_of(axes))))
+
+
 def name_lines(axes: Axes, names: Sequence[str]) -> None:
-    """Write a name at each line, the first on top; names take half of the width at most."""
-    longest = min(_LONGEST_LABEL, max(12, int(6.0 * width_of(axes))))
+    """Write a name at each line, the first on top."""
+    longest = longest_name(axes)
     # A dollar sign in a name is a dollar sign, not the start of a formula.
     labels = [shorten(name, longest) for name in names]
     axes.set_yticks(np.arange(len(labels)), labels=labels, fontsize=10, parse_math=False)

@@ -11,7 +11,7 @@ import numpy as np
 
 from limes._explanation.selection import name_positions
 from limes._explanation.wording import CONFIDENCE, difference, shorten
-from limes._show.axes import LOWERS, QUIET, RAISES, axes_or_new, ink, plain_frame
+from limes._show.axes import LOWERS, QUIET, RAISES, axes_or_new, ink, plain_frame, width_of
 from limes._show.diagnosis.html import without_name
 from limes._show.plots import one_output
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _MOST_CELLS = 24
 _COLUMNS = 3
+# Letters of a title, and of the labels of cells side by side, in an inch of the picture
+_LETTERS_PER_INCH, _LABELS_PER_INCH = 12.5, 9.0
 
 
 class Curve(NamedTuple):
@@ -96,20 +98,17 @@ def draw_effect(curve: Curve, ax: Axes | None = None, *, title: str | None = Non
     axes.grid(axis="x", visible=False)
     labels = [shorten(without_name(curve.cells[b], curve.feature), 18) for b in chosen]
     axes.set_xticks(positions, labels=labels, fontsize=8.5, parse_math=False)
-    if sum(map(len, labels)) > 44:
+    if sum(map(len, labels)) > _LABELS_PER_INCH * width_of(axes):
         axes.tick_params(axis="x", rotation=35)
         for label in axes.get_xticklabels():
             label.set_horizontalalignment("right")
     axes.get_xticklabels()[current].set_fontweight("bold")
     axes.margins(y=0.12)
     axes.set_ylabel(f"effect on the prediction{f' ({unit})' if unit else ''}", fontsize=9, parse_math=False)
-    heading = shorten(curve.feature, 40) if title is None else title
-    axes.set_title(
-        f"{heading}: {difference(float(values[current]))} in the row's cell",
-        loc="left",
-        fontsize=10,
-        parse_math=False,
-    )
+    value = f": {difference(float(values[current]))} in the row's cell"
+    room = max(12, int(_LETTERS_PER_INCH * width_of(axes)) - len(value))
+    heading = shorten(curve.feature, room) if title is None else title
+    axes.set_title(heading + value, loc="left", fontsize=10, parse_math=False)
     return axes
 
 

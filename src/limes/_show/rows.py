@@ -24,6 +24,7 @@ from limes._show.axes import (
     axes_or_new,
     ink,
     line_axes,
+    longest_name,
     name_lines,
     plain_frame,
     refuse_empty,
@@ -182,7 +183,8 @@ def heatmap(
     )
     _predictions_above(axes, one.predictions[rows])
     names = [captions.feature(one.feature_names[j]) for j in order]
-    labels = ["prediction", *(shorten(name, 40) for name in names)]
+    longest = longest_name(axes)
+    labels = ["prediction", *(shorten(name, longest) for name in names)]
     axes.set_yticks([-1.1, *range(len(order))], labels=labels, fontsize=10, parse_math=False)
     axes.set_ylim(len(order) - 0.5, -1.75)
     axes.tick_params(length=0, labelsize=10)

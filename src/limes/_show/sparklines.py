@@ -36,7 +36,7 @@ class Sparkline:
 def sparklines(
     explanation: Explanation, row: int, output: int, lines: Sequence[Line]
 ) -> list[Sparkline | None]:
-    """Draw the effects of a row's columns on one scale; None for slopes, words and superpixels."""
+    """Draw the effects of a row's columns on one scale; None for words and superpixels."""
     if explanation.fit is None or not explanation.fit.has_curves:
         return [None] * len(lines)
     effects = explanation[row].effects[output * len(explanation.feature_names) :]

@@ -14,6 +14,7 @@ forms with (1 - α) below a fraction are 0/0 for narrow bandwidths.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -132,7 +133,7 @@ class IndicatorCoordinate:
         """Two functionals that mean and contrast are mixed from, (m, 2): E[g | z = 1] and E[g | z = 0]."""
         return np.stack([table.values[:, self.cell], table.values @ self.elsewhere], axis=1)
 
-    @property
+    @cached_property
     def probability(self) -> Floats:
         """P_w(cell), (p,)."""
         probability = self.exclusion * self.elsewhere

@@ -237,6 +237,19 @@ class ProductFamily:
             for j, law in enumerate(self.marginals)
         )
 
+    @cached_property
+    def masses(self) -> Floats:
+        """P_w(cell) where the instance's cell is c, (d, c, cell), 0 beyond a column's last cell.
+
+        For families that are ``by_cell``.
+        """
+        widest = max(law.cells.count for law in self.marginals)
+        masses = np.zeros((len(self.marginals), widest, widest))
+        for table, column in zip(masses, self.variants, strict=True):
+            for c, coordinate in enumerate(column):
+                table[c, : len(column)] = coordinate.probability
+        return masses
+
     def features(self, cells: Ints) -> FeatureTable:
         """Features of the designs at n rows, from their cells (n, d); for families that are ``by_cell``."""
         center, variance, at_instance, log_weight = self._numbers[:, np.arange(cells.shape[1]), cells]

@@ -30,7 +30,7 @@ from sklearn.tree import DecisionTreeRegressor
 import limes
 import oracle
 from effort import repeats
-from limes._expectations import weighted_rows
+from limes._expectations import spread, weighted_rows
 from limes._explainers.tables import fits
 from limes.exceptions import InputError
 from limes.models.forms import BlackBox
@@ -144,7 +144,7 @@ def test_the_variance_of_a_sum_over_bins_is_that_of_quadrature():
         for column, function in zip(columns, functions, strict=True):
             law, values = column.law(), function(column.x)
             expected += float(law @ (values - law @ values) ** 2)
-        closed = fits.exact_variance(tested, np.ones(1))
+        closed = spread.exact_variance(tested, np.ones(1))
         assert closed.variance(design) == pytest.approx(expected, rel=EXACT)
 
 
@@ -227,11 +227,12 @@ def test_nothing_is_computed_until_it_is_looked_at(monkeypatch):
         assert "fidelity" not in repr(part)
     monkeypatch.setattr(model, "predict", refuse, raising=False)
     calls = []
-    monkeypatch.setattr(
-        fits.ReadFits,
-        "_fidelity_of",
-        lambda self, row: (calls.append(row.position), (np.ones(1), np.zeros(1)))[1],
-    )
+
+    def fidelities(self, rows):
+        calls.extend(row.position for row in rows)
+        return [(np.ones(1), np.zeros(1)) for _ in rows]
+
+    monkeypatch.setattr(fits.ReadFits, "_fidelities_of", fidelities)
     assert part.fidelity.tolist() == [1.0] * 6
     assert calls == list(range(3, 9))
     assert part.fidelity_errors.shape == (6,)
@@ -356,7 +357,65 @@ def test_effects_by_name_and_as_a_frame():
         explanation.interactions(0)
 
 
-def test_columns_without_cells_have_no_effects():
-    explanation = limes.TabularExplainer(Ridge().fit(X, Y), X, bins=None)(X[:1], progress=False)
-    with pytest.raises(InputError, match="slopes"):
-        explanation.effects  # noqa: B018 - it raises
+@pytest.mark.parametrize(
+    "model", [Ridge(), RandomForestRegressor(6, random_state=0), KernelRidge(kernel="rbf")]
+)
+def test_slopes_have_effects_in_slices_of_their_law(model):
+    """Rows of the background itself, so that all states can be enumerated: effects, R² and pairs."""
+    background = X[:25, :3]
+    model.fit(background, Y[:25])
+    explainer = limes.TabularExplainer(model, background, bins=None, law="empirical", method="exact")
+    explanation = explainer(background[:1], progress=False)
+    columns = [(c.marginal.measures[0].value, c.marginal.measures[0].weight) for c in
+               explainer.design(background[0]).coordinates]  # fmt: skip
+    grid = np.array(list(itertools.product(*[values for values, _ in columns])))
+    w = np.array([np.prod(q) for q in itertools.product(*[weights for _, weights in columns])])
+    f = model.predict(grid)
+    mean, variance = w @ f, w @ (f - w @ f) ** 2
+    additive, slices = np.full(len(f), mean), []
+    for j, effect in enumerate(explanation.effects):
+        edges = np.array([float(cell.split("<= ")[1]) for cell in effect.cells[:-1]])
+        cell = np.array([np.argmin(np.abs(np.unique(grid[:, j]) - edge)) for edge in edges])
+        cell = np.searchsorted(np.unique(grid[:, j])[cell], grid[:, j], side="left")
+        slices.append(cell)
+        assert effect.current == cell[np.flatnonzero(grid[:, j] == background[0, j])[0]]
+        for b in range(len(effect.cells)):
+            inside = w * (cell == b)
+            assert effect.masses[b] == pytest.approx(inside.sum())
+            expected = inside @ f / inside.sum() - mean
+            assert effect.values[b] == pytest.approx(expected, abs=EXACT * np.abs(f).max())
+        line = explanation.values[0, j] * grid[:, j]
+        inside = np.array([(w * (cell == b)) @ line / w[cell == b].sum() for b in range(len(effect.cells))])
+        steps = effect.values - (inside - w @ line)
+        additive += line - w @ line + steps[cell]
+    expected = 1 - w @ (f - additive) ** 2 / variance
+    errors = explanation.additive_fidelity_errors
+    assert abs(explanation.additive_fidelity - expected) <= EXACT + oracle.Z_LIMIT * errors
+    assert explanation.additive_fidelity >= explanation.fidelity - EXACT
+    for pair in explanation.interactions(3):
+        i, j = (explanation.feature_names.index(feature) for feature in pair.features)
+        for b, c in np.ndindex(pair.values.shape):
+            inside = w * (slices[i] == b) * (slices[j] == c)
+            alone = explanation.effects[i].values[b] + explanation.effects[j].values[c] + mean
+            expected = inside @ f / inside.sum() - alone
+            assert pair.values[b, c] == pytest.approx(expected, abs=EXACT * np.abs(f).max())
+
+
+def test_slices_of_a_plane_and_of_samples():
+    """The line in its slices has nothing left; sampled slices lie within their errors of exact ones."""
+    plane = limes.TabularExplainer(Ridge().fit(X, Y), X, bins=None)(X[:2], progress=False)
+    assert plane.additive_fidelity == pytest.approx(1.0, abs=EXACT)
+    effect = plane[0].effects["x2"]
+    assert len(effect.cells) == 10
+    assert effect.masses == pytest.approx(0.1)
+    assert effect.cells[effect.current].count("x2") == 1
+    model = RandomForestRegressor(10, random_state=0).fit(X, Y)
+    exact, sampled = (
+        limes.TabularExplainer(model, X, bins=None, method=method, **more)(X[:1], progress=False)
+        for method, more in (("exact", {}), ("sampled", {"max_calls": 4096, "control": "none"}))
+    )
+    for one, other in zip(exact.effects, sampled.effects, strict=True):
+        assert (np.abs(one.values - other.values) <= oracle.Z_LIMIT * other.standard_errors).all()
+    gap = np.abs(exact.additive_fidelity - sampled.additive_fidelity)
+    errors = np.hypot(exact.additive_fidelity_errors, sampled.additive_fidelity_errors)
+    assert gap <= oracle.Z_LIMIT * errors

@@ -33,15 +33,21 @@ class JointFits:
         """Cells of the background's rows, (n, d), which the effects of all explained rows share."""
         return self._expectation.family.codes.astype(np.int64)
 
-    def fidelity(self, row: int) -> tuple[Floats, Floats]:
-        """R² of one row and its standard errors, (k,) each."""
+    def fidelities(self, rows: Sequence[int]) -> list[tuple[Floats, Floats]]:
+        """R² of rows and their standard errors, (k,) each."""
+        return [self._fidelity(row) for row in rows]
+
+    def _fidelity(self, row: int) -> tuple[Floats, Floats]:
         sampled = self._fitted.sampled
         assert sampled is not None  # noqa: S101 - rows are a sample of their population
         value, error = self._fitted.surrogate.fidelity[row], sampled.fidelity_errors[row]
         return np.atleast_1d(value), np.atleast_1d(error)
 
-    def effects(self, row: int) -> RowEffects:
-        """Effects of one row's columns."""
+    def effects(self, rows: Sequence[int]) -> list[RowEffects]:
+        """Effects of rows' columns."""
+        return [self._effects_of(row) for row in rows]
+
+    def _effects_of(self, row: int) -> RowEffects:
         effects = self._at(row)
         columns = [effects.column(j) for j in range(self._cells.shape[1])]
         additive, errors = effects.additive
@@ -66,6 +72,7 @@ class JointFits:
                 columns,
                 pair.values[:, :, output],
                 pair.errors[:, :, output],
+                pair.masses,
                 float(pair.share[output]),
                 float(pair.share_error[output]),
             )

@@ -90,14 +90,15 @@ def cell_texts(column: TableColumn, marginal: Marginal) -> tuple[str, ...]:
     """Return one text per cell of the column's marginal."""
     cells = marginal.cells
     if isinstance(cells, BinCells):
-        return (*_bin_texts(column.name, cells.edges), *[f"{column.name} is missing"] * cells.missing)
+        return (*bin_texts(column.name, cells.edges), *[f"{column.name} is missing"] * cells.missing)
     levels = column.originals(cells.values)
     return tuple(
         f"{column.name} is missing" if level is None else f"{column.name} = {level}" for level in levels
     )
 
 
-def _bin_texts(name: str, edges: Floats) -> list[str]:
+def bin_texts(name: str, edges: Floats) -> list[str]:
+    """Return one text per bin between edges (p + 1,)."""
     if edges.size == 2:
         return [f"{name} = {number_texts(edges[:1])[0]}" if edges[0] == edges[1] else name]
     inner = number_texts(edges[1:-1])

@@ -17,7 +17,8 @@ from limes._expectations.pooled import PooledExpectation
 from limes._expectations.sampled import SampledExpectation
 from limes._explainers.progress import progress_of
 from limes._explainers.tables.bound_model import BoundModel
-from limes._explainers.tables.fits import FormSpread, PooledFits, ReadFits, SampledFits
+from limes._explainers.tables.fits import PooledFits, ReadFits, SampledFits
+from limes._explainers.tables.form_spread import FormSpread
 from limes._explainers.tables.joint_fits import JointFits
 from limes._explainers.tables.laws import cell_texts, fit_laws
 from limes._explainers.tables.read_model import ReadModel
@@ -177,20 +178,13 @@ class TabularModel:
         expectation = self.bound.expectation
         if isinstance(expectation, JointExpectation):
             return JointFits(expectation, self.texts, cells, fitted)
-        if isinstance(expectation, SampledExpectation) and not self.warns:
-            return None
-        call: Any = {
-            "family": self.family,
-            "texts": self.texts,
-            "rows": rows,
-            "cells": cells,
-            "fitted": fitted,
-        }
         if isinstance(expectation, PooledExpectation):
-            return PooledFits(pooled=expectation, expectation=expectation.single, **call)
+            return PooledFits(expectation, self.family, self.texts, rows, cells, fitted)
         if isinstance(expectation, SampledExpectation):
-            return SampledFits(expectation=expectation, **call)
-        return ReadFits(spread=self._spread, **call)
+            return (
+                SampledFits(expectation, self.family, self.texts, rows, cells, fitted) if self.warns else None
+            )
+        return ReadFits(self._spread, self.texts, rows, cells, fitted)
 
     @property
     def other_law(self) -> Callable[[Floats], Estimate] | None:

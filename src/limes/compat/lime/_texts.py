@@ -249,7 +249,7 @@ class TextKind(Kind):
         surrogate = result.fitted.surrogate
         fidelity = surrogate.fidelity
         if np.isnan(fidelity).any() and call.instance.num_words() <= _ENUMERATED:
-            fidelity = explainer._fits(result.model, result.fitted).fidelity(0)[0]  # noqa: SLF001
+            fidelity = explainer._fits(result.model, result.fitted).fidelities([0])[0][0]  # noqa: SLF001
         numbers = surrogate.coef, surrogate.standard_errors, surrogate.intercept, fidelity
         limits = exchangeable_limits(*numbers, result.fitted.features)
         explanation = cache(partial(explainer._to_explanation, result))  # noqa: SLF001
