@@ -13,7 +13,6 @@ import numpy as np
 from limes._arrays import Bools, Floats
 from limes._expectations.controls.control import ControlMoments, FittedControl
 from limes._expectations.controls.ridge import ridge_path
-from limes._functions import Identity
 from limes.designs._coordinates import CellMeans, Coordinate, functionals
 from limes.designs._product import ProductDesign
 
@@ -37,10 +36,8 @@ class _ColumnBasis:
     def from_rows(cls, coordinate: Coordinate, x: Floats) -> _ColumnBasis:
         law = coordinate.marginal
         count = np.bincount(law.cells.locate(x), minlength=law.cells.count)
-        with np.errstate(invalid="ignore"):
-            variance = law.expect_centred(Identity())[0]
-        sloped = (variance > 0) & (count >= _FEWEST)
-        return cls(count >= _FEWEST, np.sqrt(np.where(sloped, variance, 0.0)))
+        sloped = (law.spreads > 0) & (count >= _FEWEST)
+        return cls(count >= _FEWEST, np.where(sloped, law.spreads, 0.0))
 
     def values(self, coordinate: Coordinate, x: Floats) -> Floats:
         """(n, m)."""
