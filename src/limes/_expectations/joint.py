@@ -32,7 +32,7 @@ from limes._expectations.moments import (
 from limes._expectations.questions import Questions
 from limes._expectations.residual import LEAST_LEFT, student_factors
 from limes._expectations.rule_of_three import UNSEEN, AnswerStatistics, RareAnswers
-from limes._expectations.sampling import Progress, Sampling
+from limes._expectations.sampling import CALLS, Progress, Sampling
 from limes.designs._joint import JointDesign, JointFamily, OccurringRows
 
 # Rows with and without a feature that an error needs
@@ -82,7 +82,7 @@ class JointExpectation:
         """
         with self._lock:
             if missing := self._questions.missing:
-                with progress(missing) as on_progress:
+                with progress(missing, CALLS) as on_progress:
                     self._questions.ask(self._predict, self._sampling.retry, on_progress, workers)
         check_squares(self._answers)
 

@@ -39,7 +39,7 @@ from limes._expectations.moments import (
 from limes._expectations.pool import SEQUENCES, SMALLEST, Pool
 from limes._expectations.rule_of_three import AnswerStatistics
 from limes._expectations.sampled import CUT_SHORT, SampledExpectation
-from limes._expectations.sampling import Progress, Sampling, Tolerance
+from limes._expectations.sampling import CALLS, Progress, Sampling, Tolerance
 from limes._expectations.weighted import WeightedFit, WeightedPool
 from limes.designs._product import ProductDesign, ProductFamily
 from limes.designs._weights import BinWeights
@@ -106,7 +106,7 @@ class PooledExpectation:
     def fill(self, progress: Progress, *, workers: int = 1) -> None:
         """Ask the model for the largest pool."""
         for size in self._sizes[-1:]:
-            with progress(self.pool.missing(size)) as on_progress:
+            with progress(self.pool.missing(size), CALLS) as on_progress:
                 self.pool.grow(size, on_progress=on_progress, workers=workers)
 
     def shares(self, designs: Sequence[ProductDesign]) -> Floats:
@@ -220,7 +220,7 @@ class PooledExpectation:
     ) -> None:
         """Explain the rows at these positions from the pool of one size."""
         if missing := self.pool.missing(stage.size):
-            with progress(missing) as on_progress:
+            with progress(missing, CALLS) as on_progress:
                 self.pool.grow(stage.size, on_progress=on_progress, workers=workers)
         sample = self._sample(stage)
         with progress(len(pending)) as on_progress:
@@ -384,7 +384,7 @@ class _ControlledPool:
         return prediction.reshape(-1)[1:] if self.complement else prediction.reshape(-1)
 
 
-def _silent(total: int) -> nullcontext[Callable[[int], object]]:  # noqa: ARG001 - one signature
+def _silent(total: int, unit: str = "rows", /) -> nullcontext[Callable[[int], object]]:  # noqa: ARG001 - one signature
     return nullcontext(lambda count: None)  # noqa: ARG005 - one signature
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from limes._arrays import Floats
 from limes._expectations.estimate import SEQUENCES, Sample, enumerate_states, estimate
 from limes._expectations.moments import Moments
-from limes._expectations.sampling import Draw, Progress, SampledDesign, Sampler, Sampling
+from limes._expectations.sampling import CALLS, Draw, Progress, SampledDesign, Sampler, Sampling
 from limes._streams import fingerprint, streams
 from limes._threads import in_workers
 from limes.exceptions import InputError, ModelError
@@ -109,7 +109,7 @@ class SampledExpectation:
 
         error: BaseException | None = None
         with (
-            progress(len(rows) * self.max_calls) as on_progress,
+            progress(len(rows) * self.max_calls, CALLS) as on_progress,
             self._unfinished.take(list(equal), self._new_calls) as states,
         ):
 

@@ -18,8 +18,8 @@ from limes.exceptions import InputError, Interrupted, ModelError
 
 # Inputs whose explanation was cut short, of which the model's answers are kept
 UNFINISHED = 16
-# Rows, or calls of a model: the bar counts what takes time, so it names no unit
-_FORMAT = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}]"
+# The bar counts what takes time: rows, or calls of the model
+_FORMAT = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} {unit} [{elapsed}, {remaining} left]"
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -31,17 +31,17 @@ def progress_of(*, shown: bool) -> Progress:
 
 
 @contextmanager
-def _bar(total: int) -> Iterator[Callable[[int], object]]:
+def _bar(total: int, unit: str = "rows", /) -> Iterator[Callable[[int], object]]:
     if total == 1:
         yield _ignore
         return
     from tqdm.auto import tqdm
 
-    with tqdm(total=total, desc="explaining", delay=1.0, leave=False, bar_format=_FORMAT) as bar:
+    with tqdm(total=total, desc="explaining", delay=1.0, leave=False, unit=unit, bar_format=_FORMAT) as bar:
         yield bar.update
 
 
-def _no_bar(total: int) -> nullcontext[Callable[[int], object]]:  # noqa: ARG001 - one signature
+def _no_bar(total: int, unit: str = "rows", /) -> nullcontext[Callable[[int], object]]:  # noqa: ARG001 - one signature
     return nullcontext(_ignore)
 
 
