@@ -87,7 +87,7 @@ def network(family: ProductFamily, seed: int, rows: PoolRows, f: Floats) -> Cros
     units = Units.of(family.marginals, simulated.x, simulated.cells, units_for(len(f)), seed)
     features = units(rows.x, rows.cells)
     fit = fit_network(units, features, f, SEQUENCES)
-    mean = SimulatedControl(simulated.cells, fit.mean(simulated.x, simulated.cells))
+    mean = SimulatedControl.of(family, simulated.cells, fit.mean(simulated.x, simulated.cells))
     return CrossFit(fit.out_of_sequence(features), [mean], simulated=_EVEN * len(f) / len(simulated.x))
 
 

@@ -192,7 +192,7 @@ class PooledExpectation:
             error = cause
         for i, look in looks.items():
             results[i] = look.moments
-            if look.moments is None:  # cut short: as far as it got
+            if not look.is_last:  # cut short: as far as it got
                 fit = self._fit(self._sample(look.stage), designs[i], predictions[i])
                 results[i] = replace(fit.moments(self._sampling.tolerance), converged=np.array(False))
         return error
@@ -222,13 +222,16 @@ class PooledExpectation:
         if missing := self.pool.missing(stage.size):
             with progress(missing, CALLS) as on_progress:
                 self.pool.grow(stage.size, on_progress=on_progress, workers=workers)
-        sample = self._sample(stage)
+        sample, largest = self._sample(stage), stage.size == self._sizes[-1]
         with progress(len(pending)) as on_progress:
             for i in pending:
-                fit = self._fit(sample, designs[i], predictions[i])
-                is_last = fit.excess <= 1.0 or stage == self._stages[-1]
-                moments = fit.moments(self._sampling.tolerance) if is_last else None
-                looks[i] = _Look(stage, fit.excess, moments)
+                if i in looks and looks[i].moments is not None and looks[i].control == sample.control:
+                    looks[i] = replace(looks[i], is_last=True)  # nothing better than what it has
+                else:
+                    fit = self._fit(sample, designs[i], predictions[i])
+                    is_last = fit.excess <= 1.0 or stage == self._stages[-1]
+                    moments = fit.moments(self._sampling.tolerance) if is_last or largest else None
+                    looks[i] = _Look(stage, fit.excess, sample.control, moments, is_last)
                 on_progress(1)
 
     def _sample(self, stage: _Stage) -> _ControlledPool:
@@ -330,18 +333,29 @@ class _Stage:
 
 @dataclass(frozen=True, eq=False)
 class _Look:
-    """What came of one row at one stage; no moments where a later one is wanted.
+    """What came of one row at one stage.
 
-    ``excess`` is the largest error in units of what is wanted.
+    Attributes
+    ----------
+    excess
+        The largest error in units of what is wanted.
+    control
+        The control's name.
+    moments
+        None at a pool that grows.
+    is_last
+        Whether no other stage follows.
     """
 
     stage: _Stage
     excess: float
+    control: str
     moments: Moments | None
+    is_last: bool
 
     def wants(self, size: float) -> bool:
         """Whether to look at a larger pool: sizes that can hardly be enough are passed over."""
-        return self.moments is None and size >= _RATE * self.stage.size * self.excess
+        return not self.is_last and size >= _RATE * self.stage.size * self.excess
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,8 +1,12 @@
 r"""Moments of a control whose expectation has no closed form: on rows that the model is not asked about.
 
 Rows of the background's law cost a control next to nothing, so that many times as many can be drawn as the
-model answers. They serve every explained row by the weights t^#changed, as a pool does (``weighted.py``).
-Their even sequences are independent of each other; how far these differ is the standard error.
+model answers. They serve every explained row by the weights w ∝ t^#changed, as a pool does (``weighted.py``):
+
+    E_w h = E_w u + Σ_i w_i r_i / n,    β = β(u) + Σ_i w_i r_i (z_i - α) / (n v),    r = h - u,
+
+u effects of cells, whose moments are exact. Even sequences of rows are independent of each other; how far
+they differ is the standard error.
 """
 
 from __future__ import annotations
@@ -17,19 +21,17 @@ from limes._expectations.controls.control import ControlMoments
 from limes._expectations.indicators import CellCodes, indicators
 from limes._expectations.pool import SEQUENCES, cell_codes
 from limes._expectations.residual import student_factors
-from limes._expectations.weighted import normal_equations
 from limes._streams import streams
+from limes.designs._coordinates import CellMeans, functionals
 from limes.designs._product import ProductDesign, ProductFamily, sobol_points
 from limes.designs._weights import BinWeights
 
 # Key of the streams of these rows, which are other ones than those of the pool
 _KEY = 0x73696D75
 # Rows in units of those that the model has answered, and at most
-_TIMES, _MOST = 16, 1 << 17
+_TIMES, _MOST = 16, 1 << 16
 # Values of a column
 _STRATA = 1 << 12
-# Rows of a sequence inside and outside a cell without which its column has no coefficient
-_FEWEST = 4
 
 
 class SimulatedRows(NamedTuple):
@@ -58,33 +60,59 @@ def simulated_rows(family: ProductFamily, seed: int, answered: int) -> Simulated
 
 @dataclass(frozen=True, eq=False)
 class SimulatedControl:
-    """A control by its values (n, k) at simulated rows with these cells (n, d)."""
+    """A control as effects of cells, whose moments are exact, and the rest of it at simulated rows.
+
+    Attributes
+    ----------
+    cells
+        Of the simulated rows, (n, d).
+    constant
+        (k,).
+    effects
+        Of the cells of each column, (p, k).
+    rest
+        Values less constant and effects, (n, k).
+    """
 
     cells: CellCodes
-    values: Floats
+    constant: Floats
+    effects: tuple[Floats, ...]
+    rest: Floats
 
-    def predict(self, x: Floats) -> Floats:
-        """Raise: values are those of the simulated rows alone."""
-        raise NotImplementedError
+    @classmethod
+    def of(cls, family: ProductFamily, cells: CellCodes, values: Floats) -> SimulatedControl:
+        """Split values (n, k) at rows with these cells (n, d): columns are independent, effects are means."""
+        constant = values.mean(axis=0)
+        rest, effects = values - constant, []
+        for law, cell in zip(family.marginals, cells.T, strict=True):
+            count = np.maximum(np.bincount(cell, minlength=law.cells.count), 1)[:, None]
+            sums = [np.bincount(cell, column, minlength=law.cells.count) for column in (values - constant).T]
+            effects.append(np.stack(sums, axis=1) / count)
+            rest -= effects[-1][cell]
+        return cls(cells, constant, tuple(effects), rest)
 
     def moments(self, design: ProductDesign) -> ControlMoments:
-        """E_w h and β, by weighted least squares on z, with standard errors."""
+        """E_w h and β of the effects, and of the rest by weighted means, whose standard errors are given."""
         assert design.cells is not None  # noqa: S101 - designs of families by cells have them
         assert design.family is not None  # noqa: S101
         assert isinstance(design.family.weights, BinWeights)  # noqa: S101
         z = indicators(self.cells, design.cells, design.inclusion)
         powers = np.float64(design.family.weights.ratio) ** np.arange(design.size, -1, -1)
         w = (powers / np.exp(design.log_weight))[z.kept]
-        inside, total = z.sums(np.column_stack([np.ones_like(w), w, w[:, None] * self.values]), SEQUENCES)
-        kept, rows = inside[:, :, 0].min(axis=0), total[0, 0, 0]
-        used = (design.variance > 0) & (kept >= _FEWEST) & (rows - inside[:, :, 0].max(axis=0) >= _FEWEST)
-        products = z.gram(w, SEQUENCES)[:, used][:, :, used]
-        gram, moments = normal_equations(
-            inside[:, used, 1:], total[:, :, 1:], products, design.inclusion[used, None]
-        )
-        place = np.concatenate([[True], used])
-        solution, errors = np.zeros((2, place.size, self.values.shape[1]))
-        solution[place] = np.linalg.solve(gram.sum(axis=0), moments.sum(axis=0))
-        spread = np.linalg.solve(gram, moments).std(axis=0, ddof=1) / np.sqrt(SEQUENCES)
-        errors[place] = spread * student_factors(np.array(SEQUENCES - 1))
-        return ControlMoments(solution[0], solution[1:], errors)
+        inside, total = z.sums(w[:, None] * self.rest, SEQUENCES)
+        v, alpha = design.variance[:, None], design.inclusion[:, None]
+        contrasts = np.divide(inside - alpha * total, v, out=np.zeros_like(inside), where=v > 0)
+        sums = np.concatenate([total, contrasts], axis=1) / (len(w) // SEQUENCES)
+        errors = sums.std(axis=0, ddof=1) / np.sqrt(SEQUENCES) * student_factors(np.array(SEQUENCES - 1))
+        mean, coef = self._of_effects(design)
+        simulated = sums.mean(axis=0)
+        return ControlMoments(mean + simulated[0], coef + simulated[1:], errors)
+
+    def _of_effects(self, design: ProductDesign) -> tuple[Floats, Floats]:
+        """Mean (k,) and contrasts (d, k) of constant and effects."""
+        mean, coef = self.constant.copy(), np.zeros((design.size, self.constant.size))
+        for j, (coordinate, effect) in enumerate(zip(design.coordinates, self.effects, strict=True)):
+            average, contrast = functionals(coordinate, CellMeans(effect.T, np.zeros_like(effect.T)))
+            mean += average
+            coef[j] = contrast
+        return mean, coef
