@@ -124,7 +124,7 @@ def _keys(phrase: str) -> tuple[str, ...]:
 def _words(name: Any, words: Any) -> Iterable[str]:
     if isinstance(words, str) or not isinstance(words, Iterable) or not isinstance(name, str) or not name:
         raise InputError(f"group: {name!r} must be a name of a list of words, got {words!r}")
-    words = list(words)
-    if not all(isinstance(word, str) for word in words):
+    spellings: list[str] = list(words)
+    if not all(isinstance(word, str) for word in spellings):
         raise InputError(f"group: {name!r} must be a name of a list of words, got {words!r}")
-    return words
+    return spellings
