@@ -86,7 +86,7 @@ class Units:
         center, scale = np.nanmedian(numbers, axis=0), np.nanstd(numbers, axis=0)
         live = scale > 0
         categories, means, spreads = [], [], []
-        for j in np.flatnonzero(~is_number):
+        for j in np.flatnonzero(~is_number).tolist():
             share = np.bincount(cells[:, j], minlength=laws[j].cells.count) / len(cells)
             present = np.flatnonzero((share > 0) & (share < 1))
             categories += [(j, b) for b in present]
