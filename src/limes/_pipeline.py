@@ -27,7 +27,7 @@ from limes._expectations.moments import (
 from limes._expectations.of_forms import exact_expectation
 from limes._expectations.pooled import PooledExpectation
 from limes._expectations.sampled import CUT_SHORT, SampledExpectation
-from limes._expectations.sampling import Progress, Sampling
+from limes._expectations.sampling import CALLS, Progress, Sampling
 from limes._threads import one_blas_thread
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.designs._features import FeatureNumbers, Features, FeatureTable, weighted_sum
@@ -391,7 +391,7 @@ def fitted_at(
     """
     instance = design.at_instance
     if isinstance(expectation, SampledExpectation):
-        with progress(expectation.max_calls) as on_progress:
+        with progress(expectation.max_calls, CALLS) as on_progress:
             moments = expectation.moments(
                 design, instance, on_progress=on_progress, prediction=predictions[0]
             )

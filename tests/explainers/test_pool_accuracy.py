@@ -28,18 +28,18 @@ def test_rows_that_the_largest_pool_does_not_serve_get_a_thorough_control_once()
         asked.append(len(x))
         return corners(x)
 
-    explainer = limes.TabularExplainer(model, X, max_calls=2048)
+    explainer = limes.TabularExplainer(model, X, max_calls=8192)
     explanation = explainer(X[:6])
-    assert explainer.pool_calls == 2048
-    assert sum(asked) <= 2048 + 2 + 6  # the first look at the model, and the rows themselves
+    assert explainer.pool_calls == 8192
+    assert sum(asked) <= 8192 + 2 + 6  # the first look at the model, and the rows themselves
     assert set(explanation.controls) == {"tree"}
-    additive = limes.TabularExplainer(corners, X, max_calls=2048, control="additive")(X[:6])
+    additive = limes.TabularExplainer(corners, X, max_calls=8192, control="additive")(X[:6])
     assert (explanation.standard_errors.mean(axis=1) < 0.7 * additive.standard_errors.mean(axis=1)).all()
 
 
 def test_numbers_depend_on_the_row_alone_whatever_control_it_takes():
-    whole = limes.TabularExplainer(corners, X, max_calls=2048)(X[:6])
-    other = limes.TabularExplainer(corners, X, max_calls=2048)
+    whole = limes.TabularExplainer(corners, X, max_calls=8192)(X[:6])
+    other = limes.TabularExplainer(corners, X, max_calls=8192)
     for i in (5, 0):
         np.testing.assert_array_equal(other(X[[i]]).values[0], whole.values[i])
 
@@ -57,7 +57,79 @@ def test_errors_with_the_thorough_control_cover():
     inside = [
         np.abs(found.values - np.array(truth)) <= 1.96 * np.hypot(found.standard_errors, 0.003)
         for found in (
-            limes.TabularExplainer(corners, X, max_calls=1024, rng=seed)(rows) for seed in range(12)
+            limes.TabularExplainer(corners, X, max_calls=8192, rng=seed)(rows) for seed in range(12)
         )
     ]
     assert np.mean(inside) >= 0.93
+
+
+INTERRUPTED = """
+import json, os, signal, sys, threading, time
+import numpy as np
+import limes
+from limes.exceptions import Interrupted
+
+rows, enough = [], threading.Event()
+
+def slow(x):
+    rows.extend(map(bytes, np.ascontiguousarray(x)))
+    if len(rows) > 700:
+        enough.set()
+        time.sleep(0.5 if not resumed else 0.0)
+    return x[:, 0] * x[:, 1] + x[:, 2]
+
+resumed = False
+X = np.random.default_rng(0).normal(size=(300, 6))
+explainer = limes.TabularExplainer(slow, X, batch_size=64, max_calls=2048, tolerance=1e-9)
+threading.Thread(target=lambda: (enough.wait(), time.sleep(0.1), os.kill(os.getpid(), signal.SIGINT))).start()
+try:
+    explainer(X[:3], progress=False)
+    raise SystemExit("was not interrupted")
+except Interrupted as stop:
+    assert isinstance(stop, KeyboardInterrupt)
+kept, asked = explainer.pool_calls, len(rows)
+resumed = True
+again = explainer(X[:3], progress=False)
+json.dump([kept, asked, len(rows), len(set(rows)), again.values.tolist()], sys.stdout)
+"""
+
+
+def test_control_c_keeps_what_a_slow_model_answered_and_nothing_is_asked_twice():
+    """A signal in the middle of a batch: that batch alone is asked again, and the explained rows."""
+    import json
+    import subprocess
+    import sys
+
+    run = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=True)
+    kept, asked, total, distinct, values = json.loads(run.stdout)
+    assert 600 < kept < 1024
+    assert asked - kept == 2 + 3 + 64  # a first look, the rows, and the batch that was cut short
+    assert total == 2 + 2 * 3 + 2048 + 64
+    assert distinct <= 3 + 2 + 2048
+    clean = limes.TabularExplainer(
+        lambda x: x[:, 0] * x[:, 1] + x[:, 2],
+        np.random.default_rng(0).normal(size=(300, 6)),
+        max_calls=2048,
+        tolerance=1e-9,
+    )
+    rows = np.random.default_rng(0).normal(size=(300, 6))[:3]
+    assert np.array_equal(clean(rows, progress=False).values, np.array(values))
+
+
+def test_the_bar_says_calls_and_the_time_left(monkeypatch, capsys):
+    import time
+
+    import tqdm.auto
+
+    monkeypatch.setattr(
+        tqdm.auto, "tqdm", lambda **options: tqdm.std.tqdm(**{**options, "delay": 0, "mininterval": 0})
+    )
+
+    def slow(x):
+        time.sleep(0.02)
+        return x[:, 0] * x[:, 1]
+
+    limes.TabularExplainer(slow, X, batch_size=128, max_calls=1024)(X[:2])
+    shown = capsys.readouterr().err
+    assert "512/1024 calls [" in shown
+    assert " left]" in shown

@@ -31,7 +31,7 @@ from limes._expectations.moments import (
 from limes._expectations.questions import Questions
 from limes._expectations.residual import LEAST_LEFT, student_factors
 from limes._expectations.rule_of_three import UNSEEN, AnswerStatistics, RareAnswers
-from limes._expectations.sampling import Progress, Sampling
+from limes._expectations.sampling import CALLS, Progress, Sampling
 from limes._threads import Locked
 from limes.designs._joint import JointDesign, JointFamily, OccurringRows
 
@@ -76,7 +76,7 @@ class JointExpectation(Locked):
         """
         with self._lock:
             if missing := self._questions.missing:
-                with progress(missing) as on_progress:
+                with progress(missing, CALLS) as on_progress:
                     self._questions.ask(self._predict, self._sampling.retry, on_progress, workers)
         check_squares(self._answers)
 

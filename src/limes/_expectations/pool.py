@@ -149,8 +149,6 @@ class _BackgroundRows:
     def __init__(self, family: ProductFamily, seed: int) -> None:
         self._family = family
         self._seed = seed
-        widest = max(law.cells.count for law in family.marginals)
-        self._code: Any = np.uint8 if widest <= _BYTE else np.uint32
         # where cells decide all values rows repeat, and a pattern of cells is a question
         self._questions: dict[bytes, int] | None = {} if _is_discrete(family) else None
         self._count = 0
@@ -170,7 +168,7 @@ class _BackgroundRows:
         levels = np.concatenate([sequence.random(count // SEQUENCES) for sequence in points])
         self._points = first + count, points
         x, cells = self._family.draw(levels)
-        codes = cells.astype(self._code)
+        codes = cell_codes(self._family, cells)
         return (x, codes, *self._new_questions(codes))
 
     def _new_questions(self, codes: CellCodes) -> tuple[Ints, Ints]:
@@ -183,6 +181,12 @@ class _BackgroundRows:
         place = np.array([numbers.setdefault(key, len(numbers)) for key in keys])
         numbers_of_rows, first = np.unique(place, return_index=True)
         return first[numbers_of_rows >= before], place
+
+
+def cell_codes(family: ProductFamily, cells: Ints) -> CellCodes:
+    """Return cells as bytes, where these can tell a column's cells apart."""
+    widest = max(law.cells.count for law in family.marginals)
+    return cells.astype(np.uint8) if widest <= _BYTE else cells.astype(np.uint32)
 
 
 def _is_discrete(family: ProductFamily) -> bool:

@@ -9,14 +9,14 @@ row's cells,
 Rows with a share of 1/32 or more take the smallest pool at which their coefficients are as accurate as
 wanted; the others, far out or under a narrow bandwidth, draw their own rows of w (``sampled.py``).
 
-The control variate h is fitted once a pool, on one half of its sequences for the other half, and chosen by
-what it leaves of rows that it has not seen. Rows that the largest pool does not serve accurately enough get a
-more laborious control, fitted once to it.
+The control variate h is fitted once a pool (``crossfit.py``), and chosen by what it leaves of rows that it
+has not seen. Rows that the largest pool does not serve accurately enough get a more laborious control, fitted
+once to it, unless that takes longer than asking for such a small pool.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -25,9 +25,8 @@ from typing import Any, Literal
 import numpy as np
 
 from limes._arrays import Bools, Floats
-from limes._expectations.controls import Control, FittedControl
-from limes._expectations.controls.tables import shared_tree_control
-from limes._expectations.estimate import best_control, check_squares
+from limes._expectations.crossfit import SHARED, ControlExpectation, CrossFit, best_fit, in_folds
+from limes._expectations.estimate import check_squares
 from limes._expectations.indicators import CellCodes
 from limes._expectations.moments import (
     Moments,
@@ -36,10 +35,10 @@ from limes._expectations.moments import (
     boxed,
     with_complement,
 )
-from limes._expectations.pool import SEQUENCES, SMALLEST, Pool, PoolRows
+from limes._expectations.pool import SEQUENCES, SMALLEST, Pool
 from limes._expectations.rule_of_three import AnswerStatistics
 from limes._expectations.sampled import CUT_SHORT, SampledExpectation
-from limes._expectations.sampling import Progress, Sampling, Tolerance
+from limes._expectations.sampling import CALLS, Progress, Sampling, Tolerance
 from limes._expectations.weighted import WeightedFit, WeightedPool
 from limes._threads import Locked
 from limes.designs._product import ProductDesign, ProductFamily
@@ -52,14 +51,11 @@ _LEAST_SHARE = 1 / 32
 # Errors of even points fall about as 1 / n: after a pool of n rows, whose error is c times what is wanted,
 # the next has this many times n c rows
 _RATE = 0.75
-# Controls that are made for many explained rows
-_SHARED: Mapping[str, Control] = {"tree": shared_tree_control}
-# Parts of a pool, whole sequences each: a control is fitted to the other parts
-_FOLDS = 2
 # Controls that "auto" tries: at any size those whose cost is worth it for one row; where the largest pool
-# leaves a row less accurate than wanted, those that take a second, once
-_QUICK = ("additive", "margin")
-_THOROUGH = ("additive", "margin", "tree")
+# leaves a row less accurate than wanted, those that take a second, once, if it has this many rows
+_QUICK = ("additive", "margin", "network")
+_THOROUGH = ("additive", "margin", "network", "tree")
+_FEWEST_THOROUGH = 8192
 
 
 class PooledExpectation(Locked):
@@ -86,11 +82,12 @@ class PooledExpectation(Locked):
         self.single = SampledExpectation(predict, sampling)
         self._sizes = pool_sizes(len(family.marginals), sampling.max_shared)
         self._samples: dict[_Stage, _ControlledPool] = {}
+        self._fits: dict[tuple[int, str], CrossFit] = {}
         super().__init__()
 
     def __getstate__(self) -> dict[str, Any]:
         # controls are fitted again: to the same answers, with the same result
-        return {**super().__getstate__(), "_samples": {}}
+        return {**super().__getstate__(), "_samples": {}, "_fits": {}}
 
     @property
     def ratio(self) -> float:
@@ -105,7 +102,7 @@ class PooledExpectation(Locked):
     def fill(self, progress: Progress, *, workers: int = 1) -> None:
         """Ask the model for the largest pool."""
         for size in self._sizes[-1:]:
-            with progress(self.pool.missing(size)) as on_progress:
+            with progress(self.pool.missing(size), CALLS) as on_progress:
                 self.pool.grow(size, on_progress=on_progress, workers=workers)
 
     def shares(self, designs: Sequence[ProductDesign]) -> Floats:
@@ -191,7 +188,7 @@ class PooledExpectation(Locked):
             error = cause
         for i, look in looks.items():
             results[i] = look.moments
-            if look.moments is None:  # cut short: as far as it got
+            if not look.is_last:  # cut short: as far as it got
                 fit = self._fit(self._sample(look.stage), designs[i], predictions[i])
                 results[i] = replace(fit.moments(self._sampling.tolerance), converged=np.array(False))
         return error
@@ -204,7 +201,8 @@ class PooledExpectation(Locked):
             return [_Stage(size, tuple(available)) for size in self._sizes]
         quick, thorough = (tuple(n for n in names if n in available) for names in (_QUICK, _THOROUGH))
         stages = [_Stage(size, quick) for size in self._sizes]
-        return [*stages, *(_Stage(size, thorough) for size in self._sizes[-1:])]
+        largest = [size for size in self._sizes[-1:] if size >= _FEWEST_THOROUGH]
+        return [*stages, *(_Stage(size, thorough) for size in largest)]
 
     def _look(
         self,
@@ -218,29 +216,47 @@ class PooledExpectation(Locked):
     ) -> None:
         """Explain the rows at these positions from the pool of one size."""
         if missing := self.pool.missing(stage.size):
-            with progress(missing) as on_progress:
+            with progress(missing, CALLS) as on_progress:
                 self.pool.grow(stage.size, on_progress=on_progress, workers=workers)
-        sample = self._sample(stage)
+        sample, largest = self._sample(stage), stage.size == self._sizes[-1]
         with progress(len(pending)) as on_progress:
             for i in pending:
-                fit = self._fit(sample, designs[i], predictions[i])
-                is_last = fit.excess <= 1.0 or stage == self._stages[-1]
-                moments = fit.moments(self._sampling.tolerance) if is_last else None
-                looks[i] = _Look(stage, fit.excess, moments)
+                if i in looks and looks[i].moments is not None and looks[i].control == sample.control:
+                    looks[i] = replace(looks[i], is_last=True)  # nothing better than what it has
+                else:
+                    fit = self._fit(sample, designs[i], predictions[i])
+                    is_last = fit.excess <= 1.0 or stage == self._stages[-1]
+                    moments = fit.moments(self._sampling.tolerance) if is_last or largest else None
+                    looks[i] = _Look(stage, fit.excess, sample.control, moments, is_last)
                 on_progress(1)
 
     def _sample(self, stage: _Stage) -> _ControlledPool:
         """Return the pool of a stage with its control, fitted once."""
         with self._lock:
             if stage not in self._samples:
-                controls = {name: _SHARED.get(name, self._sampling.controls[name]) for name in stage.controls}
-                rows = self.pool.rows(stage.size)
-                self._samples[stage] = _ControlledPool.fit(rows, self._family, controls)
+                self._samples[stage] = self._controlled(stage)
             return self._samples[stage]
+
+    def _controlled(self, stage: _Stage) -> _ControlledPool:
+        """Choose the control of a stage by what its fits leave of rows that they have not seen."""
+        rows = self.pool.rows(stage.size)
+        f = rows.answers.reshape(len(rows.answers), -1)
+        check_squares(f)
+        shape, complement = rows.answers.shape[1:], are_complements(f)
+        if complement:
+            f, shape = np.ascontiguousarray(f[:, 1:]), (1,)
+        for name in stage.controls:
+            if (key := (stage.size, name)) not in self._fits:
+                fitting = SHARED.get(name) or in_folds(self._sampling.controls[name])
+                self._fits[key] = fitting(self._family, self._sampling.seed, rows, f)
+        fits = {name: self._fits[stage.size, name] for name in stage.controls}
+        name = best_fit(fits, f)
+        fit = fits[name]
+        return _ControlledPool(rows.cells, f, f - fit.values, shape, complement, name, fit.expectations)
 
     def _fit(self, sample: _ControlledPool, design: ProductDesign, prediction: Floats | None) -> _RowFit:
         """Fit one row to the pool of one size."""
-        controls = [control.moments(design) for control in sample.controls]
+        controls = [its.moments(design) for its in sample.expectations]
         rows = WeightedPool.of(
             design,
             self._weights.ratio,
@@ -313,18 +329,29 @@ class _Stage:
 
 @dataclass(frozen=True, eq=False)
 class _Look:
-    """What came of one row at one stage; no moments where a later one is wanted.
+    """What came of one row at one stage.
 
-    ``excess`` is the largest error in units of what is wanted.
+    Attributes
+    ----------
+    excess
+        The largest error in units of what is wanted.
+    control
+        The control's name.
+    moments
+        None at a pool that grows.
+    is_last
+        Whether no other stage follows.
     """
 
     stage: _Stage
     excess: float
+    control: str
     moments: Moments | None
+    is_last: bool
 
     def wants(self, size: float) -> bool:
         """Whether to look at a larger pool: sizes that can hardly be enough are passed over."""
-        return self.moments is None and size >= _RATE * self.stage.size * self.excess
+        return not self.is_last and size >= _RATE * self.stage.size * self.excess
 
 
 @dataclass(frozen=True, eq=False)
@@ -343,8 +370,8 @@ class _ControlledPool:
         Whether answers are two probabilities.
     control
         Its name.
-    controls
-        Its fits, one for each equal part of the rows.
+    expectations
+        Of its fits, one for each equal part of the rows.
     """
 
     cells: CellCodes
@@ -353,30 +380,12 @@ class _ControlledPool:
     shape: tuple[int, ...]
     complement: bool
     control: str
-    controls: list[FittedControl]
+    expectations: Sequence[ControlExpectation]
 
     @cached_property
     def statistics(self) -> AnswerStatistics:
         """What the answers alone say about rare ones."""
         return AnswerStatistics.from_rows(self.answers)
-
-    @classmethod
-    def fit(cls, rows: PoolRows, family: ProductFamily, controls: Mapping[str, Control]) -> _ControlledPool:
-        """Choose the control on the first part of the pool, and fit it to all parts but each in turn."""
-        f = rows.answers.reshape(len(rows.answers), -1)
-        check_squares(f)
-        shape, complement = rows.answers.shape[1:], are_complements(f)
-        if complement:
-            f, shape = np.ascontiguousarray(f[:, 1:]), (1,)
-        # under bin weights a control is fitted to laws that are the same at every instance
-        anywhere = ProductDesign(tuple(column[0] for column in family.variants))
-        part = np.arange(len(f)) * _FOLDS // len(f)
-        first = {name: fit(anywhere, rows.x[part != 0], f[part != 0]) for name, fit in controls.items()}
-        name = best_control(first, rows.x[part == 0], f[part == 0])
-        others = (part != k for k in range(1, _FOLDS))
-        fits = [first[name], *(controls[name](anywhere, rows.x[other], f[other]) for other in others)]
-        values = np.concatenate([fit.predict(rows.x[part == k]) for k, fit in enumerate(fits)])
-        return cls(rows.cells, f, f - values, shape, complement, name, fits)
 
     def outputs(self, prediction: Floats | None) -> Floats | None:
         """Return the computed outputs (k,) of a prediction."""
@@ -385,7 +394,7 @@ class _ControlledPool:
         return prediction.reshape(-1)[1:] if self.complement else prediction.reshape(-1)
 
 
-def _silent(total: int) -> nullcontext[Callable[[int], object]]:  # noqa: ARG001 - one signature
+def _silent(total: int, unit: str = "rows", /) -> nullcontext[Callable[[int], object]]:  # noqa: ARG001 - one signature
     return nullcontext(lambda count: None)  # noqa: ARG005 - one signature
 
 

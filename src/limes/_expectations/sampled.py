@@ -22,7 +22,7 @@ import numpy as np
 from limes._arrays import Floats, fingerprint, streams
 from limes._expectations.estimate import SEQUENCES, Sample, enumerate_states, estimate
 from limes._expectations.moments import Moments
-from limes._expectations.sampling import Draw, Progress, SampledDesign, Sampler, Sampling
+from limes._expectations.sampling import CALLS, Draw, Progress, SampledDesign, Sampler, Sampling
 from limes._threads import in_workers
 from limes.exceptions import InputError, ModelError
 from limes.models._calling.caller import Calls
@@ -108,7 +108,7 @@ class SampledExpectation:
 
         error: BaseException | None = None
         with (
-            progress(len(rows) * self.max_calls) as on_progress,
+            progress(len(rows) * self.max_calls, CALLS) as on_progress,
             self._unfinished.take(list(equal), self._new_calls) as states,
         ):
 

@@ -67,8 +67,18 @@ class Sampling:
     max_shared: int = 0
 
 
-# total -> a context whose value is called with the number of finished steps
-Progress: TypeAlias = Callable[[int], AbstractContextManager[Callable[[int], object]]]
+# What a bar counts where the model is called
+CALLS = "calls"
+
+
+class Progress(Protocol):
+    """Shows how far work is."""
+
+    def __call__(self, total: int, unit: str = "rows", /) -> AbstractContextManager[Callable[[int], object]]:
+        """Return a context whose value is called with numbers of finished steps, ``total`` in all."""
+        ...
+
+
 # Rows x and features h (n, d), and the number of each row's cluster (n,)
 Draw: TypeAlias = tuple[Floats, Floats, Ints]
 

@@ -145,14 +145,8 @@ class WeightedPool:
             )
             for side in ("inside", "total")
         )
-        inside = inside[:, used]
-        centred = inside - alpha * total
         products = self.z.gram(self.weights, len(self.controls))[:, used][:, :, used]
-        gram = np.empty((len(centred), 1 + alpha.size, 1 + alpha.size))
-        gram[:, :1, :1] = total[:, :, :1]
-        gram[:, 0, 1:] = gram[:, 1:, 0] = centred[:, :, 0]
-        gram[:, 1:, 1:] = products - alpha * inside[:, :, 0][:, None] - centred[:, :, :1] * alpha[:, 0]
-        moments = np.concatenate([total, centred], axis=1)[:, :, 1:]
+        gram, moments = normal_equations(inside[:, used], total, products, alpha)
         k = self.answers.shape[1]
         moments[:, :, :k] += gram @ self.linear
         solution = np.asarray(np.linalg.solve(gram.sum(axis=0), moments.sum(axis=0)), dtype=np.float64)
@@ -390,6 +384,21 @@ class _Sides:
     def outside(self) -> Floats:
         """Sums over the rows outside, (parts, d, q)."""
         return self.total - self.inside
+
+
+def normal_equations(inside: Floats, total: Floats, products: Floats, alpha: Floats) -> tuple[Floats, Floats]:
+    """Normal equations of weighted least squares on (1, z - α), in each of several parts of the rows.
+
+    ``inside`` (parts, m, 1 + q) and ``total`` (parts, 1, 1 + q) are sums of w and of w y over the rows inside
+    the cell of each column and over all rows, ``products`` (parts, m, m) sums of w z zᵀ; ``alpha`` is (m, 1).
+    Returns (parts, 1 + m, 1 + m) and (parts, 1 + m, q).
+    """
+    centred = inside - alpha * total
+    gram = np.empty((len(centred), 1 + alpha.size, 1 + alpha.size))
+    gram[:, :1, :1] = total[:, :, :1]
+    gram[:, 0, 1:] = gram[:, 1:, 0] = centred[:, :, 0]
+    gram[:, 1:, 1:] = products - alpha * inside[:, :, 0][:, None] - centred[:, :, :1] * alpha[:, 0]
+    return gram, np.concatenate([total, centred], axis=1)[:, :, 1:]
 
 
 def _sides(z: Indicators, columns: Mapping[str, Floats], parts: int) -> dict[str, _Sides]:

@@ -20,10 +20,10 @@ from limes.exceptions import InputError, Interrupted, ModelError
 
 # Inputs whose explanation was cut short, of which the model's answers are kept
 UNFINISHED = 16
-# Rows, or calls of a model: the bar counts what takes time, so it names no unit
 # Where there is neither a terminal nor a notebook, every refresh is a line of a log
 _LOG_SECONDS = 30.0
-_FORMAT = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}]"
+# The bar counts what takes time: rows, or calls of the model
+_FORMAT = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} {unit} [{elapsed}, {remaining} left]"
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -35,19 +35,19 @@ def progress_of(*, shown: bool) -> Progress:
 
 
 @contextmanager
-def _bar(total: int) -> Iterator[Callable[[int], object]]:
+def _bar(total: int, unit: str = "rows", /) -> Iterator[Callable[[int], object]]:
     if total == 1:
         yield _ignore
         return
     from tqdm.auto import tqdm
 
     live = sys.stderr.isatty() or "ipykernel" in sys.modules
-    options = {"desc": "explaining", "delay": 1.0, "leave": False, "bar_format": _FORMAT}
+    options = {"desc": "explaining", "delay": 1.0, "leave": False, "unit": unit, "bar_format": _FORMAT}
     with tqdm(total=total, mininterval=0.1 if live else _LOG_SECONDS, **options) as bar:
         yield bar.update
 
 
-def _no_bar(total: int) -> nullcontext[Callable[[int], object]]:  # noqa: ARG001 - one signature
+def _no_bar(total: int, unit: str = "rows", /) -> nullcontext[Callable[[int], object]]:  # noqa: ARG001 - one signature
     return nullcontext(_ignore)
 
 

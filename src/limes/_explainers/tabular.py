@@ -100,9 +100,11 @@ class TabularExplainer(Described):
         rare cells or under a narrow bandwidth, and all rows without bins, are sampled each by itself.
     control
         Readable model that takes variance away from the sampler: "none", "additive", "tree", "kernel",
-        "margin" (of models with a link, where the margin can be read), or "auto", which takes the one that
-        leaves least of the variance of rows it has not seen. ``explanation.controls`` says which. "auto"
-        takes about a second a row of 4096 calls, beside the model's own time; "additive" a tenth of it.
+        "network" (a random layer behind a link, on the log odds of probabilities), "margin" (of models with a
+        link, where the margin can be read), or "auto", which takes the one that leaves least of the variance
+        of rows it has not seen. ``explanation.controls`` says which. Of rows that share a pool it is fitted
+        once a pool, to 4,096 calls in some tenths of a second, "additive" in a few hundredths; with its own
+        calls each row fits all controls, which takes about a second.
     errors
         "raise": a cell that cannot be explained is an error. "row": it costs its own row alone, which is left
         out; ``explanation.errors`` says why, and ``explanation.ids`` which rows there are.

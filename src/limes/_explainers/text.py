@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Never, overload
 
 import numpy as np
@@ -14,6 +14,7 @@ from limes._diagnostics.context import SubsetContext
 from limes._explainers._masked import CONTROLS, Description, MaskedExplainer, MaskedModel
 from limes._explainers.options import SamplingOptions
 from limes._explainers.texts.bound_model import bind, parse_text, splitter, word_conditions, word_spans
+from limes._explainers.texts.features import Grouping
 from limes._explainers.warnings import text_warnings
 from limes._explanation import Explanation
 from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
@@ -45,8 +46,13 @@ class TextExplainer(MaskedExplainer[Document]):
     vectorizer
         What makes rows of numbers of texts, if the model does not do it itself.
     split
-        Regular expression of what stands between words; or a callable text -> [(start, end), ...]; or a fast
-        tokenizer of Hugging Face, whose offsets are taken.
+        Regular expression of what stands between words; "sentence", for features that are sentences, of which
+        a long text has few; a callable text -> [(start, end), ...]; or a fast tokenizer of Hugging Face,
+        whose offsets are taken.
+    group
+        Words that are kept or removed together as one feature: a callable word -> name of its group, or None
+        for a word by itself (a lemmatizer, say); a mapping of names to words, {"stop words": ["the", "of"]},
+        whatever their case; or a list of phrases, ["not good"], whose words are taken together.
     bag
         All occurrences of a word are kept or removed together; words are the same if a known vectorizer takes
         them for the same (Food, food). "spelling": if they are spelt alike, as for ``lime``. False: each
@@ -88,6 +94,9 @@ class TextExplainer(MaskedExplainer[Document]):
     >>> explanation = limes.TextExplainer(model, output="margin")("Good food, and slow service!")
     >>> explanation.method, explanation.feature_names
     ('exact', ('Good', 'food', 'and', 'slow', 'service'))
+    >>> explainer = limes.TextExplainer(model, output="margin", group={"fillers": ["and", "very"]})
+    >>> explainer("Good food, and very slow service!").feature_names
+    ('Good', 'food', 'fillers', 'slow', 'service')
     """
 
     _kind = "text"
@@ -100,6 +109,7 @@ class TextExplainer(MaskedExplainer[Document]):
         *,
         vectorizer: Any = None,
         split: Any = r"\W+",
+        group: Any = None,
         bag: bool | str = True,
         mask: str | bool | None = None,
         bandwidth: float = BANDWIDTH,
@@ -118,7 +128,7 @@ class TextExplainer(MaskedExplainer[Document]):
         options = SamplingOptions(
             method, tolerance, max_calls, control, rng, batch_size, retry, controls=CONTROLS
         )
-        self._spans = splitter(split)
+        self._spans, self._grouping = splitter(split), Grouping.of(group)
         name = type(model).__name__
         model = adapted(model)
         self._bag, self._mask = _check_bag(bag), _check_mask(mask, model)
@@ -132,6 +142,7 @@ class TextExplainer(MaskedExplainer[Document]):
             "model": name,
             "answer": self._output.method or "call",
             "split": getattr(split, "pattern", split) if isinstance(split, str) else type(split).__name__,
+            **({} if group is None else {"group": _group_text(group)}),
             "bag": bag,
             "mask": self._mask or None,
         }
@@ -185,7 +196,14 @@ class TextExplainer(MaskedExplainer[Document]):
         )
 
     def _parse(self, raw: Any) -> Document:
-        return parse_text(raw, self._spans, bag=bool(self._bag), mask=self._mask, key=self._same_words)
+        return parse_text(
+            raw,
+            self._spans,
+            bag=bool(self._bag),
+            mask=self._mask,
+            key=self._same_words,
+            grouping=self._grouping,
+        )
 
     def _bind(self, item: Document) -> MaskedModel:
         return bind(self._model, self._output, item)
@@ -217,6 +235,11 @@ def _as_list(texts: Any) -> list[Any]:
                 f"text {i} is a {type(text).__name__}: pass texts, not lists; join its words first"
             )
     return list(texts)
+
+
+def _group_text(group: Any) -> str:
+    """Describe the option in few words."""
+    return ", ".join(group) if isinstance(group, Mapping | list | tuple) else type(group).__name__
 
 
 def _check_bag(bag: Any) -> bool | str:

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import erfcx, log_ndtr, ndtri_exp
+from scipy.special import erfcx, log_ndtr, ndtr, ndtri, ndtri_exp
 
 from limes._arrays import Bools, Floats, Ints
 from limes.exceptions import InputError
@@ -53,6 +53,8 @@ _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(16)
 _FIRST_PANELS, _ROUNDS, _MOST_PANELS = 4, 60, 20_000
 # Values of functions computed at once: 32 MB of float64
 _BLOCK = 4_000_000
+# Probabilities below this are computed in logarithms
+_FAR = 1e-280
 
 
 def gaussian_area(start: Floats, end: Floats, slope: Floats, precision: Floats) -> Floats:
@@ -76,16 +78,25 @@ def gaussian_moment(start: Floats, end: Floats, slope: Floats, precision: Floats
 def normal_quantile(level: Floats, lower: Floats, upper: Floats) -> Floats:
     """Return quantiles of the standard normal law cut to [lower, upper], all (n,).
 
-    Φ(x) = (1 - level) Φ(lower) + level Φ(upper), in logarithms, and mirrored where the interval lies more to
-    the right: probabilities of left tails keep their digits.
+    Φ(x) = (1 - level) Φ(lower) + level Φ(upper), mirrored where the interval lies more to the right:
+    probabilities of left tails keep their digits. Far tails are computed in logarithms.
     """
     mirrored = -lower < upper
     start, end = np.where(mirrored, -upper, lower), np.where(mirrored, -lower, upper)
     share = np.where(mirrored, 1.0 - level, level)
+    first, last = ndtr(start), ndtr(end)
+    quantile = ndtri(np.minimum(first + share * (last - first), 1.0))
+    far = last < _FAR
+    if far.any():
+        quantile[far] = _tail_quantile(share[far], start[far], end[far])
+    return np.asarray(np.where(mirrored, -quantile, quantile))
+
+
+def _tail_quantile(share: Floats, start: Floats, end: Floats) -> Floats:
+    """Return quantiles of intervals so far to the left that their probabilities underflow."""
     with np.errstate(divide="ignore"):
         log_p = np.logaddexp(log_ndtr(start) + np.log1p(-share), log_ndtr(end) + np.log(share))
-    quantile = ndtri_exp(np.minimum(log_p, 0.0))
-    return np.asarray(np.where(mirrored, -quantile, quantile))
+    return np.asarray(ndtri_exp(np.minimum(log_p, 0.0)))
 
 
 def _one_sided(start: Floats, end: Floats, slope: Floats, precision: Floats) -> Floats:

@@ -153,6 +153,12 @@ class Marginal:
         return np.asarray(self.expect(Identity())[0])
 
     @cached_property
+    def spreads(self) -> Floats:
+        """Standard deviation of x inside each cell, in the column's unit, (p,); NaN without values."""
+        with np.errstate(invalid="ignore"):
+            return np.asarray(np.sqrt(self.expect_centred(Identity())[0]))
+
+    @cached_property
     def drifts(self) -> Floats:
         """E[(x - rounded mean of the cell) / unit | cell], (p,)."""
         return np.asarray(self.expect_centred(_EVERYWHERE)[0])

@@ -7,6 +7,7 @@ one: so h does not depend on the rows it is subtracted from, and the estimate st
 
 from limes._expectations.controls.control import Control, FittedControl, no_control
 from limes._expectations.controls.kernel import kernel_control
+from limes._expectations.controls.network import network_control
 from limes._expectations.controls.tables import additive_control, tree_control
 
 __all__ = ["CONTROLS", "Control", "FittedControl", "no_control"]
@@ -15,6 +16,7 @@ __all__ = ["CONTROLS", "Control", "FittedControl", "no_control"]
 CONTROLS: dict[str, Control] = {
     "none": no_control,
     "additive": additive_control,
+    "network": network_control,
     "tree": tree_control,
     "kernel": kernel_control,
 }

@@ -32,7 +32,6 @@ from limes._expectations.controls.control import (
 )
 from limes._expectations.forest import ForestExpectation
 from limes._expectations.moments import ExactMoments, Moments
-from limes._functions import Identity
 from limes._threads import LRUCache
 from limes.designs._coordinates import CellMeans, Coordinate, functionals
 from limes.designs._product import ProductDesign
@@ -61,10 +60,8 @@ class _ColumnBasis:
     def from_rows(cls, coordinate: Coordinate, x: Floats) -> _ColumnBasis:
         law = coordinate.marginal
         count = np.bincount(law.cells.locate(x), minlength=law.cells.count)
-        with np.errstate(invalid="ignore"):
-            variance = law.expect_centred(Identity())[0]
-        sloped = (variance > 0) & (count >= _FEWEST)
-        return cls(count >= _FEWEST, np.sqrt(np.where(sloped, variance, 0.0)))
+        sloped = (law.spreads > 0) & (count >= _FEWEST)
+        return cls(count >= _FEWEST, np.where(sloped, law.spreads, 0.0))
 
     def values(self, coordinate: Coordinate, x: Floats) -> Floats:
         """(n, m)."""

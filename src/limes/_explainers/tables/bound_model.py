@@ -19,6 +19,7 @@ from limes._expectations.moments import ExactMoments, Moments
 from limes._expectations.of_forms import exact_expectation
 from limes._expectations.pooled import PooledExpectation
 from limes._expectations.sampling import Progress
+from limes._expectations.shared import SharedAnswers
 from limes._explainers.options import SamplingOptions
 from limes._explainers.tables.read_model import ReadModel
 from limes._explainers.tables.table import Table
@@ -103,9 +104,8 @@ class BoundModel:
             self._pool.fill(progress, workers=workers)
 
     @property
-    def _pool(self) -> PooledExpectation | JointExpectation | None:
-        expectation = self.expectation
-        return expectation if isinstance(expectation, PooledExpectation | JointExpectation) else None
+    def _pool(self) -> SharedAnswers | None:
+        return self.expectation if isinstance(self.expectation, SharedAnswers) else None
 
     def answers(self, rows: Floats) -> Floats | None:
         """Return the answers at rows (n, d); None if the model is no longer the one that was read.

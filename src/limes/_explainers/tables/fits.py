@@ -205,7 +205,7 @@ class ReadFits(TableFits):
         pending = np.flatnonzero(np.isnan(rest).any(axis=1))
         in_pool = np.zeros(pending.size, dtype=np.bool_)
         if pending.size and self._family.by_cell:
-            cells = np.stack([rows[i].cells for i in pending])
+            cells = np.stack([rows[i].cells for i in pending.tolist()])
             curve, base = curves(rows)
             rest[pending], errors[pending], in_pool = self._spread.pool.squares(
                 cells, curve[pending], base[pending]

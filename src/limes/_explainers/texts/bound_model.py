@@ -1,6 +1,6 @@
 """The words of a text, and a model bound to it: answers where words are removed, and the form that was read.
 
-A text is split by a separator, or by a tokenizer's offsets.
+A text is split by a separator, into sentences, or by a tokenizer's offsets; words of a group are one feature.
 """
 
 from __future__ import annotations
@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from functools import cache, partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from limes._arrays import Floats, Ints
 from limes._explainers._masked import MaskedModel, Predict
+from limes._explainers.texts.features import Grouping, Key, Spans, sentences
 from limes._explainers.verification import check_agreement, subset_rows
 from limes.exceptions import InputError, ReadMismatchError
 from limes.models._calling.caller import ModelCaller
@@ -25,10 +26,8 @@ from limes.models.forms._linked import Linked
 from limes.models.readers.sklearn_text import text_form
 from limes.models.readers.word_rows import WordRows, word_rows
 
-# text -> (start, end) of each word
-Spans: TypeAlias = Callable[[str], Iterable[tuple[int, int]]]
-# spelling -> key that is equal for equal words
-Key: TypeAlias = Callable[[str], str]
+# Name of a split that is no regular expression
+_SENTENCE = "sentence"
 
 
 def splitter(split: Any) -> Spans:
@@ -39,6 +38,8 @@ def splitter(split: Any) -> Spans:
     InputError
         If it is neither a pattern, nor a callable, nor a tokenizer with offsets.
     """
+    if isinstance(split, str) and split == _SENTENCE:
+        return sentences
     if isinstance(split, str | re.Pattern):
         return _by_pattern(split)
     if hasattr(split, "encode") and not isinstance(split, type):
@@ -46,8 +47,8 @@ def splitter(split: Any) -> Spans:
     if callable(split):
         return lambda text: split(text)
     raise InputError(
-        f"split={split!r} must be a regular expression of what separates words, a callable text -> "
-        "[(start, end), ...], or a tokenizer with offsets"
+        f"split={split!r} must be a regular expression of what separates words, 'sentence', a callable "
+        "text -> [(start, end), ...], or a tokenizer with offsets"
     )
 
 
@@ -92,8 +93,16 @@ def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     return merged
 
 
-def parse_text(text: Any, spans: Spans, *, bag: bool, mask: str, key: Key | None = None) -> Document:
-    """Split a text into words; ``bag`` takes all occurrences of a word together.
+def parse_text(
+    text: Any,
+    spans: Spans,
+    *,
+    bag: bool,
+    mask: str,
+    key: Key | None = None,
+    grouping: Grouping = Grouping(),  # noqa: B008 - frozen
+) -> Document:
+    """Split a text into features: groups, words, or, without ``bag``, single occurrences of words.
 
     Raises
     ------
@@ -102,19 +111,26 @@ def parse_text(text: Any, spans: Spans, *, bag: bool, mask: str, key: Key | None
     """
     _check_text(text)
     places = _check_spans(spans(text), text)
+    places = np.array(grouping.merged(text, [(a, b) for a, b in places.tolist()]), dtype=np.int64)
     pieces = [text[start:end] for start, end in places.tolist()]
-    if not bag:
-        return Document(text, places, np.arange(len(places)), tuple(pieces), mask)
-    keys = pieces if key is None else [key(piece) for piece in pieces]
-    # a word of which the vectorizer leaves nothing is still a word of the text
-    keys = [clean or piece for clean, piece in zip(keys, pieces, strict=True)]
-    words = {key: j for j, key in enumerate(dict.fromkeys(keys))}
-    word = np.array([words[k] for k in keys], dtype=np.int64)
-    spellings: list[dict[str, None]] = [{} for _ in words]
+    groups = [grouping.name(piece) for piece in pieces]
+    keys: list[Any] = list(range(len(pieces)))
+    if bag:
+        keys = pieces if key is None else [key(piece) for piece in pieces]
+        # a word of which the vectorizer leaves nothing is still a word of the text
+        keys = [clean or piece for clean, piece in zip(keys, pieces, strict=True)]
+    # a group may be called as a word is
+    keys = [
+        (clean, None) if group is None else (None, group) for clean, group in zip(keys, groups, strict=True)
+    ]
+    features = {pair: j for j, pair in enumerate(dict.fromkeys(keys))}
+    word = np.array([features[pair] for pair in keys], dtype=np.int64)
+    spellings: list[dict[str, None]] = [{} for _ in features]
     for j, piece in zip(word.tolist(), pieces, strict=True):
         spellings[j][piece] = None
     names = tuple(
-        next(iter(spelt)) if len(spelt) == 1 else key for spelt, key in zip(spellings, words, strict=True)
+        group or (next(iter(spelt)) if len(spelt) == 1 else clean)
+        for spelt, (clean, group) in zip(spellings, features, strict=True)
     )
     return Document(text, places, word, names, mask)
 
@@ -152,7 +168,8 @@ def _start(text: str) -> str:
 def word_conditions(document: Document) -> tuple[str, ...]:
     """Return the condition of each word; words that are spelt alike are distinguished by their positions."""
     repeated = len(set(document.names)) < document.size
-    starts = document.spans[:, 0].tolist()
+    _, first = np.unique(document.word, return_index=True)
+    starts = document.spans[first, 0].tolist()
     return tuple(
         f'"{name}" at {starts[j]} present' if repeated else f'"{name}" present'
         for j, name in enumerate(document.names)

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats, Ints, Objects
-from limes._explainers.texts.bound_model import Spans, parse_text, splitter, word_conditions, word_spans
+from limes._explainers.texts.bound_model import parse_text, splitter, word_conditions, word_spans
+from limes._explainers.texts.features import Spans
 from limes.compat.lime._call import Call, Kind, PredictFunction, in_batches
 from limes.compat.lime._limit import SCORED_ROWS, Limits, exchangeable_limits, least_subset_calls
 from limes.compat.lime._sampling import deletions

@@ -1,0 +1,250 @@
+r"""Network control: one hidden layer of random units behind a link, for smooth models of columns.
+
+    h(x) = link(c + v · s(x) + Σ_u a_u cos(ω_u · s(x) + b_u)),
+
+s(x) are the columns in units of their spread, and indicators of categories. Directions ω and phases b are
+drawn (Rahimi & Recht 2007), c, v and a follow by ridge regression. Answers between 0 and 1 are fitted on
+their log odds, with the logistic link, or as they are, whichever predicts unseen rows better.
+
+What is fitted is linear in c, v and a, so that fits without each sequence of rows cost no more than a solve:
+their normal equations are those of all rows, less the sequence's own.
+
+Its expectation is simulated on rows that the model is not asked about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limes._arrays import Floats, Ints, Reals, fingerprint, streams
+from limes._expectations.controls.control import ControlMoments, FittedControl, ZeroControl
+from limes._expectations.residual import student_factors
+from limes.designs._marginals import BinCells, Marginal
+from limes.designs._product import ProductDesign
+
+# Units: this many times the square root of the number of rows, at most
+_UNITS_PER_ROOT, _MOST_UNITS = 4, 512
+# Standard deviations of ω · s(x) that the units are divided among: smooth functions take slow ones
+_FREQUENCIES = (0.4, 0.7, 1.0)
+# Penalties in units of the number of rows
+_PENALTIES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
+# A constant is not penalised, but for what keeps its equation regular
+_CONSTANT = 1e-9
+# Probabilities are clipped to this distance from 0 and 1 before their log odds are taken
+_NEAREST = 1e-4
+# Rows whose units are computed at once
+_BLOCK = 8192
+# Of rows of one design: sequences that the fitted ones are made of, simulated ones and rows of each of these
+_FITTED_SEQUENCES, _SIMULATED_SEQUENCES, _SIMULATED = 3, 8, 2048
+_FEWEST_ROWS = 96
+# Key of their streams
+_KEY = 0x756E6974
+
+CellNumbers: TypeAlias = NDArray[np.integer[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """The random layer of one background.
+
+    Attributes
+    ----------
+    numeric
+        Columns of numbers, (m,).
+    center, scale
+        Of these, (m,).
+    categories
+        Column and cell of each indicator, (q, 2), with its mean and the spread of its column.
+    directions, phases
+        ω (m + q, units) and b (units,).
+    """
+
+    numeric: Ints
+    center: Floats
+    scale: Floats
+    categories: Ints
+    means: Floats
+    spreads: Floats
+    directions: Reals
+    phases: Reals
+
+    @classmethod
+    def of(cls, laws: Sequence[Marginal], x: Floats, cells: CellNumbers, units: int, seed: int) -> Units:
+        """Draw the layer; rows x and their cells (n, d), of the columns' laws, tell centres and scales."""
+        rng = np.random.default_rng(seed)
+        is_number = np.array([isinstance(law.cells, BinCells) for law in laws])
+        numeric = np.flatnonzero(is_number)
+        numbers = np.where(np.isfinite(x[:, numeric]), x[:, numeric], np.nan)
+        has_values = np.isfinite(numbers).any(axis=0)
+        numeric, numbers = numeric[has_values], numbers[:, has_values]
+        center, scale = np.nanmedian(numbers, axis=0), np.nanstd(numbers, axis=0)
+        live = scale > 0
+        categories, means, spreads = [], [], []
+        for j in np.flatnonzero(~is_number).tolist():
+            share = np.bincount(cells[:, j], minlength=laws[j].cells.count) / len(cells)
+            present = np.flatnonzero((share > 0) & (share < 1))
+            categories += [(j, b) for b in present]
+            means.append(share[present])
+            spreads.append(np.full(present.size, np.sqrt((share * (1.0 - share)).sum())))
+        inputs, columns = live.sum() + len(categories), live.sum() + len(spreads)
+        frequency = np.resize(_FREQUENCIES, units) / np.sqrt(max(columns, 1))
+        directions = rng.normal(size=(inputs, units)) * frequency
+        return cls(
+            numeric[live],
+            center[live],
+            scale[live],
+            np.array(categories, dtype=np.int64).reshape(-1, 2),
+            np.concatenate([np.empty(0), *means]),
+            np.concatenate([np.empty(0), *spreads]),
+            directions.astype(np.float32),
+            rng.uniform(0.0, 2.0 * np.pi, units).astype(np.float32),
+        )
+
+    @property
+    def size(self) -> int:
+        """Number of coefficients."""
+        return 1 + sum(self.directions.shape)
+
+    def __call__(self, x: Floats, cells: CellNumbers) -> Reals:
+        """1, s(x) and the units of rows x with these cells (n, d): (n, size) in single precision."""
+        numbers = (x[:, self.numeric] - self.center) / self.scale
+        indicator = cells[:, self.categories[:, 0]] == self.categories[:, 1]
+        columns = np.concatenate(
+            [np.where(np.isfinite(numbers), numbers, 0.0), (indicator - self.means) / self.spreads], axis=1
+        ).astype(np.float32)
+        values = np.empty((len(x), self.size), dtype=np.float32)
+        values[:, 0] = 1.0
+        values[:, 1 : 1 + columns.shape[1]] = columns
+        waves = columns @ self.directions
+        waves += self.phases
+        np.cos(waves, out=values[:, 1 + columns.shape[1] :])
+        return values
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """Fits without each sequence of rows: coefficients (sequences, size, k) of the units."""
+
+    units: Units
+    coef: Floats
+    is_logistic: bool
+
+    def out_of_sequence(self, features: Reals) -> Floats:
+        """Values (n, k) at the rows that were fitted, each by the fit without its sequence."""
+        parts = features.reshape(len(self.coef), -1, features.shape[1])
+        return self._behind_link(np.concatenate(list(parts @ self.coef.astype(np.float32))))
+
+    def mean(self, x: Floats, cells: CellNumbers) -> Floats:
+        """Mean over all fits at rows x with these cells (n, d): (n, k)."""
+        count, size, k = self.coef.shape
+        coef = np.ascontiguousarray(self.coef.transpose(1, 0, 2), dtype=np.float32).reshape(size, -1)
+        means = np.empty((len(x), k))
+        for first in range(0, len(x), _BLOCK):
+            block = slice(first, first + _BLOCK)
+            values = self._behind_link(self.units(x[block], cells[block]) @ coef)
+            means[block] = values.reshape(-1, count, k).mean(axis=1)
+        return means
+
+    def _behind_link(self, values: Reals) -> Floats:
+        from scipy.special import expit
+
+        return np.asarray(expit(values) if self.is_logistic else values, dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class _NetworkControl:
+    """The mean of a network's fits to rows of one design, whose features h (n, d) at rows x are simulated."""
+
+    network: Network
+    laws: Sequence[Marginal]
+    x: Floats
+    h: Floats
+
+    def predict(self, x: Floats) -> Floats:
+        return self.network.mean(x, _cells(self.laws, x))
+
+    def moments(self, design: ProductDesign) -> ControlMoments:
+        values, used = self.predict(self.x), design.variance > 0
+        centred = np.column_stack([np.ones(len(self.h)), self.h[:, used] - design.inclusion[used]])
+        parts, f = (a.reshape(_SIMULATED_SEQUENCES, _SIMULATED, -1) for a in (centred, values))
+        grams, moments = parts.transpose(0, 2, 1) @ parts, parts.transpose(0, 2, 1) @ f
+        place = np.concatenate([[True], used])
+        coef, errors = np.zeros((2, place.size, f.shape[2]))
+        coef[place] = np.linalg.pinv(grams.sum(axis=0), hermitian=True) @ moments.sum(axis=0)
+        spread = (np.linalg.pinv(grams, hermitian=True) @ moments).std(axis=0, ddof=1)
+        errors[place] = spread * student_factors(np.array(len(parts) - 1)) / np.sqrt(len(parts))
+        return ControlMoments(coef[0], coef[1:], errors)
+
+
+def network_control(design: ProductDesign, x: Floats, f: Floats) -> FittedControl:
+    """Fit a network to answers f (n, k) at rows x (n, d) of one design."""
+    count = len(x) // _FITTED_SEQUENCES * _FITTED_SEQUENCES
+    if count < _FEWEST_ROWS:
+        return ZeroControl(f.shape[1])
+    x, f = x[:count], f[:count]
+    laws = [coordinate.marginal for coordinate in design.coordinates]
+    sampler = design.sampler(streams(fingerprint(x), _KEY, _SIMULATED_SEQUENCES))
+    simulated, h, _ = sampler.draw(_SIMULATED)
+    units = Units.of(laws, simulated, _cells(laws, simulated), units_for(count), 0)
+    network = fit_network(units, units(x, _cells(laws, x)), f, _FITTED_SEQUENCES)
+    return _NetworkControl(network, laws, simulated, h)
+
+
+def _cells(laws: Sequence[Marginal], x: Floats) -> Ints:
+    return np.stack([law.cells.locate(column) for law, column in zip(laws, x.T, strict=True)], axis=1)
+
+
+def units_for(rows: int) -> int:
+    """Number of units for a fit to this many rows."""
+    return min(_MOST_UNITS, _UNITS_PER_ROOT * int(np.sqrt(rows)))
+
+
+def fit_network(units: Units, features: Reals, f: Floats, sequences: int) -> Network:
+    """Fit answers f (n, k) at rows with these features (n, size), equal sequences one after the other.
+
+    Penalty and link are those that predict the first sequence best.
+    """
+    from scipy.linalg import cho_factor, cho_solve
+
+    k, targets = f.shape[1], _targets(f)
+    parts = features.reshape(sequences, -1, features.shape[1]).astype(np.float64)
+    grams = parts.transpose(0, 2, 1) @ parts
+    products = parts.transpose(0, 2, 1) @ targets.reshape(sequences, -1, targets.shape[1])
+    others, moments = grams.sum(axis=0) - grams, products.sum(axis=0) - products
+    ridge = np.ones(units.size)
+    ridge[0] = _CONSTANT
+    count = len(f) - len(f) // sequences
+
+    def solved(part: int, penalty: float) -> Floats:
+        normal = others[part] + np.diag(penalty * count * ridge)
+        return np.asarray(cho_solve(cho_factor(normal), moments[part]))
+
+    candidates = []
+    for penalty in _PENALTIES:
+        coef = solved(0, penalty)
+        for first in range(0, targets.shape[1], k):
+            network = Network(units, coef[None, :, first : first + k], is_logistic=first > 0)
+            misses = f[: len(parts[0])] - network.out_of_sequence(features[: len(parts[0])])
+            candidates.append((_share(misses, f), penalty, first))
+    _, penalty, first = min(candidates)
+    coef = np.stack([solved(part, penalty)[:, first : first + k] for part in range(sequences)])
+    return Network(units, coef, is_logistic=first > 0)
+
+
+def _targets(f: Floats) -> Floats:
+    """Answers, and beside them their log odds where all are probabilities."""
+    from scipy.special import logit
+
+    if f.min() < 0 or f.max() > 1:
+        return f
+    return np.concatenate([f, logit(np.clip(f, _NEAREST, 1.0 - _NEAREST))], axis=1)
+
+
+def _share(misses: Floats, f: Floats) -> float:
+    total = f.var(axis=0)
+    return float((misses.var(axis=0)[total > 0] / total[total > 0]).sum())

@@ -1,0 +1,106 @@
+"""Control variates of a pool: fitted to some of its sequences, and subtracted from the others.
+
+So h does not depend on the rows that it is subtracted from, and the estimate stays unbiased.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+import numpy as np
+
+from limes._arrays import Floats
+from limes._expectations.controls import Control
+from limes._expectations.controls.control import ControlMoments
+from limes._expectations.controls.network import Units, fit_network, units_for
+from limes._expectations.controls.tables import shared_tree_control
+from limes._expectations.pool import SEQUENCES, PoolRows
+from limes._expectations.simulated import SimulatedControl, simulated_rows
+from limes.designs._product import ProductDesign, ProductFamily
+
+# Parts of a pool, whole sequences each: an ordinary control is fitted to the other parts
+_FOLDS = 2
+# Largest variance of a more laborious control that is preferred, in units of the cheaper one's
+_WORTH = 0.95
+# Variance that simulated rows leave, in units of that of as many independent ones: what a choice assumes
+_EVEN = 0.5
+
+
+class ControlExpectation(Protocol):
+    """The part of a fitted control that a row needs."""
+
+    def moments(self, design: ProductDesign) -> ControlMoments:
+        """E_w h and its coefficients β under the design."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class CrossFit:
+    """A control, fitted without each part of a pool's rows in turn.
+
+    Attributes
+    ----------
+    values
+        h (n, k) at every row, by the fit without it.
+    expectations
+        Of the fits, one for each equal part of the rows; or one, of the mean of all fits.
+    simulated
+        Variance of the expectation in units of that of a mean of f - h over the rows, were h = 0: 0 if exact.
+    """
+
+    values: Floats
+    expectations: Sequence[ControlExpectation]
+    simulated: float = 0.0
+
+    def share(self, f: Floats) -> float:
+        """Share of the variance of answers f (n, k) that is left, averaged over outputs that vary."""
+        total = f.var(axis=0)
+        if not (total > 0).any():
+            return 1.0
+        rest = (f - self.values).var(axis=0) + self.simulated * self.values.var(axis=0)
+        return float((rest[total > 0] / total[total > 0]).mean())
+
+
+# (family, seed, rows of a pool, answers (n, k)) -> a control of the answers
+CrossFitting: TypeAlias = Callable[[ProductFamily, int, PoolRows, Floats], CrossFit]
+
+
+def in_folds(control: Control) -> CrossFitting:
+    """Fit a control to all folds but each in turn."""
+
+    def fit(family: ProductFamily, seed: int, rows: PoolRows, f: Floats) -> CrossFit:  # noqa: ARG001 - one signature
+        # under bin weights a control is fitted to laws that are the same at every instance
+        anywhere = ProductDesign(tuple(column[0] for column in family.variants))
+        part = np.arange(len(f)) * _FOLDS // len(f)
+        fits = [control(anywhere, rows.x[part != k], f[part != k]) for k in range(_FOLDS)]
+        values = [fit.predict(rows.x[part == k]) for k, fit in enumerate(fits)]
+        return CrossFit(np.concatenate(values), fits)
+
+    return fit
+
+
+def network(family: ProductFamily, seed: int, rows: PoolRows, f: Floats) -> CrossFit:
+    """Fit a network without each sequence in turn, and simulate its expectation."""
+    simulated = simulated_rows(family, seed, len(f))
+    units = Units.of(family.marginals, simulated.x, simulated.cells, units_for(len(f)), seed)
+    features = units(rows.x, rows.cells)
+    fit = fit_network(units, features, f, SEQUENCES)
+    mean = SimulatedControl.of(family, simulated.cells, fit.mean(simulated.x, simulated.cells))
+    return CrossFit(fit.out_of_sequence(features), [mean], simulated=_EVEN * len(f) / len(simulated.x))
+
+
+# Controls that are made for the many rows of a pool
+SHARED: Mapping[str, CrossFitting] = {"tree": in_folds(shared_tree_control), "network": network}
+
+
+def best_fit(fits: Mapping[str, CrossFit], f: Floats) -> str:
+    """Name of the control that leaves least of answers f (n, k), cheapest first."""
+    name, *others = fits
+    if others:
+        shares = {candidate: fit.share(f) for candidate, fit in fits.items()}
+        for candidate in others:
+            if shares[candidate] < _WORTH * shares[name]:
+                name = candidate
+    return name

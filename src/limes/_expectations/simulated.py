@@ -1,0 +1,117 @@
+r"""Moments of a control whose expectation has no closed form: on rows that the model is not asked about.
+
+Rows of the background's law cost a control next to nothing, so that many times as many can be drawn as the
+model answers. They serve every explained row by the weights w ∝ t^#changed, as a pool does (``weighted.py``):
+
+    E_w h = E_w u + Σ_i w_i r_i / n,    β = β(u) + Σ_i w_i r_i (z_i - α) / (n v),    r = h - u,
+
+u effects of cells, whose moments are exact. Even sequences of rows are independent of each other; how far
+they differ is the standard error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from limes._arrays import Floats, streams
+from limes._expectations.controls.control import ControlMoments
+from limes._expectations.indicators import CellCodes, indicators
+from limes._expectations.pool import SEQUENCES, cell_codes
+from limes._expectations.residual import student_factors
+from limes.designs._coordinates import CellMeans, functionals
+from limes.designs._product import ProductDesign, ProductFamily, sobol_points
+from limes.designs._weights import BinWeights
+
+# Key of the streams of these rows, which are other ones than those of the pool
+_KEY = 0x73696D75
+# Rows in units of those that the model has answered, and at most
+_TIMES, _MOST = 16, 1 << 16
+# Values of a column
+_STRATA = 1 << 12
+
+
+class SimulatedRows(NamedTuple):
+    """Rows of the background's law: x and cells (n, d), sequence by sequence."""
+
+    x: Floats
+    cells: CellCodes
+
+
+def simulated_rows(family: ProductFamily, seed: int, answered: int) -> SimulatedRows:
+    """Draw the rows for a control that was fitted to ``answered`` answers.
+
+    A column takes one of 2^12 values, one drawn from each of as many strata of its law; which one, is
+    a Sobol' point's first digits, shifted at random for each sequence. Every row follows the law.
+    """
+    d, count = len(family.marginals), min(_TIMES * answered, _MOST) // SEQUENCES
+    of_points, of_others = streams(seed, _KEY, 2)
+    points = (sobol_points(d, of_points).random(count) * _STRATA).astype(np.int64)
+    rng = np.random.default_rng(of_others)
+    shifts = rng.integers(_STRATA, size=(SEQUENCES, 1, d))
+    x, cells = family.draw((np.arange(_STRATA)[:, None] + rng.random((_STRATA, d))) / _STRATA)
+    strata = (points ^ shifts).reshape(-1, d)
+    columns = np.arange(d)
+    return SimulatedRows(x[strata, columns], cell_codes(family, cells)[strata, columns])
+
+
+@dataclass(frozen=True, eq=False)
+class SimulatedControl:
+    """A control as effects of cells, whose moments are exact, and the rest of it at simulated rows.
+
+    Attributes
+    ----------
+    cells
+        Of the simulated rows, (n, d).
+    constant
+        (k,).
+    effects
+        Of the cells of each column, (p, k).
+    rest
+        Values less constant and effects, (n, k).
+    """
+
+    cells: CellCodes
+    constant: Floats
+    effects: tuple[Floats, ...]
+    rest: Floats
+
+    @classmethod
+    def of(cls, family: ProductFamily, cells: CellCodes, values: Floats) -> SimulatedControl:
+        """Split values (n, k) at rows with these cells (n, d): columns are independent, effects are means."""
+        constant = values.mean(axis=0)
+        rest, effects = values - constant, []
+        for law, cell in zip(family.marginals, cells.T, strict=True):
+            count = np.maximum(np.bincount(cell, minlength=law.cells.count), 1)[:, None]
+            sums = [np.bincount(cell, column, minlength=law.cells.count) for column in (values - constant).T]
+            effects.append(np.stack(sums, axis=1) / count)
+            rest -= effects[-1][cell]
+        return cls(cells, constant, tuple(effects), rest)
+
+    def moments(self, design: ProductDesign) -> ControlMoments:
+        """E_w h and β of the effects, and of the rest by weighted means, whose standard errors are given."""
+        assert design.cells is not None  # noqa: S101 - designs of families by cells have them
+        assert design.family is not None  # noqa: S101
+        assert isinstance(design.family.weights, BinWeights)  # noqa: S101
+        z = indicators(self.cells, design.cells, design.inclusion)
+        powers = np.float64(design.family.weights.ratio) ** np.arange(design.size, -1, -1)
+        w = (powers / np.exp(design.log_weight))[z.kept]
+        inside, total = z.sums(w[:, None] * self.rest, SEQUENCES)
+        v, alpha = design.variance[:, None], design.inclusion[:, None]
+        contrasts = np.divide(inside - alpha * total, v, out=np.zeros_like(inside), where=v > 0)
+        sums = np.concatenate([total, contrasts], axis=1) / (len(w) // SEQUENCES)
+        errors = sums.std(axis=0, ddof=1) / np.sqrt(SEQUENCES) * student_factors(np.array(SEQUENCES - 1))
+        mean, coef = self._of_effects(design)
+        simulated = sums.mean(axis=0)
+        return ControlMoments(mean + simulated[0], coef + simulated[1:], errors)
+
+    def _of_effects(self, design: ProductDesign) -> tuple[Floats, Floats]:
+        """Mean (k,) and contrasts (d, k) of constant and effects."""
+        mean, coef = self.constant.copy(), np.zeros((design.size, self.constant.size))
+        for j, (coordinate, effect) in enumerate(zip(design.coordinates, self.effects, strict=True)):
+            average, contrast = functionals(coordinate, CellMeans(effect.T, np.zeros_like(effect.T)))
+            mean += average
+            coef[j] = contrast
+        return mean, coef

@@ -1,0 +1,86 @@
+"""The network control: unbiased, honest about its simulation, and better where a model is smooth."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.expectations.test_pool import D, background, explain, family, pooled
+
+from effort import repeats
+from limes._expectations.crossfit import network
+from limes._expectations.pool import Pool
+from limes._expectations.simulated import simulated_rows
+from limes.designs._columns import binned, categorical
+from limes.designs._product import ProductFamily
+from limes.designs._weights import named_weights
+
+
+def smooth(x):
+    """A probability behind a link, with interactions."""
+    t = x / 8.0
+    return 1.0 / (1.0 + np.exp(-3.0 * np.sin(2.0 * t[:, 0] + t[:, 1]) - 4.0 * t[:, 2] * t[:, 3] + t[:, 4]))
+
+
+def truth(laws, rows, bits=17):
+    """By weighted least squares of many more rows, without any control."""
+    from scipy.stats.qmc import Sobol
+
+    x, cells = laws.draw(Sobol(D, rng=7).random(1 << bits))
+    f, coef = smooth(x), []
+    for row in rows:
+        design = laws.at(row)
+        z = (cells == design.cells).astype(float)
+        w = laws.weights.ratio ** (D - z.sum(axis=1))
+        a = np.column_stack([np.ones(len(z)), z])
+        coef.append(np.linalg.solve(a.T @ (w[:, None] * a), a.T @ (w * f))[1:])
+    return np.array(coef)
+
+
+@pytest.mark.parametrize("bandwidth", repeats([0.25, 0.75], [0.75]))
+def test_intervals_cover_and_errors_fall(bandwidth):
+    laws, rows = family(bandwidth * np.sqrt(D)), background()[:3]
+    exact = truth(laws, rows)
+    squares, inside = {}, []
+    for control in ("additive", "network"):
+        found = [
+            explain(pooled(smooth, laws, 1024, seed=seed, control=control), laws, rows)[0]
+            for seed in range(12)
+        ]
+        coef = np.array([[fit.coef for fit in fits] for fits in found])
+        errors = np.array([[fit.standard_errors for fit in fits] for fits in found])
+        squares[control] = ((coef - exact) ** 2).mean()
+        inside.append((np.abs(coef - exact) <= 1.96 * errors).mean())
+    assert squares["network"] < 0.4 * squares["additive"]
+    assert min(inside) >= 0.93
+
+
+def test_no_row_is_subtracted_from_by_a_fit_that_has_seen_it():
+    laws = family(1.5)
+    pool = Pool(laws, smooth, seed=0, batch_size=4096)
+    pool.grow(1024, on_progress=lambda count: None)
+    rows = pool.rows(1024)
+    f = rows.answers[:, None]
+    other = f.copy()
+    other[-128:] *= 0.999  # answers of the last sequence: so little that penalty and link are the same
+    one, two = (network(laws, 0, rows, answers).values for answers in (f, other))
+    assert two[-128:] == pytest.approx(one[-128:], abs=1e-9)
+    assert np.abs(two[:-128] - one[:-128]).max() > 1e-5
+
+
+def test_simulated_rows_follow_the_law():
+    rng = np.random.default_rng(0)
+    number, word = rng.gamma(2.0, size=500), rng.integers(3, size=500).astype(float)
+    number[:40] = np.nan
+    laws = ProductFamily(
+        (binned(number, np.nanquantile(number, [0, 0.3, 0.6, 1])), categorical(word)),
+        named_weights("bins", 1.0),
+    )
+    rows = simulated_rows(laws, 0, 4096)
+    assert np.array_equal(laws.cells(rows.x), rows.cells)
+    for j, law in enumerate(laws.marginals):
+        share = np.bincount(rows.cells[:, j], minlength=law.cells.count) / len(rows.cells)
+        assert share == pytest.approx(np.exp(law.log_mass), abs=2e-4)
+        for cell in range(law.cells.count):
+            inside = rows.x[rows.cells[:, j] == cell, j]
+            if np.isfinite(inside).all():
+                assert inside.mean() == pytest.approx(law.means[cell], abs=2e-3)

@@ -1,0 +1,132 @@
+"""Sentences, phrases and groups of words as features: right by enumeration, and shown where they stand."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+from limes import TextExplainer
+from limes._explainers.texts.features import sentences
+from limes.exceptions import InputError
+
+TEXT = 'Dr. Lee ate here. "Not good at all!" he said. The bill? 3.5 dollars. Never again'
+PARTS = ("Dr. Lee ate here.", '"Not good at all!" he said.', "The bill?", "3.5 dollars.", "Never again")
+
+
+def count(texts):
+    """A model with interactions between what is removed together."""
+    return [len(t.split()) + 3.0 * ("good" in t and "bill" in t) - 2.0 * ("Not good" in t) for t in texts]
+
+
+def enumerated(parts, whole, predict, bandwidth=0.25):
+    """β = Σ⁻¹Γ over all deletions of parts (the features' texts, in order) of a text."""
+    d = len(parts)
+    rows = np.array([z for z in product([0, 1], repeat=d) if sum(z) < d], dtype=float)
+    removed = d - rows.sum(axis=1).astype(int)
+    sizes = np.bincount(removed, minlength=d + 1)
+    w = np.exp(-((1 - np.sqrt(1 - removed / d)) ** 2) / (2 * bandwidth**2)) / sizes[removed]
+    f = np.array(predict([whole(z) for z in rows]))
+    a = np.column_stack([np.ones(len(rows)), rows])
+    return np.linalg.solve(a.T @ (w[:, None] * a), a.T @ (w * f))[1:]
+
+
+def without(z, parts=PARTS, text=TEXT):
+    for part, keep in zip(parts, z, strict=True):
+        if not keep:
+            text = text.replace(part, "", 1)
+    return text
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        (TEXT, PARTS),
+        ("One. two is small. Three", ("One. two is small.", "Three")),
+        ("See No. 5 and Fig. 2, e.g. this. No. Yes", ("See No. 5 and Fig. 2, e.g. this.", "No.", "Yes")),
+        ("A title\n\nfirst line\nsecond line. End.", ("A title", "first line\nsecond line.", "End.")),
+        ("よい。悪い！はい", ("よい。", "悪い！", "はい")),
+        ("J. K. Rowling wrote… Did she?!  Yes.", ("J. K. Rowling wrote…", "Did she?!", "Yes.")),
+        ("no mark", ("no mark",)),
+    ],
+)
+def test_sentences_end_where_a_reader_ends_them(text, parts):
+    assert tuple(text[start:end] for start, end in sentences(text)) == parts
+
+
+def test_sentences_are_exact_by_enumeration_for_any_model():
+    explanation = TextExplainer(count, split="sentence")(TEXT)
+    assert explanation.feature_names == PARTS
+    assert explanation.method == "exact"
+    assert explanation.values[0] == pytest.approx(enumerated(PARTS, without, count), rel=1e-9, abs=1e-12)
+
+
+def test_sentences_of_a_read_pipeline():
+    reviews = ["good food", "good service", "bad food", "bad and slow service", "a bill of 3 dollars"]
+    model = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(reviews, [1, 1, 0, 0, 0])
+    text = "The food was good. The service was slow. A bad bill!"
+    parts = ("The food was good.", "The service was slow.", "A bad bill!")
+    explanation = TextExplainer(model, split="sentence", output="margin")(text)
+    truth = enumerated(parts, lambda z: without(z, parts, text), model.decision_function)
+    assert explanation.feature_names == parts
+    assert explanation.values[0] == pytest.approx(truth, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("group", "names", "pieces"),
+    [
+        (
+            ["not good"],
+            ("Food", "not good", "bill", "good"),
+            [["Food"], ["not good", "Not  good"], ["bill"], ["good"]],
+        ),
+        (
+            {"taste": ["food", "GOOD"]},
+            ("taste", "not", "bill", "Not"),
+            [["Food", "good", "good", "good"], ["not"], ["bill"], ["Not"]],
+        ),
+        (lambda word: "b" if word == "bill" else None, ("Food", "not", "good", "b", "Not"), None),
+    ],
+)
+def test_words_of_a_group_are_one_feature(group, names, pieces):
+    text = "Food: not good, bill good. Not  good"
+    explanation = TextExplainer(count, group=group)(text)
+    assert explanation.feature_names == names
+    spans = explanation.provenance["spans"]
+    shown = [[text[a:b] for a, b in spans[c]] for c in explanation.conditions[0]]
+    assert pieces is None or shown == pieces
+
+    def whole(z):
+        places = [
+            place
+            for c, keep in zip(explanation.conditions[0], z, strict=True)
+            if not keep
+            for place in spans[c]
+        ]
+        kept = text
+        for start, end in sorted(places, reverse=True):
+            kept = kept[:start] + kept[end:]
+        return kept
+
+    assert explanation.values[0] == pytest.approx(enumerated(names, whole, count), rel=1e-9, abs=1e-12)
+
+
+def test_groups_hold_without_bags_and_are_told_from_words_of_their_name():
+    explanation = TextExplainer(count, group={"good": ["food"]}, bag=False)("good food good food")
+    assert explanation.feature_names == ("good", "good", "good")
+    assert sorted(len(spans) for spans in explanation.provenance["spans"].values()) == [1, 1, 2]
+
+
+@pytest.mark.parametrize("group", [3, [], ["a", 1], {"stop": "the"}, {"": ["the"]}, {"stop": [1]}])
+def test_a_group_of_another_kind_is_an_error(group):
+    with pytest.raises(InputError, match="group"):
+        TextExplainer(count, group=group)
+
+
+def test_a_group_without_a_name_is_an_error():
+    with pytest.raises(InputError, match="returned 3 for 'ham'"):
+        TextExplainer(count, group=lambda word: 3)("ham")
