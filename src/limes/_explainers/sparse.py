@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Never
 
 import numpy as np
@@ -418,7 +418,7 @@ class SparseExplainer(Described):
             provenance=self._provenance,
             certificates=tuple(
                 {
-                    **asdict(certificate(rule, config, texts[i], self._rows.conditions(row))),
+                    **vars(certificate(rule, config, texts[i], self._rows.conditions(row))),
                     "coverage": self._rows.coverage(row, np.flatnonzero(values[i])),
                 }
                 for i, (rule, row) in enumerate(zip(rules, rows, strict=True))

@@ -7,7 +7,7 @@ columns keep their value or leave their bin (:class:`TableRows`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -19,12 +19,21 @@ from limes._checks import check_choice
 from limes._explainers.tables.laws import cell_texts, number_texts
 from limes._explainers.tables.table import Table
 from limes._explainers.verification import even_positions, shuffled
+from limes._lru import LRUCache
 from limes.designs._bins import bin_edges
 from limes.designs._columns import binned, categorical
-from limes.designs._literals import ColumnChanges, LiteralFlips, LiteralNeighbourhood, checked_signs
+from limes.designs._literals import (
+    ColumnChanges,
+    LiteralFlips,
+    LiteralNeighbourhood,
+    OtherValues,
+    checked_signs,
+)
 from limes.designs._marginals import BinCells, Marginal
 from limes.exceptions import InputError
 
+# Rows whose cells are cached: each is looked up several times
+_ROWS = 4096
 # Background rows whose answers make the scale
 _SCALE_ROWS = 1000
 # Rows of the law on which form and model are compared
@@ -59,6 +68,7 @@ class Literals:
     table: Table
     columns: tuple[LiteralColumn, ...]
     encoding: str = "bins"
+    _located: LRUCache[bytes, tuple[int, ...]] = field(default_factory=lambda: LRUCache(_ROWS), repr=False)
 
     @classmethod
     def fit(
@@ -159,16 +169,17 @@ class Literals:
     def changes(self, row: Floats, spread: float) -> ColumnChanges:
         """Return the neighbourhood of an encoded row: a column keeps its value, or leaves its bin."""
         others = [
-            column.elsewhere(cell) for column, cell in zip(self.columns, self._cells_of(row), strict=True)
+            column.elsewhere[cell] for column, cell in zip(self.columns, self.cells_of(row), strict=True)
         ]
         return ColumnChanges(row, others, spread)
 
     def conditions(self, row: Floats) -> tuple[str, ...]:
         """Return the text of each column's cell at an encoded row."""
-        return tuple(c.cells[cell] for c, cell in zip(self.columns, self._cells_of(row), strict=True))
+        return tuple(c.cells[cell] for c, cell in zip(self.columns, self.cells_of(row), strict=True))
 
-    def _cells_of(self, row: Floats) -> list[int]:
-        return [int(cell) for cell in self.cells(row[None, :])[0]]
+    def cells_of(self, row: Floats) -> tuple[int, ...]:
+        """Return the cell of each value of one encoded row."""
+        return self._located.get(row.tobytes(), lambda: tuple(self.cells(row[None, :])[0].tolist()))
 
     def _checked(self, Z: Floats) -> Floats:
         if Z.ndim != 2 or Z.shape[1] != len(self.names):
@@ -218,9 +229,10 @@ class LiteralColumn:
             typical[cell] = inside[inside.size // 2] if inside.size else self.law.means[cell]
         return typical
 
-    def elsewhere(self, cell: int) -> Floats:
-        """Return the background's values outside a cell."""
-        return np.asarray(self.values[self._owner != cell])
+    @cached_property
+    def elsewhere(self) -> tuple[OtherValues, ...]:
+        """The background's values outside each cell."""
+        return tuple(OtherValues(self.values[self._owner != cell]) for cell in range(self.law.cells.count))
 
     def cell_of(self, holds: Bools, name: str) -> Ints:
         """Return the cell that has exactly these literals, (n,)."""
@@ -382,8 +394,8 @@ class TableRows:
 
     def coverage(self, row: Floats, features: Ints) -> float | None:
         """Return the share of background rows with the row's cells in these columns."""
-        cells = self._literals.cells(row[None, :])[0]
-        return float((self._literals.background_cells == cells)[:, features].all(axis=1).mean())
+        cells = np.array(self._literals.cells_of(row))[features]
+        return float((self._literals.background_cells[:, features] == cells).all(axis=1).mean())
 
     def originals(self, rows: Floats) -> Objects:
         """Return the user's own values."""
