@@ -109,6 +109,18 @@ class Trees:
 
 def add_leaves(trees: Trees, x: Floats, value: Floats, total: Floats, /) -> None: ...
 
+# tree_bounds.cpp
+def bound_leaves(
+    trees: Trees,
+    ends: Floats,
+    missing: Bools,
+    codes: Bools,
+    value: Floats,
+    bounds: Floats,
+    undecided: Ints,
+    /,
+) -> None: ...
+
 # presence.cpp
 def presence_paths(
     word_of: Ints,

@@ -139,7 +139,9 @@ def test_a_column_stands_for_all_of_its_literals():
 
 def test_thresholds_of_one_column_are_one_interval():
     frame = pd.DataFrame({"bmi": np.linspace(10.0, 50.0, 401), "age": np.linspace(0.0, 1.0, 401)})
-    literals = limes.Literals.fit(frame, bins=[[10.0, 18.0, 23.0, 31.0, 50.0], [0.0, 0.5, 1.0]], encoding="thresholds")
+    literals = limes.Literals.fit(
+        frame, bins=[[10.0, 18.0, 23.0, 31.0, 50.0], [0.0, 0.5, 1.0]], encoding="thresholds"
+    )
     assert literals.names == ("bmi > 18", "bmi > 23", "bmi > 31", "age > 0.5")
     model = lambda z: 0.4 * z[:, 1] - 0.2 * z[:, 2] + 0.1 * z[:, 3]  # noqa: E731
     explainer = limes.SparseExplainer(model, literals=literals, neighbourhood="flips", k=3)

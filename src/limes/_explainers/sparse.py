@@ -21,17 +21,19 @@ from limes._explainers.options import (
     check_scale,
 )
 from limes._explainers.progress import compute_each, interrupted, progress_of
+from limes._explainers.sparse_contrast import Goal, changes_among, changes_by_bounds, contrast_of, fixed
 from limes._explainers.sparse_model import BoundRule, RuleModel
 from limes._explainers.tables.literals import Literals
 from limes._explainers.tables.row_names import ids_of
 from limes._explainers.tables.rule_rows import TableRows, check_columns, rows_of
 from limes._explainers.warnings import rule_warnings
 from limes._explanation import Explanation
+from limes._explanation.contrast import Contrast
 from limes._explanation.drawing import Described
 from limes._explanation.wording import rule_text
 from limes._sparse_pipeline import EvaluatedRule, certificate, explain_row
 from limes._sparse_rows import RowCalls, SparseConfig
-from limes._streams import fingerprint
+from limes._streams import fingerprint, streams
 from limes._threads import one_blas_thread
 from limes.designs._literals import LiteralNeighbourhood
 from limes.exceptions import InputError, ModelError
@@ -45,6 +47,8 @@ _MEANING = (
     "weight of a literal, which counts +1 where it holds and -1 where it does not; "
     "with the intercept they add up to the prediction"
 )
+# Boxes that a search for the worst case cuts at most
+_BOXES = {"bounds": 0, "exact": 2000}
 # k="smallest" tries no more: longer rules are not read, and their precision is not enumerated
 _MOST_LITERALS = 20
 
@@ -94,6 +98,10 @@ class SparseExplainer(Described):
         that it is an assumption.
     error, certify
         For k="smallest": the bound, and of what, "precision" or "fidelity", in units of the answers.
+    worst_case
+        ``certificate.worst_case`` of models that are read: the range of answers over all combinations of
+        background values that satisfy the rule. "bounds": of forests quickly, and perhaps too wide; "exact":
+        by a search, which may stop at bounds. Sums are exact in both.
     method
         For "projection": "exact", "sampled" or "auto".
     gap, time_limit, threads
@@ -145,6 +153,7 @@ class SparseExplainer(Described):
         scale: Any = "auto",
         error: float | None = None,
         certify: str = "precision",
+        worst_case: str = "bounds",
         method: str = "auto",
         gap: float | None = None,
         tolerance: float | None = None,
@@ -158,6 +167,8 @@ class SparseExplainer(Described):
         refuse_unknown(unknown, SparseExplainer)
         check_choice("solver", solver, tuple(SOLVERS))
         check_choice("certify", certify, ("precision", "fidelity"))
+        check_choice("worst_case", worst_case, tuple(_BOXES))
+        self._boxes = _BOXES[worst_case]
         self._options = SamplingOptions(method=method, rng=rng, batch_size=batch_size, retry=retry)
         self._spread = check_size("spread", spread, zero=True)
         self._rows = rows_of(literals, neighbourhood)
@@ -297,6 +308,57 @@ class SparseExplainer(Described):
             raise interrupted(error, explanation, len(rows)) from error
         return explanation
 
+    @one_blas_thread()
+    def contrast(
+        self,
+        X: Any,
+        *,
+        below: float | None = None,
+        above: float | None = None,
+        exclude: Sequence[str] = (),
+    ) -> Contrast:
+        """Find as few columns of one row as can be whose change takes the prediction beyond a threshold.
+
+        Columns take values of the background. Of models that are read the fewest are proved by bounds, where
+        the search is not too long; of others they are the fewest among ``fresh`` rows drawn around the row.
+
+        Parameters
+        ----------
+        X
+            One row.
+        below, above
+            The threshold, one of the two: fall below it, or rise above it.
+        exclude
+            Names of columns that do not change, besides those of the explainer.
+
+        Raises
+        ------
+        InputError
+            If it is not one row, or a threshold or name is not usable.
+        ModelError
+            If the model fails.
+        """
+        goal, rows = Goal.of(below, above), self._rows.encode(X)
+        if len(rows) != 1:
+            raise InputError(f"a contrast is of one row, got {len(rows)}: pass X.iloc[[i]], or X[i : i + 1]")
+        (row,) = rows
+        if not self._model.watch.unchanged(rows):
+            self._bound = self._reader.bind()
+        still = self._rows.positions((*self._exclude, *check_names("exclude", exclude)), row.size)
+        if self._model.bounds is not None:
+            values = fixed(self._rows.box(row, np.zeros(0, dtype=np.int64)), row, still)
+            fewest = changes_by_bounds(self._model.bounds, row, values, goal)
+        else:
+            near, (stream,) = (
+                self._rows.near(row, self._spread),
+                streams(self._config.seed, fingerprint(row), 1),
+            )
+            rng = np.random.default_rng(stream)
+            drawn = near.rows(near.law.flips(rng, self._config.fresh), rng)
+            drawn[:, still] = row[still]
+            fewest = changes_among(drawn, row, self._ask, goal)
+        return contrast_of(fewest, row, self._rows, self._ask, goal, self._ask.name)
+
     def _explain_row(
         self, model: BoundRule, config: SparseConfig, near: LiteralNeighbourhood, row: Floats
     ) -> EvaluatedRule:
@@ -360,11 +422,20 @@ class SparseExplainer(Described):
             certificates=tuple(
                 {
                     **vars(certificate(rule, config, texts[i], self._rows.conditions(row))),
-                    "coverage": self._rows.coverage(row, np.flatnonzero(values[i])),
+                    **self._of_all_rows(model, row, np.flatnonzero(values[i])),
                 }
                 for i, (rule, row) in enumerate(zip(rules, rows, strict=True))
             ),
         )
+
+    def _of_all_rows(self, model: BoundRule, row: Floats, features: Ints) -> dict[str, Any]:
+        """Return what the certificate says of all rows with these facts, and how many there are."""
+        worst_case, is_exact = model.worst_case(self._rows.box(row, features), self._boxes)
+        return {
+            "coverage": self._rows.coverage(row, features),
+            "worst_case": worst_case,
+            "worst_case_exact": is_exact,
+        }
 
     def _excluded(self, config: SparseConfig, names: tuple[str, ...]) -> dict[str, Any]:
         return {"exclude": [names[j] for j in config.excluded]} if config.excluded else {}

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from limes._expectations.boxes import Bounds, Box, bounds_of, least
 from limes._expectations.moments import ExactMoments
 from limes._expectations.of_forms import exact_expectation
 from limes._expectations.ranges import answer_range
@@ -38,12 +39,22 @@ class BoundRule:
         Notices that the model was fitted again.
     unfinished
         Answers around rows whose explanation was cut short.
+    bounds
+        Of its answers over boxes of rows; None where it is not read, or no box bounds it.
     """
 
     reading: ModelReading
     reason: str
     watch: Watch
     unfinished: LRUCache[int, RowCalls]
+    bounds: Bounds | None
+
+    def worst_case(self, box: Box, boxes: int) -> tuple[tuple[float, float] | None, bool]:
+        """Return the least and the largest answer over a box, or bounds; and whether rows reach them."""
+        if self.bounds is None:
+            return None, False
+        low, high = (least(self.bounds, box, sign=sign, boxes=boxes) for sign in (1.0, -1.0))
+        return (low.value, -high.value), low.row is not None and high.row is not None
 
     @property
     def method(self) -> Literal["exact", "sampled"]:
@@ -102,7 +113,8 @@ class RuleModel:
             answer_range=span,
             background=np.zeros(0) if bounded or form is not None else self.rows.scale_answers(self.ask),
         )
-        return BoundRule(reading, why_sampled or reason, watch, LRUCache(UNFINISHED))
+        bounds = None if form is None else bounds_of(form)
+        return BoundRule(reading, why_sampled or reason, watch, LRUCache(UNFINISHED), bounds)
 
     def _why_sampled(self) -> str:
         """Return why Γ is sampled whatever the model is; "" if it is computed where that is possible."""

@@ -225,6 +225,17 @@ class LiteralColumn:
         """The background's values outside each cell."""
         return tuple(OtherValues(self.values[self._owner != cell]) for cell in range(self.law.cells.count))
 
+    @cached_property
+    def distinct(self) -> Floats:
+        """The background's values, ascending, missing last."""
+        return np.unique(self.values)
+
+    @cached_property
+    def inside(self) -> tuple[Floats, ...]:
+        """The background's values in each cell, ascending."""
+        owner = self.law.cells.locate(self.distinct)
+        return tuple(self.distinct[owner == cell] for cell in range(self.law.cells.count))
+
     def together(self, literals: Ints, signs: Floats) -> str | None:
         """Return the text of several of the column's literals at once, (n,) positions and signs.
 

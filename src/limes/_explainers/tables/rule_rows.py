@@ -13,11 +13,14 @@ import numpy as np
 
 from limes._arrays import Floats, Ints, Objects
 from limes._checks import check_choice, did_you_mean
+from limes._expectations.boxes import Box
 from limes._explainers.tables.literals import Literals
 from limes._explainers.verification import even_positions, shuffled
 from limes.designs._literals import LiteralFlips, LiteralNeighbourhood, checked_signs
 from limes.exceptions import InputError
 
+# What a literal may be
+_BOTH = np.array([-1.0, 1.0])
 # Background rows whose answers make the scale
 _SCALE_ROWS = 1000
 # Rows of the law on which form and model are compared
@@ -73,7 +76,7 @@ class SignRows:
         """
         support = np.flatnonzero(u)
         if self._literals is None:
-            return [(f"x{j} = {row[j]:g}", float(u[j])) for j in support]
+            return [(self.condition(row, j), float(u[j])) for j in support]
         facts = []
         owners = self._literals.owners
         for owner in dict.fromkeys(owners[support].tolist()):
@@ -83,10 +86,15 @@ class SignRows:
             if text is not None:
                 facts.append((text, float(u[chosen].sum())))
                 continue
-            for j in chosen:
-                name = self._literals.names[j]
-                facts.append((name if row[j] > 0 else _negation(name), float(u[j])))
+            facts.extend((self.condition(row, j), float(u[j])) for j in chosen)
         return facts
+
+    def condition(self, row: Floats, j: int) -> str:
+        """Return the literal of a feature that holds at a row."""
+        if self._literals is None:
+            return f"x{j} = {row[j]:g}"
+        name = self._literals.names[j]
+        return name if row[j] > 0 else _negation(name)
 
     def positions(self, names: Sequence[Any], size: int) -> Ints:
         """Return the features of these names, or those of the columns of these names, of ``size`` in all."""
@@ -100,9 +108,7 @@ class SignRows:
             elif self._literals is not None and name in columns:
                 chosen.extend(np.flatnonzero(self._literals.owners == columns.index(name)).tolist())
             else:
-                raise _no_such(
-                    name, "literal" + ("" if self._literals is None else " or column"), (*columns, *features)
-                )
+                raise _no_such(name, kind, (*columns, *features))
         return np.unique(np.array(chosen, dtype=np.int64))
 
     def coverage(self, row: Floats, features: Ints) -> float | None:
@@ -110,6 +116,12 @@ class SignRows:
         if self._literals is None:
             return None
         return float((self._literals.background_signs(features) == row[features]).all(axis=1).mean())
+
+    def box(self, row: Floats, features: Ints) -> Box:
+        """Return all rows of literals with the row's literals there."""
+        free = np.ones(row.size, dtype=np.bool_)
+        free[features] = False
+        return tuple(_BOTH if free[j] else row[j : j + 1] for j in range(row.size))
 
     def originals(self, rows: Floats) -> Objects:
         """Return the user's own values."""
@@ -157,8 +169,11 @@ class TableRows:
 
     def facts(self, row: Floats, u: Floats) -> list[tuple[str, float]]:
         """Return the facts of a rule, which hold at the row, with their parts of the prediction."""
-        conditions = self.conditions(row)
-        return [(conditions[j], float(u[j])) for j in np.flatnonzero(u)]
+        return [(self.condition(row, j), float(u[j])) for j in np.flatnonzero(u)]
+
+    def condition(self, row: Floats, j: int) -> str:
+        """Return the text of a column's cell at a row."""
+        return self.conditions(row)[j]
 
     def positions(self, names: Sequence[Any], size: int) -> Ints:
         """Return the columns of these names, of ``size`` in all."""
@@ -172,6 +187,14 @@ class TableRows:
         """Return the share of background rows with the row's cells in these columns."""
         cells = np.array(self._literals.cells_of(row))[features]
         return float((self._literals.background_cells[:, features] == cells).all(axis=1).mean())
+
+    def box(self, row: Floats, features: Ints) -> Box:
+        """Return all combinations of background values with the row's cells in these columns."""
+        cells = self._literals.cells_of(row)
+        values = [column.distinct for column in self._literals.columns]
+        for j in features:
+            values[j] = self._literals.columns[j].inside[cells[j]]
+        return tuple(np.union1d(column, row[j]) for j, column in enumerate(values))
 
     def originals(self, rows: Floats) -> Objects:
         """Return the user's own values."""
