@@ -242,9 +242,9 @@ def test_it_goes_through_json_pictures_and_pages():
     assert again[1].certificate == explanation[1].certificate
     assert again.rule(0) == explanation[0].rule()
     page = explanation.to_html()
-    assert "certificate" in page
-    assert "precision error" in page
-    assert "squared error" in str(explanation[0])
+    assert "Certificate" in page
+    assert "simulated neighbours" in page
+    assert "with 95% confidence" in " ".join(str(explanation[0]).split())
     with pytest.raises(InputError, match="choose one"):
         explanation.rule()
 

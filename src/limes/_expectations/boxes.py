@@ -70,11 +70,11 @@ def bounds_of(form: Form) -> Bounds | None:
             return _ForestBounds(form)
         case Combination():
             parts = [bounds_of(part) for part in form.parts]
-            known = [part for part in parts if part is not None]
-            if len(known) < len(parts):
+            bounded = [part for part in parts if part is not None]
+            if len(bounded) < len(parts):
                 return None
-            return _WeightedBounds(tuple(known), form.weights, float(form.intercept))
-        case Linked() if form.link not in _NOT_MONOTONE and np.size(form.coef) == 1:
+            return _WeightedBounds(tuple(bounded), form.weights, float(form.intercept))
+        case Linked() if form.link not in _NOT_MONOTONE and form.coef is not None and form.coef.size == 1:
             margin = bounds_of(form.margin)
             return None if margin is None else _LinkedBounds(margin, form)
     return None
@@ -134,8 +134,8 @@ def _halves(box: Box, ends: Ends) -> tuple[Box, Box]:
     """Cut the column with most at stake at the middle one of its thresholds, by their stakes."""
     stakes = np.bincount(ends.columns, ends.stakes, minlength=len(box))
     j = int(np.argmax(stakes))
-    mine = ends.columns == j
-    thresholds, weight = ends.thresholds[mine], ends.stakes[mine]
+    of_column = ends.columns == j
+    thresholds, weight = ends.thresholds[of_column], ends.stakes[of_column]
     order = np.argsort(thresholds, kind="stable")
     middle = int(np.searchsorted(np.cumsum(weight[order]), 0.5 * weight.sum()))
     values = box[j]
@@ -208,7 +208,8 @@ class _LinkedBounds:
 
     @property
     def _coef(self) -> float:
-        return float(np.ravel(self.form.coef)[0])
+        assert self.form.coef is not None  # noqa: S101 - set by __post_init__
+        return float(self.form.coef.ravel()[0])
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,7 @@ _MOST_SETS, _MOST_BOXES = 5000, 200
 
 @dataclass(frozen=True, eq=False)
 class Fewest:
-    """The columns that change, and a row that they make; None where there is none, or none was found.
+    """The columns that change, and a row that they make; None if no row was seen.
 
     ``reason`` states why it is not proved that fewer are not enough; "" where it is.
     """
@@ -42,15 +42,15 @@ def fewest_changes(bounds: Bounds, row: Floats, values: Box, threshold: float, *
     threshold
         Of sign · f.
     """
-    here = tuple(np.array([value]) for value in row)
+    start = tuple(np.array([value]) for value in row)
     free = [j for j, column in enumerate(values) if column.size > 1]
-    search = _Search(bounds, here, values, threshold, sign)
+    search = _Search(bounds, start, values, threshold, sign)
     if search.low(()) < threshold:
         return Fewest((), row, "")
     everything = search(free)
     if everything.value >= threshold:
         return Fewest((), None, "")
-    if bounds.lowest(here, sign) is not None:  # then each column counts by itself
+    if bounds.lowest(start, sign) is not None:  # then each column counts by itself
         return search.greedy(free, "")
     reason = ""
     for size in range(1, len(free) + 1):
@@ -70,7 +70,7 @@ class _Search:
     """Searches of boxes whose columns are free in a set, and else as they are."""
 
     bounds: Bounds
-    here: Box
+    start: Box
     values: Box
     threshold: float
     sign: float
@@ -85,7 +85,7 @@ class _Search:
         return least(self.bounds, self._box(columns), sign=self.sign, boxes=0).value
 
     def _box(self, columns: Sequence[int]) -> Box:
-        return tuple(self.values[j] if j in columns else here for j, here in enumerate(self.here))
+        return tuple(self.values[j] if j in columns else start for j, start in enumerate(self.start))
 
     def promising(self, sets: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
         """Return the sets whose bound is below the threshold, the least first."""
@@ -105,7 +105,6 @@ class _Search:
 
     def result(self, row: Floats, reason: str) -> Fewest:
         """Return the columns of a row that differ."""
-        columns = [
-            j for j, here in enumerate(self.here) if not np.array_equal(row[j], here[0], equal_nan=True)
-        ]
+        changed = [not np.array_equal(row[j], start[0], equal_nan=True) for j, start in enumerate(self.start)]
+        columns = np.flatnonzero(changed).tolist()
         return Fewest(tuple(columns), row, reason)

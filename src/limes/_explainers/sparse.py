@@ -21,7 +21,14 @@ from limes._explainers.options import (
     check_scale,
 )
 from limes._explainers.progress import compute_each, interrupted, progress_of
-from limes._explainers.sparse_contrast import Goal, changes_among, changes_by_bounds, contrast_of, fixed
+from limes._explainers.sparse_contrast import (
+    Goal,
+    changes_among,
+    changes_by_bounds,
+    contrast_of,
+    fixed,
+    nearest,
+)
 from limes._explainers.sparse_model import BoundRule, RuleModel
 from limes._explainers.tables.literals import Literals
 from limes._explainers.tables.row_names import ids_of
@@ -345,8 +352,8 @@ class SparseExplainer(Described):
         if not self._model.watch.unchanged(rows):
             self._bound = self._reader.bind()
         still = self._rows.positions((*self._exclude, *check_names("exclude", exclude)), row.size)
+        values = fixed(self._rows.box(row, np.zeros(0, dtype=np.int64)), row, still)
         if self._model.bounds is not None:
-            values = fixed(self._rows.box(row, np.zeros(0, dtype=np.int64)), row, still)
             fewest = changes_by_bounds(self._model.bounds, row, values, goal)
         else:
             near, (stream,) = (
@@ -357,6 +364,7 @@ class SparseExplainer(Described):
             drawn = near.rows(near.law.flips(rng, self._config.fresh), rng)
             drawn[:, still] = row[still]
             fewest = changes_among(drawn, row, self._ask, goal)
+        fewest = nearest(fewest, row, values, self._model.reading.predict or self._ask, goal)
         return contrast_of(fewest, row, self._rows, self._ask, goal, self._ask.name)
 
     def _explain_row(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import isfinite
 from numbers import Real
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from limes._explanation.contrast import Change, Contrast
 from limes.exceptions import InputError
 
 Ask = Callable[[Floats], Floats]
+# Values of a column that are tried for the nearest one that is enough
+_NEAREST = 256
 
 
 @dataclass(frozen=True)
@@ -38,10 +40,10 @@ class Goal:
         """
         if (below is None) == (above is None):
             raise InputError("pass below= or above=, the number that the prediction has to cross")
-        threshold = above if below is None else below
+        threshold: Any = above if below is None else below
         if isinstance(threshold, bool) or not isinstance(threshold, Real) or not isfinite(threshold):
             raise InputError(f"below= and above= take a finite number, got {threshold!r}")
-        return cls(float(threshold), "above" if below is None else "below")  # type: ignore[arg-type]
+        return cls(float(threshold), "above" if below is None else "below")
 
     @property
     def sign(self) -> float:
@@ -79,6 +81,22 @@ def changes_among(rows: Floats, row: Floats, ask: Ask, goal: Goal) -> Fewest:
 
 def _differ(rows: Floats, row: Floats) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
     return np.asarray((rows != row) & ~(np.isnan(rows) & np.isnan(row)))
+
+
+def nearest(fewest: Fewest, row: Floats, values: Box, ask: Ask, goal: Goal) -> Fewest:
+    """Move changes, one after the other, to the values nearest the row's own that are enough."""
+    if fewest.row is None:
+        return fewest
+    new = fewest.row.copy()
+    for j in fewest.columns:
+        places = np.unique(np.linspace(0, values[j].size - 1, _NEAREST).astype(np.int64))
+        candidates = values[j][places]
+        candidates = candidates[np.argsort(np.abs(candidates - row[j]), kind="stable")]
+        rows = np.tile(new, (candidates.size, 1))
+        rows[:, j] = candidates
+        enough = candidates[goal.reached(ask(rows)) & (_differ(rows, row)[:, j])]
+        new[j] = enough[0] if enough.size else new[j]
+    return Fewest(fewest.columns, new, fewest.reason)
 
 
 def fixed(values: Box, row: Floats, columns: Ints) -> Box:

@@ -26,8 +26,8 @@ class Contrast(Printable):
     Attributes
     ----------
     changes
-        As few columns as were found to be enough; none where the row is beyond the threshold already, and
-        where no row is that background values can make.
+        As few columns as were seen to be enough; empty where the row is beyond the threshold already, and
+        where no row of background values is.
     prediction, new_prediction
         Of the row, and of the row with the changes.
     threshold, side
@@ -35,8 +35,8 @@ class Contrast(Printable):
     reached
         Whether the changes are enough.
     proved
-        Whether fewer columns are not, by bounds of the model's form over all background values; and where
-        none are enough, that there are none.
+        Whether bounds of the model's form over all background values show that fewer columns are not enough,
+        or, where the threshold is not reached, that no row reaches it.
     reason
         Why it is not proved.
     output

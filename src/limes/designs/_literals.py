@@ -201,7 +201,7 @@ class OtherValues:
     """
 
     values: Floats
-    _means: LRUCache[Function, Floats] = field(default_factory=lambda: LRUCache(_FUNCTIONS))
+    _means: LRUCache[Any, Floats] = field(default_factory=lambda: LRUCache(_FUNCTIONS))
 
     @property
     def size(self) -> int:
@@ -334,11 +334,12 @@ def _two_cells(marginal: Marginal, cell: int, law: FlipLaw) -> IndicatorCoordina
 
 def _stays_or_changes(value: float, others: OtherValues, flips: FlipLaw) -> IndicatorCoordinate:
     """Return a column whose cell 0 has the instance's value and cell 1 the others."""
-    here = Atoms(np.array([value]), np.ones(1))
+    stays = Atoms(np.array([value]), np.ones(1))
     if not others.size:
-        law = marginal(Levels(np.zeros(1)), [1.0], [(here, np.zeros(1, dtype=np.int64))])
+        law = marginal(Levels(np.zeros(1)), [1.0], [(stays, np.zeros(1, dtype=np.int64))])
         return IndicatorCoordinate(law, 0, 1.0, 0.0, np.zeros(1), 0.0)
     # put together without the checks of `marginal`, which take longer than all else of a row
-    law = Marginal(_TWO_CELLS, _EVEN, (here, others.atoms), others.owners)
-    stays = 1.0 - flips.flip
-    return ChangingCoordinate(law, 0, stays, flips.flip, _SECOND, 0.0, value=here.value, others=others)
+    law = Marginal(_TWO_CELLS, _EVEN, (stays, others.atoms), others.owners)
+    return ChangingCoordinate(
+        law, 0, 1.0 - flips.flip, flips.flip, _SECOND, 0.0, value=stays.value, others=others
+    )

@@ -244,7 +244,7 @@ class LiteralColumn:
         """
         cells = np.flatnonzero((self.holds[:, literals] == (signs > 0)).all(axis=1))
         if cells.size == 1:
-            return self.cells[cells[0]]
+            return str(self.cells[cells[0]])
         if not isinstance(self.law.cells, BinCells) or cells.size == 0:
             return None
         edges, bins = self.law.cells.edges, self.law.cells.count - self.law.cells.missing

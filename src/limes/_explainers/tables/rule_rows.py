@@ -76,7 +76,7 @@ class SignRows:
         """
         support = np.flatnonzero(u)
         if self._literals is None:
-            return [(self.condition(row, j), float(u[j])) for j in support]
+            return [(self.condition(row, j), float(u[j])) for j in support.tolist()]
         facts = []
         owners = self._literals.owners
         for owner in dict.fromkeys(owners[support].tolist()):
@@ -86,7 +86,7 @@ class SignRows:
             if text is not None:
                 facts.append((text, float(u[chosen].sum())))
                 continue
-            facts.extend((self.condition(row, j), float(u[j])) for j in chosen)
+            facts.extend((self.condition(row, j), float(u[j])) for j in chosen.tolist())
         return facts
 
     def condition(self, row: Floats, j: int) -> str:
@@ -169,7 +169,7 @@ class TableRows:
 
     def facts(self, row: Floats, u: Floats) -> list[tuple[str, float]]:
         """Return the facts of a rule, which hold at the row, with their parts of the prediction."""
-        return [(self.condition(row, j), float(u[j])) for j in np.flatnonzero(u)]
+        return [(self.condition(row, j), float(u[j])) for j in np.flatnonzero(u).tolist()]
 
     def condition(self, row: Floats, j: int) -> str:
         """Return the text of a column's cell at a row."""
