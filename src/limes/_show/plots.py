@@ -58,8 +58,8 @@ def bar(
 ) -> Axes:
     """Draw the largest coefficients of one row as signed bars."""
     one = one_output(explanation, row, output)
+    axes = line_axes(ax, max_features, one)
     view = view_row(one, 0, max_features).outputs[0]
-    axes = line_axes(ax, max(1, len(view.lines)), one)
     values = np.array([line.drawn for line in view.lines])
     axes.barh(
         np.arange(len(values)),
