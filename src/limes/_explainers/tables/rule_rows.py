@@ -194,7 +194,9 @@ class TableRows:
         values = [column.distinct for column in self._literals.columns]
         for j in features:
             values[j] = self._literals.columns[j].inside[cells[j]]
-        return tuple(np.union1d(column, row[j]) for j, column in enumerate(values))
+        return tuple(
+            column if row[j] in column else np.union1d(column, row[j]) for j, column in enumerate(values)
+        )
 
     def originals(self, rows: Floats) -> Objects:
         """Return the user's own values."""
