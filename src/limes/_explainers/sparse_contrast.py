@@ -15,6 +15,7 @@ from limes._expectations.boxes import Bounds, Box
 from limes._expectations.fewest import Fewest, fewest_changes
 from limes._explainers.tables.rule_rows import SignRows, TableRows
 from limes._explanation.contrast import Change, Contrast
+from limes._explanation.fields import plain_cell
 from limes.exceptions import InputError
 
 Ask = Callable[[Floats], Floats]
@@ -115,7 +116,13 @@ def contrast_of(
     before, after = rows.originals(row[None, :])[0], rows.originals(new[None, :])[0]
     return Contrast(
         changes=tuple(
-            Change(names[j], before[j], rows.condition(row, j), after[j], rows.condition(new, j))
+            Change(
+                names[j],
+                plain_cell(before[j]),
+                rows.condition(row, j),
+                plain_cell(after[j]),
+                rows.condition(new, j),
+            )
             for j in fewest.columns
         ),
         prediction=prediction,

@@ -48,7 +48,7 @@ class Contrast(Printable):
     >>> X = [[0.0, 5.0], [1.0, 6.0], [2.0, 7.0], [3.0, 8.0]]
     >>> explainer = limes.SparseExplainer(lambda X: X[:, 0] + X[:, 1], literals=limes.Literals.fit(X), k=1)
     >>> explainer.contrast([[3.0, 8.0]], below=9.5).changes[0].feature
-    'x1'
+    'x0'
     """
 
     changes: tuple[Change, ...]
