@@ -2,8 +2,11 @@
 
 #include "trees.h"
 
+#include <algorithm>
+
 #include "arrays.h"
 #include "kernels.h"
+#include "tree_masks.h"
 
 namespace limes {
 
@@ -53,7 +56,17 @@ void Trees::refuse_cycles() const {
   }
 }
 
+const Thresholds& Trees::thresholds() const {
+  std::call_once(sorted_, [this] { thresholds_ = std::make_shared<const Thresholds>(*this); });
+  return *thresholds_;
+}
+
 namespace {
+
+// Whether it pays to take rows down together: they are many, and no tree has many more nodes than rows reach.
+bool together(const Trees& trees, std::size_t rows) {
+  return rows >= 32 && trees.size() <= 2 * std::min<std::size_t>(rows, 512) * trees.roots().size();
+}
 
 // Add to total (n, k) the leaf values of each row of x (n, d). All rows go down a tree before the next tree is looked
 // at: one tree fits the nearest cache.
@@ -62,6 +75,10 @@ void add_leaves(const Trees& trees, Matrix x, Matrix value, MatrixOut total) {
   require(x.shape(1) >= trees.columns(), "x must have as many columns as the trees");
   require(value.shape(0) == trees.size() && value.shape(1) == outputs && total.shape(0) == rows,
           "value must be (nodes, outputs) and total (rows, outputs)");
+  if (together(trees, rows)) {
+    add_by_masks(trees, trees.thresholds(), x.data(), rows, x.shape(1), value.data(), outputs, total.data());
+    return;
+  }
   for (const std::uint32_t root : trees.roots()) {
     for (std::size_t i = 0; i < rows; ++i) {
       const double* row = x.data() + i * x.shape(1);

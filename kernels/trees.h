@@ -3,11 +3,15 @@
 
 #include <cmath>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <vector>
 
 #include "arrays.h"
 
 namespace limes {
+
+struct Thresholds;
 
 // A copy of a forest's node arrays. Walks read no array of Python's, and check nothing: columns, children and sets
 // exist, and no node is its own ancestor.
@@ -21,16 +25,24 @@ class Trees {
   std::size_t size() const { return nodes_.size(); }
   const std::vector<std::uint32_t>& roots() const { return roots_; }
 
+  std::size_t codes() const { return codes_; }
+
   bool is_split(std::size_t node) const { return nodes_[node].column != kLeaf; }
   std::size_t column(std::size_t node) const { return nodes_[node].column; }
   std::size_t child(std::size_t node, bool goes_left) const { return nodes_[node].child[goes_left]; }
+  double threshold(std::size_t node) const { return nodes_[node].threshold; }
+  bool missing_left(std::size_t node) const { return nodes_[node].missing_left; }
+  bool is_by_set(std::size_t node) const { return nodes_[node].set != kNone; }
+  bool in_set(std::size_t node, std::size_t code) const { return sets_[nodes_[node].set * codes_ + code]; }
+  bool is_code(double x) const { return 0.0 <= x && x < static_cast<double>(codes_) && x == std::floor(x); }
   bool goes_left(std::size_t node, double x) const {
-    const Node& split = nodes_[node];
-    if (std::isnan(x)) return split.missing_left;
-    if (split.set == kNone) return x <= split.threshold;
-    const bool is_code = 0.0 <= x && x < static_cast<double>(codes_) && x == std::floor(x);
-    return is_code && sets_[split.set * codes_ + static_cast<std::size_t>(x)];
+    if (std::isnan(x)) return missing_left(node);
+    if (!is_by_set(node)) return x <= threshold(node);
+    return is_code(x) && in_set(node, static_cast<std::size_t>(x));
   }
+
+  // Where rows are many; made at the first use.
+  const Thresholds& thresholds() const;
 
  private:
   static constexpr std::uint32_t kLeaf = 0xFFFFFFFF;
@@ -49,6 +61,8 @@ class Trees {
   std::vector<Node> nodes_;
   std::vector<bool> sets_;
   std::vector<std::uint32_t> roots_;
+  mutable std::once_flag sorted_;
+  mutable std::shared_ptr<const Thresholds> thresholds_;
 };
 
 }  // namespace limes

@@ -45,14 +45,28 @@ def test_every_prefix_is_the_ridge_fit_of_its_features(seed):
 
 
 def test_weights_are_shares_of_common_leaves(explainer, rows):
-    found = explainer.weights(rows[:3])
-    assert found.sum(axis=1) == pytest.approx(np.ones(3))
-    expected = np.zeros_like(found)
+    weights = explainer.example_weights(rows[:3])
+    assert weights.shape == (3, len(rows))
+    assert weights.sum(axis=1) == pytest.approx(np.ones(3))
+    training = np.flatnonzero((rows[:, None, :] == explainer._rows).all(axis=2).any(axis=1))
+    assert training.size == 180
+    expected = np.zeros_like(weights)
     for tree in explainer._forest.estimators_:
-        known = tree.apply(explainer._rows.astype(np.float32))
-        for i, leaf in enumerate(tree.apply(rows[:3].astype(np.float32))):
-            expected[i] += (known == leaf) / (known == leaf).sum() / 30
-    assert found == pytest.approx(expected, rel=oracle.ROUNDING)
+        leaves = tree.apply(rows.astype(np.float32))
+        for i, leaf in enumerate(leaves[:3]):
+            same = training[leaves[training] == leaf]
+            expected[i, same] += 1 / same.size / 30
+    assert weights == pytest.approx(expected, rel=oracle.ROUNDING)
+
+
+def test_the_weights_make_the_explanation(explainer, rows):
+    """A ridge fit with these weights, of the features that it keeps, has its coefficients."""
+    explanation, weights = explainer(rows[:3]), explainer.example_weights(rows[:3])
+    for i in range(3):
+        kept = np.flatnonzero(explanation.values[i])
+        fit = Ridge(alpha=0.001).fit(rows[:, kept], curved(rows), sample_weight=weights[i])
+        assert explanation.values[i, kept] == pytest.approx(fit.coef_, rel=oracle.EXACT)
+        assert explanation.intercepts[i] == pytest.approx(fit.intercept_, rel=oracle.EXACT)
 
 
 def test_a_linear_model_explains_itself(rows):

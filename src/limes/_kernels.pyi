@@ -55,6 +55,32 @@ class Splits:
     ) -> None: ...
 
 # forest_row.cpp
+class Intervals:
+    def __init__(
+        self,
+        splits: Splits,
+        column: Ints,
+        same: Ints,
+        lower: Ints,
+        upper: Ints,
+        missing: Bools,
+        above: Ints,
+        is_left: Bools,
+        start: Ints,
+        /,
+    ) -> None: ...
+
+def explain_law(
+    splits: Splits,
+    intervals: Intervals,
+    functionals: Floats,
+    mixing: Floats,
+    first: int,
+    last: int,
+    mean: Floats,
+    contrast: Floats,
+    /,
+) -> None: ...
 def explain_row(
     splits: Splits, table: Floats, cells: Places, first: int, last: int, mean: Floats, contrast: Floats, /
 ) -> None: ...
@@ -96,6 +122,18 @@ class Trees:
     ) -> None: ...
 
 def add_leaves(trees: Trees, x: Floats, value: Floats, total: Floats, /) -> None: ...
+
+# tree_bounds.cpp
+def bound_leaves(
+    trees: Trees,
+    ends: Floats,
+    missing: Bools,
+    codes: Bools,
+    value: Floats,
+    bounds: Floats,
+    undecided: Ints,
+    /,
+) -> None: ...
 
 # presence.cpp
 def presence_paths(

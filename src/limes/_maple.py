@@ -134,7 +134,7 @@ class MapleExplainer(Described):
         order = np.random.default_rng(self._seed).permutation(len(matrix))
         validation = order[: min(_MOST_VALIDATION_ROWS, int(_VALIDATION_SHARE * len(matrix)))]
         train = np.sort(order[validation.size :])
-        self._rows, self._targets = matrix[train], predictions[train]
+        self._train, self._rows, self._targets = train, matrix[train], predictions[train]
         self._forest = _forest(self._rows, self._targets, self._trees, self._leaf, self._seed)
         self._leaves = self._forest.apply(self._rows)
         self._order = _ranked(self._forest, matrix.shape[1])
@@ -157,7 +157,7 @@ class MapleExplainer(Described):
             self._fit()
         n, d = rows.shape
         values, intercepts, fidelity = np.zeros((n, d)), np.zeros(n), np.zeros(n)
-        for i, weights in enumerate(self.weights(rows)):
+        for i, weights in enumerate(self._weights(rows)):
             coef, intercepts[i] = self._moments(weights).coefficients(self.kept)
             values[i, self._order] = coef
             fidelity[i] = self._r_squared(weights, values[i], intercepts[i])
@@ -181,7 +181,36 @@ class MapleExplainer(Described):
             ids=ids_of(X, n),
         )
 
-    def weights(self, rows: Floats) -> Floats:
+    def example_weights(self, X: Any) -> Floats:
+        """Return how much each background row counts for the explanation of each row, (n, background rows).
+
+        A row's weights w_i add up to 1; those of the rows that are held out to choose the number of features
+        are 0.
+
+        Raises
+        ------
+        InputError
+            If columns do not match, or a value is not a number.
+
+        References
+        ----------
+        Plumb et al. 2018, section 3: the training rows that speak for a prediction.
+
+        Examples
+        --------
+        >>> import limes
+        >>> X = np.random.default_rng(0).normal(size=(200, 3))
+        >>> explainer = limes.MapleExplainer(lambda X: 2.0 * X[:, 0] - X[:, 1], X, trees=20)
+        >>> weights = explainer.example_weights(X[:1])
+        >>> weights.shape, round(float(weights.sum()), 9)
+        ((1, 200), 1.0)
+        """
+        rows = self._table.encode(X)
+        weights = np.zeros((len(rows), len(self._table.matrix)))
+        weights[:, self._train] = self._weights(rows)
+        return weights
+
+    def _weights(self, rows: Floats) -> Floats:
         """Return weights (n, training rows) for encoded rows (n, d); each row adds up to 1."""
         weights = np.zeros((len(rows), len(self._rows)))
         for leaf, training_leaf in zip(self._forest.apply(rows).T, self._leaves.T, strict=True):
@@ -195,7 +224,7 @@ class MapleExplainer(Described):
     def _best_prefix(self, rows: Floats, targets: Floats) -> int:
         """Return the number of features, in their order, that predicts validation rows best."""
         squares = np.zeros(rows.shape[1] + 1)
-        for row, target, weights in zip(rows, targets, self.weights(rows), strict=True):
+        for row, target, weights in zip(rows, targets, self._weights(rows), strict=True):
             squares += (self._moments(weights).prefix_predictions(row[self._order]) - target) ** 2
         return int(np.argmin(squares[1:])) + 1
 

@@ -40,7 +40,7 @@ class SparseConfig:
     """How rows are explained; see ``SparseExplainer``.
 
     ``sizes`` are the numbers of literals to try, one or all up to a largest; with ``error``, in units of the
-    answers, the first whose bound ``certify`` is no larger is taken.
+    answers, the first whose bound ``certify`` is no larger is taken. ``excluded`` are positions of columns.
     """
 
     solver: str
@@ -53,6 +53,11 @@ class SparseConfig:
     error: float | None = None
     certify: str = "precision"
     search: tuple[tuple[str, Any], ...] = ()
+    excluded: tuple[int, ...] = ()
+
+    def candidates(self, near: LiteralNeighbourhood) -> Ints:
+        """Return the literals that a rule may use."""
+        return np.flatnonzero(~np.isin(near.varying, self.excluded))
 
 
 class RowCalls(Calls):
@@ -128,20 +133,30 @@ class RowProblem:
     scale: AnswerScale
     span: AnswerRange
 
+    @cached_property
+    def candidates(self) -> Ints:
+        """Literals that a rule may use."""
+        return self.config.candidates(self.near)
+
     def solve(self, k: int, exact: PopulationProblem | None) -> SparseSolution:
-        """Pass the solver the problem that it takes."""
-        solver = SOLVERS[self.config.solver]
-        if solver.needs is SampleProblem:
+        """Solve for rules of k candidates."""
+        if SOLVERS[self.config.solver].needs is SampleProblem:
             sample = SampleProblem(
                 self.near.instance, self.target, self.seen.signs, self.seen.values, self.config.intercept
             )
-            return solver.solve(sample, k, **dict(self.config.search))
+            return self._best(sample, k, **dict(self.config.search))
         if exact is not None:
-            return solver.solve(exact, k)
-        solution = solver.solve(self.population(np.zeros(self.near.law.size), 0.0), k)
+            return self._best(exact, k)
+        solution = self._best(self.population(np.zeros(self.near.law.size), 0.0), k)
         for _ in range(_ROUNDS - 1):
-            solution = solver.solve(self.population(*self.control(solution.support)), k)
+            solution = self._best(self.population(*self.control(solution.support)), k)
         return solution
+
+    def _best(self, problem: PopulationProblem | SampleProblem, k: int, **search: Any) -> SparseSolution:
+        solve = SOLVERS[self.config.solver].solve
+        if self.candidates.size == problem.size:
+            return solve(problem, k, **search)
+        return solve(problem.among(self.candidates), k, **search).within(self.candidates, problem.size)
 
     def stability(self, solution: SparseSolution, rng: np.random.Generator, *, exact: bool) -> Stability:
         """Solve again for the moments of resampled rows: each row's part of Γ and E f has a normal factor."""
@@ -158,7 +173,8 @@ class RowProblem:
         for i, (gamma, mean) in enumerate(zip(added, draws @ errors / errors.size, strict=True)):
             again = replace(estimate, gamma=estimate.gamma + gamma, mean=estimate.mean + float(mean))
             total, pull = again.sum_and_pull
-            chosen[i] = project(again.optimum, total, solution.support.size, pull) != 0.0
+            optimum = again.optimum[self.candidates]
+            chosen[i, self.candidates] = project(optimum, total, solution.support.size, pull) != 0.0
         kept = np.zeros(self.near.law.size, dtype=np.bool_)
         kept[solution.support] = True
         shares = np.where(kept, 0.0, chosen.mean(axis=0))

@@ -280,3 +280,38 @@ def test_the_joint_law_is_an_option(files, tmp_path):
     result = run(files, "diagnose", "forest.skops", "wine.csv", *options[:4], "--html", str(page))
     assert result.exit_code == 0, result.output
     assert "laws apart" in page.read_text()
+
+
+def test_a_row_is_explained_by_few_facts(files):
+    arguments = ("explain", "forest.joblib", "wine.csv", "--trust-pickle", "--output", "1", "--row", "7")
+    done = run(
+        files,
+        *arguments,
+        "--sparse",
+        "2",
+        "--exclude",
+        "alcohol",
+        "--html",
+        "rule.html",
+        "--json",
+        "rule.json",
+    )
+    assert done.exit_code == 0, done.output
+    rule = Explanation.from_json(files / "rule.json")
+    assert rule.ids == (7,)
+    assert (rule.values != 0).sum() == 2
+    assert rule[0, "alcohol"].values[0, 0] == 0.0
+    said = " ".join(done.output.split())
+    assert rule.rule().split("  ->")[0].replace("  ", " ") in said
+    assert "with 95% confidence" in said
+    assert "with 95% confidence" in (files / "rule.html").read_text()
+    for options, message in [
+        (("--sparse", "2", "--weights", "euclidean"), "leave out"),
+        (("--sparse", "2", "--exclude", "alcohl"), "did you mean 'alcohol'"),
+        (("--exclude", "alcohol"), "goes with --sparse"),
+    ]:
+        refused = run(files, *arguments, *options)
+        assert isinstance(refused.exception, InputError)
+        assert message in str(refused.exception)
+    no_table = run(files, "explain", "reviews.skops", "--text", "good", "--sparse", "2")
+    assert "tables" in str(no_table.exception)

@@ -190,3 +190,14 @@ def test_an_output_in_a_store_is_refused(files):
     assert isinstance(done.exception, InputError)
     assert "s3://bucket/out is in a store" in str(done.exception)
     assert not (files / "s3:").exists()
+
+
+def test_a_table_of_rules(files):
+    done = run("--output", "1", "--sparse", "2", "--exclude", "ash", "--rows-per-part", "100")
+    assert done.exit_code == 0, done.output
+    table = pd.concat([pd.read_parquet(path) for path in sorted((files / "out").glob("*.parquet"))])
+    assert len(table) == 178
+    assert table["rule"].str.contains("->").all()
+    assert not table["rule"].str.contains(r"\[.*\bash\b", regex=True).any()
+    refused = run("--output", "1", "--sparse", "2", "--law", "joint")
+    assert "leave out" in str(refused.exception)

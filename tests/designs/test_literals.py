@@ -13,7 +13,7 @@ import oracle
 import strategies
 from limes._expectations.exact import ExactExpectation
 from limes._expectations.forest import ForestExpectation
-from limes.designs._literals import ColumnChanges, FlipLaw, LiteralFlips
+from limes.designs._literals import ColumnChanges, FlipLaw, LiteralFlips, OtherValues
 from limes.exceptions import InputError
 from limes.models import forms
 
@@ -110,7 +110,7 @@ def test_rows_flip_the_instance():
 
 @pytest.fixture
 def changes():
-    others = [np.array([1.0, 1.0, 5.0]), np.array([]), np.array([-2.0])]
+    others = [OtherValues(np.array(values)) for values in ([1.0, 1.0, 5.0], [], [-2.0])]
     return ColumnChanges(np.array([0.0, 7.0, 3.0]), others, spread=1.0)
 
 
@@ -157,4 +157,4 @@ def test_bad_input_is_refused(instance, spread, message):
 
 def test_a_neighbourhood_where_nothing_varies_is_refused():
     with pytest.raises(InputError, match="one literal"):
-        ColumnChanges(np.array([1.0]), [np.array([])], 1.0).law  # noqa: B018
+        ColumnChanges(np.array([1.0]), [OtherValues(np.array([]))], 1.0).law  # noqa: B018

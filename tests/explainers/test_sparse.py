@@ -168,7 +168,7 @@ def test_a_readable_model_of_a_table_is_explained_exactly(table):
     # a linear model: half of what a column's mean elsewhere differs by; less a common shift without a base
     row = literals.table.encode(x.iloc[[3]])[0]
     near = literals.changes(row, 1.0)
-    slopes = 0.5 * model.coef_ * (row - [other.mean() for other in near.others])
+    slopes = 0.5 * model.coef_ * (row - [other.values.mean() for other in near.others])
     assert explanation.values[0] == pytest.approx(slopes, rel=1e-9)
     assert explanation.intercepts[0] == pytest.approx(explanation.predictions[0] - slopes.sum(), rel=1e-9)
     paper = limes.SparseExplainer(model, literals=literals, k=2, intercept=False)(x.iloc[[3]])
@@ -242,9 +242,9 @@ def test_it_goes_through_json_pictures_and_pages():
     assert again[1].certificate == explanation[1].certificate
     assert again.rule(0) == explanation[0].rule()
     page = explanation.to_html()
-    assert "certificate" in page
-    assert "precision error" in page
-    assert "squared error" in str(explanation[0])
+    assert "Certificate" in page
+    assert "simulated neighbours" in page
+    assert "with 95% confidence" in " ".join(str(explanation[0]).split())
     with pytest.raises(InputError, match="choose one"):
         explanation.rule()
 
@@ -271,7 +271,8 @@ def test_columns_that_the_model_ignores_get_no_weight_by_its_base():
     explanation = explainer(background[:20], progress=False)
     largest = np.abs(explanation.values).max(axis=1)
     assert (np.abs(explanation.values[:, 0]) == largest).all()
-    assert (np.abs(explanation.values[:, 1:]) < 0.2 * largest[:, None]).all()
+    # what the sample adds to them is noise: five standard errors
+    assert (np.abs(explanation.values) <= 5 * explanation.standard_errors)[:, 1:].all()
     paper = limes.SparseExplainer(saturating, literals=literals, k=3, intercept=False)
     assert (explanation.fidelity > paper(background[:20], progress=False).fidelity).all()
 

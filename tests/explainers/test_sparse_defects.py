@@ -307,7 +307,7 @@ def test_rows_of_a_table_without_literals_are_refused_before_the_model_is_read(m
     model = LinearRegression().fit(frame[["a"]], [1, 2, 3, 4])
     explainer = limes.SparseExplainer(model, k=1)
     monkeypatch.setattr(
-        "limes._explainers.sparse.read_output", lambda *_, **__: pytest.fail("read too early")
+        "limes._explainers.sparse_model.read_output", lambda *_, **__: pytest.fail("read too early")
     )
     with pytest.raises(InputError, match=r"limes\.Literals\.fit"):
         explainer(frame)

@@ -47,6 +47,16 @@ def test_rows_reach_the_leaves_they_should(codes, outputs):
     close(leaves_of(trees, x), [trees.predict(row) for row in x])
 
 
+@pytest.mark.parametrize("rows", [33, 64, 65, 512, 513, 1100])
+@pytest.mark.parametrize("codes", [0, 6])
+def test_rows_that_go_down_together_have_the_bits_of_single_ones(rows, codes):
+    rng = np.random.default_rng(rows)
+    trees = plain.Trees.random(rng, 12, 7, 4, 2, codes=codes)
+    x = np.where(rng.random((rows, 4)) < 0.1, np.nan, rng.integers(-4, 8, (rows, 4)) / 2.0)
+    alone = np.concatenate([leaves_of(trees, x[i : i + 1]) for i in range(rows)])
+    assert np.array_equal(leaves_of(trees, x), alone)
+
+
 def test_no_rows_no_trees_and_lone_leaves():
     rng = np.random.default_rng(0)
     trees = plain.Trees.random(rng, 3, 4, 2, 2)
@@ -229,6 +239,39 @@ def test_squares_of_a_pool_row_by_row(width, outputs):
         kernels.squares_of_pool(cells + 99, answers, factors, curves, bases, weights, squares, "")
 
 
+def law_by_law(trees, node, parent, is_left, edges, functionals, start, mixing):
+    """One row's pass computes what the table holds: the same bits."""
+    is_split, above = trees.feature[node] >= 0, edges[5]
+    split, leaf = np.flatnonzero(is_split), np.flatnonzero(~is_split & (parent >= 0))
+    depth = np.zeros(node.size, np.uint32)
+    for at in np.flatnonzero(parent >= 0):
+        depth[at] = depth[parent[at]] + 1
+    leaves, has_leaf = np.zeros((split.size, 2, 1)), np.zeros(split.size, np.bool_)
+    leaves[above[leaf], 1 - is_left[leaf]] = trees.value[node[leaf]]
+    has_leaf[above[leaf]] = True
+    own = np.where(parent[split] < 0, np.arange(split.size), above[split])
+    places = [a.astype(np.uint32) for a in (trees.feature[node[split]], own, ~is_left[split])]
+    splits = kernels.Splits(2, depth[split], has_leaf, *places, leaves)
+    edges = [*map(np.ascontiguousarray, (*edges, is_left))]
+    intervals = kernels.Intervals(splits, *edges, start)
+    count = int((depth[split] == 0).sum())
+    for v in range(functionals.shape[1]):
+        one = np.ascontiguousarray(functionals[:, [v]]), np.ascontiguousarray(mixing[:, [v]])
+        table = np.zeros((split.size, 4, 1))
+        kernels.tabulate(*edges, one[0], start, one[1], table)
+        tabulated, computed = ((np.zeros(1), np.zeros((2, 1))) for _ in range(2))
+        kernels.explain_row(splits, table, np.zeros(2, np.uint32), 0, count, *tabulated)
+        kernels.explain_law(splits, intervals, one[0][:, 0], one[1][:, 0], 0, count, *computed)
+        assert np.array_equal(tabulated[0], computed[0])
+        assert np.array_equal(tabulated[1], computed[1])
+    broken = [*edges]
+    broken[1] = np.where(broken[1] >= 0, broken[1] + 2**40, -1)
+    with pytest.raises(ValueError, match="above them"):
+        kernels.Intervals(splits, *broken, start)
+    with pytest.raises(ValueError, match="functionals"):
+        kernels.explain_law(splits, intervals, one[0][1:, 0], one[1][:, 0], 0, count, *computed)
+
+
 def test_tables_hold_the_ratios_of_intervals():
     """Columns of three values with probabilities p: functionals are P(x <= t, cell) for two cells."""
     rng = np.random.default_rng(3)
@@ -262,6 +305,9 @@ def test_tables_hold_the_ratios_of_intervals():
         *map(np.ascontiguousarray, (column, same, bounds[0], bounds[1], missing, above, is_left)),
         functionals, start, mixing, table,
     )  # fmt: skip
+
+    edges = (column, same, *bounds, missing, above)
+    law_by_law(trees, node, parent, is_left, edges, functionals, start, mixing)
 
     def numbers(at, v):
         """Mean of the interval's indicator, and contrast over mean."""

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from matplotlib import pyplot as plt
 
+import limes
 from limes._show.axes import LOWERS, RAISES, UNKNOWN
 from limes.exceptions import InputError
 from samples import NAMES, explanation
@@ -170,3 +171,10 @@ print("matplotlib.pyplot" in sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_a_picture_of_a_rule_has_room_for_its_facts_alone():
+    model = lambda z: 0.5 * z[:, 0] - 0.25 * z[:, 3]  # noqa: E731
+    wide = limes.SparseExplainer(model, k=2)(np.ones((1, 40))).plot.bar(max_features=10)
+    assert [text.get_text() for text in wide.get_yticklabels()] == ["x0", "x3"]
+    assert wide.figure.get_figheight() == pytest.approx(1.6 + 2 * 0.34)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,16 +12,20 @@ import typer
 
 from limes._cli.files import (
     Bins,
+    Exclude,
     Law,
+    Sparse,
     Trust,
     TrustPickle,
     check_exists,
     check_outputs,
+    check_sparse,
     load_model,
     parse_bins,
     read_table,
     read_text,
     select_features,
+    table_explainer,
 )
 from limes.exceptions import InputError
 
@@ -83,6 +88,8 @@ def explain(
             help="Most answers of an unread model behind a row: 16384 that rows share, or 1000 of an image."
         ),
     ] = None,
+    sparse: Sparse = None,
+    exclude: Exclude = None,
     seed: Annotated[int, typer.Option(help="Seed of the sampler.")] = 0,
     html: Html = None,
     json: Json = None,
@@ -100,6 +107,11 @@ def explain(
             "--labels, --skip-labels, --top, --mean, --scale, --link, --segments, --fill are for images: "
             "leave them out"
         )
+    if sparse is not None:
+        dense = (data is None, law != "truncnorm", weights != "bins", bandwidth, max_calls)
+        check_sparse(dense != (False, False, False, None, None))
+    elif exclude:
+        raise InputError("--exclude goes with --sparse")
     check_outputs((html, json), (model, data, text_file, image, labels))
     target: Any = _read(data, text, text_file, image)
     fitted = load_model(model, trust=trust or [], trust_pickle=trust_pickle)
@@ -112,7 +124,11 @@ def explain(
     elif data is None:
         explanation = _explain_text(fitted, target, options)
     else:
-        options |= {"bins": parse_bins(bins), "law": law, "weights": weights}
+        if sparse is None:
+            options |= {"law": law, "weights": weights}
+        else:
+            options |= {"k": sparse, "exclude": exclude or []}
+        options |= {"bins": parse_bins(bins)}
         features = select_features(target, fitted, drop or [])
         learnt = None if background is None else select_features(read_table(background), fitted, drop or [])
         explanation = _explain_rows(fitted, features, [row], options, learnt)
@@ -136,14 +152,18 @@ def _explain_rows(
 ) -> Explanation:
     import narwhals as nw
 
-    from limes._explainers.tabular import TabularExplainer
-
     outside = [row for row in rows if not 0 <= row < len(table)]
     if outside:
         raise InputError(f"--row {outside[0]}: the table has {len(table)} rows, counted from 0")
     frame: Any = nw.from_native(table, eager_only=True)
-    explainer = TabularExplainer(fitted, table if background is None else background, **options)
-    return explainer(frame[rows].to_native(), ids=rows)
+    explainer = table_explainer(fitted, table if background is None else background, options)
+    chosen = frame[rows].to_native()
+    explanation: Explanation
+    if "k" in options:
+        explanation = explainer(chosen)
+        return replace(explanation, ids=tuple(rows))
+    explanation = explainer(chosen, ids=rows)
+    return explanation
 
 
 def _explain_text(fitted: Any, text: str, options: Mapping[str, Any]) -> Explanation:

@@ -19,6 +19,12 @@ Trust = Annotated[list[str] | None, typer.Option(help="A type that a .skops file
 TrustPickle = Annotated[
     bool, typer.Option("--trust-pickle", help="Load a pickle. It can run any code: only your own files.")
 ]
+Sparse = Annotated[
+    int | None, typer.Option(min=1, help="Explain by a base and this number of facts, with a certificate.")
+]
+Exclude = Annotated[
+    list[str] | None, typer.Option(help="A column that no fact of --sparse uses; may be repeated.")
+]
 Bins = Annotated[str, typer.Option(help="quartile, decile, a number of bins, or none for slopes.")]
 Law = Annotated[
     str,
@@ -230,3 +236,24 @@ def check_exists(path: Path) -> None:
     """Raise InputError if there is no such file."""
     if not path.is_file():
         raise InputError(f"{path}: no such file")
+
+
+def check_sparse(other: bool) -> None:
+    """Raise if --sparse comes with an option of other explanations."""
+    if other:
+        raise InputError(
+            "--sparse explains tables by facts that hold: leave out --law, --weights, --bandwidth and "
+            "--max-calls"
+        )
+
+
+def table_explainer(model: Any, background: Any, options: Mapping[str, Any]) -> Any:
+    """Return the explainer of a table: of rules where ``k`` is among the options."""
+    from limes._explainers.sparse import SparseExplainer
+    from limes._explainers.tables.literals import Literals
+    from limes._explainers.tabular import TabularExplainer
+
+    if "k" not in options:
+        return TabularExplainer(model, background, **options)
+    of_rules = {name: value for name, value in options.items() if name != "bins"}
+    return SparseExplainer(model, literals=Literals.fit(background, options["bins"]), **of_rules)

@@ -10,19 +10,22 @@ import typer
 
 from limes._cli.files import (
     Bins,
+    Exclude,
     Law,
+    Sparse,
     Trust,
     TrustPickle,
+    check_sparse,
     features_of,
     load_model,
     parse_bins,
     read_table,
     select_features,
+    table_explainer,
 )
 from limes._explanation.wording import one_line
 
 if TYPE_CHECKING:
-    from limes._explainers.tabular import TabularExplainer
     from limes.scale._sources import Source
     from limes.scale._tables import Summary
 
@@ -73,6 +76,8 @@ def explain_table(
         typer.Option(help="Seconds that a part may take; then its rows that hang are errors. Engine local."),
     ] = None,
     max_calls: Annotated[int | None, typer.Option(help="As for explain.")] = None,
+    sparse: Sparse = None,
+    exclude: Exclude = None,
     seed: Annotated[int, typer.Option(help="Seed of the sampler.")] = 0,
     trust: Trust = None,
     trust_pickle: TrustPickle = False,
@@ -82,7 +87,6 @@ def explain_table(
     Exit codes: 0 every row is explained, 3 some rows have errors, 1 the run failed, 130 Ctrl-C.
     """
     from limes._checks import require
-    from limes._explainers.tabular import TabularExplainer
 
     require("pyarrow", "limes explain-table", package="'limes[scale]'")
     from limes.scale._engines import Cluster
@@ -93,9 +97,13 @@ def explain_table(
     fitted = load_model(model, trust=trust or [], trust_pickle=trust_pickle)
     names = _features(columns, fitted, source, [*(key or []), *(drop or [])])
     rows = _background(background, source, names)
-    options: dict[str, Any] = {"output": output, "bins": parse_bins(bins), "bandwidth": bandwidth}
-    options |= {"law": law, "weights": weights, "method": method, "max_calls": max_calls, "rng": seed}
-    explainer = TabularExplainer(fitted, rows, **options)
+    options: dict[str, Any] = {"output": output, "bins": parse_bins(bins), "method": method, "rng": seed}
+    if sparse is None:
+        options |= {"bandwidth": bandwidth, "law": law, "weights": weights, "max_calls": max_calls}
+    else:
+        check_sparse((bandwidth, law, weights, max_calls) != (None, "truncnorm", "bins", None))
+        options |= {"k": sparse, "exclude": exclude or []}
+    explainer = table_explainer(fitted, rows, options)
     run = _run(model, background, names, options)
     try:
         summary = explain_files(
@@ -186,7 +194,7 @@ def _hash(path: Path) -> str:
     return sha256(path.read_bytes()).hexdigest()[:16]
 
 
-def _print(summary: Summary, explainer: TabularExplainer, out: str) -> None:
+def _print(summary: Summary, explainer: Any, out: str) -> None:
     import rich
     from rich.table import Table
     from rich.text import Text

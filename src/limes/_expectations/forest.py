@@ -10,14 +10,14 @@ and contrast_e, the two functionals of 1[x_j in I_e], and anc(e) the last edge a
 
 Then E_w f = Σ G(root), and a column's gains add up to its coefficient. mean, contrast and ρ depend on the
 row only through the law of its column, which under bin weights is decided by the row's cell: a table of
-splits × cells, made once, serves all rows. Smooth weights and slopes have a law a row, and a table of splits
-× 1 is made for each. Means given every cell of every column come out of another pass, at about twice the
+splits × cells, made once, serves all rows. Smooth weights and slopes have a law a row, and the pass computes
+what it needs on the way. Means given every cell of every column come out of another pass, at about twice the
 cost: ``kernels/forest_effects.h``. The passes are compiled: ``kernels/forest_*``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
@@ -87,11 +87,13 @@ class ForestExpectation:
         if any(column.nearly_fixed for column in design.coordinates):
             return self._leaves.moments(design)
         if design.family is not None and design.cells is not None and self.serves(design.family):
-            table, cells = self._shared(design.family), design.cells
-        else:
-            table = self._table([(c,) for c in design.coordinates])
-            cells = np.zeros(design.size, dtype=np.int64)
-        return self._moments(*self._row(table, cells), design.variance)
+            return self._moments(*self._row(self._shared(design.family), design.cells), design.variance)
+        functionals, mixing = self._functionals([(c,) for c in design.coordinates])
+        layout = self._layout
+        explain = partial(
+            _kernels.explain_law, layout.splits, layout.intervals, functionals[:, 0], mixing[:, 0]
+        )
+        return self._moments(*self._one(explain), design.variance)
 
     def serves(self, family: ProductFamily) -> bool:
         """Whether `many` can be used: cells decide the designs, and the table is not too large."""
@@ -140,8 +142,11 @@ class ForestExpectation:
             raise InputError(f"the design has {columns} columns, the forest {self._layout.columns}")
 
     def _row(self, table: Floats, cells: Ints) -> tuple[Floats, Floats]:
+        return self._one(partial(_kernels.explain_row, self._layout.splits, table, cells.astype(np.uint32)))
+
+    def _one(self, explain: Callable[[int, int, Floats, Floats], None]) -> tuple[Floats, Floats]:
+        """Add up the mean (k,) and contrasts (d, k) of one row over runs of trees."""
         layout, runs = self._layout, self._runs()
-        explain = partial(_kernels.explain_row, layout.splits, table, cells.astype(np.uint32))
         mean = np.zeros((len(runs), layout.outputs))
         contrast = np.zeros((len(runs), layout.columns, layout.outputs))
         in_threads(lambda i: explain(*runs[i], mean[i], contrast[i]), range(len(runs)))
@@ -168,10 +173,15 @@ class ForestExpectation:
 
     def _table(self, variants: Sequence[Sequence[Coordinate]]) -> Floats:
         """Ratios and changes of the edges below every split, for each variant of its column: (S, 4, ≥ V)."""
-        layout = self._layout
-        widest = max(len(column) for column in variants)
-        sizes = [0 if f is None else layout.ranks[j] + 2 for j, f in enumerate(layout.functions)]
-        start = np.concatenate([[0], np.cumsum(sizes)])
+        functionals, mixing = self._functionals(variants)
+        table = np.zeros((self._layout.size, 4, padded(functionals.shape[1])))
+        _kernels.tabulate(*self._layout.edges, functionals, self._layout.start, mixing, table)
+        return table
+
+    def _functionals(self, variants: Sequence[Sequence[Coordinate]]) -> tuple[Floats, Floats]:
+        """Two functionals of each column's indicators, (ranks, V, 2), and their mixing, (d, V, 2, 2)."""
+        layout, widest = self._layout, max(len(column) for column in variants)
+        start = layout.start
         functionals = np.zeros((start[-1], widest, 2))
         mixing = np.zeros((len(variants), widest, 2, 2))
         for j, function in enumerate(layout.functions):
@@ -180,10 +190,7 @@ class ForestExpectation:
             for v, (coordinate, means) in enumerate(_tabulated(variants[j], function)):
                 functionals[start[j] : start[j + 1], v] = coordinate.basis(means)
                 mixing[j, v] = coordinate.mixing
-        # one variant serves one row, which no registers hold
-        table = np.zeros((layout.size, 4, 1 if widest == 1 else padded(widest)))
-        _kernels.tabulate(*layout.edges, functionals, start, mixing, table)
-        return table
+        return functionals, mixing
 
     def _shares_of(self, family: ProductFamily) -> Floats:
         """Shares of the edges below every split, (S, 4, ≥ B).
@@ -264,6 +271,17 @@ class _Layout:
     def outputs(self) -> int:
         """Number of outputs k."""
         return self.constant.size
+
+    @cached_property
+    def start(self) -> Ints:
+        """First indicator of each column, and the number of all."""
+        sizes = [0 if f is None else self.ranks[j] + 2 for j, f in enumerate(self.functions)]
+        return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+
+    @cached_property
+    def intervals(self) -> _kernels.Intervals:
+        """The edges as the pass of one row takes them."""
+        return _kernels.Intervals(self.splits, *self.edges, self.start)
 
     @classmethod
     def from_forest(cls, form: Forest) -> _Layout:

@@ -39,7 +39,7 @@ def _ends(form: Form, values: Sequence[Floats]) -> Floats | None:
     """Return least and largest, (2,)."""
     match form:
         case Forest():
-            return _of_leaves(form)
+            return form.extremes
         case Combination():
             parts = [_ends(part, values) for part in form.parts]
             weighted = [w * p for w, p in zip(form.weights, parts, strict=True) if p is not None]
@@ -59,17 +59,3 @@ def _of_sum(form: Sum, values: Sequence[Floats]) -> Floats:
             effects = times(function(np.asarray(points)).T, loading)
             ends += effects.min(), effects.max()
     return ends
-
-
-def _of_leaves(forest: Forest) -> Floats:
-    trees = np.arange(forest.roots.size)
-    nodes, ends = forest.roots, np.stack([np.full(trees.size, np.inf), np.full(trees.size, -np.inf)])
-    while nodes.size:
-        leaf = forest.feature[nodes] < 0
-        value = forest.value[nodes[leaf]]
-        np.minimum.at(ends[0], trees[leaf], value)
-        np.maximum.at(ends[1], trees[leaf], value)
-        inner = nodes[~leaf]
-        nodes = np.concatenate([forest.left[inner], forest.right[inner]])
-        trees = np.tile(trees[~leaf], 2)
-    return np.asarray(ends.sum(axis=1) + float(forest.intercept))

@@ -172,3 +172,10 @@ def check_intercept(intercept: object) -> bool:
     if not isinstance(intercept, bool):
         raise InputError(f"intercept must be True or False, got {intercept!r}")
     return intercept
+
+
+def check_names(option: str, names: Any) -> tuple[str, ...]:
+    """Return names as a tuple; one text would be taken for its letters."""
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        raise InputError(f"{option} must be a list of names, got {names!r}")
+    return tuple(names)

@@ -3,50 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal, Never
 
 import numpy as np
 
 from limes import __version__
-from limes._arrays import Floats, fingerprint
+from limes._arrays import Floats, Ints, fingerprint, streams
 from limes._checks import check_choice, check_count, check_size, refuse_unknown
-from limes._expectations.moments import ExactMoments
-from limes._expectations.of_forms import exact_expectation
-from limes._expectations.ranges import answer_range
 from limes._explainers.options import (
     SamplingOptions,
     check_confidence,
     check_gap,
     check_intercept,
     check_literals,
+    check_names,
     check_scale,
 )
-from limes._explainers.progress import UNFINISHED, compute_each, ids_of, interrupted, progress_of
-from limes._explainers.tables.literals import Literals, TableRows, check_columns, rows_of
-from limes._explainers.verification import check_agreement
+from limes._explainers.progress import compute_each, ids_of, interrupted, progress_of
+from limes._explainers.sparse_contrast import (
+    Goal,
+    changes_among,
+    changes_by_bounds,
+    contrast_of,
+    fixed,
+    nearest,
+)
+from limes._explainers.sparse_model import BoundRule, RuleModel
+from limes._explainers.tables.literals import Literals
+from limes._explainers.tables.rule_rows import TableRows, check_columns, rows_of
 from limes._explainers.warnings import rule_warnings
 from limes._explanation import Explanation
+from limes._explanation.contrast import Contrast
 from limes._explanation.drawing import Described
 from limes._explanation.wording import rule_text
-from limes._sparse_pipeline import EvaluatedRule, ModelReading, certificate, explain_row
+from limes._sparse_pipeline import EvaluatedRule, certificate, explain_row
 from limes._sparse_rows import RowCalls, SparseConfig
-from limes._threads import LRUCache, one_blas_thread
+from limes._threads import one_blas_thread
 from limes.designs._literals import LiteralNeighbourhood
-from limes.exceptions import InputError, ModelError, NotReadableError, ReadMismatchError
+from limes.exceptions import InputError, ModelError
 from limes.models._calling.bound_methods import behind_method
 from limes.models._calling.caller import ModelCaller, OneOutput, Retry
 from limes.models._calling.outputs import resolve
-from limes.models._identity import Watch
-from limes.models._reading import read_output, tolerance_of, watch
-from limes.models.forms._base import BlackBox, Form
 from limes.surrogates._solvers import SOLVERS
-from limes.surrogates._sparse import AnswerRange, PopulationProblem, check_sparsity
+from limes.surrogates._sparse import check_sparsity
 
 _MEANING = (
     "weight of a literal, which counts +1 where it holds and -1 where it does not; "
     "with the intercept they add up to the prediction"
 )
+# Boxes that a search for the worst case cuts at most
+_BOXES = {"bounds": 0, "exact": 2000}
 # k="smallest" tries no more: longer rules are not read, and their precision is not enumerated
 _MOST_LITERALS = 20
 
@@ -77,6 +84,8 @@ class SparseExplainer(Described):
         "convex" (dense, a bound) solve the problem of the sample.
     literals
         :class:`limes.Literals` of a table; rows to explain are then rows of that table.
+    exclude
+        Names of columns or literals that no rule uses; the best rule of the others is found.
     neighbourhood
         With literals: "columns" (a literal a column: it stays as it is, or takes a background value of
         another bin; no row is impossible; the model takes rows of the table) or "flips" (the literals flip on
@@ -94,6 +103,10 @@ class SparseExplainer(Described):
         that it is an assumption.
     error, certify
         For k="smallest": the bound, and of what, "precision" or "fidelity", in units of the answers.
+    worst_case
+        ``certificate.worst_case`` of models that are read: the range of answers over all combinations of
+        background values that satisfy the rule. "bounds": of forests quickly, and perhaps too wide; "exact":
+        by a search, which may stop at bounds. Sums are exact in both.
     method
         For "projection": "exact", "sampled" or "auto".
     gap, time_limit, threads
@@ -137,6 +150,7 @@ class SparseExplainer(Described):
         samples: int = 1000,
         solver: str = "projection",
         literals: Literals | None = None,
+        exclude: Sequence[str] = (),
         neighbourhood: str | None = None,
         confidence: float = 0.95,
         output: Any = None,
@@ -144,6 +158,7 @@ class SparseExplainer(Described):
         scale: Any = "auto",
         error: float | None = None,
         certify: str = "precision",
+        worst_case: str = "bounds",
         method: str = "auto",
         gap: float | None = None,
         tolerance: float | None = None,
@@ -157,13 +172,18 @@ class SparseExplainer(Described):
         refuse_unknown(unknown, SparseExplainer)
         check_choice("solver", solver, tuple(SOLVERS))
         check_choice("certify", certify, ("precision", "fidelity"))
+        check_choice("worst_case", worst_case, tuple(_BOXES))
+        self._boxes = _BOXES[worst_case]
         self._options = SamplingOptions(method=method, rng=rng, batch_size=batch_size, retry=retry)
         self._spread = check_size("spread", spread, zero=True)
         self._rows = rows_of(literals, neighbourhood)
         self._k, error = check_literals(k, error)
+        self._exclude = check_names("exclude", exclude)
+        if self._rows.width is not None:
+            self._rows.positions(self._exclude, self._rows.width)
         model, output = behind_method(model, output)
         check_columns(model, self._rows)
-        self._explained, self._output = model, resolve(model, output)
+        self._output = resolve(model, output)
         self._ask = OneOutput(ModelCaller(model, self._output, self._rows.decode), self._output)
         search: dict[str, Any] = {
             "tolerance": check_gap(gap, tolerance),
@@ -182,8 +202,10 @@ class SparseExplainer(Described):
             search=tuple((name, search[name]) for name in SOLVERS[solver].options),
             intercept=check_intercept(intercept),
         )
-        self._range: AnswerRange | None = check_scale(scale)
-        self._bound = self._bind() if method == "exact" else None
+        self._reader = RuleModel(
+            model, self._output, self._ask, self._rows, self._spread, solver, method, check_scale(scale)
+        )
+        self._bound = self._reader.bind() if method == "exact" else None
         self._provenance = {
             "meaning": _MEANING,
             "limes": __version__,
@@ -232,20 +254,24 @@ class SparseExplainer(Described):
         """Do nothing: no answers are shared between rows."""
 
     @property
-    def _model(self) -> _BoundRule:
+    def _model(self) -> BoundRule:
         """The model as it is read, at first use."""
         if self._bound is None:
-            self._bound = self._bind()
+            self._bound = self._reader.bind()
         return self._bound
 
     @one_blas_thread()
-    def __call__(self, X: Any, *, progress: bool = True, workers: int = 1) -> Explanation:
+    def __call__(
+        self, X: Any, *, exclude: Sequence[str] = (), progress: bool = True, workers: int = 1
+    ) -> Explanation:
         """Explain one row or many.
 
         Parameters
         ----------
         X
             Rows of -1 and +1, or rows of the literals' table.
+        exclude
+            Names that these rules do not use, besides those of the explainer.
         progress
             Show a progress bar when it takes more than a second or two.
         workers
@@ -264,9 +290,10 @@ class SparseExplainer(Described):
         rows = self._rows.encode(X)
         model = self._model
         if not model.watch.unchanged(rows):
-            self._bound = model = self._bind()
+            self._bound = model = self._reader.bind()
         near = [self._rows.near(row, self._spread) for row in rows]
-        config = self._with_sizes(near[0].law.size)
+        excluded = self._rows.positions((*self._exclude, *check_names("exclude", exclude)), rows.shape[1])
+        config = self._with_sizes(near[0], excluded)
         results, error = compute_each(
             range(len(rows)),
             lambda i: self._explain_row(model, config, near[i], rows[i]),
@@ -277,15 +304,69 @@ class SparseExplainer(Described):
         rules = [rule for rule in results if rule is not None]
         explanation = None
         if rules:
-            explanation = self._to_explanation(model, rows[finished], [near[i] for i in finished], rules)
+            explanation = self._to_explanation(
+                model, config, rows[finished], [near[i] for i in finished], rules
+            )
             names = ids_of(X, len(rows))
             explanation = replace(explanation, ids=tuple(names[i] for i in finished))
         if error is not None or explanation is None:
             raise interrupted(error, explanation, len(rows)) from error
         return explanation
 
+    @one_blas_thread()
+    def contrast(
+        self,
+        X: Any,
+        *,
+        below: float | None = None,
+        above: float | None = None,
+        exclude: Sequence[str] = (),
+    ) -> Contrast:
+        """Find as few columns of one row as can be whose change takes the prediction beyond a threshold.
+
+        Columns take values of the background. Of models that are read the fewest are proved by bounds, where
+        the search is not too long; of others they are the fewest among ``fresh`` rows drawn around the row.
+
+        Parameters
+        ----------
+        X
+            One row.
+        below, above
+            The threshold, one of the two: fall below it, or rise above it.
+        exclude
+            Names of columns that do not change, besides those of the explainer.
+
+        Raises
+        ------
+        InputError
+            If it is not one row, or a threshold or name is not usable.
+        ModelError
+            If the model fails.
+        """
+        goal, rows = Goal.of(below, above), self._rows.encode(X)
+        if len(rows) != 1:
+            raise InputError(f"a contrast is of one row, got {len(rows)}: pass X.iloc[[i]], or X[i : i + 1]")
+        (row,) = rows
+        if not self._model.watch.unchanged(rows):
+            self._bound = self._reader.bind()
+        still = self._rows.positions((*self._exclude, *check_names("exclude", exclude)), row.size)
+        values = fixed(self._rows.box(row, np.zeros(0, dtype=np.int64)), row, still)
+        if self._model.bounds is not None:
+            fewest = changes_by_bounds(self._model.bounds, row, values, goal)
+        else:
+            near, (stream,) = (
+                self._rows.near(row, self._spread),
+                streams(self._config.seed, fingerprint(row), 1),
+            )
+            rng = np.random.default_rng(stream)
+            drawn = near.rows(near.law.flips(rng, self._config.fresh), rng)
+            drawn[:, still] = row[still]
+            fewest = changes_among(drawn, row, self._ask, goal)
+        fewest = nearest(fewest, row, values, self._model.reading.predict or self._ask, goal)
+        return contrast_of(fewest, row, self._rows, self._ask, goal, self._ask.name)
+
     def _explain_row(
-        self, model: _BoundRule, config: SparseConfig, near: LiteralNeighbourhood, row: Floats
+        self, model: BoundRule, config: SparseConfig, near: LiteralNeighbourhood, row: Floats
     ) -> EvaluatedRule:
         key, sampling = fingerprint(row), self._options.sampling
         calls = model.unfinished.take(key)
@@ -297,82 +378,11 @@ class SparseExplainer(Described):
             model.unfinished.put(key, calls)
             raise
 
-    def _bind(self) -> _BoundRule:
-        """Read the model as it is now: for its expectation, and for the range of its answers."""
-        why_sampled, expectation, passed = self._why_sampled(), None, self._range
-        bounded = passed is not None or self._output.method == "predict_proba"
-        form, reason, allowed = (None, "", 0.0) if why_sampled and bounded else self._read()
-        if form is not None and not why_sampled:
-            expectation, reason = self._expectation(form)
-            form = None if expectation is None else form
-        predict = None if form is None else form.predict
-        watched = watch(self._explained, ask=self._ask, predict=predict, allowed=allowed)
-
-        def span(near: LiteralNeighbourhood) -> AnswerRange | None:
-            if passed is not None:
-                return passed
-            if self._output.method == "predict_proba":
-                return AnswerRange(0.0, 1.0, "the range of probabilities")
-            ends = None if form is None else answer_range(form, near.column_values)
-            if ends is None:
-                return None
-            return AnswerRange(ends[0] - allowed, ends[1] + allowed, "the range that its form has")
-
-        reading = ModelReading(
-            expectation=expectation,
-            predict=None if expectation is None else predict,
-            answer_range=span,
-            background=np.zeros(0) if bounded or form is not None else self._rows.scale_answers(self._ask),
-        )
-        return _BoundRule(reading, why_sampled or reason, watched, LRUCache(UNFINISHED))
-
-    def _why_sampled(self) -> str:
-        """Return why Γ is sampled whatever the model is; "" if it is computed where that is possible."""
-        solver, method = self._config.solver, self._options.method
-        if SOLVERS[solver].needs is not PopulationProblem:
-            if method == "exact":
-                raise InputError(
-                    f"method='exact' goes with solver='projection'; {solver!r} works on a sample"
-                )
-            return f"solver={solver!r} works on a sample"
-        return "asked for by method='sampled'" if method == "sampled" else ""
-
-    def _read(self) -> tuple[Form | None, str, float]:
-        """Return the model's form and by how much it may differ; None and why, if it cannot be read."""
-        exact = self._options.method == "exact"
-        form = read_output(self._explained, self._output, self._rows.decode, schema=self._rows.schema)
-        if isinstance(form, BlackBox):
-            if exact:
-                raise NotReadableError(f"method='exact' needs a model that can be read: {form.reason}")
-            return None, form.reason, 0.0
-        if self._output.columns is None and self._ask.column is not None:
-            form = form.select(self._ask.column)
-        rows = self._rows.checked_rows(form.size)
-        answers = self._ask(rows)
-        allowed = tolerance_of(self._explained) * float(np.abs(answers).max())
-        try:
-            check_agreement(answers, form.predict(rows), allowed, lambda i: f"row {rows[i]}")
-        except ReadMismatchError as error:
-            if exact:
-                raise
-            return None, str(error), 0.0
-        return form, "", allowed
-
-    def _expectation(self, form: Form) -> tuple[ExactMoments | None, str]:
-        """Return the form's exact expectation, tried around one row; None and why, if it has none."""
-        row = self._rows.checked_rows(form.size)[0]
-        try:
-            expectation = exact_expectation(form)
-            expectation.moments(self._rows.near(row, self._spread).design, row)
-        except (InputError, ModelError) as error:
-            reason = f"the model was read, but its expectation is not exact: {error}"
-            if self._options.method == "exact":
-                raise NotReadableError(reason) from error
-            return None, reason
-        return expectation, ""
-
-    def _with_sizes(self, size: int) -> SparseConfig:
-        config = self._config
+    def _with_sizes(self, near: LiteralNeighbourhood, excluded: Ints) -> SparseConfig:
+        config = replace(self._config, excluded=tuple(excluded.tolist()))
+        size = config.candidates(near).size
+        if not size:
+            raise InputError("exclude= leaves no literal that a rule could use")
         if self._k is None:
             return replace(config, sizes=tuple(range(1, min(size, _MOST_LITERALS) + 1)))
         check_sparsity(self._k, size)
@@ -380,12 +390,13 @@ class SparseExplainer(Described):
 
     def _to_explanation(
         self,
-        model: _BoundRule,
+        model: BoundRule,
+        config: SparseConfig,
         rows: Floats,
         near: Sequence[LiteralNeighbourhood],
         rules: Sequence[EvaluatedRule],
     ) -> Explanation:
-        config, feature_names = self._config, self._rows.names(rows.shape[1])
+        feature_names = self._rows.names(rows.shape[1])
         values, errors = np.zeros((2, len(rows), len(feature_names)))
         for i, (around, rule) in enumerate(zip(near, rules, strict=True)):
             values[i, around.varying] = rule.weights
@@ -394,7 +405,7 @@ class SparseExplainer(Described):
         output = self._ask.name
         at_rows = np.stack([self._rows.signs(row) for row in rows])
         texts = [
-            rule_text(values[i] * at_rows[i], self._rows.holding(row), output, rules[i].target, intercepts[i])
+            rule_text(self._rows.facts(row, values[i] * at_rows[i]), output, rules[i].target, intercepts[i])
             for i, row in enumerate(rows)
         ]
         return Explanation(
@@ -413,36 +424,24 @@ class SparseExplainer(Described):
             calls=np.array([rule.calls for rule in rules]),
             row_converged=np.array([rule.meets(config) for rule in rules]),
             row_warnings=tuple(rule_warnings(rule, config) for rule in rules),
-            provenance=self._provenance,
+            provenance={**self._provenance, **self._excluded(config, feature_names)},
             certificates=tuple(
                 {
-                    **asdict(certificate(rule, config, texts[i], self._rows.conditions(row))),
-                    "coverage": self._rows.coverage(row, np.flatnonzero(values[i])),
+                    **vars(certificate(rule, config, texts[i], self._rows.conditions(row))),
+                    **self._of_all_rows(model, row, np.flatnonzero(values[i])),
                 }
                 for i, (rule, row) in enumerate(zip(rules, rows, strict=True))
             ),
         )
 
+    def _of_all_rows(self, model: BoundRule, row: Floats, features: Ints) -> dict[str, Any]:
+        """Return what the certificate says of all rows with these facts, and how many there are."""
+        worst_case, is_exact = model.worst_case(self._rows.box(row, features), self._boxes)
+        return {
+            "coverage": self._rows.coverage(row, features),
+            "worst_case": worst_case,
+            "worst_case_exact": is_exact,
+        }
 
-@dataclass(frozen=True, eq=False)
-class _BoundRule:
-    """A model as it was read.
-
-    Attributes
-    ----------
-    reading, reason
-        What is known of it; why it is sampled, where it is.
-    watch
-        Notices that the model was fitted again.
-    unfinished
-        Answers around rows whose explanation was cut short.
-    """
-
-    reading: ModelReading
-    reason: str
-    watch: Watch
-    unfinished: LRUCache[int, RowCalls]
-
-    @property
-    def method(self) -> Literal["exact", "sampled"]:
-        return "sampled" if self.reading.expectation is None else "exact"
+    def _excluded(self, config: SparseConfig, names: tuple[str, ...]) -> dict[str, Any]:
+        return {"exclude": [names[j] for j in config.excluded]} if config.excluded else {}

@@ -286,9 +286,8 @@ class TabularExplainer(Described):
             partial = None
             if stop.fitted is not None:
                 at = stop.rows
-                partial = self._to_explanation(
-                    FittedRows(model, rows[at], cells[at], predictions[at], stop.fitted, names.at(at))
-                )
+                some = FittedRows(model, rows[at], cells[at], predictions[at], stop.fitted, names.at(at))
+                partial = self._to_explanation(some)
             raise interrupted(stop.__cause__, partial, len(rows)) from stop.__cause__
         return FittedRows(model, rows, cells, predictions, fitted, names)
 

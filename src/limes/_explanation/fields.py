@@ -355,6 +355,9 @@ class Certificate(Printable):
         The explanation in words.
     coverage
         Share of the background's rows of which all facts of the rule hold; None without a background.
+    worst_case, worst_case_exact
+        (low, high): no row of background values with all facts of the rule is answered outside it, whatever
+        its other columns are; and whether rows reach both ends. None for models that are not read.
 
     References
     ----------
@@ -386,11 +389,15 @@ class Certificate(Printable):
     stability: float = math.nan
     near_ties: dict[str, float] = dataclasses.field(default_factory=dict)
     coverage: float | None = None
+    worst_case: tuple[float, float] | None = None
+    worst_case_exact: bool = False
 
     _terminal: ClassVar[str] = "certificate"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", tuple(self.scale))  # JSON makes lists of tuples
+        for name in ("scale", "worst_case"):  # JSON makes lists of tuples
+            ends = getattr(self, name)
+            object.__setattr__(self, name, None if ends is None else tuple(ends))
 
     def __repr__(self) -> str:
         return str(drawer(self._terminal).one_line_summary(self))

@@ -14,6 +14,7 @@ import numpy as np
 
 from limes._explanation.fit import fidelity_at
 from limes._explanation.selection import by_size
+from limes._explanation.sentences import certificate_sentences
 from limes._explanation.wording import cell, count, error, number, one_line
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ class RowView:
     shared_calls: int
     warnings: tuple[str, ...]
     rule: str = ""
-    certificate: tuple[tuple[str, str, str], ...] = ()  # name, number, remark
+    certificate: tuple[str, ...] = ()  # sentences
 
 
 def with_outputs(array: Floats, explanation: Explanation) -> Floats:
@@ -140,7 +141,7 @@ def view_row(explanation: Explanation, row: int, max_features: int) -> RowView:
         shared_calls=_shared(explanation, row),
         warnings=_warnings(explanation, row),
         rule=_headlined_rule(facts) if facts else "",
-        certificate=certificate_lines(facts) if facts else (),
+        certificate=certificate_sentences(facts) if facts else (),
     )
 
 
@@ -268,54 +269,6 @@ def _warnings(explanation: Explanation, row: int) -> tuple[str, ...]:
         return warnings
     calls = count(int(explanation.calls[row]) + _shared(explanation, row), "model call")
     return (f"The tolerance was not reached within {calls}: the errors are larger than allowed.", *warnings)
-
-
-def certificate_lines(facts: Mapping[str, Any]) -> tuple[tuple[str, str, str], ...]:
-    """Return name, number and remark of each part of a certificate."""
-    sure, bounds = f"with {facts['confidence']:.0%} confidence", facts["bounds"]
-    fresh, samples = count(facts["fresh_samples"], "fresh row"), count(facts["samples"], "row")
-    precision_error = f"± {number(facts['precision_error'], 2)}" if facts["precision_error"] else "exact"
-    low, high = facts["scale"]
-    sampled = f"{samples} that the weights have seen"
-    in_sample = ("squared error, in sample", number(facts["fidelity"]), sampled)
-    return (
-        ("squared error", number(facts["fresh_fidelity"]), f"on average over {fresh}"),
-        ("", f"≤ {number(bounds['fidelity'])}", sure),
-        *([in_sample] if facts["samples"] else []),
-        (
-            "precision error",
-            number(facts["precision"]),
-            f"mean |f(z) − f(x)| where w·z = w·x; {precision_error}",
-        ),
-        ("", f"≤ {number(bounds['precision'])}", sure),
-        ("optimal", *_optimality(facts)),
-        *_coverage(facts.get("coverage")),
-        ("answers", f"in [{number(low)}, {number(high)}]", _assumption(facts)),
-    )
-
-
-_OPTIMAL_OF = {"population": "of all rules of this size", "sample": "for the rows of the sample"}
-
-
-def _optimality(facts: Mapping[str, Any]) -> tuple[str, str]:
-    """Return whether the rule is the best of its size, and of what, or how firm the choice is."""
-    if facts["proved"]:
-        return "proved", f"{_OPTIMAL_OF.get(facts.get('optimum', ''), '')} ({facts['solver']})"
-    if facts.get("optimum") == "estimate":
-        ties = ", ".join(f"{one_line(name)} ({share:.0%})" for name, share in facts["near_ties"].items())
-        chosen = f"resampled rows choose the same literals in {facts['stability']:.0%}"
-        return "estimated", chosen + (f"; others: {ties}" if ties else "")
-    return f"within {facts['gap']:.1%}" if facts["lower_bound"] > 0 else "not certified", facts["solver"]
-
-
-def _coverage(share: float | None) -> tuple[tuple[str, str, str], ...]:
-    return () if share is None else (("coverage", f"{share:.1%}", "of background rows share all facts"),)
-
-
-def _assumption(facts: Mapping[str, Any]) -> str:
-    if facts.get("assumption"):
-        return "assumed: all bounds hold if no answer lies beyond; pass scale=(low, high)"
-    return "known: all bounds hold"
 
 
 def _headlined_rule(facts: Mapping[str, Any]) -> str:

@@ -5,14 +5,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from limes._explanation.fields import is_missing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from limes._arrays import Floats
 
 CONFIDENCE = 1.96
 """Error bars reach this many standard errors to each side: 95 % of a normal law."""
@@ -99,15 +96,15 @@ def count(amount: int, noun: str) -> str:
 
 
 def rule_text(
-    weights: Floats, facts: Sequence[str], name: str, prediction: float, intercept: float = 0.0
+    facts: Sequence[tuple[str, float]], name: str, prediction: float, intercept: float = 0.0
 ) -> str:
-    """Write a sparse explanation as a rule: the facts that have a weight, largest first.
+    """Write a sparse explanation as a rule: a base, and the facts with their weights, largest first.
 
-    >>> rule_text(np.array([0.5, 0.0, -0.75]), ["income > 70", "age > 30", "debt > 35"], "score", -0.25)
+    >>> rule_text([("income > 70", 0.5), ("debt > 35", -0.75)], "score", -0.25)
     '-0.75 [debt > 35] + 0.5 [income > 70]  ->  score = -0.25'
     """
-    order = np.argsort(-np.abs(weights), kind="stable")
-    terms = [(float(weights[j]), f" [{one_line(facts[j])}]") for j in order if weights[j] != 0.0]
+    largest = sorted(facts, key=lambda fact: -abs(fact[1]))
+    terms = [(weight, f" [{one_line(fact)}]") for fact, weight in largest]
     if intercept != 0.0 or not terms:
         terms.insert(0, (intercept, ""))
     texts = [f"{'-' if w < 0 else '+'} {number(abs(w), _RULE_DIGITS)}{fact}" for w, fact in terms]

@@ -92,10 +92,13 @@ def refuse_empty(explanation: Explanation) -> None:
 
 
 def line_axes(ax: Axes | None, max_features: int, explanation: Explanation, height: float = 0.34) -> Axes:
-    """Return `ax`, or axes with room for a line a feature."""
+    """Return `ax`, or axes with room for a line a feature; of a sparse explanation a line a fact."""
     if not is_count(max_features):
         raise InputError(f"max_features={max_features!r}; pass 1 or more")
-    lines = min(max_features, len(explanation.feature_names))
+    facts = len(explanation.feature_names)
+    if explanation.certificates:
+        facts = max(1, int((explanation.values != 0).any(axis=0).sum()))
+    lines = min(max_features, facts)
     return axes_or_new(ax, (7.5, 1.6 + height * lines))
 
 

@@ -1,11 +1,12 @@
-"""A certificate as a card: errors of a rule, their bounds, and whether the rule is the best of its size."""
+"""A certificate as a card of plain sentences."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from limes._explanation.view import certificate_lines
+from limes._explanation.sentences import certificate_sentences
 from limes._explanation.wording import number
 from limes._show import cards
 
@@ -17,21 +18,21 @@ if TYPE_CHECKING:
 
 def one_line_summary(certificate: Certificate) -> str:
     """Return the fresh error and its bound."""
+    error, bound = math.sqrt(certificate.fresh_fidelity), math.sqrt(certificate.bounds["fidelity"])
     return (
-        f"<Certificate: squared error {number(certificate.fresh_fidelity, 3)} on fresh rows, at most "
-        f"{number(certificate.bounds['fidelity'], 3)} with {certificate.confidence:.0%} confidence>"
+        f"<Certificate: errs by {number(error, 3)} on fresh rows, at most {number(bound, 3)} with "
+        f"{certificate.confidence:.0%} confidence>"
     )
 
 
 def card(certificate: Certificate) -> cards.Card:
-    """Return errors and bounds as a table."""
+    """Return what the certificate states, sentence by sentence."""
     return cards.Card(
         title="Certificate",
         subtitle=certificate.rule,
-        rows=certificate_lines(asdict(certificate)),
         remarks=(
-            f"Bounds hold together with {certificate.confidence:.0%} confidence, as long as predictions stay "
-            "within the scale.",
+            *certificate_sentences(asdict(certificate)),
+            f"The bounds hold together with {certificate.confidence:.0%} confidence.",
         ),
     )
 

@@ -293,8 +293,8 @@ def _remarks(explanation: Explanation, view: RowView, columns: list[_Column]) ->
             yield Text(f"! {named}{output.remark}", style="bold yellow")
         elif output.remark:
             yield Text(f"{named}{output.remark}")
-    for name, value, remark in view.certificate:
-        yield Text.assemble(f"{name} ", (value, "bold"), (f"  {remark}", "dim"))
+    for sentence in view.certificate:
+        yield Text(sentence)
     yield Text(f"coefficient: {meaning(explanation)}", style="dim")
     hidden = len(columns[0].lines) - MAX_FEATURES
     if hidden > 0:

@@ -20,22 +20,28 @@ of readable models apply, and with z_j = (1 + s_j)/2, Γ_j = Cov(z_j, f):
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from limes._arrays import Bools, Floats, Ints
-from limes.designs._coordinates import IndicatorCoordinate
+from limes._functions import Function
+from limes._threads import LRUCache
+from limes.designs._coordinates import CellMeans, IndicatorCoordinate
 from limes.designs._marginals import Atoms, Levels, Marginal, marginal
 from limes.designs._product import ProductDesign
 from limes.exceptions import InputError
 
 # Rows made at once: their signs, and the rows, stay in the processor's cache
 _BLOCK = 1 << 17
+# Functions whose means over a column's values are cached: those of the parts of a model
+_FUNCTIONS = 16
+# Cells of a column that stays or changes, their log masses, and the law of the cell where it changes
+_TWO_CELLS, _EVEN, _SECOND = Levels(np.arange(2.0)), np.full(2, np.log(0.5)), np.array([0.0, 1.0])
 # Beyond it the probability of a flip is below 1e-200, and its products vanish
 _LARGEST_SPREAD = 460.0
 
@@ -183,6 +189,58 @@ class LiteralFlips:
 
 
 @dataclass(frozen=True, eq=False)
+class OtherValues:
+    """What a column takes where it leaves a cell: the background's values elsewhere, all equally likely.
+
+    Rows with the same cell share one such object, and the means that it caches.
+
+    Attributes
+    ----------
+    values
+        With repetitions; empty for a column that has no other cell.
+    """
+
+    values: Floats
+    _means: LRUCache[Any, Floats] = field(default_factory=lambda: LRUCache(_FUNCTIONS))
+
+    @property
+    def size(self) -> int:
+        """Number of values."""
+        return self.values.size
+
+    @cached_property
+    def atoms(self) -> Atoms:
+        """Distinct values and their shares."""
+        places, counts = np.unique(self.values, return_counts=True)
+        return Atoms(places, counts / self.values.size)
+
+    @cached_property
+    def owners(self) -> Ints:
+        """Cells of a column's law: 0 of the instance's value, 1 of each other one."""
+        return np.append(0, np.ones(self.atoms.value.size, dtype=np.int64))
+
+    def means(self, function: Function) -> Any:
+        """Mean of m functions, (m,)."""
+        return self._means.get(function, lambda: self.atoms.expect(function).sum(axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class ChangingCoordinate(IndicatorCoordinate):
+    """A column whose cell 0 is the instance's value, and cell 1 what it takes otherwise."""
+
+    value: Floats = field(default_factory=lambda: np.zeros(1))
+    others: OtherValues = field(default_factory=lambda: OtherValues(np.zeros(0)))
+
+    def tabulate(self, function: Function) -> CellMeans:
+        """Return what ``basis`` needs of m functions; means over other values are cached."""
+        return CellMeans(np.stack([function(self.value)[:, 0], self.others.means(function)], axis=1))
+
+    def basis(self, table: CellMeans) -> Floats:
+        """Return the table: its two cells are z = 1 and z = 0."""
+        return table.values
+
+
+@dataclass(frozen=True, eq=False)
 class ColumnChanges:
     """A literal a column: it keeps the instance's value, or takes a background value of another bin.
 
@@ -191,14 +249,14 @@ class ColumnChanges:
     values
         The instance, (columns,).
     others
-        For each column the background's values in other bins than the instance's, with repetitions; empty for
-        a column that never changes.
+        For each column the background's values in other bins than the instance's; none for a column that
+        never changes.
     spread
         σ ≥ 0.
     """
 
     values: Floats
-    others: Sequence[Floats]
+    others: Sequence[OtherValues]
     spread: float
 
     @cached_property
@@ -214,7 +272,7 @@ class ColumnChanges:
     @cached_property
     def decided_by_flips(self) -> bool:
         """Whether every column has at most one other value."""
-        return all(np.unique(other).size <= 1 for other in self.others)
+        return all(self.others[j].atoms.value.size == 1 for j in self.varying)
 
     @property
     def instance(self) -> Floats:
@@ -224,20 +282,24 @@ class ColumnChanges:
     @property
     def column_values(self) -> tuple[Floats, ...]:
         """What each column of a row may be."""
-        return tuple(np.append(other, value) for value, other in zip(self.values, self.others, strict=True))
+        pairs = zip(self.values, self.others, strict=True)
+        return tuple(np.append(other.values, value) for value, other in pairs)
 
     @cached_property
     def design(self) -> ProductDesign:
         """All columns; those that cannot change are points."""
-        pairs = zip(self.values.tolist(), self.others, strict=True)
+        pairs = zip(self.values, self.others, strict=True)
         return ProductDesign(tuple(_stays_or_changes(value, other, self.law) for value, other in pairs))
 
     def rows(self, flips: Bools, rng: np.random.Generator) -> Floats:
         """Return rows for the model, (m, columns), from flips (m, d)."""
         rows = np.tile(self.values, (len(flips), 1))
-        for literal, j in enumerate(self.varying):
-            changed = np.flatnonzero(flips[:, literal])
-            rows[changed, j] = self.others[j][rng.integers(self.others[j].size, size=changed.size)]
+        others = [self.others[j].values for j in self.varying]
+        sizes = np.array([other.size for other in others])
+        row, literal = np.nonzero(flips)
+        drawn = (rng.random(row.size) * sizes[literal]).astype(np.int64)
+        starts = np.cumsum(sizes) - sizes
+        rows[row, self.varying[literal]] = np.concatenate(others)[starts[literal] + drawn]
         return rows
 
     def signed_sum(self, factors: Floats, flips: Bools, rows: Floats) -> Floats:  # noqa: ARG002
@@ -270,13 +332,14 @@ def _two_cells(marginal: Marginal, cell: int, law: FlipLaw) -> IndicatorCoordina
     return IndicatorCoordinate(marginal, cell, 1.0 - law.flip, law.flip, elsewhere, 0.0)
 
 
-def _stays_or_changes(value: float, other: Floats, flips: FlipLaw) -> IndicatorCoordinate:
+def _stays_or_changes(value: float, others: OtherValues, flips: FlipLaw) -> IndicatorCoordinate:
     """Return a column whose cell 0 has the instance's value and cell 1 the others."""
-    unchanged = Atoms(np.array([value]), np.ones(1)), np.zeros(1, dtype=np.int64)
-    if not other.size:
-        law = marginal(Levels(np.zeros(1)), [1.0], [unchanged])
+    stays = Atoms(np.array([value]), np.ones(1))
+    if not others.size:
+        law = marginal(Levels(np.zeros(1)), [1.0], [(stays, np.zeros(1, dtype=np.int64))])
         return IndicatorCoordinate(law, 0, 1.0, 0.0, np.zeros(1), 0.0)
-    places, counts = np.unique(other, return_counts=True)
-    changed = Atoms(places, counts / other.size), np.ones(places.size, dtype=np.int64)
-    law = marginal(Levels(np.arange(2.0)), [1.0, 1.0], [unchanged, changed])
-    return _two_cells(law, 0, flips)
+    # put together without the checks of `marginal`, which take longer than all else of a row
+    law = Marginal(_TWO_CELLS, _EVEN, (stays, others.atoms), others.owners)
+    return ChangingCoordinate(
+        law, 0, 1.0 - flips.flip, flips.flip, _SECOND, 0.0, value=stays.value, others=others
+    )

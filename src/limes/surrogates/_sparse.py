@@ -19,7 +19,7 @@ Errors are bounded for answers in a range; the paper's form is of answers that a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from time import perf_counter
 
@@ -74,6 +74,12 @@ class SparseSolution:
     nodes: int
     seconds: float
 
+    def within(self, positions: Ints, size: int) -> SparseSolution:
+        """Return the solution of a problem among some of ``size`` literals as one of all of them."""
+        w = np.zeros(size)
+        w[positions] = self.w
+        return replace(self, w=w, support=positions[self.support])
+
 
 @dataclass(frozen=True, eq=False)
 class PopulationProblem:
@@ -107,6 +113,10 @@ class PopulationProblem:
     def size(self) -> int:
         """Number of literals d."""
         return self.instance.size
+
+    def among(self, positions: Ints) -> PopulationProblem:
+        """Return the problem of rules that use these literals alone."""
+        return replace(self, instance=self.instance[positions], gamma=self.gamma[positions])
 
     @property
     def optimum(self) -> Floats:
@@ -167,6 +177,10 @@ class SampleProblem:
     def size(self) -> int:
         """Number of literals d."""
         return self.instance.size
+
+    def among(self, positions: Ints) -> SampleProblem:
+        """Return the problem of rules that use these literals alone."""
+        return replace(self, instance=self.instance[positions], signs=self.signs[:, positions])
 
     def constant(self, u: Floats) -> float:
         """Return b = y - Σu where a constant is fitted, else 0."""

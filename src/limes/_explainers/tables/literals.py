@@ -1,34 +1,34 @@
 """Literals: a table as named yes-or-no facts, +1 where a fact holds and -1 where it does not.
 
-A sparse explanation is about rows of literals (:class:`SignRows`), or about rows of the table itself, whose
-columns keep their value or leave their bin (:class:`TableRows`).
+``rule_rows.py`` makes rows of them that a sparse explanation is about.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from limes._arrays import Bools, Floats, Ints, Objects
+from limes._arrays import Bools, Floats, Ints
 from limes._checks import check_choice
 from limes._explainers.tables.laws import cell_texts, number_texts
 from limes._explainers.tables.table import Table
-from limes._explainers.verification import even_positions, shuffled
+from limes._threads import LRUCache
 from limes.designs._bins import bin_edges
 from limes.designs._columns import binned, categorical
-from limes.designs._literals import ColumnChanges, LiteralFlips, LiteralNeighbourhood, checked_signs
+from limes.designs._literals import (
+    ColumnChanges,
+    OtherValues,
+)
 from limes.designs._marginals import BinCells, Marginal
 from limes.exceptions import InputError
 
-# Background rows whose answers make the scale
-_SCALE_ROWS = 1000
-# Rows of the law on which form and model are compared
-_CHECKED_ROWS = 256
+# Rows whose cells are cached: each is looked up several times
+_ROWS = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +59,7 @@ class Literals:
     table: Table
     columns: tuple[LiteralColumn, ...]
     encoding: str = "bins"
+    _located: LRUCache[bytes, tuple[int, ...]] = field(default_factory=lambda: LRUCache(_ROWS), repr=False)
 
     @classmethod
     def fit(
@@ -96,7 +97,7 @@ class Literals:
             cells = cell_texts(column, law)
             literals_of = _ENCODINGS[encoding if isinstance(law.cells, BinCells) else "bins"]
             texts = literals_of(column.name, law, cells)
-            columns.append(LiteralColumn(law, table.matrix[:, j], cells, *texts))
+            columns.append(LiteralColumn(column.name, law, table.matrix[:, j], cells, *texts))
         return cls(table, tuple(columns), encoding)
 
     @cached_property
@@ -132,10 +133,7 @@ class Literals:
         holds = self._checked(np.asarray(Z, dtype=np.float64)) > 0
         starts = np.searchsorted(self.owners, np.arange(1, len(self.columns)))
         parts = np.split(holds, starts, axis=1)
-        places = [
-            column.cell_of(part, name)
-            for column, part, name in zip(self.columns, parts, self.table.names, strict=True)
-        ]
+        places = [column.cell_of(part) for column, part in zip(self.columns, parts, strict=True)]
         typical = [column.typical[cell] for column, cell in zip(self.columns, places, strict=True)]
         return self.table.decode(np.column_stack(typical))
 
@@ -159,16 +157,17 @@ class Literals:
     def changes(self, row: Floats, spread: float) -> ColumnChanges:
         """Return the neighbourhood of an encoded row: a column keeps its value, or leaves its bin."""
         others = [
-            column.elsewhere(cell) for column, cell in zip(self.columns, self._cells_of(row), strict=True)
+            column.elsewhere[cell] for column, cell in zip(self.columns, self.cells_of(row), strict=True)
         ]
         return ColumnChanges(row, others, spread)
 
     def conditions(self, row: Floats) -> tuple[str, ...]:
         """Return the text of each column's cell at an encoded row."""
-        return tuple(c.cells[cell] for c, cell in zip(self.columns, self._cells_of(row), strict=True))
+        return tuple(c.cells[cell] for c, cell in zip(self.columns, self.cells_of(row), strict=True))
 
-    def _cells_of(self, row: Floats) -> list[int]:
-        return [int(cell) for cell in self.cells(row[None, :])[0]]
+    def cells_of(self, row: Floats) -> tuple[int, ...]:
+        """Return the cell of each value of one encoded row."""
+        return self._located.get(row.tobytes(), lambda: tuple(self.cells(row[None, :])[0].tolist()))
 
     def _checked(self, Z: Floats) -> Floats:
         if Z.ndim != 2 or Z.shape[1] != len(self.names):
@@ -187,6 +186,8 @@ class LiteralColumn:
 
     Attributes
     ----------
+    name
+        Of the column.
     law
         Of the background.
     values
@@ -199,6 +200,7 @@ class LiteralColumn:
         (cells, literals).
     """
 
+    name: str
     law: Marginal
     values: Floats
     cells: tuple[str, ...]
@@ -218,11 +220,44 @@ class LiteralColumn:
             typical[cell] = inside[inside.size // 2] if inside.size else self.law.means[cell]
         return typical
 
-    def elsewhere(self, cell: int) -> Floats:
-        """Return the background's values outside a cell."""
-        return np.asarray(self.values[self._owner != cell])
+    @cached_property
+    def elsewhere(self) -> tuple[OtherValues, ...]:
+        """The background's values outside each cell."""
+        return tuple(OtherValues(self.values[self._owner != cell]) for cell in range(self.law.cells.count))
 
-    def cell_of(self, holds: Bools, name: str) -> Ints:
+    @cached_property
+    def distinct(self) -> Floats:
+        """The background's values, ascending, missing last."""
+        return np.unique(self.values)
+
+    @cached_property
+    def inside(self) -> tuple[Floats, ...]:
+        """The background's values in each cell, ascending."""
+        owner = self.law.cells.locate(self.distinct)
+        return tuple(self.distinct[owner == cell] for cell in range(self.law.cells.count))
+
+    def together(self, literals: Ints, signs: Floats) -> str | None:
+        """Return the text of several of the column's literals at once, (n,) positions and signs.
+
+        "23 < bmi <= 31" stands for "bmi > 23" and not "bmi > 31"; None where they leave no run of bins and
+        no single cell.
+        """
+        cells = np.flatnonzero((self.holds[:, literals] == (signs > 0)).all(axis=1))
+        if cells.size == 1:
+            return str(self.cells[cells[0]])
+        if not isinstance(self.law.cells, BinCells) or cells.size == 0:
+            return None
+        edges, bins = self.law.cells.edges, self.law.cells.count - self.law.cells.missing
+        if cells[-1] >= bins or cells[-1] - cells[0] >= cells.size:
+            return None
+        inner = number_texts(edges[1:-1])
+        low = f"{inner[cells[0] - 1]} < " if cells[0] > 0 else ""
+        high = f" <= {inner[cells[-1]]}" if cells[-1] < bins - 1 else ""
+        if not high:
+            return f"{self.name} > {inner[cells[0] - 1]}" if low else None
+        return f"{low}{self.name}{high}"
+
+    def cell_of(self, holds: Bools) -> Ints:
         """Return the cell that has exactly these literals, (n,)."""
         same = (holds[:, None, :] == self.holds[None, :, :]).all(axis=2)
         impossible = np.flatnonzero(~same.any(axis=1))
@@ -230,7 +265,7 @@ class LiteralColumn:
             row = impossible[0]
             literals = [text for text, yes in zip(self.names, holds[row], strict=True) if yes]
             raise InputError(
-                f"row {row}: no value of column {name!r} has exactly the literals {literals}; "
+                f"row {row}: no value of column {self.name!r} has exactly the literals {literals}; "
                 "rows in which literals flip on their own cannot always be turned back"
             )
         return np.asarray(same.argmax(axis=1))
@@ -262,168 +297,7 @@ def _per_cut(name: str, law: Marginal, cells: tuple[str, ...]) -> Texts:
     return tuple(names), holds
 
 
-def _negation(text: str) -> str:
-    """Return the negation of a text: ``a <= 1`` for ``a > 1``, ``a != b`` for ``a = b``."""
-    for sign, other in ((" <= ", " > "), (" > ", " <= "), (" = ", " != ")):
-        if text.count(sign) == 1 and " < " not in text:
-            return text.replace(sign, other)
-    return f"not ({text})"
-
-
 _ENCODINGS: Mapping[str, Callable[[str, Marginal, tuple[str, ...]], Texts]] = {
     "bins": _per_cell,
     "thresholds": _per_cut,
 }
-
-
-# -- rows of sparse explanations -----------------------------------------------------------------------------
-
-
-class SignRows:
-    """Rows of -1 and +1 (``literals=None``), or a table seen as such rows (``neighbourhood="flips"``)."""
-
-    label = "literals flip on their own"
-    schema = None
-
-    def __init__(self, literals: Literals | None) -> None:
-        self._literals = literals
-        self.width = None if literals is None else len(literals.names)
-
-    def decode(self, x: Floats) -> Floats:
-        """Return rows as the model takes them."""
-        return x
-
-    def encode(self, X: Any) -> Floats:
-        """Return the user's rows as a matrix."""
-        if self._literals is not None:
-            return self._literals.transform(X)
-        rows = np.atleast_2d(np.asarray(X))
-        if rows.dtype.kind not in "biuf" or rows.ndim != 2 or 0 in rows.shape:
-            raise InputError(
-                f"rows must be numbers -1 and +1, (rows, literals); got {type(X).__name__} of shape "
-                f"{rows.shape}: use literals=limes.Literals.fit(...) for a table"
-            )
-        return rows.astype(np.float64)
-
-    def near(self, row: Floats, spread: float) -> LiteralFlips:
-        """Return the neighbourhood of a row."""
-        return LiteralFlips(checked_signs(row), spread)
-
-    def signs(self, row: Floats) -> Floats:
-        """Return x of a row, which the weights are multiplied with."""
-        return row
-
-    def names(self, size: int) -> tuple[str, ...]:
-        """Return the names of the features."""
-        return tuple(f"x{j}" for j in range(size)) if self._literals is None else self._literals.names
-
-    def conditions(self, row: Floats) -> tuple[str, ...]:
-        """Return the label of each feature at a row."""
-        return self.names(row.size)
-
-    def holding(self, row: Floats) -> tuple[str, ...]:
-        """Return the literal of each feature that holds at a row."""
-        if self._literals is None:
-            return tuple(f"x{j} = {sign:g}" for j, sign in enumerate(row))
-        pairs = zip(self._literals.names, row, strict=True)
-        return tuple(name if sign > 0 else _negation(name) for name, sign in pairs)
-
-    def coverage(self, row: Floats, features: Ints) -> float | None:
-        """Return the share of background rows with the row's literals there; None without any."""
-        if self._literals is None:
-            return None
-        return float((self._literals.background_signs(features) == row[features]).all(axis=1).mean())
-
-    def originals(self, rows: Floats) -> Objects:
-        """Return the user's own values."""
-        return rows
-
-    def checked_rows(self, size: int) -> Floats:
-        """Return rows of literals on which form and model are compared."""
-        return np.random.default_rng(0).choice([-1.0, 1.0], (_CHECKED_ROWS, size))
-
-    def scale_answers(self, ask: Callable[[Floats], Floats]) -> Floats:  # noqa: ARG002 - there is no background
-        """Return answers that an assumed range has to cover, besides those around the row."""
-        return np.zeros(0)
-
-
-class TableRows:
-    """Rows of a table: a column keeps its value or leaves its bin."""
-
-    label = "a column keeps its value, or takes a background value of another bin"
-
-    def __init__(self, literals: Literals) -> None:
-        self._literals = literals
-        self.width: int | None = len(literals.columns)
-        self.decode = literals.table.decode
-        self.schema = literals.table.schema
-
-    def encode(self, X: Any) -> Floats:
-        """Return the user's rows as a matrix."""
-        return self._literals.table.encode(X)
-
-    def near(self, row: Floats, spread: float) -> LiteralNeighbourhood:
-        """Return the neighbourhood of a row."""
-        return self._literals.changes(row, spread)
-
-    def signs(self, row: Floats) -> Floats:
-        """Return x of a row, which the weights are multiplied with."""
-        return np.ones(row.size)
-
-    def names(self, size: int) -> tuple[str, ...]:  # noqa: ARG002 - the table's own
-        """Return the names of the features."""
-        return self._literals.table.names
-
-    def conditions(self, row: Floats) -> tuple[str, ...]:
-        """Return the label of each feature at a row."""
-        return self._literals.conditions(row)
-
-    holding = conditions
-
-    def coverage(self, row: Floats, features: Ints) -> float | None:
-        """Return the share of background rows with the row's cells in these columns."""
-        cells = self._literals.cells(row[None, :])[0]
-        return float((self._literals.background_cells == cells)[:, features].all(axis=1).mean())
-
-    def originals(self, rows: Floats) -> Objects:
-        """Return the user's own values."""
-        return self._literals.table.originals(rows)
-
-    def checked_rows(self, size: int) -> Floats:  # noqa: ARG002 - the table's own
-        """Return rows on which form and model are compared: of the background, and mixed from several."""
-        return np.concatenate([self._some_rows(), shuffled(self._literals.table.matrix, _CHECKED_ROWS)])
-
-    def scale_answers(self, ask: Callable[[Floats], Floats]) -> Floats:
-        """Return answers that an assumed range has to cover, besides those around the row."""
-        return ask(self._some_rows())
-
-    def _some_rows(self) -> Floats:
-        matrix = self._literals.table.matrix
-        return np.asarray(matrix[even_positions(len(matrix), _SCALE_ROWS)])
-
-
-def rows_of(literals: Literals | None, neighbourhood: str | None) -> SignRows | TableRows:
-    """Return the kind of rows that the public options name."""
-    if literals is None:
-        if neighbourhood not in (None, "flips"):
-            raise InputError(f"neighbourhood={neighbourhood!r} needs literals=limes.Literals.fit(background)")
-        return SignRows(None)
-    if not isinstance(literals, Literals):
-        raise InputError(f"literals must be made by limes.Literals.fit, got {type(literals).__name__}")
-    check_choice("neighbourhood", neighbourhood or "columns", ("columns", "flips"))
-    if neighbourhood != "flips" and literals.encoding != "bins":
-        raise InputError(
-            f"encoding={literals.encoding!r} has no effect where a literal is a column that keeps its bin: "
-            "use encoding='bins', or neighbourhood='flips' and a model of the literals' -1 and +1"
-        )
-    return SignRows(literals) if neighbourhood == "flips" else TableRows(literals)
-
-
-def check_columns(model: Any, rows: SignRows | TableRows) -> None:
-    """Raise if a model was fitted on a table with another number of columns than its rows will have."""
-    fitted = getattr(model, "n_features_in_", None)
-    if fitted is not None and rows.width is not None and fitted != rows.width:
-        raise InputError(
-            f"the model was fitted on {fitted} columns, and rows of this neighbourhood have {rows.width}: "
-            "neighbourhood='columns' is for models of the literals' table, 'flips' for those of -1 and +1"
-        )

@@ -148,6 +148,21 @@ class Forest(FormBase):
         in_threads(block, range(0, len(x), _BLOCK))
         return np.asarray(total.reshape((len(x), *self.value.shape[1:])) + self.intercept)
 
+    @cached_property
+    def extremes(self) -> Floats:
+        """Bounds of the values of one output, (2,): sums of all trees' least and largest leaves."""
+        trees = np.arange(self.roots.size)
+        nodes, ends = self.roots, np.stack([np.full(trees.size, np.inf), np.full(trees.size, -np.inf)])
+        while nodes.size:
+            leaf = self.feature[nodes] < 0
+            value = self.value[nodes[leaf]]
+            np.minimum.at(ends[0], trees[leaf], value)
+            np.maximum.at(ends[1], trees[leaf], value)
+            inner = nodes[~leaf]
+            nodes = np.concatenate([self.left[inner], self.right[inner]])
+            trees = np.tile(trees[~leaf], 2)
+        return np.asarray(ends.sum(axis=1) + float(self.intercept))
+
     def _bounds(self) -> tuple[Floats, Floats, Bools]:
         """The interval of x that reaches each node, and whether a missing value does; (N, d) each."""
         count = self.feature.size

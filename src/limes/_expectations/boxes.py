@@ -1,0 +1,255 @@
+r"""The least answer of a form over a box of rows, by bounds and a best-first search.
+
+A box lists what each column may be, and holds all combinations. A sum reaches the sum of its columns' least
+effects. A forest is at least the sum of its trees' least leaves that the box reaches, which is the answer
+itself where every tree reaches one leaf (``kernels/tree_bounds.cpp``). In between the box with the least
+bound is cut in two at a split whose both sides it reaches, until the least box has one answer. Largest
+answers are least ones of -f.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from itertools import count
+from typing import Protocol
+
+import numpy as np
+
+from limes import _kernels
+from limes._arrays import Floats, Ints, times
+from limes._functions import LARGEST
+from limes.exceptions import InputError
+from limes.models.forms._base import Combination, Form, Sum
+from limes.models.forms._linked import Linked
+from limes.models.forms._sums import as_sum
+from limes.models.forms._trees import Forest
+
+Box = tuple[Floats, ...]
+# Links that fall somewhere: their ends are not those of the margin
+_NOT_MONOTONE = ("cos",)
+
+
+@dataclass(frozen=True, eq=False)
+class Ends:
+    """Bounds over a box, and where to cut it: columns, thresholds and what is at stake, (n,) each."""
+
+    low: float
+    high: float
+    columns: Ints
+    thresholds: Floats
+    stakes: Floats
+
+    def scaled(self, factor: float) -> Ends:
+        """Return the bounds of a multiple."""
+        low, high = sorted((factor * self.low, factor * self.high))
+        return Ends(low, high, self.columns, self.thresholds, abs(factor) * self.stakes)
+
+
+class Bounds(Protocol):
+    """Bounds of one form over boxes."""
+
+    def __call__(self, box: Box) -> Ends:
+        """Return bounds that hold for every row of the box, and are reached where nothing is at stake."""
+        ...
+
+    def lowest(self, box: Box, sign: float) -> Floats | None:
+        """Return the row with the least sign · f; None where columns do not move f by themselves."""
+        ...
+
+
+def bounds_of(form: Form) -> Bounds | None:
+    """Return the bounds of a form of one output; None where it has none that boxes determine."""
+    try:
+        return _SumBounds(as_sum(form))
+    except InputError:
+        pass
+    match form:
+        case Forest():
+            return _ForestBounds(form)
+        case Combination():
+            parts = [bounds_of(part) for part in form.parts]
+            bounded = [part for part in parts if part is not None]
+            if len(bounded) < len(parts):
+                return None
+            return _WeightedBounds(tuple(bounded), form.weights, float(form.intercept))
+        case Linked() if form.link not in _NOT_MONOTONE and form.coef is not None and form.coef.size == 1:
+            margin = bounds_of(form.margin)
+            return None if margin is None else _LinkedBounds(margin, form)
+    return None
+
+
+@dataclass(frozen=True)
+class Extreme:
+    """The least answer over a box, or what the search knows of it.
+
+    Attributes
+    ----------
+    value
+        No row of the box has a smaller answer.
+    row
+        A row with that answer; None where the search stopped before.
+    """
+
+    value: float
+    row: Floats | None
+
+
+def least(bounds: Bounds, box: Box, *, sign: float = 1.0, boxes: int, below: float = np.inf) -> Extreme:
+    """Search for the least value of sign · f over a box.
+
+    Parameters
+    ----------
+    sign
+        -1 for the largest answers; then ``value`` is that of -f.
+    boxes
+        Boxes that are cut at most.
+    below
+        Return as soon as the least value is not below it, or a row with a value below it is at hand.
+    """
+    number = count()
+    ends, row = _signed(bounds(box), sign), bounds.lowest(box, sign)
+    if row is not None:
+        return Extreme(ends.low, row if ends.low < below else None)
+    pending = [(ends.low, next(number), box, ends)]
+    while True:
+        low, _, box, ends = heappop(pending)
+        if low < below and (not ends.stakes.any() or ends.high < below < np.inf):
+            return Extreme(low, np.array([values[0] for values in box]))
+        if low >= below or boxes == 0:
+            return Extreme(low, None)
+        boxes -= 1
+        for part in _halves(box, ends):
+            inner = _signed(bounds(part), sign)
+            # roundings of sums must not lower a bound
+            heappush(pending, (max(inner.low, low), next(number), part, inner))
+
+
+def _signed(ends: Ends, sign: float) -> Ends:
+    return ends if sign > 0 else ends.scaled(-1.0)
+
+
+def _halves(box: Box, ends: Ends) -> tuple[Box, Box]:
+    """Cut the column with most at stake at the middle one of its thresholds, by their stakes."""
+    stakes = np.bincount(ends.columns, ends.stakes, minlength=len(box))
+    j = int(np.argmax(stakes))
+    of_column = ends.columns == j
+    thresholds, weight = ends.thresholds[of_column], ends.stakes[of_column]
+    order = np.argsort(thresholds, kind="stable")
+    middle = int(np.searchsorted(np.cumsum(weight[order]), 0.5 * weight.sum()))
+    values = box[j]
+    lower = values <= thresholds[order][min(middle, order.size - 1)]
+    if lower.all() or not lower.any():
+        lower = np.arange(values.size) < (values.size + 1) // 2
+    return tuple((*box[:j], values[part], *box[j + 1 :]) for part in (lower, ~lower))  # type: ignore[return-value]
+
+
+@dataclass(frozen=True, eq=False)
+class _SumBounds:
+    form: Sum
+
+    def __call__(self, box: Box) -> Ends:
+        low = high = float(self.form.intercept)
+        columns, middles, stakes = [], [], []
+        for j, (function, loading) in enumerate(zip(self.form.functions, self.form.loadings, strict=True)):
+            if function is None:
+                continue
+            effects = times(function(box[j]).T, loading)
+            low, high = low + float(effects.min()), high + float(effects.max())
+            columns.append(j)
+            middles.append(float(box[j][(box[j].size - 1) // 2]))
+            stakes.append(float(np.ptp(effects)))
+        return Ends(low, high, np.array(columns, dtype=np.int64), np.array(middles), np.array(stakes))
+
+    def lowest(self, box: Box, sign: float) -> Floats:
+        row = np.array([values[0] for values in box])
+        for j, (function, loading) in enumerate(zip(self.form.functions, self.form.loadings, strict=True)):
+            if function is not None:
+                row[j] = box[j][np.argmin(sign * times(function(box[j]).T, loading))]
+        return row
+
+
+@dataclass(frozen=True, eq=False)
+class _WeightedBounds:
+    parts: tuple[Bounds, ...]
+    weights: Floats
+    intercept: float
+
+    def __call__(self, box: Box) -> Ends:
+        parts = [part(box).scaled(float(w)) for part, w in zip(self.parts, self.weights, strict=True)]
+        return Ends(
+            self.intercept + sum(part.low for part in parts),
+            self.intercept + sum(part.high for part in parts),
+            np.concatenate([part.columns for part in parts]),
+            np.concatenate([part.thresholds for part in parts]),
+            np.concatenate([part.stakes for part in parts]),
+        )
+
+    def lowest(self, box: Box, sign: float) -> None:  # noqa: ARG002 - parts do not have one lowest row
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class _LinkedBounds:
+    """Of an increasing link: the ends of its margin."""
+
+    margin: Bounds
+    form: Linked
+
+    def __call__(self, box: Box) -> Ends:
+        of_margin = self.margin(box)
+        ends = self.form.curve.function(np.array([of_margin.low, of_margin.high]))
+        low, high = np.sort(float(np.ravel(self.form.intercept)[0]) + self._coef * ends)
+        return Ends(float(low), float(high), of_margin.columns, of_margin.thresholds, of_margin.stakes)
+
+    def lowest(self, box: Box, sign: float) -> Floats | None:
+        return self.margin.lowest(box, sign * np.sign(self._coef))
+
+    @property
+    def _coef(self) -> float:
+        assert self.form.coef is not None  # noqa: S101 - set by __post_init__
+        return float(self.form.coef.ravel()[0])
+
+
+@dataclass(frozen=True, eq=False)
+class _ForestBounds:
+    form: Forest
+
+    def __call__(self, box: Box) -> Ends:
+        form, trees = self.form, self.form.roots.size
+        ends, missing = np.empty((form.size, 2)), np.empty(form.size, dtype=np.bool_)
+        for j, values in enumerate(box):
+            missing[j] = np.isnan(values[-1])
+            numbers = values[: values.size - missing[j]]
+            # (lower, upper] without a number between: only a missing value is possible
+            ends[j] = (numbers[0], numbers[-1]) if numbers.size else (LARGEST, -LARGEST)
+        ends = np.maximum(ends, -LARGEST)
+        ends[:, 0] = np.nextafter(ends[:, 0], -np.inf)
+        bounds, undecided = np.empty((2, trees)), np.empty(trees, dtype=np.int64)
+        _kernels.bound_leaves(form.trees, ends, missing, self._codes(box), form.value, bounds, undecided)
+        gaps = bounds[1] - bounds[0]
+        open_ones = (undecided >= 0) & (gaps > 0.0)
+        nodes = undecided[open_ones]
+        low, high = bounds.sum(axis=1) + float(form.intercept)
+        return Ends(low, high, form.feature[nodes], form.threshold[nodes], gaps[open_ones])
+
+    def lowest(self, box: Box, sign: float) -> None:  # noqa: ARG002 - columns act together
+        return None
+
+    def _codes(self, box: Box) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+        """Which codes, and last whether any other number, each column may be, (d, L + 1)."""
+        codes = self.form.sets.shape[1]
+        allowed = np.zeros((self.form.size, codes + 1), dtype=np.bool_)
+        if not codes:
+            return allowed
+        for j in np.unique(self.form.feature[self.form.set_of >= 0]):
+            numbers = box[j][~np.isnan(box[j])]
+            is_code = (numbers >= 0) & (numbers < codes) & (numbers == np.floor(numbers))
+            allowed[j, np.where(is_code, numbers, codes).astype(np.int64)] = True
+        return allowed
+
+
+def box_of(values: Sequence[Floats]) -> Box:
+    """Return the box of these values: distinct ones, ascending, missing last."""
+    return tuple(np.unique(np.asarray(column, dtype=np.float64)) for column in values)

@@ -1,0 +1,136 @@
+"""The fewest changes of a row that take a prediction beyond a threshold: by bounds, or among rows drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import isfinite
+from numbers import Real
+from typing import Any, Literal
+
+import numpy as np
+
+from limes._arrays import Floats, Ints
+from limes._expectations.boxes import Bounds, Box
+from limes._expectations.fewest import Fewest, fewest_changes
+from limes._explainers.tables.rule_rows import SignRows, TableRows
+from limes._explanation.contrast import Change, Contrast
+from limes._explanation.fields import plain_cell
+from limes.exceptions import InputError
+
+Ask = Callable[[Floats], Floats]
+# Values of a column that are tried for the nearest one that is enough
+_NEAREST = 256
+
+
+@dataclass(frozen=True)
+class Goal:
+    """Fall below a number, or rise above it: sign · f < sign · threshold."""
+
+    threshold: float
+    side: Literal["below", "above"]
+
+    @classmethod
+    def of(cls, below: float | None, above: float | None) -> Goal:
+        """Return the goal of the two options.
+
+        Raises
+        ------
+        InputError
+            Unless one of them is a number.
+        """
+        if (below is None) == (above is None):
+            raise InputError("pass below= or above=, the number that the prediction has to cross")
+        threshold: Any = above if below is None else below
+        if isinstance(threshold, bool) or not isinstance(threshold, Real) or not isfinite(threshold):
+            raise InputError(f"below= and above= take a finite number, got {threshold!r}")
+        return cls(float(threshold), "above" if below is None else "below")
+
+    @property
+    def sign(self) -> float:
+        """1 for below, -1 for above."""
+        return 1.0 if self.side == "below" else -1.0
+
+    def reached(self, answers: Floats) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+        """Tell which answers are beyond the threshold."""
+        return np.asarray(self.sign * answers < self.sign * self.threshold)
+
+
+def changes_by_bounds(bounds: Bounds, row: Floats, values: Box, goal: Goal) -> Fewest:
+    """Search by bounds of the form."""
+    return fewest_changes(bounds, row, values, goal.sign * goal.threshold, sign=goal.sign)
+
+
+def changes_among(rows: Floats, row: Floats, ask: Ask, goal: Goal) -> Fewest:
+    """Search among rows drawn, (m, columns), and take back each change of the best one that is not needed."""
+    reason = f"they are the fewest among {len(rows):,} rows drawn, as the model has no bounds that are read"
+    if goal.reached(ask(row[None, :]))[0]:
+        return Fewest((), row, "")
+    enough = rows[goal.reached(ask(rows))]
+    if not len(enough):
+        return Fewest(
+            (), None, f"none of {len(rows):,} rows drawn is enough, and the model has no bounds that are read"
+        )
+    best = enough[np.argmin(_differ(enough, row).sum(axis=1))].copy()
+    for j in np.flatnonzero(_differ(best[None, :], row)[0]):
+        shorter = best.copy()
+        shorter[j] = row[j]
+        if goal.reached(ask(shorter[None, :]))[0]:
+            best = shorter
+    return Fewest(tuple(np.flatnonzero(_differ(best[None, :], row)[0]).tolist()), best, reason)
+
+
+def _differ(rows: Floats, row: Floats) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+    return np.asarray((rows != row) & ~(np.isnan(rows) & np.isnan(row)))
+
+
+def nearest(fewest: Fewest, row: Floats, values: Box, ask: Ask, goal: Goal) -> Fewest:
+    """Move changes, one after the other, to the values nearest the row's own that are enough."""
+    if fewest.row is None:
+        return fewest
+    new = fewest.row.copy()
+    for j in fewest.columns:
+        places = np.unique(np.linspace(0, values[j].size - 1, _NEAREST).astype(np.int64))
+        candidates = values[j][places]
+        candidates = candidates[np.argsort(np.abs(candidates - row[j]), kind="stable")]
+        rows = np.tile(new, (candidates.size, 1))
+        rows[:, j] = candidates
+        enough = candidates[goal.reached(ask(rows)) & (_differ(rows, row)[:, j])]
+        new[j] = enough[0] if enough.size else new[j]
+    return Fewest(fewest.columns, new, fewest.reason)
+
+
+def fixed(values: Box, row: Floats, columns: Ints) -> Box:
+    """Return the values with some columns as they are."""
+    chosen = set(columns.tolist())
+    return tuple(row[j : j + 1] if j in chosen else column for j, column in enumerate(values))
+
+
+def contrast_of(
+    fewest: Fewest, row: Floats, rows: SignRows | TableRows, ask: Ask, goal: Goal, output: str
+) -> Contrast:
+    """Put the result in the user's words; the model itself answers the row that the changes make."""
+    new = row if fewest.row is None else fewest.row
+    prediction, new_prediction = ask(np.stack([row, new])).tolist()
+    names = rows.names(row.size)
+    before, after = rows.originals(row[None, :])[0], rows.originals(new[None, :])[0]
+    return Contrast(
+        changes=tuple(
+            Change(
+                names[j],
+                plain_cell(before[j]),
+                rows.condition(row, j),
+                plain_cell(after[j]),
+                rows.condition(new, j),
+            )
+            for j in fewest.columns
+        ),
+        prediction=prediction,
+        new_prediction=new_prediction,
+        threshold=goal.threshold,
+        side=goal.side,
+        reached=bool(goal.reached(np.array([new_prediction]))[0]),
+        proved=not fewest.reason,
+        reason=fewest.reason,
+        output=output,
+    )

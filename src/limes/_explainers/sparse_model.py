@@ -1,0 +1,166 @@
+"""The model that a sparse rule explains, as it is read: its expectation, its range, and why it is sampled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from limes._expectations.boxes import Bounds, Box, bounds_of, least
+from limes._expectations.moments import ExactMoments
+from limes._expectations.of_forms import exact_expectation
+from limes._expectations.ranges import answer_range
+from limes._explainers.progress import UNFINISHED
+from limes._explainers.tables.rule_rows import SignRows, TableRows
+from limes._explainers.verification import check_agreement
+from limes._sparse_pipeline import ModelReading
+from limes._sparse_rows import RowCalls
+from limes._threads import LRUCache
+from limes.designs._literals import LiteralNeighbourhood
+from limes.exceptions import InputError, ModelError, NotReadableError, ReadMismatchError
+from limes.models._calling.caller import OneOutput
+from limes.models._calling.outputs import Output
+from limes.models._identity import Watch
+from limes.models._reading import read_output, tolerance_of, watch
+from limes.models.forms._base import BlackBox, Form
+from limes.surrogates._solvers import SOLVERS
+from limes.surrogates._sparse import AnswerRange, PopulationProblem
+
+
+@dataclass(frozen=True, eq=False)
+class BoundRule:
+    """A model as it was read.
+
+    Attributes
+    ----------
+    reading, reason
+        What is known of it; why it is sampled, where it is.
+    watch
+        Notices that the model was fitted again.
+    unfinished
+        Answers around rows whose explanation was cut short.
+    bounds
+        Of its answers over boxes of rows; None where it is not read, or no box bounds it.
+    """
+
+    reading: ModelReading
+    reason: str
+    watch: Watch
+    unfinished: LRUCache[int, RowCalls]
+    bounds: Bounds | None
+
+    def worst_case(self, box: Box, boxes: int) -> tuple[tuple[float, float] | None, bool]:
+        """Return the least and the largest answer over a box, or bounds; and whether rows reach them."""
+        if self.bounds is None:
+            return None, False
+        if boxes == 0 and self.bounds.lowest(box, 1.0) is None:  # one pass over the trees in place of two
+            ends = self.bounds(box)
+            return (ends.low, ends.high), not ends.stakes.any()
+        low, high = (least(self.bounds, box, sign=sign, boxes=boxes) for sign in (1.0, -1.0))
+        return (low.value, -high.value), low.row is not None and high.row is not None
+
+    @property
+    def method(self) -> Literal["exact", "sampled"]:
+        return "sampled" if self.reading.expectation is None else "exact"
+
+
+@dataclass(frozen=True, eq=False)
+class RuleModel:
+    """A model, how it is called, and by which options it is read.
+
+    Attributes
+    ----------
+    model, output, ask
+        The user's, which of its answers is explained, and a call of it.
+    rows, spread
+        What the model's rows are, and σ.
+    solver, method
+        Options of the explainer.
+    passed
+        The range that the user states; None for "auto".
+    """
+
+    model: Any
+    output: Output
+    ask: OneOutput
+    rows: SignRows | TableRows
+    spread: float
+    solver: str
+    method: str
+    passed: AnswerRange | None
+
+    def bind(self) -> BoundRule:
+        """Read the model as it is now: for its expectation, and for the range of its answers."""
+        why_sampled, expectation, passed = self._why_sampled(), None, self.passed
+        bounded = passed is not None or self.output.method == "predict_proba"
+        form, reason, allowed = (None, "", 0.0) if why_sampled and bounded else self._read()
+        if form is not None and not why_sampled:
+            expectation, reason = self._expectation(form)
+            form = None if expectation is None else form
+        predict = None if form is None else form.predict
+        watched = watch(self.model, ask=self.ask, predict=predict, allowed=allowed)
+
+        def span(near: LiteralNeighbourhood) -> AnswerRange | None:
+            if passed is not None:
+                return passed
+            if self.output.method == "predict_proba":
+                return AnswerRange(0.0, 1.0, "the range of probabilities")
+            ends = None if form is None else answer_range(form, near.column_values)
+            if ends is None:
+                return None
+            return AnswerRange(ends[0] - allowed, ends[1] + allowed, "the range that its form has")
+
+        reading = ModelReading(
+            expectation=expectation,
+            predict=None if expectation is None else predict,
+            answer_range=span,
+            background=np.zeros(0) if bounded or form is not None else self.rows.scale_answers(self.ask),
+        )
+        bounds = None if form is None else bounds_of(form)
+        return BoundRule(reading, why_sampled or reason, watched, LRUCache(UNFINISHED), bounds)
+
+    def _why_sampled(self) -> str:
+        """Return why Γ is sampled whatever the model is; "" if it is computed where that is possible."""
+        solver, method = self.solver, self.method
+        if SOLVERS[solver].needs is not PopulationProblem:
+            if method == "exact":
+                raise InputError(
+                    f"method='exact' goes with solver='projection'; {solver!r} works on a sample"
+                )
+            return f"solver={solver!r} works on a sample"
+        return "asked for by method='sampled'" if method == "sampled" else ""
+
+    def _read(self) -> tuple[Form | None, str, float]:
+        """Return the model's form and by how much it may differ; None and why, if it cannot be read."""
+        exact = self.method == "exact"
+        form = read_output(self.model, self.output, self.rows.decode, schema=self.rows.schema)
+        if isinstance(form, BlackBox):
+            if exact:
+                raise NotReadableError(f"method='exact' needs a model that can be read: {form.reason}")
+            return None, form.reason, 0.0
+        if self.output.columns is None and self.ask.column is not None:
+            form = form.select(self.ask.column)
+        rows = self.rows.checked_rows(form.size)
+        answers = self.ask(rows)
+        allowed = tolerance_of(self.model) * float(np.abs(answers).max())
+        try:
+            check_agreement(answers, form.predict(rows), allowed, lambda i: f"row {rows[i]}")
+        except ReadMismatchError as error:
+            if exact:
+                raise
+            return None, str(error), 0.0
+        return form, "", allowed
+
+    def _expectation(self, form: Form) -> tuple[ExactMoments | None, str]:
+        """Return the form's exact expectation, tried around one row; None and why, if it has none."""
+        row = self.rows.checked_rows(form.size)[0]
+        try:
+            expectation = exact_expectation(form)
+            expectation.moments(self.rows.near(row, self.spread).design, row)
+        except (InputError, ModelError) as error:
+            reason = f"the model was read, but its expectation is not exact: {error}"
+            if self.method == "exact":
+                raise NotReadableError(reason) from error
+            return None, reason
+        return expectation, ""

@@ -1,0 +1,216 @@
+"""Worst cases and contrasts of sparse rules against the enumeration of all rows that cells can make."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_diabetes
+from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegressor, RandomForestRegressor
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.svm import SVR
+
+import limes
+from effort import repeats
+from limes.exceptions import InputError, UnknownOptionError
+
+SEEDS = range(repeats(40, 3))
+KINDS = ["linear", "forest", "boosting", "categories"]
+
+
+def table(rng, kind):
+    """Five columns of four values, so that all combinations can be listed."""
+    x = rng.integers(0, 4, (80, 5)).astype(float)
+    if kind == "categories":
+        x[rng.random(x.shape) < 0.1] = np.nan
+    return x
+
+
+def fitted(kind, x, rng):
+    y = np.nan_to_num(x[:, 0] * x[:, 1] - 2.0 * (x[:, 2] > 1)) + rng.normal(size=len(x))
+    models = {
+        "linear": LinearRegression(),
+        "forest": RandomForestRegressor(7, max_depth=5, random_state=0),
+        "boosting": GradientBoostingRegressor(n_estimators=15, random_state=0),
+        "categories": HistGradientBoostingRegressor(
+            max_iter=10, min_samples_leaf=3, categorical_features=[0, 3], random_state=0
+        ),
+    }
+    return models[kind].fit(x, y)
+
+
+def literals_of(kind, x):
+    return limes.Literals.fit(x, categorical=[0, 3] if kind == "categories" else None)
+
+
+# -- worst cases --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_worst_case_is_the_range_of_all_rows_with_the_facts(kind, seed):
+    rng = np.random.default_rng(seed)
+    x = table(rng, kind)
+    model, literals = fitted(kind, x, rng), literals_of(kind, x)
+    row = int(rng.integers(len(x)))
+    options = {"literals": literals, "k": int(rng.integers(1, 4)), "fresh": 50}
+    rule = limes.SparseExplainer(model, worst_case="exact", **options)(x[[row]])
+    assert rule.method == "exact"
+    used, cells = np.flatnonzero(rule.values[0]), literals.cells(literals.table.encode(x))
+    values = [np.unique(x[cells[:, j] == cells[row, j], j] if j in used else x[:, j]) for j in range(5)]
+    answers = model.predict(np.array([*product(*values)]))
+    certificate = rule.certificate
+    assert certificate.worst_case_exact
+    assert certificate.worst_case == pytest.approx((answers.min(), answers.max()), rel=1e-9, abs=1e-9)
+    quick = limes.SparseExplainer(model, **options)(x[[row]]).certificate
+    assert quick.worst_case[0] <= answers.min() + 1e-9
+    assert quick.worst_case[1] >= answers.max() - 1e-9
+    assert quick.worst_case_exact or kind != "linear"
+
+
+def test_the_worst_case_of_literals_that_flip():
+    model = lambda z: 0.5 * z[:, 0] - 0.25 * z[:, 3]  # noqa: E731
+    black_box = limes.SparseExplainer(model, k=1)(np.ones((1, 4)))
+    assert black_box.certificate.worst_case is None
+    z = np.random.default_rng(0).choice([-1.0, 1.0], (50, 4))
+    read = limes.SparseExplainer(LinearRegression().fit(z, model(z)), k=1)(np.ones((1, 4)))
+    assert read.certificate.worst_case == pytest.approx((0.25, 0.75))
+    assert read.certificate.worst_case_exact
+    again = type(read).from_json(read.to_json())
+    assert again.certificate.worst_case == read.certificate.worst_case
+
+
+def test_a_large_forest_has_bounds_that_rows_keep():
+    x, y = load_diabetes(return_X_y=True)
+    model = RandomForestRegressor(50, max_depth=8, random_state=0).fit(x, y)
+    literals = limes.Literals.fit(x)
+    rule = limes.SparseExplainer(model, literals=literals, k=2)(x[[3]])
+    assert not rule.certificate.worst_case_exact
+    cells, rng = literals.cells(literals.table.encode(x)), np.random.default_rng(0)
+    rows = np.stack([rng.choice(x[:, j], 2000) for j in range(10)], axis=1)
+    for j in np.flatnonzero(rule.values[0]):
+        rows[:, j] = rng.choice(x[cells[:, j] == cells[3, j], j], 2000)
+    low, high = rule.certificate.worst_case
+    answers = model.predict(rows)
+    assert low <= answers.min()
+    assert answers.max() <= high
+
+
+# -- contrasts ----------------------------------------------------------------------------------------------
+
+
+def fewest(rows, answers, row, crosses):
+    """Count the changes of every row that crosses."""
+    changes = ((rows != row) & ~(np.isnan(rows) & np.isnan(row))).sum(axis=1)
+    return changes[crosses(answers)].min(initial=9)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_no_fewer_columns_take_the_prediction_beyond_the_threshold(kind, seed):
+    rng = np.random.default_rng(seed)
+    x = table(rng, kind)
+    model, row = fitted(kind, x, rng), x[int(rng.integers(80))]
+    values = [np.unique(x[:, j]) for j in range(5)]
+    rows = np.array([*product(*values)])
+    answers = model.predict(rows)
+    explainer = limes.SparseExplainer(model, literals=literals_of(kind, x), k=1)
+    for share in (0.0, 0.02, 0.2):
+        threshold = float(np.quantile(answers, share)) + 1e-6 * (1 if share else -1)
+        for side in ("below", "above"):
+            at = threshold if side == "below" else float(answers.max() + answers.min() - threshold)
+            crosses = (lambda a: a < at) if side == "below" else (lambda a: a > at)  # noqa: B023
+            contrast = explainer.contrast(row[None, :], **{side: at})
+            size = fewest(rows, answers, row, crosses)
+            assert contrast.proved
+            assert contrast.reached == (size < 9)
+            if size == 9:
+                assert contrast.changes == ()
+                continue
+            assert len(contrast.changes) == size
+            changed = row.copy()
+            for change in contrast.changes:
+                changed[int(change.feature[1:])] = np.nan if change.new_value is None else change.new_value
+            assert contrast.new_prediction == pytest.approx(model.predict(changed[None, :])[0], rel=1e-12)
+            assert crosses(contrast.new_prediction)
+            assert (changed != row).sum() - (np.isnan(changed) & np.isnan(row)).sum() == size
+
+
+def test_probabilities_of_a_sum_are_contrasted_exactly():
+    x, y = load_diabetes(return_X_y=True)
+    model = LogisticRegression(C=100.0).fit(x, y > 200)
+    explainer = limes.SparseExplainer(model, literals=limes.Literals.fit(x), k=2)
+    row = x[[int(np.argmax(model.predict_proba(x)[:, 1]))]]
+    contrast = explainer.contrast(row, below=0.5)
+    assert contrast.proved
+    assert contrast.new_prediction < 0.5 < contrast.prediction
+    # each column moves the margin by itself: the fewest are those that lower it most
+    falls = np.sort(
+        [(c * (v - x[:, j])).max() for j, (c, v) in enumerate(zip(model.coef_[0], row[0], strict=True))]
+    )
+    margin = float(model.decision_function(row)[0])
+    assert len(contrast.changes) == int(np.argmax(np.cumsum(falls[::-1]) > margin)) + 1
+
+
+def test_columns_that_may_not_change_stay():
+    x, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+    model = RandomForestRegressor(20, max_depth=4, random_state=0).fit(x, y)
+    explainer = limes.SparseExplainer(model, literals=limes.Literals.fit(x), k=2, exclude=["sex"])
+    free = explainer.contrast(x.iloc[[3]], below=150)
+    assert free.reached
+    held = explainer.contrast(x.iloc[[3]], below=150, exclude=[c.feature for c in free.changes])
+    assert not {c.feature for c in held.changes} & {"sex", *(c.feature for c in free.changes)}
+    assert "change" in repr(free)
+    for text in (str(free), free._repr_html_()):
+        assert free.changes[0].feature in text
+        assert "Proved" in text
+    nothing = explainer.contrast(x.iloc[[3]], below=0.0)
+    assert not nothing.reached
+    assert nothing.proved
+    assert "No row of background values" in " ".join(str(nothing).split())
+    already = explainer.contrast(x.iloc[[3]], above=0.0)
+    assert already.reached
+    assert already.changes == ()
+    assert "already" in str(already)
+
+
+def test_a_model_that_is_not_read_is_contrasted_among_rows_drawn():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 4))
+    model = lambda v: np.tanh(v[:, 0]) + 0.1 * np.sin(v[:, 1] * v[:, 2])  # noqa: E731
+    explainer = limes.SparseExplainer(model, literals=limes.Literals.fit(x), k=1)
+    row = x[[int(np.argmax(x[:, 0]))]]
+    contrast = explainer.contrast(row, below=0.0)
+    assert [change.feature for change in contrast.changes] == ["x0"]
+    assert not contrast.proved
+    assert "1,000 rows drawn" in contrast.reason
+    assert "Not proved" in str(contrast)
+    missed = explainer.contrast(row, below=-50.0)
+    assert not missed.reached
+    assert not missed.proved
+    assert "tried" in str(missed)
+    assert explainer.contrast(row, below=0.0) == contrast
+
+
+def test_kernels_are_read_but_have_no_bounds():
+    x, y = load_diabetes(return_X_y=True)
+    explainer = limes.SparseExplainer(SVR(C=10.0).fit(x, y), literals=limes.Literals.fit(x), k=1)
+    assert not explainer.contrast(x[[3]], above=165.0).proved
+
+
+def test_wrong_questions_are_refused():
+    x = np.arange(12.0).reshape(6, 2)
+    explainer = limes.SparseExplainer(LinearRegression().fit(x, x[:, 0]), literals=limes.Literals.fit(x), k=1)
+    with pytest.raises(InputError, match="below= or above="):
+        explainer.contrast(x[:1])
+    with pytest.raises(InputError, match="below= or above="):
+        explainer.contrast(x[:1], below=1.0, above=2.0)
+    with pytest.raises(InputError, match="one row, got 6"):
+        explainer.contrast(x, below=1.0)
+    with pytest.raises(InputError, match="finite number"):
+        explainer.contrast(x[:1], below=np.nan)
+    with pytest.raises(InputError, match="worst_case='all'"):
+        limes.SparseExplainer(lambda z: z[:, 0], k=1, worst_case="all")
+    with pytest.raises(UnknownOptionError, match="did you mean 'exclude'"):
+        limes.SparseExplainer(lambda z: z[:, 0], k=1, exclud=["a"])
