@@ -1,6 +1,7 @@
 """Threads of parallel workers, and one profile of property-based tests: the same examples, and no clock."""
 
 import os
+import sys
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -17,6 +18,14 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("limes")
+
+
+@pytest.fixture(autouse=True)
+def closed_figures():
+    """Close the figures of each test, which matplotlib keeps."""
+    yield
+    if pyplot := sys.modules.get("matplotlib.pyplot"):
+        pyplot.close("all")
 
 
 @pytest.fixture(autouse=True, scope="module")

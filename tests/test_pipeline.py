@@ -46,7 +46,10 @@ def explained(rows, form=FORM, kind="bins", method="auto", penalty=None, designs
     chosen = designs or family(kind)
     pipeline = Pipeline(chosen, expectation, penalty=penalty)
     return pipeline.explain(
-        rows, chosen.cells(rows), form.predict(rows), progress=lambda total: nullcontext(lambda done: None)
+        rows,
+        chosen.cells(rows),
+        form.predict(rows),
+        progress=lambda total, unit="rows": nullcontext(lambda done: None),
     )
 
 

@@ -59,7 +59,7 @@ def _of_switches(case: Switches, control: str, calls: int, seed: int) -> tuple[A
     prediction = case.function(design.at_instance[None])
     fitted = fitted_at(design, expectation, prediction, penalty=None, progress=progress_of(shown=False))
     names = [f"{j}" for j in range(case.d)]
-    warnings = sampling_warnings(fitted, prediction, names, ["f"], sampling=options.sampling)
+    warnings = sampling_warnings(fitted, names, ["f"], sampling=options.sampling)
     return fitted.surrogate.coef[0], fitted.surrogate.standard_errors[0], warnings.get(0, ())
 
 

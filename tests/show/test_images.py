@@ -98,8 +98,10 @@ def test_plots_take_axes_and_return_them(explanation):
     axes = plt.subplots()[1]
     assert explanation.plot.image("against", kind="cutout", top=2, sign="-", ax=axes) is axes
     assert explanation.plot.image().get_title().startswith(("for", "against"))
-    figure = explanation.plot.images()
-    assert [ax.get_title().split("\n")[0] for ax in figure.axes] == ["image", "for <it>", "against"]
+    *pictures, scale = explanation.plot.images().axes
+    assert [ax.get_title().split("\n")[0] for ax in pictures] == ["image", "for <it>", "against"]
+    low, high = scale.get_xlim()
+    assert -low == high == pytest.approx(np.abs(explanation.values).max())
     assert len(explanation.plot.images(["against"], kind="boundaries").axes) == 2
     assert len(gallery([explanation, explanation], kinds=("original", "cutout")).axes) == 4
 
