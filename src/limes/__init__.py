@@ -34,6 +34,7 @@ _HOME = {
     "limit": "limes._pipeline",
     "models": "limes.models",
     "scale": "limes.scale",
+    "scores": "limes.scores",
     "suggest_bandwidth": "limes._diagnostics.bandwidth",
     "suggest_design": "limes._explainers.tables.suggestion",
     "summary": "limes._diagnostics.summary",
@@ -43,7 +44,7 @@ _HOME = {
 __all__ = ["__version__", *sorted(_HOME)]
 
 if TYPE_CHECKING:
-    from limes import designs, evaluate, exceptions, models, scale, theory
+    from limes import designs, evaluate, exceptions, models, scale, scores, theory
     from limes._diagnostics.bandwidth import suggest_bandwidth
     from limes._diagnostics.diagnosis import diagnose
     from limes._diagnostics.summary import summary
