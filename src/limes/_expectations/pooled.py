@@ -56,6 +56,8 @@ _RATE = 0.75
 _QUICK = ("additive", "margin", "network")
 _THOROUGH = ("additive", "margin", "network", "tree")
 _FEWEST_THOROUGH = 8192
+# Share of the answers' variance that quick controls must leave for these to be worth their second
+_WORTH_A_SECOND = 0.25
 
 
 class PooledExpectation(Locked):
@@ -182,8 +184,10 @@ class PooledExpectation(Locked):
             for stage in self._stages:
                 wanted = np.inf if stage.size == self._sizes[-1] else stage.size
                 pending = [i for i in positions if i not in looks or looks[i].wants(wanted)]
-                if pending:
+                if pending and self._is_worthwhile(stage):
                     self._look(stage, pending, designs, predictions, looks, progress, workers)
+                elif pending:
+                    looks |= {i: replace(looks[i], is_last=True) for i in pending}
         except CUT_SHORT as cause:
             error = cause
         for i, look in looks.items():
@@ -203,6 +207,11 @@ class PooledExpectation(Locked):
         stages = [_Stage(size, quick) for size in self._sizes]
         largest = [size for size in self._sizes[-1:] if size >= _FEWEST_THOROUGH]
         return [*stages, *(_Stage(size, thorough) for size in largest)]
+
+    def _is_worthwhile(self, stage: _Stage) -> bool:
+        """Whether thorough controls are worth trying, by what quick ones left of the same pool."""
+        quick = next((its for its in self._stages if its.size == stage.size), stage)
+        return quick == stage or self._sample(quick).left > _WORTH_A_SECOND
 
     def _look(
         self,
@@ -252,7 +261,8 @@ class PooledExpectation(Locked):
         fits = {name: self._fits[stage.size, name] for name in stage.controls}
         name = best_fit(fits, f)
         fit = fits[name]
-        return _ControlledPool(rows.cells, f, f - fit.values, shape, complement, name, fit.expectations)
+        left = fit.share(f)
+        return _ControlledPool(rows.cells, f, f - fit.values, shape, complement, name, left, fit.expectations)
 
     def _fit(self, sample: _ControlledPool, design: ProductDesign, prediction: Floats | None) -> _RowFit:
         """Fit one row to the pool of one size."""
@@ -368,8 +378,8 @@ class _ControlledPool:
         Of one answer that is computed, () or (k,).
     complement
         Whether answers are two probabilities.
-    control
-        Its name.
+    control, left
+        Its name, and the share of the answers' variance that it leaves.
     expectations
         Of its fits, one for each equal part of the rows.
     """
@@ -380,6 +390,7 @@ class _ControlledPool:
     shape: tuple[int, ...]
     complement: bool
     control: str
+    left: float
     expectations: Sequence[ControlExpectation]
 
     @cached_property
