@@ -211,7 +211,7 @@ class PooledExpectation(Locked):
     def _is_worthwhile(self, stage: _Stage) -> bool:
         """Whether thorough controls are worth trying, by what quick ones left of the same pool."""
         quick = next((its for its in self._stages if its.size == stage.size), stage)
-        return quick == stage or self._sample(quick).left > _WORTH_A_SECOND
+        return quick == stage or self._sample(quick).remaining > _WORTH_A_SECOND
 
     def _look(
         self,
@@ -261,8 +261,10 @@ class PooledExpectation(Locked):
         fits = {name: self._fits[stage.size, name] for name in stage.controls}
         name = best_fit(fits, f)
         fit = fits[name]
-        left = fit.share(f)
-        return _ControlledPool(rows.cells, f, f - fit.values, shape, complement, name, left, fit.expectations)
+        remaining = fit.share(f)
+        return _ControlledPool(
+            rows.cells, f, f - fit.values, shape, complement, name, remaining, fit.expectations
+        )
 
     def _fit(self, sample: _ControlledPool, design: ProductDesign, prediction: Floats | None) -> _RowFit:
         """Fit one row to the pool of one size."""
@@ -378,7 +380,7 @@ class _ControlledPool:
         Of one answer that is computed, () or (k,).
     complement
         Whether answers are two probabilities.
-    control, left
+    control, remaining
         Its name, and the share of the answers' variance that it leaves.
     expectations
         Of its fits, one for each equal part of the rows.
@@ -390,7 +392,7 @@ class _ControlledPool:
     shape: tuple[int, ...]
     complement: bool
     control: str
-    left: float
+    remaining: float
     expectations: Sequence[ControlExpectation]
 
     @cached_property
