@@ -89,3 +89,14 @@ def _eliminated(matrix, right):
     for i in reversed(range(size)):
         right[i] = (right[i] - sum(matrix[i, j] * right[j] for j in range(i + 1, size))) / matrix[i, i]
     return right
+
+
+def assert_exact(explanation, answers, bandwidth=0.25, *, kind):
+    """An explanation says exactly what all subsets' answers (2^d,) do."""
+    d = explanation.values.shape[1]
+    intercept, coef, _ = surrogate(law(kind, d, bandwidth), answers)
+    scale = np.abs(coef).max()
+    assert scale > 1e-3
+    assert explanation.method == "exact"
+    np.testing.assert_allclose(explanation.values[0], coef, rtol=1e-9, atol=1e-9 * scale)
+    np.testing.assert_allclose(explanation.intercepts[0], intercept, rtol=1e-9, atol=1e-9 * scale)

@@ -10,12 +10,14 @@ import lime.lime_tabular
 import lime.lime_text
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 from sklearn.linear_model import LogisticRegression
 
 from limes.compat.lime.lime_base import LimeBase
 from limes.compat.lime.lime_image import LimeImageExplainer
 from limes.compat.lime.lime_tabular import LimeTabularExplainer, RecurrentTabularExplainer
 from limes.compat.lime.lime_text import LimeTextExplainer
+from limes.exceptions import InputError
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(200, 4))
@@ -199,6 +201,12 @@ def test_rows_by_lime_s_private_method(options):
     for ours, other in zip((data, rows), expected, strict=True):
         gap = ours.mean(axis=0) - other.mean(axis=0)
         assert (np.abs(gap) < 5 * np.sqrt((ours.var(axis=0) + other.var(axis=0)) / 5000)).all()
+
+
+def test_rows_of_sparse_tables_are_refused():
+    explainer = LimeTabularExplainer(csr_matrix(X))
+    with pytest.raises(InputError, match="is of dense tables"):
+        explainer._LimeTabularExplainer__data_inverse(csr_matrix(X[:1]), 10)
 
 
 class Narrow(LimeTabularExplainer):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier
@@ -48,14 +50,7 @@ def perturbed(image, labels, fill=None):
     return np.stack(found)
 
 
-def assert_exact(explanation, answers, bandwidth=0.25):
-    d = explanation.values.shape[1]
-    intercept, coef, _ = words.surrogate(words.law("superpixels", d, bandwidth), answers)
-    scale = np.abs(coef).max()
-    assert scale > 1e-3
-    assert explanation.method == "exact"
-    np.testing.assert_allclose(explanation.values[0], coef, rtol=1e-9, atol=1e-9 * scale)
-    np.testing.assert_allclose(explanation.intercepts[0], intercept, rtol=1e-9, atol=1e-9 * scale)
+assert_exact = partial(words.assert_exact, kind="superpixels")
 
 
 # -- exact ---------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import matplotlib as mpl
@@ -46,14 +47,7 @@ def every_series(series, spans, fill):
     return np.stack(composed)
 
 
-def assert_exact(explanation, answers, bandwidth=0.25):
-    d = explanation.values.shape[1]
-    intercept, coef, _ = words.surrogate(words.law("words", d, bandwidth), answers)
-    scale = np.abs(coef).max()
-    assert scale > 1e-3
-    assert explanation.method == "exact"
-    np.testing.assert_allclose(explanation.values[0], coef, rtol=1e-9, atol=1e-9 * scale)
-    np.testing.assert_allclose(explanation.intercepts[0], intercept, rtol=1e-9, atol=1e-9 * scale)
+assert_exact = partial(words.assert_exact, kind="words")
 
 
 def straight(series, spans):
@@ -213,6 +207,7 @@ def test_a_damaged_file_is_refused():
         ({"segments": "frequency", "fill": 0.0}, "left out"),
         ({"fill": "means"}, "did you mean 'mean'"),
         ({"fill": [1.0, 2.0]}, "one a step"),
+        ({"fill": np.nan}, "finite numbers"),
         ({"count": 0}, "count must be a whole number"),
         ({"channels": "apart"}, "needs a series"),
         ({"layout": "middle"}, "layout='middle'"),
@@ -245,5 +240,7 @@ def test_other_mistakes():
         SeriesExplainer(Ridge().fit(TRAINING, TRAINING[:, 0]))(SERIES[:9])
     with pytest.raises(ModelError, match="batch of"):
         SeriesExplainer(lambda batch: 1 / 0)(SERIES)
+    with pytest.raises(InputError, match="channel='x' is neither"):
+        SeriesExplainer(largest)(PAIR).plot.series(channel="x")
     with pytest.raises(InputError, match="no series to draw"):
         SeriesExplainer(largest, segments="frequency", count=4)(SERIES).plot.series()

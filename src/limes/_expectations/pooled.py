@@ -211,7 +211,10 @@ class PooledExpectation(Locked):
     def _is_worthwhile(self, stage: _Stage) -> bool:
         """Whether thorough controls are worth trying, by what quick ones left of the same pool."""
         quick = next((its for its in self._stages if its.size == stage.size), stage)
-        return quick == stage or self._sample(quick).remaining > _WORTH_A_SECOND
+        if quick == stage:
+            return True
+        sample = self._sample(quick)
+        return self._fits[quick.size, sample.control].share(sample.answers) > _WORTH_A_SECOND
 
     def _look(
         self,
@@ -261,10 +264,7 @@ class PooledExpectation(Locked):
         fits = {name: self._fits[stage.size, name] for name in stage.controls}
         name = best_fit(fits, f)
         fit = fits[name]
-        remaining = fit.share(f)
-        return _ControlledPool(
-            rows.cells, f, f - fit.values, shape, complement, name, remaining, fit.expectations
-        )
+        return _ControlledPool(rows.cells, f, f - fit.values, shape, complement, name, fit.expectations)
 
     def _fit(self, sample: _ControlledPool, design: ProductDesign, prediction: Floats | None) -> _RowFit:
         """Fit one row to the pool of one size."""
@@ -380,8 +380,8 @@ class _ControlledPool:
         Of one answer that is computed, () or (k,).
     complement
         Whether answers are two probabilities.
-    control, remaining
-        Its name, and the share of the answers' variance that it leaves.
+    control
+        Its name.
     expectations
         Of its fits, one for each equal part of the rows.
     """
@@ -392,7 +392,6 @@ class _ControlledPool:
     shape: tuple[int, ...]
     complement: bool
     control: str
-    remaining: float
     expectations: Sequence[ControlExpectation]
 
     @cached_property

@@ -223,9 +223,9 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
     def _describe(self, item: Item) -> Description:
         """Return the fields of an explanation that need no model."""
 
-    def _scene_maker(self, item: Item) -> Any:  # noqa: ARG002 - for subclasses whose explanations lack the item
-        """Return the object whose ``scene`` diagnostics call."""
-        return self
+    def _scene_maker(self, item: Item) -> Any:
+        """Return the object whose ``diagnostic_context`` diagnoses call."""
+        return ExplainedItem(self, item)
 
     @abstractmethod
     def _parse(self, raw: Any) -> Item:

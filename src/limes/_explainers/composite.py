@@ -13,11 +13,11 @@ import numpy as np
 
 from limes import __version__
 from limes._arrays import Floats
-from limes._checks import check_choice, check_count, did_you_mean, refuse_unknown
-from limes._explainers._masked import CONTROLS, Description, ExplainedItem, MaskedExplainer, MaskedModel
+from limes._checks import check_choice, did_you_mean, refuse_unknown
+from limes._explainers._masked import CONTROLS, Description, MaskedExplainer, MaskedModel
 from limes._explainers.options import SamplingOptions
 from limes._explainers.parts import ImagePart, Part, Piece, SeriesPart, TextPart
-from limes._explainers.switched_model import SwitchedModel, labels_of, link_of
+from limes._explainers.switched_model import SwitchedModel
 from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.exceptions import InputError
 from limes.models._calling.caller import Retry
@@ -172,7 +172,7 @@ class CompositeExplainer(MaskedExplainer[CompositeInput]):
             method, tolerance, max_calls, control, rng, batch_size, retry, controls=CONTROLS
         )
         self._parts = _checked(parts)
-        self._model = SwitchedModel(model, link_of(link), output, check_count("top", top), labels_of(labels))
+        self._model = SwitchedModel.of(model, output=output, top=top, labels=labels, link=link)
         provenance = {
             "meaning": _MEANING,
             "limes": __version__,
@@ -232,9 +232,6 @@ class CompositeExplainer(MaskedExplainer[CompositeInput]):
         data = np.concatenate([piece.data for piece in item.pieces.values()])[None]
         parts = {name: list(ends) for name, ends in item.ends.items()}
         return Description(item.joined("conditions"), data, (), {"parts": parts, **item.picture})
-
-    def _scene_maker(self, item: CompositeInput) -> Any:
-        return ExplainedItem(self, item)
 
 
 def _checked(parts: Any) -> dict[str, Part]:

@@ -9,8 +9,8 @@ from typing import Any, Never
 import numpy as np
 
 from limes import __version__
-from limes._checks import check_count, refuse_unknown
-from limes._explainers._masked import CONTROLS, Description, ExplainedItem, MaskedExplainer, MaskedModel
+from limes._checks import refuse_unknown
+from limes._explainers._masked import CONTROLS, Description, MaskedExplainer, MaskedModel
 from limes._explainers.images.inputs import ImageInputs
 from limes._explainers.images.pixels import (
     MEANING,
@@ -26,7 +26,7 @@ from limes._explainers.images.pixels import (
 )
 from limes._explainers.images.superpixels import filled, filler, segmenter, superpixels
 from limes._explainers.options import SamplingOptions
-from limes._explainers.switched_model import SwitchedModel, labels_of, link_of
+from limes._explainers.switched_model import SwitchedModel
 from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.exceptions import InputError
 from limes.models._calling.caller import Retry
@@ -149,7 +149,7 @@ class ImageExplainer(MaskedExplainer[Photograph]):
         self._preprocess = _checked(preprocess)
         name = type(model).__name__
         model = adapted(model)
-        self._model = SwitchedModel(model, link_of(link), output, check_count("top", top), labels_of(labels))
+        self._model = SwitchedModel.of(model, output=output, top=top, labels=labels, link=link)
         provenance = {
             "meaning": MEANING,
             "limes": __version__,
@@ -214,9 +214,6 @@ class ImageExplainer(MaskedExplainer[Photograph]):
         warnings = () if image.size > 1 else (_ONE_SUPERPIXEL,)
         picture = image_picture(image, conditions) | photo_picture(item)
         return Description(conditions, image_areas(image.labels), warnings, picture)
-
-    def _scene_maker(self, item: Photograph) -> Any:
-        return ExplainedItem(self, item)
 
 
 def _plain(option: Any) -> Any:

@@ -27,7 +27,7 @@ from limes._explainers.images.superpixels import filled, filler, segmenter, supe
 from limes._explainers.tables.table import Table
 from limes._explainers.texts.bound_model import parse_text, splitter, word_conditions, word_spans
 from limes._explainers.time_series import segments as time_segments
-from limes._explainers.time_series.series import Series, SeriesInputs, SplitSeries, Splitter
+from limes._explainers.time_series.series import Series, SplitSeries, Splitter
 from limes._explanation.wording import number
 from limes.exceptions import InputError
 from limes.models._documents import Document
@@ -256,7 +256,7 @@ class SeriesPart:
     def _in_bands(self) -> bool:
         return isinstance(self.segments, str) and self.segments == time_segments.FREQUENCY
 
-    def parse(self, raw: Any) -> SeriesPiece:
+    def parse(self, raw: Any) -> SplitSeries:
         """Take a series apart."""
         split = Splitter(
             segment=None if self._in_bands else time_segments.segmenter(self.segments),
@@ -264,43 +264,7 @@ class SeriesPart:
             fill=time_segments.filler(self.fill),
             apart=self.channels == "apart",
         )
-        return SeriesPiece(split(Series.parse(raw)))
-
-
-@dataclass(frozen=True)
-class SeriesPiece:
-    """A series, taken apart."""
-
-    split: SplitSeries
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        """Names of the segments or bands."""
-        return self.split.names
-
-    @property
-    def conditions(self) -> tuple[str, ...]:
-        """What holds of the explained series: its parts are shown."""
-        return self.split.conditions
-
-    @property
-    def data(self) -> Objects:
-        """How long each part is."""
-        return self.split.lengths
-
-    @property
-    def key(self) -> Hashable:
-        """What tells series apart."""
-        return self.split.key
-
-    @property
-    def picture(self) -> Mapping[str, Any]:
-        """The series, and where its segments are."""
-        return self.split.picture
-
-    def compose(self, z: Floats) -> Any:
-        """Return series as the user passes them, at rows z."""
-        return SeriesInputs(self.split, first=False, flat=False).compose(z)
+        return split(Series.parse(raw))
 
 
 # -- rows of tables ------------------------------------------------------------------------------------------

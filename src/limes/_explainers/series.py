@@ -9,12 +9,12 @@ from typing import Any, Never
 import numpy as np
 
 from limes import __version__
-from limes._checks import check_choice, check_count, refuse_unknown
-from limes._explainers._masked import CONTROLS, Description, ExplainedItem, MaskedExplainer, MaskedModel
+from limes._checks import check_choice, refuse_unknown
+from limes._explainers._masked import CONTROLS, Description, MaskedExplainer, MaskedModel
 from limes._explainers.options import SamplingOptions
-from limes._explainers.parts import SeriesPart, SeriesPiece
-from limes._explainers.switched_model import SwitchedModel, labels_of, link_of
-from limes._explainers.time_series.series import SeriesInputs
+from limes._explainers.parts import SeriesPart
+from limes._explainers.switched_model import SwitchedModel
+from limes._explainers.time_series.series import SeriesInputs, SplitSeries
 from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.models._calling.caller import Retry
 from limes.models._calling.networks import CHANNELS
@@ -23,7 +23,7 @@ _MEANING = "change of the surrogate when the segment is shown against when it is
 _ONE_SEGMENT = "the whole series is one segment: its coefficient compares the series with its fill"
 
 
-class SeriesExplainer(MaskedExplainer[SeriesPiece]):
+class SeriesExplainer(MaskedExplainer[SplitSeries]):
     r"""Explain predictions on time series, by segments of time or bands of frequencies.
 
     The surrogate is g = β₀ + Σ_j β_j z_j, where z_j says that segment j is shown, and not hidden, and
@@ -115,7 +115,7 @@ class SeriesExplainer(MaskedExplainer[SeriesPiece]):
         )
         self._part = SeriesPart(segments=segments, count=count, fill=fill, channels=channels)
         self._first = check_choice("layout", layout, CHANNELS) == "first"
-        self._model = SwitchedModel(model, link_of(link), output, check_count("top", top), labels_of(labels))
+        self._model = SwitchedModel.of(model, output=output, top=top, labels=labels, link=link)
         provenance = {
             "meaning": _MEANING,
             "limes": __version__,
@@ -157,25 +157,22 @@ class SeriesExplainer(MaskedExplainer[SeriesPiece]):
             return self._explain(series, progress=progress)
         return self._explain_each(several, progress=progress, workers=workers)
 
-    def _parse(self, raw: Any) -> SeriesPiece:
+    def _parse(self, raw: Any) -> SplitSeries:
         return self._part.parse(raw)
 
-    def _bind(self, item: SeriesPiece) -> MaskedModel:
-        inputs = SeriesInputs.of_model(self._model.model, item.split, first=self._first)
+    def _bind(self, item: SplitSeries) -> MaskedModel:
+        inputs = SeriesInputs.of_model(self._model.model, item, first=self._first)
         return self._model.bind(inputs)
 
-    def _names(self, item: SeriesPiece) -> tuple[str, ...]:
+    def _names(self, item: SplitSeries) -> tuple[str, ...]:
         return item.names
 
-    def _key(self, item: SeriesPiece) -> Hashable:
+    def _key(self, item: SplitSeries) -> Hashable:
         return item.key
 
-    def _describe(self, item: SeriesPiece) -> Description:
+    def _describe(self, item: SplitSeries) -> Description:
         warnings = () if len(item.names) > 1 else (_ONE_SEGMENT,)
         return Description(item.conditions, item.data[None], warnings, item.picture)
-
-    def _scene_maker(self, item: SeriesPiece) -> Any:
-        return ExplainedItem(self, item)
 
 
 def _as_list(series: Any) -> list[Any] | None:

@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from limes._arrays import Floats
-from limes._checks import check_choice
+from limes._checks import check_choice, check_count
 from limes._explainers._masked import MaskedModel
 from limes._explainers.verification import check_agreement, subset_rows
 from limes.exceptions import InputError, ModelError, ReadMismatchError
@@ -76,6 +76,17 @@ class SwitchedModel:
     output: Any
     top: int
     labels: tuple[str, ...] | None
+
+    @classmethod
+    def of(cls, model: Any, *, output: Any, top: Any, labels: Any, link: Any) -> SwitchedModel:
+        """Check the options that explainers take.
+
+        Raises
+        ------
+        InputError
+            If one is not usable.
+        """
+        return cls(model, link_of(link), output, check_count("top", top), labels_of(labels))
 
     @property
     def is_estimator(self) -> bool:

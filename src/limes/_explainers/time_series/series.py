@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from hashlib import blake2b
 from typing import Any, ClassVar, Protocol
 
@@ -228,13 +229,13 @@ class Bands:
 
 @dataclass(frozen=True, eq=False)
 class SplitSeries:
-    """A series with its parts.
+    """A series with its parts, a :class:`Piece` of composite models.
 
     Examples
     --------
     >>> import numpy as np
     >>> from limes import SeriesPart
-    >>> split = SeriesPart(count=2).parse([1.0, 3.0, 4.0, 4.0]).split
+    >>> split = SeriesPart(count=2).parse([1.0, 3.0, 4.0, 4.0])
     >>> split.parts.batch(np.array([[1.0, 0.0]])).ravel()
     array([1., 3., 3., 3.])
     """
@@ -242,7 +243,7 @@ class SplitSeries:
     series: Series
     parts: Parts
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """What the parts are called."""
         return self.parts.names(self.series)
@@ -253,7 +254,7 @@ class SplitSeries:
         return tuple(f"{name} shown" for name in self.names)
 
     @property
-    def lengths(self) -> Objects:
+    def data(self) -> Objects:
         """How long the parts are, (d,)."""
         steps, spans = len(self.series.ticks), self.parts.spans()
         lengths = [steps] * self.parts.size if spans is None else [sum(e - s for _, s, e in p) for p in spans]
@@ -278,6 +279,10 @@ class SplitSeries:
             },
             "stretches": dict(zip(self.conditions, [[list(s) for s in part] for part in spans], strict=True)),
         }
+
+    def compose(self, z: Floats) -> Any:
+        """Return series as the user passes them, at rows z (n, d)."""
+        return SeriesInputs(self, first=False, flat=False).compose(z)
 
 
 @dataclass(frozen=True)

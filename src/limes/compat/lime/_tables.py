@@ -248,13 +248,13 @@ class TableKind(Kind):
     """
 
     metric = "euclidean"
+    bandwidth: float
     reuses_explainers = True
 
     def __init__(
         self, training: Training, mode: str, bandwidth: float, target: Any, around: bool, seed: int
     ) -> None:
         self.training, self.mode, self.bandwidth = training, mode, bandwidth
-        self._width = bandwidth
         self._target, self._around, self._seed = target, around, seed
         discretizer = training.discretizer
         self._sampler = LimeSampler(
@@ -270,8 +270,7 @@ class TableKind(Kind):
         )
 
     def with_seed(self, seed: int) -> TableKind:
-        options = (self._width, self._target, self._around, seed)
-        return TableKind(self.training, self.mode, *options)
+        return TableKind(self.training, self.mode, self.bandwidth, self._target, self._around, seed)
 
     def only_sampled(self, call: Call) -> dict[str, bool]:
         bins, numeric = self.training.bins, self.training.table.numeric
