@@ -59,7 +59,8 @@ class Network:
     def image(self, photograph: str) -> Any:
         """The middle of a photograph, as floats, so that nobody rounds the mean of a superpixel."""
         with Image.open(DATA / "images" / f"{photograph}.jpg") as opened:
-            return self.preprocess.fit(np.asarray(opened.convert("RGB"))).astype(np.float64)
+            photo = np.asarray(opened.convert("RGB"))
+        return self.preprocess.framing(photo).apply(photo).astype(np.float64)
 
     def segments(self, image: Any) -> Any:
         from limes._explainers.images.superpixels import quickshift

@@ -72,7 +72,8 @@ def explained(photograph):
     from PIL import Image
 
     with Image.open(DATA / "images" / f"{photograph}.jpg") as opened:
-        image = PIXELS.fit(np.asarray(opened.convert("RGB"))).astype(float)
+        photo = np.asarray(opened.convert("RGB"))
+    image = PIXELS.framing(photo).apply(photo).astype(float)
     return image, explainer()(image, progress=False)
 
 
