@@ -4,7 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: kernels sanitize demo test-coverage test test-deep test-lowest mutants test-spark lint bench fuzz papers test-browser clean
+# The documentation site, in docs/_build/html: pages are executed, warnings are errors, links inside are checked.
+SITE := docs/_build
+
+.PHONY: docs kernels sanitize demo test-coverage test test-deep test-lowest test-wrappers mutants test-spark test-stores \
+	test-install test-bridges \
+	lint bench fuzz papers test-browser clean
 
 demo: $(INSTALLED)
 	$(BIN)/limes demo
@@ -22,15 +27,41 @@ test-lowest:
 	$(LOWEST)/bin/pip install --quiet $$($(PYTHON) tools/lowest.py pandas scale images)
 	$(LOWEST)/bin/pip install --quiet --no-deps --editable .
 	PYTHONWARNINGS=default $(LOWEST)/bin/pytest -W ignore::DeprecationWarning -W ignore::FutureWarning \
-		tests/test_package.py::test_the_first_lines_of_the_readme_run tests/test_limit.py tests/test_pipeline.py \
+		'tests/test_documents.py::test_the_blocks_of_a_page_run[README.md]' tests/test_limit.py tests/test_pipeline.py \
 		tests/designs/test_product.py tests/designs/test_marginals.py tests/expectations/test_exact.py \
 		tests/explainers/tables/test_laws.py tests/show/test_terminal.py tests/show/test_html.py tests/cli/test_explain.py \
 		tests/cli/test_scale.py tests/scale/test_frames.py tests/scale/test_parts.py tests/scale/test_sources.py
+
+# Packages that wrap lime, in a separate environment; dianna's dependencies (torch, ONNX) are not needed for its call
+WRAPPERS := .venv-wrappers
+test-wrappers:
+	test -x $(WRAPPERS)/bin/python || $(PYTHON) -m venv $(WRAPPERS)
+	$(WRAPPERS)/bin/pip install --quiet --editable . pytest hypothesis lime scikit-image
+	for package in interpret dalex shap lime-stability aix360 '--no-deps dianna'; do \
+		$(WRAPPERS)/bin/pip install --quiet $$package || echo "$$package could not be installed: its test is skipped"; done
+	$(WRAPPERS)/bin/pytest -m wrappers -W default tests/wrappers
 
 test-browser: $(INSTALLED)
 	command -v chromium >/dev/null || (apt-get update && apt-get install -y chromium) \
 		|| echo "chromium could not be installed: the browser tests will be skipped"
 	$(BIN)/pytest -m browser
+
+# The wheel in an empty environment, outside the checkout: commands, then every example of the README.
+EMPTY := build/empty
+test-install:
+	rm -rf $(EMPTY) && $(PYTHON) -m venv $(EMPTY)
+	$(EMPTY)/bin/pip wheel --quiet --no-deps --wheel-dir $(EMPTY)/wheels .
+	$(EMPTY)/bin/pip install --quiet $(EMPTY)/wheels/limes-*.whl
+	cd $(EMPTY) && bin/limes --version && bin/limes app --help && bin/limes demo
+	$(EMPTY)/bin/pip install --quiet "$$(ls $(EMPTY)/wheels/limes-*.whl)[app]"
+	cd $(EMPTY) && bin/python $(CURDIR)/tools/try_installed.py $(CURDIR)/README.md
+
+# Examples that show explanations in other tools, in a separate environment: these are many, and pin each other.
+BRIDGES := .venv-bridges
+test-bridges:
+	test -x $(BRIDGES)/bin/python || $(PYTHON) -m venv $(BRIDGES)
+	$(BRIDGES)/bin/pip install --quiet --editable '.[bridges]' pytest
+	PYTHONWARNINGS=ignore $(BRIDGES)/bin/pytest -p no:dash tests/test_bridges.py
 
 test-spark: $(INSTALLED)
 	command -v java >/dev/null || (apt-get update && (apt-get install -y openjdk-17-jre-headless \
@@ -39,6 +70,11 @@ test-spark: $(INSTALLED)
 	$(BIN)/pip install --quiet --editable '.[spark]' \
 		|| echo "pyspark could not be installed: the tests of Spark will be skipped"
 	$(BIN)/pytest tests/scale/test_spark.py tests/scale/test_spark_session.py
+
+test-stores: $(INSTALLED)
+	$(BIN)/pip install --quiet 'moto[s3,server]>=5' deltalake 'pyiceberg[sql-sqlite]' \
+		|| echo "moto could not be installed: the tests of stores will be skipped"
+	$(BIN)/pytest tests/scale/test_stores.py tests/scale/test_inputs.py
 
 # All seeds and examples, of which `make test` takes a part (tests/effort.py)
 test-deep: $(INSTALLED)
@@ -71,6 +107,10 @@ sanitize: $(INSTALLED)
 	LD_PRELOAD="$$(c++ -print-file-name=libasan.so) $$(c++ -print-file-name=libstdc++.so)" ASAN_OPTIONS=detect_leaks=0 \
 		PYTHONPATH=build/sanitize $(BIN)/pytest tests/kernels
 
+docs: $(INSTALLED)
+	$(BIN)/python docs/assemble.py $(SITE)/source
+	$(BIN)/sphinx-build -c docs -d $(SITE)/doctrees -W --keep-going -n -q $(SITE)/source $(SITE)/html
+
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks
 
@@ -87,11 +127,11 @@ papers: $(INSTALLED)
 	$(BIN)/python -m papers
 
 clean:
-	rm -rf $(VENV) $(LOWEST) build src/limes/_kernels*.so
+	rm -rf $(VENV) $(LOWEST) $(WRAPPERS) $(BRIDGES) $(SITE) build src/limes/_kernels*.so
 
 # Kernels are compiled again when one of their sources is newer.
 $(INSTALLED): pyproject.toml CMakeLists.txt $(wildcard kernels/* build_backend/*.py)
 	$(PYTHON) -c 'import sys; sys.exit("limes needs Python >= 3.11, this is " + sys.version) if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --editable '.[test,lint,bench]'
+	$(BIN)/pip install --quiet --editable '.[test,lint,bench,docs]'
 	touch $@

@@ -28,6 +28,8 @@ PARTS = {
     "images": ("seeds", "cases"),
     "scale": ("rounds", "cases"),
     "drop_in": ("cases",),
+    "report": ("rounds",),
+    "shown": ("cases",),
 }
 
 

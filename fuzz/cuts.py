@@ -163,6 +163,17 @@ def _nothing(_: Any) -> Iterator[Cut]:
     yield from ()
 
 
+def _explainable(model: Any) -> Iterator[Cut]:
+    """A value on a cut belongs to the bin above it; categories have no cuts."""
+    for column, resolutions in enumerate(model.bins_):
+        for bins in resolutions:
+            if isinstance(bins, dict):
+                raise NoCutsError(f"{type(model).__name__} of categories")
+            for cut in bins:
+                yield column, float(cut)
+                yield column, float(np.nextafter(cut, -np.inf))
+
+
 _READERS: dict[str, Callable[[Any], Iterator[Cut]]] = {
     **dict.fromkeys(
         ("DecisionTreeRegressor", "DecisionTreeClassifier", "ExtraTreeRegressor", "ExtraTreeClassifier"),
@@ -176,6 +187,7 @@ _READERS: dict[str, Callable[[Any], Iterator[Cut]]] = {
         ("GradientBoostingRegressor", "GradientBoostingClassifier"), _parts("estimators_", "init_")
     ),
     **dict.fromkeys(("DummyRegressor", "DummyClassifier"), _nothing),
+    "ExplainableBoostingClassifier": _explainable,
     **dict.fromkeys(("HistGradientBoostingRegressor", "HistGradientBoostingClassifier"), _histogram),
     **dict.fromkeys(
         ("XGBRegressor", "XGBClassifier", "XGBRFRegressor", "XGBRFClassifier", "Booster"), _xgboost

@@ -30,23 +30,23 @@ struct Table {
 };
 
 // The open path: probabilities to reach its nodes, and sums of the leaves below them.
-template <typename Lanes, std::size_t W>
+template <typename Lanes, std::size_t W, std::size_t kSize = kBlock>
 class Path {
  public:
   Path(const Splits& splits, Table table)
       : s_(splits),
         table_(table),
-        probability_(splits.levels * kBlock, 1.0),
-        total_(splits.levels * splits.outputs * kBlock),
-        cells_(splits.columns * kBlock),
+        probability_(splits.levels * kSize, 1.0),
+        total_(splits.levels * splits.outputs * kSize),
+        cells_(splits.columns * kSize),
         open_(splits.levels) {}
 
   // Take rows with these cells (rows, columns); a block is filled up by the last one.
   void take(const std::uint32_t* cells, std::size_t rows) {
-    for (std::size_t i = 0; i < kBlock; ++i) {
+    for (std::size_t i = 0; i < kSize; ++i) {
       for (std::size_t j = 0; j < s_.columns; ++j) {
         const std::size_t row = i < rows ? i : rows - 1;
-        cells_[j * kBlock + i] = Lanes::encode(cells[row * s_.columns + j]);
+        cells_[j * kSize + i] = Lanes::encode(cells[row * s_.columns + j]);
       }
     }
   }
@@ -60,7 +60,7 @@ class Path {
       while (open > level) pass.close(--open);
       if (level > 0) go_down(s, level);
       open_[level] = s;
-      if (!s_.has_leaf[s]) std::memset(total(level, 0), 0, s_.outputs * kBlock * sizeof(double));
+      if (!s_.has_leaf[s]) std::memset(total(level, 0), 0, s_.outputs * kSize * sizeof(double));
       pass.enter(s, level);
       open = level + 1;
     }
@@ -68,9 +68,9 @@ class Path {
   }
 
   std::size_t open(std::size_t level) const { return open_[level]; }
-  const std::int64_t* cells(std::size_t j) const { return &cells_[j * kBlock]; }
-  const double* probability(std::size_t level) const { return &probability_[level * kBlock]; }
-  double* total(std::size_t level, std::size_t k) { return &total_[(level * s_.outputs + k) * kBlock]; }
+  const std::int64_t* cells(std::size_t j) const { return &cells_[j * kSize]; }
+  const double* probability(std::size_t level) const { return &probability_[level * kSize]; }
+  double* total(std::size_t level, std::size_t k) { return &total_[(level * s_.outputs + k) * kSize]; }
   const double* table(std::size_t split, std::size_t quantity) const {
     return table_.data + (split * 4 + quantity) * table_.width;
   }
@@ -82,10 +82,10 @@ class Path {
   void go_down(std::size_t s, std::size_t level) {
     const std::size_t above = s_.parent[s];
     const auto ratio = Lanes::template load_table<W>(table(above, s_.side[s]));
-    const std::int64_t* cells = &cells_[s_.column[above] * kBlock];
-    const double* before = &probability_[(level - 1) * kBlock];
-    double* after = &probability_[level * kBlock];
-    for (std::size_t i = 0; i < kBlock; i += Lanes::kRows) {
+    const std::int64_t* cells = &cells_[s_.column[above] * kSize];
+    const double* before = &probability_[(level - 1) * kSize];
+    double* after = &probability_[level * kSize];
+    for (std::size_t i = 0; i < kSize; i += Lanes::kRows) {
       const Real factor = Lanes::template look_up<W>(ratio, Lanes::load_cells(cells + i));
       Lanes::store(after + i, Lanes::multiply(Lanes::load(before + i), factor));
     }

@@ -23,7 +23,9 @@ class FlushToZero {
 };
 
 #if (defined(__x86_64__) || defined(__i386__)) && (defined(__GNUC__) || defined(__clang__))
-inline bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
+inline bool has_avx2() {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("popcnt");
+}
 inline bool has_avx512() { return __builtin_cpu_supports("avx512f"); }
 #else
 inline bool has_avx2() { return false; }

@@ -57,7 +57,8 @@ def started(folder, engine, workers):
     pd.DataFrame(table).to_parquet(folder / "in.parquet")
     command = [sys.executable, folder / "job.py", engine, str(workers)]
     driver = subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True)
-    wait_until(lambda: (folder / "out" / "part-00002.parquet").exists(), driver)
+    journal = folder / "out" / "_parts.jsonl"  # a part may be in place before another's line is
+    wait_until(lambda: journal.exists() and journal.read_text().count("sha256") > 2, driver)
     return driver
 
 

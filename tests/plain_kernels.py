@@ -130,6 +130,55 @@ def means_given_cells(splits, leaves, reached, given, cells):
     return means
 
 
+def around(cells, instance, weights):
+    """The matrix z (n, 1 + d), constant first, of pool rows with cells (d, n), and their weights."""
+    same = instance == cells.T
+    return np.column_stack([np.ones(len(same)), same]), weights[same.sum(axis=1)]
+
+
+def parted(rows, parts):
+    """Equal parts of rows, (parts, n, ...)."""
+    return rows.reshape(parts, len(rows) // parts, *rows.shape[1:])
+
+
+def pool_sums(cells, instance, weights, values, parts):
+    """Sums of w z v over each part, (parts, 1 + d, q)."""
+    z, w = around(cells, instance, weights)
+    return parted(z, parts).transpose(0, 2, 1) @ parted(w[:, None] * values, parts)
+
+
+def usual(errors, rounding):
+    """The value that most are within rounding of, if more than half are: by a vote."""
+    candidate, votes = errors[0], 0
+    for value in errors:
+        if votes == 0:
+            candidate = value
+        votes += -1 if abs(value - candidate) > rounding else 1
+    return candidate
+
+
+def pool_errors(cells, instance, weights, answers, residuals, differs, limits, coef, center, sequences):
+    """Sums over a pool's rows for one output of one explained row: powers, moved, totals, sides."""
+    z, w = around(cells, instance, weights)
+    n = len(z)
+    rest, other, surrogate, leverage, influence = np.concatenate(
+        [part @ values for part, values in zip(parted(z, len(coef)), coef, strict=True)]
+    ).T
+    e = (residuals - rest) / np.sqrt(np.maximum(1 - w * leverage, 0.01))
+    c, o, square, g = w * e, w * (answers - other), (answers - surrogate) ** 2, w * influence
+    mean = w @ square / w.sum()
+    a, b = 2 * c * (surrogate - center), w * (square - mean)
+    unlike = (differs != 0) & (np.abs(e - usual(e, limits[0])) > limits[0])
+    left = np.abs(e) > limits[1]
+    powers = z.T @ np.column_stack([c**2, c**4, o**2, o**4, c * (a + b), unlike, left])
+    moved = np.column_stack([z * c[:, None], g * e]).reshape(sequences, n // sequences, -1).sum(axis=1)
+    above, below = g > 0, g < 0
+    counts = [x[side].sum() for x in (unlike, left) for side in (above, below)]
+    totals = [mean, a @ a, a @ b, b @ b, ((g * e) ** 2).sum(), ((g * e) ** 4).sum(), *counts]
+    sides = [above.sum(), below.sum(), (g[above] ** 2).sum(), (g[below] ** 2).sum()]
+    return powers, moved, np.array(totals), np.array(sides)
+
+
 def pool_squares(cells, answers, factors, curves, base):
     """Sums of w and w² (2,), and of w r², w² r², w² r⁴, (k, 3), of one surrogate over the rows of a pool."""
     columns = np.arange(cells.shape[1])

@@ -83,17 +83,6 @@ def test_public_classes_and_functions_are_documented():
             assert f"{section}\n---" in text, (name, section)
 
 
-def test_the_first_lines_of_the_readme_run(tmp_path, monkeypatch):
-    matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("agg")
-    monkeypatch.chdir(tmp_path)
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    names = {}
-    exec(readme.split("```python\n")[1].split("```")[0], names)  # noqa: S102 - the README's own
-    assert names["explanation"].method == "exact"
-    assert (tmp_path / "patient.html").exists()
-
-
 def listed(page):
     """Names of each section of the page of public names."""
     sections = re.split(r"^## `([\w.]+)`$", page, flags=re.MULTILINE)[1:]
@@ -147,7 +136,8 @@ def test_every_file_that_is_named_exists(where):
     if where not in ("src", "ARCHITECTURE.md"):
         paths += paths_of("tests", "tools", "benchmarks", "fuzz", "papers", "examples", "docs")
     suffixes = (".py", ".pyi", ".md", ".cpp", ".h")
-    texts = [path for path in (ROOT / where).rglob("*") if path.suffix in suffixes] or [ROOT / where]
+    files = [path for path in (ROOT / where).rglob("*") if path.suffix in suffixes]
+    texts = [path for path in files if "_build" not in path.parts] or [ROOT / where]
     unknown = {str(path.relative_to(ROOT)): unknown_files(path.read_text("utf-8"), paths) for path in texts}
     assert {path: names for path, names in unknown.items() if names} == {}
 
@@ -187,3 +177,14 @@ def test_house_rules_are_checked(tmp_path):
         (2, "is told"),
         (3, "found"),
     ]
+
+
+def test_a_release_has_its_notes_and_its_citation():
+    assert f"\nversion: {limes.__version__}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
+    command = [sys.executable, ROOT / "tools" / "release_notes.py", limes.__version__]
+    notes = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert notes.startswith("### New")
+    command[-1] = "0.0.1"
+    assert (
+        "has no section 0.0.1" in subprocess.run(command, capture_output=True, text=True, check=False).stderr
+    )

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -22,22 +24,59 @@ needs_data = pytest.mark.skipif(not DATA.exists(), reason="real data is not here
 def test_sparse_explanations_run_and_resume(tmp_path):
     pytest.importorskip("cvxpy", reason="pip install 'limes[sparse]'")
     here, results = ROOT / "papers" / "koriche-2025", tmp_path / "results"
-    run = [sys.executable, here / "run.py", "--sets", "machine_cpu", "--results", results, "--instances"]
+    run = [sys.executable, here / "run.py", "--sets", "medical_charges", "machine_cpu", "--parts", "tables"]
+    run += ["--results", results, "--instances"]
     surroundings = {**os.environ, "LIMES_DATA": str(DATA)}
-    subprocess.run([*run, "2"], check=True, env=surroundings, capture_output=True)
+    subprocess.run([*run, "1"], check=True, env=surroundings, capture_output=True)
     made = {path: path.stat().st_mtime_ns for path in results.glob("*.json")}
     assert len(made) == 2
-    subprocess.run([*run, "2"], check=True, env=surroundings, capture_output=True)
+    subprocess.run([*run, "1"], check=True, env=surroundings, capture_output=True)
     assert all(path.stat().st_mtime_ns == at for path, at in made.items())
-    first = json.loads((results / "machine_cpu-0-7-1.json").read_text())
-    methods = first["methods"]
-    assert first["proved"]
     slack = 1 + 1e-9
-    assert methods["cvx"]["rmse"] <= methods["optimum"]["rmse"] * (1 + 1e-5)  # the solver's own accuracy
-    assert methods["optimum"]["rmse"] <= methods["iht"]["rmse"] * slack
-    assert methods["optimum"]["rmse"] <= methods["projection"]["rmse"] * slack
+    for law in json.loads((results / "machine_cpu-0-tables.json").read_text())["laws"].values():
+        methods = law["methods"]
+        assert law["proved"]
+        assert methods["cvx"]["rmse"] <= methods["optimum"]["rmse"] * (1 + 1e-5)  # the solver's own accuracy
+        for other in {"iht", "projection"} & set(methods):
+            assert methods["optimum"]["rmse"] <= methods[other]["rmse"] * slack
     subprocess.run([sys.executable, here / "report.py", tmp_path], check=True, env=surroundings)
-    assert "machine_cpu" in (tmp_path / "RESULTS.md").read_text()
+    assert "Machine CPU" in (tmp_path / "RESULTS.md").read_text()
+
+
+def test_both_laws_of_flips_are_their_definitions(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "papers" / "koriche-2025")
+    from laws import LAWS, precision
+
+    size, spread, x = 5, 0.7, np.array([1.0, -1.0, 1.0, 1.0, -1.0])
+    rows = np.array(list(product([-1.0, 1.0], repeat=size)))
+    flips = (rows != x).sum(axis=1)
+    for name, weights in (
+        ("literal", np.exp(-spread * flips)),
+        ("count", np.exp(-spread * flips) / np.array([1, 5, 10, 10, 5, 1])[flips]),
+    ):
+        law, weights = LAWS[name](size, spread), weights / weights.sum()
+        np.testing.assert_allclose(law.probabilities()[flips], weights, rtol=1e-12)
+        draws = law.flips(np.random.default_rng(0), 20_000).sum(axis=1)
+        expected = np.bincount(flips, weights)
+        errors = np.sqrt(expected * (1 - expected) / draws.size)
+        assert (np.abs(np.bincount(draws, minlength=6) / draws.size - expected) < 4.5 * errors).all()
+        u = np.array([0.5, -0.5, 0.0, 0.25, 0.0])  # the first two cancel
+        answers = np.sin(rows @ np.arange(1.0, 6.0))
+        aligned = np.isclose(rows @ (u * x), u.sum())
+        target = float(answers[flips == 0][0])
+        exact = np.average(np.abs(answers - target)[aligned], weights=weights[aligned])
+        value = precision(law, lambda z: np.sin(z @ np.arange(1.0, 6.0)), x, u, target)
+        assert value == pytest.approx(exact, rel=1e-12)
+
+
+def test_the_page_of_propositions_names_tests_that_exist():
+    page = (ROOT / "papers" / "README.md").read_text()
+    references = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page)
+    assert len(references) > 30
+    for file, name in references:
+        assert f"def {name}(" in (ROOT / file).read_text(), f"{file}::{name}"
+    for target in re.findall(r"\]\(([\w/.-]+)\)", page):
+        assert (ROOT / "papers" / target).exists(), target
 
 
 @needs_data

@@ -9,7 +9,7 @@ from importlib.metadata import version
 from benchmarks.progress import say
 from benchmarks.speed.run import machine
 
-PARTS = ("tables", "text", "image")
+PARTS = ("tables", "text", "image", "fresh")
 
 
 def measure(cases: str = "") -> dict:

@@ -18,7 +18,7 @@ def text(found: list[dict]) -> str:
     """The table."""
     head = (
         "| table | model | R² of LIME | of effects | with 3 pairs "
-        "| explain, ms a row of 1,000 | R² | effects, a row of 100 | pairs, a row of 20 | suggestion best |"
+        "| explain, CPU ms a row of 1,000 | R² | effects | pairs, a row of 20 | suggestion best |"
     )
     lines = [
         f"| {c['table']} ({c['columns']}) | {c['model']} | {c['lime']:.2f} | {c['additive']:.2f} "

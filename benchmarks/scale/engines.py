@@ -29,12 +29,12 @@ def absent(engine: str) -> str:
     return ""
 
 
-def run(engine: str, case_file: Path, table: Path, out: Path) -> dict[str, Any]:
+def run(engine: str, case_file: Path, table: Path, out: Path, method: str = "exact") -> dict[str, Any]:
     """Seconds from the call to the last row, workers' start among them; memory above nothing."""
     import limes
 
     case = joblib.load(case_file)
-    explainer = limes.TabularExplainer(case.model, case.background, method="exact")
+    explainer = limes.TabularExplainer(case.model, case.background, method=method)
     do = _direct if engine == DIRECT else _engine
     with Tree() as tree:
         start = time.perf_counter()

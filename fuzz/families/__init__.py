@@ -39,6 +39,7 @@ FAMILIES: Mapping[str, tuple[tuple[Generator, float], ...]] = {
     "links": (
         (links.plain, 3.0),
         (links.stumps, 1.0),
+        (links.pairs, 2.0),
         (links.results, 2.0),
         (links.networks, 2.0),
         (links.words, 2.0),

@@ -32,6 +32,19 @@ _STUMPS = (
         interactions=0, max_rounds=20, outer_bags=2, n_jobs=1, random_state=0,
     ),
 )  # fmt: skip
+_PAIRS = (
+    call(
+        "interpret.glassbox.ExplainableBoostingClassifier",
+        interactions=3, max_rounds=20, outer_bags=2, n_jobs=1, random_state=0,
+    ),
+    call(
+        "interpret.glassbox.ExplainableBoostingClassifier",
+        interactions=1, max_interaction_bins=6, max_rounds=20, outer_bags=1, n_jobs=1, random_state=0,
+    ),
+    call("sklearn.ensemble.GradientBoostingClassifier", max_depth=2, n_estimators=5, random_state=0),
+    call("sklearn.ensemble.HistGradientBoostingClassifier", max_leaf_nodes=3, max_iter=4, min_samples_leaf=3),
+    call("lightgbm.LGBMClassifier", num_leaves=3, n_estimators=4, min_child_samples=3, verbose=-1, n_jobs=1),
+)  # fmt: skip
 _MEANS = (
     call("sklearn.linear_model.PoissonRegressor"),
     call("sklearn.linear_model.GammaRegressor"),
@@ -86,6 +99,17 @@ def stumps(rng: Any, seed: int) -> TableCase:
     model = pick(rng, _STUMPS)
     setup = Setup(seed, size(rng, 30, 120), few(rng, 3), classes(rng, 2), model)
     return TableCase(model.short, setup, Menu(_OUTPUTS, laws=("empirical",)), "atoms")
+
+
+def pairs(rng: Any, seed: int) -> TableCase:
+    """Pairs of columns behind a link: under laws of points, or steps under any law."""
+    model = pick(rng, _PAIRS)
+    if rng.random() < 0.5:
+        setup = Setup(seed, size(rng, 30, 120), few(rng, 3), classes(rng, 2), model)
+        return TableCase(f"{model.short}: pairs", setup, Menu(_OUTPUTS, laws=("empirical",)), "atoms")
+    columns = tuple(number(rng) for _ in range(2))
+    setup = Setup(seed, size(rng), columns, classes(rng, 2), model)
+    return TableCase(f"{model.short}: pairs", setup, Menu(_OUTPUTS), "steps")
 
 
 def results(rng: Any, seed: int) -> TableCase:

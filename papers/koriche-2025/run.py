@@ -1,11 +1,12 @@
-"""Koriche et al. 2025, Tables 1, 2 and 4 and Figures 2 to 7: one JSON file a data set, instance, k and σ.
+"""Koriche et al. 2025, Tables 1, 2 and 4 and Figures 2 to 7: two JSON files a data set and instance.
 
-    python papers/koriche-2025/run.py                  # all sets, 20 instances, k = 7, σ = 1
-    python papers/koriche-2025/run.py --instances 2 --sets pollution airfoil_self_noise
-    python papers/koriche-2025/run.py --sweep k        # k = 1 .. 10
-    python papers/koriche-2025/run.py --sweep spread   # σ = 0.1 .. 1
+    python papers/koriche-2025/run.py                         # all sets at hand, 20 instances
+    python papers/koriche-2025/run.py --instances 2 --sets pollution airfoil_self_noise --parts tables
+    python papers/koriche-2025/run.py --limit 10              # seconds a search may take, 60 in the paper
 
-What is there is not run again; Ctrl-C loses the instance under way alone.
+The part "tables" holds all explainers at k = 7, σ = 1 under both laws of ``laws.py``; "figures" the in-sample
+errors under the literal law for k = 1 .. 10 and σ = 0.1 .. 1. What is there is not run again; Ctrl-C loses
+the instance under way.
 """
 
 from __future__ import annotations
@@ -15,158 +16,121 @@ import json
 import warnings
 from itertools import product
 from pathlib import Path
-from time import perf_counter
 
 import numpy as np
-from sets import DATA, SETS, prepared
+from laws import LAWS, precision
+from sets import available, prepared
+from tqdm.auto import tqdm
 
-from limes._expectations.precision import precision
-from limes.designs._literals import LiteralFlips
-from limes.surrogates._branch_and_bound import branch_and_bound
-from limes.surrogates._branch_and_bound.nodes import perspective_bound
-from limes.surrogates._projection import hard_thresholding, projection
-from limes.surrogates._solvers import convex
-from limes.surrogates._sparse import PopulationProblem, SampleProblem
+import explainers
 
 RESULTS = Path(__file__).parent / "results"
-SAMPLES, FRESH, LIMIT = 1000, 20_000, 60.0
-# Literals up to which precision is reported (Table 2), and up to which the convex solver is asked
-LOW, CONVEX = 24, 500
-# Background of the forest: more rows take minutes and change little
-MAPLE_ROWS = 2000
+SAMPLES, FRESH = 1000, 20_000
+K, SPREAD = 7, 1.0
+SPARSITIES = range(1, 11)
+SPREADS = [round(0.1 * step, 1) for step in range(1, 11)]
+# Literals up to which precision is reported (Table 2)
+LOW = 24
 
 
 def main() -> None:
     """Run what is missing."""
     options = _options()
-    files = [s.file for s in SETS if not options.sets or s.file in options.sets]
-    sparsities = range(1, 11) if options.sweep == "k" else [7]
-    spreads = np.round(np.arange(0.1, 1.01, 0.1), 1) if options.sweep == "spread" else [1.0]
     warnings.simplefilter("ignore")  # networks that stop early, as in the paper
-    for file in _watched([f for f in files if (DATA / "tabular" / f"{f}.csv.gz").exists()]):
-        wanted = [
-            (i, k, spread, options.results / f"{file}-{i}-{k}-{spread:g}.json")
-            for i, k, spread in product(range(options.instances), sparsities, spreads)
-        ]
-        missing = [one for one in wanted if not one[-1].exists()]
-        if missing:
-            _run(file, missing, baselines=options.sweep is None)
-
-
-def _run(file: str, missing: list[tuple], *, baselines: bool) -> None:
-    task = prepared(file)
-    maple = _maple(task) if baselines else None
-    chosen = np.random.default_rng(0).permutation(len(task.test))
-    for i, k, spread, path in _watched(missing, leave=False):
-        x = task.test[chosen[i % len(chosen)]]
-        found = instance(task, x, i, k, float(spread), maple)
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(json.dumps({"set": file, "instance": i, "k": k, "spread": float(spread), **found}))
-
-
-def instance(task, x, seed, k, spread, maple) -> dict:
-    """All explainers at one row."""
-    near, rng = LiteralFlips(x, spread), np.random.default_rng(seed)
-    target = float(task.predict(x[None])[0])
-    signs, values = _drawn(near, task.predict, SAMPLES, rng)
-    more, answers = _drawn(near, task.predict, 10 * SAMPLES, rng)
-    fresh = _drawn(near, task.predict, FRESH, rng)
-    problem = SampleProblem(x, target, signs, values)
-    began = perf_counter()
-    problem.gram  # noqa: B018 - part of no solver's time
-    gram_seconds = perf_counter() - began
-    solutions = {
-        "optimum": branch_and_bound(problem, k, time_limit=LIMIT),
-        "iht": hard_thresholding(problem, k),
-        "projection": projection(_population(near, target, signs, values, k), k),
-        "projection_10": projection(_population(near, target, more, answers, k), k),
-    }
-    if x.size <= CONVEX:
-        solutions["cvx"] = convex(problem, k)
-    linear = {name: (s.w, 0.0, s.seconds) for name, s in solutions.items()}
-    if maple is not None:
-        linear["maple"] = _timed(lambda: _of_maple(maple, x))
-        linear["lime"] = _timed(lambda: _of_lime(task, x, k))
-    optimum = solutions["optimum"]
-    report = {
-        "literals": x.size,
-        "mse": task.error,
-        "gram_seconds": gram_seconds,
-        "proved": optimum.proved,
-        "gap": optimum.gap,
-        "nodes": optimum.nodes,
-        "perspective": perspective_bound(problem, k) / max(optimum.objective, 1e-300),
-        "methods": {},
-    }
-    for name, (w, intercept, seconds) in linear.items():
-        report["methods"][name] = {
-            "rmse": _rmse(w * x, intercept, signs, values),
-            "fresh_rmse": _rmse(w * x, intercept, *fresh),
-            "nonzero": int((np.abs(w) > 1e-6).sum()),
-            "seconds": seconds,
+    options.results.mkdir(exist_ok=True, parents=True)
+    for file in tqdm([f for f in available() if not options.sets or f in options.sets]):
+        paths = {
+            (i, part): options.results / f"{file}-{i}-{part}.json"
+            for i, part in product(range(options.instances), options.parts)
         }
-        if x.size <= LOW and name not in ("maple", "cvx"):
-            exact = precision(near, task.predict, w * x, target, draws=FRESH, rng=rng)
-            report["methods"][name]["precision"] = exact.value
-    return report
+        missing = {key: path for key, path in paths.items() if not path.exists()}
+        if missing:
+            _run(file, missing, options.limit)
 
 
-def _drawn(near, predict, rows, rng):
-    flips = near.law.flips(rng, rows)
-    return 1.0 - 2.0 * flips, predict(near.rows(flips, rng))
+def _run(file: str, missing: dict[tuple[int, str], Path], limit: float) -> None:
+    task = prepared(file)
+    baselines = {"lime": explainers.Lime(task), "maple": explainers.Maple(task)}
+    for (i, part), path in tqdm(missing.items(), leave=False, desc=file):
+        record = PARTS[part](task, task.instance(i), i, baselines, limit)
+        path.write_text(json.dumps({"set": file, "instance": i, **record}))
 
 
-def _population(near, target, signs, values, k) -> PopulationProblem:
-    """Γ from a sample, once more with the first explanation as its control, as SparseExplainer has it."""
-    first = _estimated(near, target, signs, values, np.zeros(near.law.size))
-    return _estimated(near, target, signs, values, projection(first, k).w * near.instance)
+def tables(task, x, seed: int, baselines: dict, limit: float) -> dict:
+    """All explainers at one row under both laws, k = 7 and σ = 1."""
+    others = {"lime": baselines["lime"].answer(x, K), "maple": baselines["maple"].answer(x)}
+    about = {name: getattr(task, name) for name in ("categorical", "numeric", "rows", "error")}
+    return {
+        "literals": x.size,
+        **about,
+        "laws": {law: _under(law, task, x, seed, others, limit) for law in LAWS},
+    }
 
 
-def _estimated(near, target, signs, values, control) -> PopulationProblem:
-    left = values - signs @ control
-    gamma = near.law.variance * control + (left - left.mean()) @ signs / left.size
-    return PopulationProblem(
-        near.instance, target, near.law, gamma, float(values.mean()), float(values.var())
-    )
+def figures(task, x, seed: int, baselines: dict, limit: float) -> dict:
+    """Errors in the sample by k (σ = 1) and by σ (k = 7) under the literal law."""
+    lime = {k: baselines["lime"].answer(x, k) for k in SPARSITIES}
+    return {
+        "k": [_errors(task, x, seed, k, SPREAD, lime[k], limit) for k in SPARSITIES],
+        "spread": [_errors(task, x, seed, K, spread, lime[K], limit) for spread in SPREADS],
+    }
 
 
-def _rmse(u, intercept, signs, values) -> float:
-    return float(np.sqrt(np.mean((signs @ u + intercept - values) ** 2)))
+PARTS = {"tables": tables, "figures": figures}
 
 
-def _timed(explain):
-    began = perf_counter()
-    w, intercept = explain()
-    return w, intercept, perf_counter() - began
+def _under(name: str, task, x, seed: int, others: dict, limit: float) -> dict:
+    law, rng, target = LAWS[name](x.size, SPREAD), np.random.default_rng(seed), _target(task, x)
+    signs, values = drawn(law, task, x, SAMPLES, rng)
+    fresh = drawn(law, task, x, FRESH, rng)
+    problem = explainers.sample_problem(x, target, signs, values)
+    best, proof = explainers.optimum(problem, K, limit)
+    answers = {
+        "cvx": explainers.relaxation(problem, K),
+        "optimum": best,
+        "iht": explainers.thresholding(problem, K),
+        **others,
+    }
+    if name == "literal":
+        more = drawn(law, task, x, 10 * SAMPLES, rng)
+        answers["projection"] = explainers.projected(x, target, SPREAD, signs, values, K)
+        answers["projection_10"] = explainers.projected(x, target, SPREAD, *more, K)
+    methods = {}
+    for method, answer in answers.items():
+        if answer is None:
+            continue
+        methods[method] = {
+            "rmse": answer.rmse(signs, values),
+            "fresh_rmse": answer.rmse(*fresh),
+            "nonzero": answer.nonzero,
+            "seconds": answer.seconds,
+        }
+        if x.size <= LOW and method not in ("maple", "cvx"):
+            methods[method]["precision"] = precision(law, task.predict, x, answer.u, target)
+    return {**proof, "methods": methods}
 
 
-def _maple(task):
-    from limes import MapleExplainer
-
-    return MapleExplainer(task.predict, task.train[:MAPLE_ROWS])
-
-
-def _of_maple(maple, x):
-    explanation = maple(x[None])
-    return explanation.values[0], float(explanation.intercepts[0])
-
-
-def _of_lime(task, x, k):
-    """lime's own explanation, b0 + Σ b_j 1[literal j as at x], as weights of ±1 without its intercept."""
-    from lime.lime_tabular import LimeTabularExplainer
-
-    explainer = LimeTabularExplainer(task.train, mode="regression", random_state=0)
-    told = explainer.explain_instance(x, task.predict, num_features=k).local_exp[1]
-    w = np.zeros(x.size)
-    for j, b in told:
-        w[j] = 0.5 * b * x[j]
-    return w, 0.0
+def _errors(task, x, seed: int, k: int, spread: float, lime, limit: float) -> dict[str, float]:
+    """In-sample errors under the literal law, as the figures have them."""
+    law, rng = LAWS["literal"](x.size, spread), np.random.default_rng(seed)
+    signs, values = drawn(law, task, x, SAMPLES, rng)
+    problem = explainers.sample_problem(x, _target(task, x), signs, values)
+    best, proof = explainers.optimum(problem, k, limit)
+    answers = {"optimum": best, "iht": explainers.thresholding(problem, k), "lime": lime}
+    return {
+        **{method: answer.rmse(signs, values) for method, answer in answers.items()},
+        "proved": proof["proved"],
+    }
 
 
-def _watched(steps, *, leave=True):
-    from tqdm.auto import tqdm
+def _target(task, x) -> float:
+    return float(task.predict(x[None])[0])
 
-    return tqdm(steps, leave=leave)
+
+def drawn(law, task, x, rows, rng):
+    """Signs (m, d) and the network's answers (m,) of rows around x."""
+    flips = law.flips(rng, rows)
+    return 1.0 - 2.0 * flips, task.predict(np.where(flips, -x, x))
 
 
 def _options() -> argparse.Namespace:
@@ -174,9 +138,10 @@ def _options() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--instances", type=int, default=20)
+    parser.add_argument("--limit", type=float, default=60.0)
     parser.add_argument("--sets", nargs="*", default=[])
+    parser.add_argument("--parts", nargs="*", choices=list(PARTS), default=list(PARTS))
     parser.add_argument("--results", type=Path, default=RESULTS)
-    parser.add_argument("--sweep", choices=["k", "spread"])
     return parser.parse_args()
 
 

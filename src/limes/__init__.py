@@ -8,13 +8,14 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOME = {
     "CompositeExplainer": "limes._explainers.composite",
     "Explanation": "limes._explanation",
     "ImageExplainer": "limes._explainers.image",
     "ImagePart": "limes._explainers.parts",
+    "LocalSurrogateDisplay": "limes._display",
     "Literals": "limes._explainers.tables.literals",
     "MapleExplainer": "limes._maple",
     "Preprocess": "limes.models._calling.networks",
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from limes._diagnostics.bandwidth import suggest_bandwidth
     from limes._diagnostics.diagnosis import diagnose
     from limes._diagnostics.summary import summary
+    from limes._display import LocalSurrogateDisplay
     from limes._explainers.composite import CompositeExplainer
     from limes._explainers.image import ImageExplainer
     from limes._explainers.parts import ImagePart, SeriesPart, TablePart, TextPart

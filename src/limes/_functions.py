@@ -373,6 +373,30 @@ def texture(function: Function) -> Texture:
     return Texture(np.zeros(0), constant=False)
 
 
+def landmarks(function: Function) -> Floats:
+    """Points at which functions that are constant between breaks take all of their values."""
+    match function:
+        case Lookup():
+            return np.append(function.keys, [function.keys.max(initial=0.0) + 1.0, np.nan])
+        case Members():
+            return np.append(np.arange(float(function.allowed.shape[1])), [-1.0, np.nan])
+        case Filled():
+            return np.append(landmarks(function.function), np.nan)
+        case Stacked():
+            return np.concatenate([landmarks(family) for family in function.families])
+    return np.append(texture(function).breaks, [np.inf, np.nan])
+
+
+def by_category(function: Function) -> bool:
+    """Whether functions look up categories: no two values of the column need have one value of theirs."""
+    match function:
+        case Filled():
+            return by_category(function.function)
+        case Stacked():
+            return any(by_category(family) for family in function.families)
+    return isinstance(function, Members | Lookup)
+
+
 def as_function(candidate: Callable[[Floats], Floats] | Function, breaks: Sequence[float]) -> Function:
     """Wrap a plain callable; return one that has ``integrate`` unchanged."""
     if hasattr(candidate, "integrate"):

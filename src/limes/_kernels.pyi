@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from numpy import uint8, uint64
+from numpy import uint8
 from numpy.typing import NDArray
 
 from limes._arrays import Bools, Floats, Ints, Places
@@ -214,22 +214,31 @@ def sweep_in(
 ) -> None: ...
 
 # pool.cpp
-def mark_bytes(
+def pool_sums(
+    cells: NDArray[Any], instances: NDArray[Any], weights: Floats, values: Floats, sums: Floats, /
+) -> None: ...
+def pool_gram(
     cells: NDArray[Any],
-    instance: NDArray[Any],
-    usual: NDArray[uint8],
-    bits: NDArray[uint64],
-    kept: Ints,
+    instances: NDArray[Any],
+    weights: Floats,
+    gram: Floats,
+    squares: Floats,
+    numbers: Floats,
     /,
 ) -> None: ...
-def mark_words(
+def pool_errors(
     cells: NDArray[Any],
-    instance: NDArray[Any],
-    usual: NDArray[uint8],
-    bits: NDArray[uint64],
-    kept: Ints,
+    instances: NDArray[Any],
+    weights: Floats,
+    answers: Floats,
+    residuals: Floats,
+    differs: NDArray[uint8],
+    limits: Floats,
+    coef: Floats,
+    center: Floats,
+    powers: Floats,
+    moved: Floats,
+    totals: Floats,
+    sides: Floats,
     /,
 ) -> None: ...
-def bit_sums(bits: NDArray[uint64], values: Floats, total: Floats, /) -> None: ...
-def bit_products(bits: NDArray[uint64], coef: Floats, product: Floats, /) -> None: ...
-def bit_gram(bits: NDArray[uint64], weights: Floats, upper: Floats, /) -> None: ...

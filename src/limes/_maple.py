@@ -142,7 +142,7 @@ class MapleExplainer(Described):
 
     @one_blas_thread()
     def __call__(self, X: Any) -> Explanation:
-        """Explain one row or many.
+        """Explain one row or many, ``X``.
 
         Raises
         ------
@@ -184,8 +184,8 @@ class MapleExplainer(Described):
     def example_weights(self, X: Any) -> Floats:
         """Return how much each background row counts for the explanation of each row, (n, background rows).
 
-        A row's weights w_i add up to 1; those of the rows that are held out to choose the number of features
-        are 0.
+        ``X`` are rows as the call takes them. A row's weights w_i add up to 1; those of the rows
+        that are held out to choose the number of features are 0.
 
         Raises
         ------

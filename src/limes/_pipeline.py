@@ -30,7 +30,7 @@ from limes._expectations.sampled import CUT_SHORT, SampledExpectation
 from limes._expectations.sampling import CALLS, Progress, Sampling
 from limes._threads import one_blas_thread
 from limes.designs._exchangeable import ExchangeableDesign
-from limes.designs._features import FeatureNumbers, Features, FeatureTable, weighted_sum
+from limes.designs._features import FeatureNumbers, Features, InUnits, weighted_sum
 from limes.designs._product import ProductDesign, ProductFamily
 from limes.exceptions import NotReadableError
 from limes.models.forms._base import BlackBox, Form
@@ -65,7 +65,7 @@ def limit(design: ProductDesign | ExchangeableDesign, form: Form) -> Surrogate:
     design
         A :class:`limes.designs.ProductDesign` or :class:`limes.designs.ExchangeableDesign`.
     form
-        A form of :mod:`limes.models.forms`: over columns for the one, over words for the other.
+        A form of ``limes.models.forms``: over columns for the one, over words for the other.
 
     Returns
     -------
@@ -252,15 +252,23 @@ class Pipeline:
         Interrupted
             If the model fails or the user interrupts while rows are sampled.
         """
-        if isinstance(self._expectation, SampledExpectation | PooledExpectation):
-            return self._sampled(self._expectation, rows, predictions, progress, workers)
+        if isinstance(self._expectation, PooledExpectation):
+            pooled = self._expectation.many(cells, rows, predictions, progress=progress, workers=workers)
+            features = self._family.features(cells)
+            return self._finished(InUnits.of_indicators(features), *pooled, predictions)
+        if isinstance(self._expectation, SampledExpectation):
+            designs = [self._family.at(row) for row in rows]
+            inner = [design.in_units() for design in designs]
+            sampled = self._expectation.many(inner, rows, predictions, progress=progress, workers=workers)
+            return self._finished(InUnits.of_designs(designs), *sampled, predictions)
         if isinstance(self._expectation, JointExpectation):
             return self._joint(self._expectation, cells, predictions, progress, workers)
         if self._family.by_cell:
             return self._by_cell(rows, cells, predictions, progress)
         with progress(len(rows)) as on_progress:
-            designs, moments = zip(*(self._at(row, on_progress) for row in rows), strict=True)
-        return self._of_designs(designs, stack_moments(moments), predictions)
+            pairs = [self._at(row, on_progress) for row in rows]
+        numbers = InUnits.of_designs([design for design, _ in pairs])
+        return self._fitted(numbers, stack_moments([moments for _, moments in pairs]), predictions)
 
     def _by_cell(self, rows: Floats, cells: Ints, predictions: Floats, progress: Progress) -> Fitted:
         patterns, place = distinct_rows(cells)
@@ -281,7 +289,7 @@ class Pipeline:
             moments = self._cache.moments(patterns, compute)
         if len(place) > 1:
             moments, features = moments.take(place), features.select(place)
-        return self._fitted(features, features, None, moments, predictions)
+        return self._fitted(InUnits.of_indicators(features), moments, predictions)
 
     @cached_property
     def _batched(self) -> bool:
@@ -293,22 +301,19 @@ class Pipeline:
         on_progress(1)
         return design, moments
 
-    def _sampled(
+    def _finished(
         self,
-        expectation: SampledExpectation | PooledExpectation,
-        rows: Floats,
+        numbers: InUnits,
+        results: Sequence[Moments | None],
+        error: BaseException | None,
         predictions: Floats,
-        progress: Progress,
-        workers: int,
     ) -> Fitted:
-        designs = [self._family.at(row) for row in rows]
-        inner = [design.in_units() for design in designs]
-        results, error = expectation.many(inner, rows, predictions, progress=progress, workers=workers)
+        """Fit the rows that have moments, and raise what ended the others."""
         finished = {i: moments for i, moments in enumerate(results) if moments is not None}
         positions, fitted = np.array(list(finished), dtype=np.int64), None
         if finished:
             moments = stack_moments(list(finished.values()))
-            fitted = self._of_designs([designs[i] for i in finished], moments, predictions[positions])
+            fitted = self._fitted(numbers.select(positions), moments, predictions[positions])
         if error is not None:
             raise Interrupted(positions, fitted) from error
         assert fitted is not None  # noqa: S101 - without an error all rows are finished, and there is one
@@ -340,29 +345,19 @@ class Pipeline:
                 on_progress(1)
         return Fitted.stacked([fitted[i] for i in range(len(cells))])
 
-    def _of_designs(self, designs: Sequence[ProductDesign], moments: Moments, predictions: Floats) -> Fitted:
-        """Fit rows, each with its design, given moments of the features in units."""
-        inner = FeatureTable.stacked([design.in_units() for design in designs])
-        units = np.stack([design.units for design in designs])
-        return self._fitted(FeatureTable.stacked(designs), inner, units, moments, predictions)
+    def _fitted(self, numbers: InUnits, moments: Moments, predictions: Floats) -> Fitted:
+        """Fit the features in units, and return coefficients of the features themselves.
 
-    def _fitted(
-        self,
-        features: FeatureTable,
-        inner: FeatureTable,
-        units: Floats | None,
-        moments: Moments,
-        predictions: Floats,
-    ) -> Fitted:
-        """Fit the features in units, ``inner``, and return coefficients of the features themselves.
-
-        ``units`` (n, d) are None where all are 1.
+        The penalty of a slope is per standard deviation of its column.
         """
+        features, inner, units, slopes = numbers
         if self._penalty is None:
             surrogate = least_squares(inner, moments)
         else:
-            penalty = self._penalty * (self._scales / (1.0 if units is None else units)) ** 2
-            surrogate = ridge(inner, moments, predictions, penalty=penalty)
+            scales: float | Floats = 1.0
+            if units is not None and slopes is not None:
+                scales = np.where(slopes, self._scales, 1.0) / units
+            surrogate = ridge(inner, moments, predictions, penalty=self._penalty * scales**2)
         at_instance = surrogate.intercept + weighted_sum(inner.at_instance, surrogate.coef)
         if units is not None:
             surrogate = surrogate.per(units)

@@ -20,20 +20,51 @@ __all__ = [
 
 
 class LimesError(Exception):
-    """Base class of every error that limes raises on purpose."""
+    """Base class of every error that limes raises on purpose.
+
+    Examples
+    --------
+    >>> import limes
+    >>> try:
+    ...     limes.TabularExplainer(lambda X: X[:, 0], [[1.0], [2.0]], bandwidth=-1)
+    ... except limes.exceptions.LimesError as error:
+    ...     print(type(error).__name__)
+    InputError
+    """
 
 
 class InputError(LimesError, ValueError):
-    """The background, a row or an option is not usable."""
+    """The background, a row or an option is not usable.
+
+    Examples
+    --------
+    >>> import limes
+    >>> explainer = limes.TabularExplainer(lambda X: X[:, 0], [[1.0], [2.0]])
+    >>> explainer([[1.0, 2.0]])  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+    limes.exceptions.InputError: two columns where the background has one
+    """
 
 
 class CellError(InputError):
     """Cells of one column are not usable.
 
-    Attributes
+    Parameters
     ----------
+    message
+        What is wrong, and where.
     rows
         Positions of all rows with such a cell, and the message for each.
+
+    Examples
+    --------
+    >>> import limes
+    >>> explainer = limes.TabularExplainer(lambda X: X[:, 0], [[1.0], [2.0]])
+    >>> try:
+    ...     explainer([[1.0], [float("inf")]])
+    ... except limes.exceptions.CellError as error:
+    ...     print(list(error.rows))
+    [1]
     """
 
     def __init__(self, message: str, rows: Mapping[int, str] | None = None) -> None:
@@ -42,18 +73,42 @@ class CellError(InputError):
 
 
 class UnknownOptionError(LimesError, TypeError):
-    """A keyword argument that does not exist."""
+    """A keyword argument that does not exist.
+
+    Examples
+    --------
+    >>> import limes
+    >>> limes.TabularExplainer(lambda X: X[:, 0], [[1.0]], kernel=3)  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+    limes.exceptions.UnknownOptionError: kernel
+    """
 
 
 class ModelError(LimesError, RuntimeError):
     """The model raised, or returned a wrong shape or values that are not finite.
 
-    Attributes
+    Parameters
     ----------
+    message
+        What the model did.
     batch
         The table that the model was called with; None if the error is not about a table.
+
+    Attributes
+    ----------
     partial
         The explanation of the rows finished so far; None if there is no such row.
+
+    Examples
+    --------
+    >>> import limes
+    >>> def fails(X):
+    ...     raise RuntimeError("no connection")
+    >>> try:
+    ...     limes.TabularExplainer(fails, [[1.0], [2.0]])
+    ... except limes.exceptions.ModelError as error:
+    ...     print("no connection" in str(error))
+    True
     """
 
     def __init__(self, message: str, *, batch: object = None) -> None:
@@ -65,10 +120,18 @@ class ModelError(LimesError, RuntimeError):
 class Interrupted(KeyboardInterrupt):
     """The user stopped a long explanation (Ctrl-C).
 
-    Attributes
+    Parameters
     ----------
+    message
+        How far the explanation was.
     partial
         The explanation of the rows finished so far; None if there is no such row.
+
+    Examples
+    --------
+    >>> import limes
+    >>> limes.exceptions.Interrupted("stopped after 3 of 10 rows", None).partial is None
+    True
     """
 
     def __init__(self, message: str, partial: object) -> None:
@@ -77,8 +140,24 @@ class Interrupted(KeyboardInterrupt):
 
 
 class NotReadableError(LimesError, TypeError):
-    """``method="exact"``, but limes cannot read the model's structure."""
+    """``method="exact"``, but limes cannot read the model's structure.
+
+    Examples
+    --------
+    >>> import limes
+    >>> explain = lambda X: X[:, 0]
+    >>> limes.TabularExplainer(explain, [[1.0], [2.0]], method="exact")  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+    limes.exceptions.NotReadableError: ...
+    """
 
 
 class ReadMismatchError(LimesError, RuntimeError):
-    """The form that limes read off a model does not predict what the model predicts."""
+    """The form that limes read off a model does not predict what the model predicts.
+
+    Examples
+    --------
+    >>> import limes
+    >>> issubclass(limes.exceptions.ReadMismatchError, limes.exceptions.LimesError)
+    True
+    """

@@ -59,7 +59,7 @@ class Box:
             raise InputError(f"box must be (left, top, right, bottom) with an area, got {self.box!r}")
 
     def __call__(self, images: Any) -> Floats:
-        """Return the score of each image, (n,); 0 where nothing is detected.
+        """Return the score of each of the ``images``, (n,); 0 where nothing is detected.
 
         Raises
         ------
@@ -131,7 +131,7 @@ class MaskArea:
         object.__setattr__(self, "_pixels", pixels)
 
     def __call__(self, images: Any) -> Floats:
-        """Return the share, or the mean probability, of each image, (n,).
+        """Return the share, or the mean probability, of each of the ``images``, (n,).
 
         Raises
         ------

@@ -85,6 +85,18 @@ def test_explain_prints_a_table_and_writes_html_and_json(files):
     assert json.loads((files / "out.json").read_text())
 
 
+def test_explain_writes_a_report(files):
+    options = ("explain", "forest.skops", "wine.csv", "--row", "5", "--trust", TREE)
+    done = run(files, *options, "--report", "report.html")
+    assert done.exit_code == 0, done.output
+    assert "written: report.html" in done.output
+    text = (files / "report.html").read_text()
+    assert '"features":["alcohol","malic_acid","ash","alcalinity_of_ash"]' in text
+    assert '"rank":' in text
+    refused = run(files, *options, "--report", "wine.csv")
+    assert "wine.csv is read by this command" in str(refused.exception)
+
+
 def test_a_pickle_needs_trust(files):
     refused = process(files, "explain", "forest.joblib", "wine.parquet")
     assert refused.returncode == 1
@@ -111,7 +123,9 @@ def test_a_text_and_a_file_of_it_are_explained(files):
     assert done.exit_code == 0, done.output
     assert "exact" in done.output
     assert '"food" present' in done.output
-    assert "&lt;b&gt;" in (files / "text.html").read_text()
+    page = (files / "text.html").read_text()
+    assert "&lt;" in page
+    assert "<b>" not in page.split('class="lx-text"')[1].split("</p>")[0]
     (files / "review.txt").write_text("Good food, bad <b>service", encoding="utf-8")
     again = run(files, *arguments, "--text-file", "review.txt", "--html", "text.html")
     assert again.output == done.output

@@ -7,12 +7,9 @@ import inspect
 import pkgutil
 import subprocess
 import sys
-from pathlib import Path
 
 import lime
 import pytest
-from sklearn.datasets import load_iris
-from sklearn.ensemble import RandomForestClassifier
 
 import limes.compat.lime
 
@@ -49,17 +46,6 @@ def test_too_late_is_said():
     assert sys.modules["lime"] is lime
     with pytest.raises(ImportError, match="first of all"):
         limes.compat.lime.install()
-
-
-def test_the_lines_of_the_readme_run():
-    X, y = load_iris(return_X_y=True)
-    home = Path(__file__).parents[2]
-    section = (home / "README.md").read_text().split("## Coming from lime")[1]
-    code = section.split("```python")[1].split("```")[0].strip()
-    known = {"X": X, "names": load_iris().feature_names, "model": RandomForestClassifier(5).fit(X, y)}
-    *lines, last = code.splitlines()
-    exec("\n".join([*lines, f"found = {last}"]), known)  # noqa: S102 - the README's own
-    assert len(known["found"]) == 4
 
 
 def test_the_drop_in_has_lime_s_modules():

@@ -296,3 +296,31 @@ def test_batches_of_texts():
     for engine in ("limit", "lime"):
         LimeTextExplainer(batch_size=32, engine=engine).explain_instance(text, watched, num_samples=500)
     assert max(sizes) <= 32
+
+
+# -- pages ---------------------------------------------------------------------------------------------------
+
+
+def seven(rows):
+    """Seven classes, of which a page names five."""
+    share = np.exp(np.outer(np.asarray(rows)[:, 0], np.arange(7)))
+    return share / share.sum(axis=1, keepdims=True)
+
+
+@ENGINES
+def test_pages_have_bars_of_all_classes(engine):
+    names = [f"class <{k}>" for k in range(7)]
+    explainer = LimeTabularExplainer(X, class_names=names, random_state=0, engine=engine)
+    found = explainer.explain_instance(X[0], seven, num_samples=300)
+    for page in (found.as_html(), found._repr_html_()):
+        bars = page.split('class="lx-classes"')[1].split("</table>")[0]
+        assert bars.count("<tr>") == 6
+        assert "2 others together" in bars
+        assert "class &lt;6&gt;" in bars
+        assert f"{np.sort(seven(X[:1])[0])[-1]:.3f}"[:4] in bars
+    assert 'class="lx-classes"' not in found.as_html(predict_proba=False)
+
+
+def test_a_regression_has_no_bars_of_classes():
+    explainer = LimeTabularExplainer(X, mode="regression", random_state=0)
+    assert 'class="lx-classes"' not in explainer.explain_instance(X[0], lambda x: x[:, 0]).as_html()

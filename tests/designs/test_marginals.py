@@ -111,8 +111,11 @@ def test_a_column_in_one_piece():
     assert unbinned(x, law="uniform").means == pytest.approx([2.5])
     assert unbinned(x, law="empirical").means == pytest.approx([x.mean()])
     assert unbinned(np.full(3, 5.0)).is_point
-    with pytest.raises(InputError, match="missing values"):
-        unbinned(np.array([1.0, NAN]))
+    for law in LAWS:
+        partial = unbinned(np.array([1.0, NAN, 2.0, 4.0]), law=law)
+        assert np.exp(partial.log_mass) == pytest.approx([0.75, 0.25])
+        assert partial.means[0] == pytest.approx(2.5 if law == "uniform" else x.mean())
+        assert np.isnan(partial.means[1])
 
 
 @settings(max_examples=examples(60))

@@ -25,6 +25,7 @@ from sklearn.pipeline import make_pipeline
 
 import limes
 from flaws import diagnosed, linear, uniform_table
+from limes._diagnostics.finding import Finding
 from limes.exceptions import InputError
 
 DATA = Path(__file__).parents[2] / os.environ.get("LIMES_DATA", "../shared/data") / "tabular"
@@ -116,7 +117,7 @@ def test_the_page_is_self_contained_and_escapes_every_name(tmp_path):
     assert (tmp_path / "page.html").read_text(encoding="utf-8") == text
     assert "<script" not in text
     assert "&lt;script&gt;" in text
-    assert not re.search(r"(src|href|url)\s*[=(]", text)
+    assert not re.search(r"(src|url)\s*[=(]|<link", text)  # what a browser would load
     assert "<polyline" in text
     assert "nan" not in re.findall(r'points="([^"]*)"', text)
     fragment = diagnosis._repr_html_()
@@ -244,3 +245,34 @@ def test_a_model_is_no_explanation():
         match="needs an explanation, got LinearRegression: first make one",
     ):
         limes.diagnose(LinearRegression())
+
+
+KINDS = ("alignment", "bandwidth", "cancellation", "dependence", "edge", "fidelity", "local error")
+PAGE = (Path(__file__).parents[2] / "docs" / "findings.md").read_text("utf-8")
+
+
+def finding(kind):
+    return Finding(
+        kind=kind, severity="note", features=(), number=0.0, error=0.0, unit="", sentence="", advice=""
+    )
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "sample size", "shrinkage"])
+def test_every_kind_of_finding_has_its_section(kind):
+    assert f"({finding(kind).code})=\n## {kind}\n" in PAGE
+    assert f"[{kind}](#{finding(kind).code})" in PAGE  # and a line in the table
+
+
+def test_the_page_knows_all_kinds():
+    rooms = (Path(limes.__file__).parent / "_diagnostics").glob("*.py")
+    kinds = {
+        kind for room in rooms for kind in re.findall(r'Finding\(\s*kind="([^"]+)"', room.read_text("utf-8"))
+    }
+    assert kinds == {*KINDS, "sample size", "shrinkage"}
+
+
+def test_findings_link_to_the_documentation_once_it_has_an_address(monkeypatch):
+    monkeypatch.setattr("limes._diagnostics.finding.documentation", lambda: "https://limes.example")
+    assert finding("local error").url == "https://limes.example/findings.html#finding-local-error"
+    monkeypatch.setattr("limes._diagnostics.finding.documentation", lambda: "")
+    assert finding("edge").url == ""

@@ -227,7 +227,7 @@ def test_dependence_that_changes_no_coefficient_is_no_finding():
 @pytest.mark.parametrize(
     ("joint", "severity"),
     # apart by 1 - joint, with standard errors of 0.05 for each law: two of them must fit in between
-    [(-0.2, "warning"), (-0.1, "note"), (0.3, "note"), (0.4, None)],
+    [(0.0, "warning"), (0.1, "note"), (0.3, "note"), (0.4, None)],
 )
 def test_laws_are_apart_only_beyond_their_errors(joint, severity):
     errors = np.array([0.0, 0.05])

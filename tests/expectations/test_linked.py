@@ -297,9 +297,9 @@ def test_a_row_whose_error_cannot_be_bounded_is_refused():
 
 
 def test_margins_that_are_no_sums_are_refused():
-    box = forms.Boxes([[0.0, 0.0]], [[1.0, 1.0]], [1.0])
+    kernel = forms.GaussianKernels([[0.0, 0.0]], [1.0], 1.0)
     with pytest.raises(InputError, match="not a sum of functions of one column"):
-        forms.Linked(box, "logistic")
+        forms.Linked(kernel, "logistic")
     with pytest.raises(InputError, match="link must be one of"):
         forms.Linked(forms.Linear([1.0]), "cauchit")
     with pytest.raises(InputError, match="as many rows of coef"):

@@ -14,6 +14,7 @@ from tests import oracle
 import limes
 from effort import repeats
 from limes._expectations.controls import CONTROLS
+from limes._expectations.explained import ExplainedRows
 from limes._expectations.pool import SEQUENCES, SMALLEST, Pool
 from limes._expectations.pooled import PooledExpectation, pool_sizes
 from limes._expectations.sampling import Sampling, Tolerance
@@ -165,7 +166,8 @@ def test_the_share_is_what_the_pool_is_worth():
         fits, _ = explain(pooled(model, laws, 2048, seed=seed, control="none"), laws, rows)
         errors.append([f.coef for f in fits])
     designs = [laws.at(row) for row in rows]
-    shares = pooled(model, laws, 2048).shares(designs)
+    cells = np.stack([design.cells for design in designs])
+    shares = pooled(model, laws, 2048).shares(ExplainedRows(laws, cells))
     for i, design in enumerate(designs):
         worst = (np.var(errors, axis=0)[i] * design.variance).max()
         assert 1 / (2048 * shares[i]) == pytest.approx(worst, rel=0.5)

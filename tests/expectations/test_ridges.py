@@ -86,7 +86,7 @@ def test_an_activation_is_its_sum_of_exponentials_within_the_stated_error(name, 
 # -- against enumeration ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("activation", SMOOTH)
+@pytest.mark.parametrize("activation", CURVE)
 @pytest.mark.parametrize("seed", range(repeats(200, 5)))
 def test_enumeration_of_up_to_twelve_columns(activation, seed):
     rng = np.random.default_rng(seed)
@@ -240,14 +240,46 @@ def test_rows_have_the_same_bits_alone_and_together(activation):
         assert np.array_equal(alone.mean, together.mean[i])
 
 
-def test_a_kink_under_laws_of_a_few_values_is_refused():
-    family = ProductFamily((categorical(np.array([0.0, 1.0])),) * 3, BinWeights(1.0))
-    form = forms.Ridges([[1.0, 2.0, -1.0]], [-0.5], [1.0], "relu")
-    with pytest.raises(InputError, match="too few columns have densities"):
-        limes.limit(family.at(np.zeros(3)), form)
+@pytest.mark.parametrize("columns", [(binned, {}), (binned, {"law": "empirical"})])
+def test_a_kink_of_too_many_combinations_is_refused(columns):
+    """One number in bins has too little of a density for a series; its own values are too many."""
+    rng = np.random.default_rng(0)
+    make, options = columns
+    number = make(rng.normal(size=300), np.array([-4.0, 0.0, 4.0]), **options)
+    laws = (number, *(categorical(np.array([0.0, 1.0])) for _ in range(25)))
+    family = ProductFamily(laws, BinWeights(1.0))
+    form = forms.Ridges(rng.normal(size=(1, 26)), [-0.5], [1.0], "relu")
+    with pytest.raises(InputError, match=r"too few columns have densities.*too many combinations"):
+        limes.limit(family.at(np.zeros(26)), form)
     # where no sum changes its sign there is no kink
-    constant = forms.Ridges([[1.0, 2.0, -1.0]], [5.0], [1.0], "relu")
-    assert np.allclose(limes.limit(family.at(np.zeros(3)), constant).coef, [-1.0, -2.0, 1.0], rtol=1e-12)
+    constant = forms.Ridges(np.ones((1, 26)), [50.0], [1.0], "relu")
+    assert np.allclose(limes.limit(family.at(np.zeros(26)), constant).coef[1:], -1.0, rtol=1e-12)
+
+
+def test_kinks_of_values_of_the_background_against_enumeration():
+    """law="empirical", two columns of numbers and one of categories: every combination of their values."""
+    rng = np.random.default_rng(1)
+    x = np.column_stack([rng.normal(size=(40, 2)), rng.integers(3, size=40)])
+    form = network(rng, 6, 3, "relu", outputs=(2,))
+    explainer = limes.TabularExplainer(
+        lambda rows: rows[:, 0], x, law="empirical", categorical=[2], method="sampled", max_calls=64
+    )
+    family, rows = explainer._model.family, x[:5]
+    cells = family.cells(rows)
+    moments = exact_expectation(form).many(family, cells, family.features(cells).variance)
+    own = [law.cells.locate(column) for law, column in zip(family.marginals, x.T, strict=True)]
+    states = np.array(list(product(*x.T)))
+    f, t = evaluated(form, states), np.exp(-0.5 / family.weights.bandwidth**2)
+    for i, row_cells in enumerate(cells):
+        same = np.array(list(product(*(each == c for each, c in zip(own, row_cells, strict=True)))))
+        law = np.prod(np.where(same, 1.0, t), axis=1)
+        mean = law @ f / law.sum()
+        assert oracle.error(moments.mean[i], mean, np.abs(f).max()) < EXACT
+        for j in range(3):
+            z = same[:, j]
+            coef = law[z] @ f[z] / law[z].sum() - law[~z] @ f[~z] / law[~z].sum()
+            computed = moments.gamma[i, j] / family.features(cells).variance[i, j]
+            assert oracle.error(computed, coef, np.abs(f).max()) < EXACT
 
 
 def test_units_that_cancel_below_the_bound_are_refused():

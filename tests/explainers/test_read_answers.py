@@ -7,10 +7,12 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.ensemble import AdaBoostClassifier, GradientBoostingClassifier, HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import limes
+from limes.models._calling.caller import ModelCaller
 from limes.models._inverse_links import matching_curve
 
 
@@ -24,9 +26,9 @@ def iris():
 
 
 MODELS = {
-    "boosting": (GradientBoostingClassifier(n_estimators=10, random_state=0), cancer),
+    "boosting": (GradientBoostingClassifier(n_estimators=30, max_depth=4, random_state=0), cancer),
     "exponential loss": (
-        GradientBoostingClassifier(loss="exponential", n_estimators=10, random_state=0),
+        GradientBoostingClassifier(loss="exponential", n_estimators=30, max_depth=4, random_state=0),
         cancer,
     ),
     "histograms": (HistGradientBoostingClassifier(max_iter=10), cancer),
@@ -85,7 +87,7 @@ def test_a_model_that_is_fitted_again_is_read_again():
 
 def test_the_second_of_two_probabilities_decides_the_first():
     X, y = cancer()
-    model = GradientBoostingClassifier(n_estimators=10, random_state=0).fit(X, y)
+    model = GradientBoostingClassifier(n_estimators=30, max_depth=4, random_state=0).fit(X, y)
     for law in ("truncnorm", "joint"):
         both = limes.TabularExplainer(model, X, max_calls=1024, law=law)(X.iloc[:3])
         one = limes.TabularExplainer(model, X, max_calls=1024, law=law, output=1)(X.iloc[:3])
@@ -118,3 +120,18 @@ def test_curves_are_recognised_by_values_and_refused_otherwise():
     np.testing.assert_allclose(curve(2 * margins), (softmax**2)[:, 1] / (softmax**2).sum(axis=1))
     assert matching_curve(margins, softmax[:, 1] + 1e-6, lambda p: p[:, 1], 1e-12) is None
     assert matching_curve(margins[:, 0], margins[:, 0] ** 3, lambda p: p, 1e-12) is None
+
+
+def test_a_model_is_asked_once_about_the_rows_on_which_its_form_is_checked(monkeypatch):
+    """Also where the form agrees with the model, and has no exact expectation."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 3, size=(200, 30)).astype(float)
+    model = MLPRegressor(hidden_layer_sizes=(3,), solver="lbfgs", random_state=0).fit(
+        X, X @ rng.normal(size=30)
+    )
+    asked, predict = [], ModelCaller.__call__
+    monkeypatch.setattr(ModelCaller, "__call__", lambda self, x: asked.append(len(x)) or predict(self, x))
+    explainer = limes.TabularExplainer(model, X, categorical=list(range(30)), max_calls=64, control="none")
+    assert explainer(X[:1]).reason.endswith("(sampled from the read model)")
+    # 200 background rows and about 270 more; what is asked besides are single rows
+    assert sum(count > 100 for count in asked) == 1

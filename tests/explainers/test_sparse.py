@@ -191,7 +191,7 @@ def test_literals_of_a_table_may_flip_on_their_own(table):
 
 def test_a_network_whose_expectation_is_not_exact_is_sampled_or_refused(table):
     """Kinks need densities, and literals take two values: read, and no exact expectation."""
-    literals = limes.Literals.fit(table)
+    literals = limes.Literals.fit(table, bins=16)
     x = literals.transform(table)
     model = MLPRegressor(hidden_layer_sizes=(8,), max_iter=2000, random_state=0).fit(x, score(table) / 40)
     options = {"literals": literals, "neighbourhood": "flips", "k": 3}

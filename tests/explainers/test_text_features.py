@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 
 from limes import TextExplainer
 from limes._explainers.texts.features import sentences
-from limes.exceptions import InputError
+from limes.exceptions import InputError, NotReadableError
 
 TEXT = 'Dr. Lee ate here. "Not good at all!" he said. The bill? 3.5 dollars. Never again'
 PARTS = ("Dr. Lee ate here.", '"Not good at all!" he said.', "The bill?", "3.5 dollars.", "Never again")
@@ -130,3 +130,60 @@ def test_a_group_of_another_kind_is_an_error(group):
 def test_a_group_without_a_name_is_an_error():
     with pytest.raises(InputError, match="returned 3 for 'ham'"):
         TextExplainer(count, group=lambda word: 3)("ham")
+
+
+# -- words that are no features ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ignore", [["THE", "a"], {"the", "a"}, lambda word: word.lower() in ("the", "a")])
+def test_ignored_words_stay_in_every_text(ignore):
+    seen = []
+
+    def watched(texts):
+        seen.extend(texts)
+        return count(texts)
+
+    text = "The food was good, a bill"
+    explanation = TextExplainer(watched, ignore=ignore)(text)
+    parts = ("food", "was", "good", "bill")
+    assert explanation.feature_names == parts
+    assert all(one.startswith("The ") and ", a " in one for one in seen)
+    truth = enumerated(parts, lambda z: without(z, parts, text), count)
+    assert explanation.values[0] == pytest.approx(truth, rel=1e-9, abs=1e-12)
+
+
+def test_a_model_that_drops_the_ignored_words_is_read():
+    reviews = ["good food", "good service", "bad food", "bad and slow service"]
+    stopped = make_pipeline(TfidfVectorizer(stop_words=["the", "was"]), LogisticRegression())
+    stopped.fit(reviews, [1, 1, 0, 0])
+    text, parts = "The food was good, the service bad, was", ("food", "good", "service", "bad")
+    explanation = TextExplainer(stopped, output="margin", ignore=["the", "was"], max_calls=64)(text)
+    assert (explanation.method, explanation.reason) == ("exact", "")
+    assert explanation.feature_names == parts
+    truth = enumerated(parts, lambda z: without(z, parts, text), stopped.decision_function)
+    assert explanation.values[0] == pytest.approx(truth, rel=1e-9, abs=1e-12)
+
+
+def test_a_model_that_counts_the_ignored_words_is_asked():
+    reviews = ["good food", "good service", "bad food", "bad and slow service"]
+    model = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(reviews, [1, 1, 0, 0])
+    text = "good food and bad service, slow bill, fair price, kind staff, warm soup, cold tea"
+    explainer = TextExplainer(model, output="margin", ignore=["food"], max_calls=64, method="exact")
+    with pytest.raises(NotReadableError, match="letters between the words"):
+        explainer(text)
+
+
+def test_an_ignored_word_may_be_in_a_phrase():
+    explanation = TextExplainer(count, group=["not good"], ignore=["not"])("not good, not bad")
+    assert explanation.feature_names == ("not good", "bad")
+
+
+@pytest.mark.parametrize("ignore", ["the", [], [3], 3])
+def test_what_cannot_be_ignored(ignore):
+    with pytest.raises(InputError, match="ignore="):
+        TextExplainer(count, ignore=ignore)
+
+
+def test_a_text_of_ignored_words():
+    with pytest.raises(InputError, match="ignore leaves no word"):
+        TextExplainer(count, ignore=["ham"])("ham, Ham")

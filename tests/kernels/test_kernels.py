@@ -601,6 +601,27 @@ def test_a_million_nodes():
     assert total[:, 0].tolist() == [count - 1, 1, 2003]
 
 
+def pool(rng, d, kind, n=480, count=2):
+    """Cells, explained rows and weights."""
+    cells = rng.choice(4, p=[0.6, 0.2, 0.1, 0.1], size=(d, n)).astype(kind)
+    return cells, rng.integers(4, size=(count, d)).astype(kind), rng.random((count, d + 1))
+
+
+def errors_of(rng, cells, instances, weights, outputs=2, parts=2, sequences=4):
+    """Arguments of `pool_errors`."""
+    (d, n), count = cells.shape, len(instances)
+    answers, differs = rng.normal(size=(n, outputs)), rng.integers(2, size=(n, outputs)).astype(np.uint8)
+    residuals = np.where(rng.random((n, outputs)) < 0.7, 0.25, rng.normal(size=(n, outputs)))
+    coef = rng.normal(size=(count, outputs, parts, d + 1, 5)) / d
+    coef[..., 0], coef[..., 3] = 0.0, 0.02  # most residuals stay alike
+    coef[..., 4] = coef[:, :1, :1, :, 4]
+    sums = [(outputs, d + 1, 7), (outputs, sequences, d + 2), (outputs, 10), (4,)]
+    return [
+        *(cells, instances, weights / n, answers, residuals, differs, np.array([[1e-9] * 2, [0.2] * 2])),
+        *(coef, rng.normal(size=(count, outputs)), *(np.full((count, *shape), np.nan) for shape in sums)),
+    ]
+
+
 def calls(rng):
     """Every kernel beside those of forests' moments, with arguments that make sense."""
     trees = plain.Trees.random(rng, 3, 5, 3, 1, codes=4)
@@ -640,6 +661,9 @@ def calls(rng):
             ),
             *(some, some.copy(), some.copy(), np.zeros(4, np.bool_)),
         ],
+        "pool_sums": [*pool(rng, 4, np.uint8, 24), rng.normal(size=(24, 3)), np.zeros((2, 2, 5, 3))],
+        "pool_gram": [*pool(rng, 4, np.uint8, 24), np.zeros((2, 2, 5, 5)), *np.zeros((2, 2, 5))],
+        "pool_errors": errors_of(rng, *pool(rng, 4, np.uint8, 24)),
         "add_node": [
             *(y, c, within, 5, 0.7, np.zeros((1, 7)), np.zeros((6, 1)), np.ones((2, 1)), np.zeros((2, 1)))
         ],
@@ -682,49 +706,67 @@ def test_spoiled_arguments_are_refused_or_answered(name):
 # -- pools ---------------------------------------------------------------------------------------------------
 
 
-def marked(cells, instance, usual):
-    bits = np.empty((len(cells), -(-instance.size // 64)), np.uint64)
-    kept = np.empty(len(cells), np.int64)
-    mark = kernels.mark_bytes if cells.dtype == np.uint8 else kernels.mark_words
-    mark(cells, instance, usual, bits, kept)
-    return bits, kept
-
-
-@pytest.mark.parametrize("d", [1, 7, 64, 65, 130])
+@pytest.mark.parametrize("d", [1, 5, 6, 23, 64, 130])
 @pytest.mark.parametrize("kind", [np.uint8, np.uint32])
 def test_sums_over_a_pool_are_those_of_its_matrix(d, kind):
     rng = np.random.default_rng(d)
-    cells, instance = rng.integers(3, size=(24, d)).astype(kind), rng.integers(3, size=d).astype(kind)
-    usual = rng.integers(2, size=d).astype(np.uint8)
-    bits, kept = marked(cells, instance, usual)
-    z = cells == instance
-    y = (z ^ usual.astype(bool)).astype(float)
-    assert kept.tolist() == z.sum(axis=1).tolist()
-    values, coef, weights = rng.normal(size=(24, 4)), rng.normal(size=(d, 4)), rng.random(24)
-    sums, product, gram = np.zeros((3, d + 1, 4)), np.ones((24, 4)), np.zeros((2, d, d))
-    kernels.bit_sums(bits, values, sums)
-    kernels.bit_products(bits, coef, product)
-    kernels.bit_gram(bits, weights, gram)
-    for part in range(3):
-        rows = slice(8 * part, 8 * part + 8)
-        close(sums[part], np.vstack([y[rows].T @ values[rows], values[rows].sum(axis=0)]))
-    close(product, 1.0 + y @ coef)
-    for part in range(2):
-        rows = slice(12 * part, 12 * part + 12)
-        close(gram[part], np.triu(y[rows].T @ (weights[rows, None] * y[rows])))
+    cells, instances, weights = pool(rng, d, kind)
+    for size, parts in ((7, 4), (1, 1)):
+        values, sums = rng.normal(size=(480, size)), np.full((2, parts, d + 1, size), np.nan)
+        kernels.pool_sums(cells, instances, weights, values, sums)
+        for i in range(2):
+            close(sums[i], plain.pool_sums(cells, instances[i], weights[i], values, parts))
+    gram, squares, numbers = np.full((2, 2, d + 1, d + 1), np.nan), *np.full((2, 2, d + 1), np.nan)
+    kernels.pool_gram(cells, instances, weights, gram, squares, numbers)
+    for i in range(2):
+        z, w = plain.around(cells, instances[i], weights[i])
+        close(gram[i], plain.pool_sums(cells, instances[i], weights[i], z, 2))
+        close(squares[i], w**2 @ z)
+        close(numbers[i], z.sum(axis=0))
+
+
+@pytest.mark.parametrize("d", [1, 23, 70])
+@pytest.mark.parametrize("kind", [np.uint8, np.uint32])
+def test_sums_of_errors_are_those_of_each_row(d, kind):
+    rng = np.random.default_rng(d)
+    arguments = errors_of(rng, *pool(rng, d, kind))
+    kernels.pool_errors(*arguments)
+    cells, instances, weights, answers, residuals, differs, limits, coef, center, *found = arguments
+    for i, k in product(range(2), range(2)):
+        columns = (answers[:, k], residuals[:, k], differs[:, k], limits[:, k], coef[i, k], center[i, k])
+        expected = plain.pool_errors(cells, instances[i], weights[i], *columns, 4)
+        for actual, exact in zip([*(sums[i, k] for sums in found[:3]), found[3][i]], expected, strict=True):
+            np.testing.assert_allclose(actual, exact, rtol=1e-9, atol=1e-12 * np.abs(exact).max())
+
+
+def test_explained_rows_have_the_same_bits_by_themselves():
+    rng = np.random.default_rng(0)
+    arguments = errors_of(rng, *pool(rng, 23, np.uint8, count=3))
+    kernels.pool_errors(*arguments)
+    for i in range(3):
+        alone = [a[i : i + 1].copy() if len(a) == 3 else a for a in arguments]
+        kernels.pool_errors(*alone)
+        for whole, one in zip(arguments[-4:], alone[-4:], strict=True):
+            assert np.array_equal(whole[i : i + 1], one)
 
 
 def test_pools_refuse_what_does_not_belong_together():
-    bits, values = np.full((6, 1), 2**40, np.uint64), np.ones((6, 2))
-    for wrong in (np.zeros((4, 42, 2)), np.zeros((1, 42, 3)), np.zeros((1, 66, 2)), np.zeros((1, 41, 2))):
+    rng = np.random.default_rng(0)
+    cells, instances, weights = pool(rng, 5, np.uint8)
+    values = np.ones((480, 2))
+    for wrong in ((2, 7, 6, 2), (2, 4, 5, 2), (2, 4, 6, 1), (1, 4, 6, 2)):
         with pytest.raises(ValueError):
-            kernels.bit_sums(bits, values, wrong)
+            kernels.pool_sums(cells, instances, weights, values, np.zeros(wrong))
     with pytest.raises(ValueError):
-        kernels.bit_products(bits, np.ones((40, 2)), np.zeros((6, 2)))
+        kernels.pool_sums(cells, instances[:, :4].copy(), weights, values, np.zeros((2, 4, 6, 2)))
     with pytest.raises(ValueError):
-        kernels.bit_gram(bits, np.ones(6), np.zeros((1, 40, 40)))
-    with pytest.raises(ValueError):
-        marked(np.zeros((3, 2), np.uint8), np.zeros(3, np.uint8), np.zeros(2, np.uint8))
+        kernels.pool_gram(cells, instances, weights, np.zeros((2, 1, 6, 5)), *np.zeros((2, 2, 6)))
+    arguments = errors_of(rng, cells, instances, weights)
+    for place in range(3, len(arguments)):
+        wrong = [*arguments]
+        wrong[place] = np.ascontiguousarray(wrong[place][..., :-1])
+        with pytest.raises(ValueError):
+            kernels.pool_errors(*wrong)
 
 
 # -- exponentials of sums of words --------------------------------------------------------------------------

@@ -10,7 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from limes.exceptions import InputError
-from limes.scale._parts import NOTHING, Folder, PartRecord, checksum, run_name, with_run, write_whole
+from limes.scale._parts import Folder, PartRecord, run_name, with_run
+from limes.scale._stores import checksum, write_whole
+from limes.scale._tally import NOTHING
 
 RUN = {"model": "abc", "options": {"bins": "quartile", "bandwidth": None}}
 

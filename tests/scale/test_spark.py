@@ -10,18 +10,22 @@ import subprocess
 import sys
 import time
 
-import cloudpickle
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from sklearn.datasets import load_diabetes
+from sklearn.linear_model import LinearRegression
 
+import limes
+from effort import DEEP
 from limes.exceptions import InputError
 from limes.scale import explain_frame
 from limes.scale._engines import Cluster
 from limes.scale._sources import Part, Source
 from limes.scale._spark_session import check_java, session
 from limes.scale._tables import explain_files
+from limes.scale._work import pickled
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 try:
@@ -81,7 +85,7 @@ class Answering:
         self._answer = answer
 
     def to_bytes(self):
-        return cloudpickle.dumps(self._answer)
+        return pickled(self._answer)
 
 
 def read(out):
@@ -264,3 +268,71 @@ def test_a_session_elsewhere_and_spark_connect_are_refused(spark):
         [*run(Answering(len), PARTS, Cluster(scheduler="spark://elsewhere:7077"))]
     with pytest.raises(InputError, match=r"limes\.scale\.spark\.explain"):
         [*run(Answering(len), PARTS, Cluster(scheduler="sc://elsewhere:15002"))]
+
+
+NAMES = {"age": "a.b", "bmi": "c d", "bp": "e`f", "s1": "müß%", "id": "the.id"}
+
+
+def test_names_may_hold_points_blanks_and_backticks(spark, table):
+    X, y = table
+    X = X.rename(columns=NAMES)
+    explainer = limes.TabularExplainer(
+        LinearRegression().fit(X.drop(columns="the.id"), y), X.drop(columns="the.id")
+    )
+    rows = pa.Table.from_pandas(X.iloc[:20], preserve_index=False)
+    found = explain(spark.createDataFrame(rows), explainer, keys=["the.id"]).toArrow()
+    assert found.sort_by("the.id").to_pydict() == explain_frame(rows, explainer, keys=["the.id"]).to_pydict()
+
+
+def test_a_stream_is_explained_as_it_comes(spark, table, explainer, tmp_path):
+    rows = pa.Table.from_pandas(table[0].iloc[:60], preserve_index=False)
+    (tmp_path / "in").mkdir()
+    for i in range(3):
+        pq.write_table(rows.slice(20 * i, 20), tmp_path / "in" / f"{i}.parquet")
+    static = spark.read.parquet(str(tmp_path / "in"))
+    stream = (
+        spark.readStream.schema(static.schema).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "in"))
+    )
+    writer = explain(stream, explainer, keys=["id"]).writeStream.format("parquet")
+    options = {"path": str(tmp_path / "out"), "checkpointLocation": str(tmp_path / "checkpoint")}
+    query = writer.options(**options).trigger(availableNow=True).start()
+    assert query.awaitTermination(120)
+    found = spark.read.parquet(str(tmp_path / "out")).toArrow().sort_by("id")
+    assert found.to_pydict() == explain_frame(rows, explainer, keys=["id"]).to_pydict()
+
+
+CONNECT = """
+import limes, numpy as np, pyarrow as pa, sys
+from pyspark.sql import SparkSession
+from sklearn.linear_model import LinearRegression
+from limes.scale import spark as engine
+
+class Large:
+    '''A model of some megabytes.'''
+    weight = 1.0
+
+    def __init__(self):
+        self.ballast = np.random.default_rng(0).bytes(int(sys.argv[1]))
+
+    def __call__(self, X):
+        return X["a"] * X["b"]
+
+X = pa.table({"a": np.arange(40.0), "b": np.arange(40.0) % 7, "id": np.arange(40)})
+frame = X.to_pandas()
+explainer = limes.TabularExplainer(Large(), frame[["a", "b"]], max_calls=64, control="none")
+spark = SparkSession.builder.remote("local[2]").getOrCreate()
+found = engine.explain(spark.createDataFrame(frame), explainer, keys=["id"]).toArrow().sort_by("id")
+assert found.to_pydict() == limes.scale.explain_frame(X, explainer, keys=["id"]).to_pydict()
+print("the same")
+spark.stop()
+"""
+
+
+@pytest.mark.skipif(not DEEP, reason="starts a server of Spark Connect: make test-deep")
+@pytest.mark.parametrize("size", [0, 155_000_000])
+def test_spark_connect_says_the_same_also_of_a_large_explainer(tmp_path, size):
+    pytest.importorskip("grpc", reason="pyspark[connect] is not installed")
+    (tmp_path / "job.py").write_text(CONNECT)
+    command = [sys.executable, tmp_path / "job.py", str(size)]
+    said = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300)
+    assert said.stdout.endswith("the same\n"), said.stderr[-3000:]

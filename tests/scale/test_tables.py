@@ -9,16 +9,14 @@ import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from jobs import read, same
 from limes.exceptions import InputError
-from limes.scale import _tables
 from limes.scale._engines import Cluster
 from limes.scale._sources import Source, decimated
-from limes.scale._tables import explain_files, repeated_keys
+from limes.scale._tables import explain_files
 
 RUN = {"model": "forest"}
 
@@ -156,45 +154,3 @@ def test_bad_input_is_said(source, explainer, tmp_path, table):
         (tmp_path / "x.csv").write_text("a\n1\n")
         with pytest.raises(InputError, match=r"pass a \.parquet or \.csv file"):
             Source.of(Path(tmp_path / where))
-
-
-def files_of(folder, columns, size, lines=1):
-    """Files of `size` rows each, with `lines` lines a row."""
-    size_of_all = len(next(iter(columns.values())))
-    nothing = pa.nulls(size_of_all, pa.string())
-    table = pa.table({"row": range(size_of_all), "error": nothing, **columns})
-    paths = []
-    for start in range(0, table.num_rows, size):
-        rows = [i for i in range(start, min(start + size, table.num_rows)) for _ in range(lines)]
-        paths.append(folder / f"{start}.parquet")
-        pq.write_table(table.take(rows), paths[-1])
-    return paths
-
-
-@pytest.mark.parametrize("held", [3, 1 << 22])
-def test_a_key_that_is_not_unique_is_named_with_its_rows(tmp_path, monkeypatch, held):
-    monkeypatch.setattr(_tables, "_HELD", held)
-    ids = [f"patient {i}" for i in range(20)]
-    ids[17] = ids[4]
-    ids[18] = ids[4]
-    paths = files_of(tmp_path, {"id": ids}, 6, lines=3)
-    said = repeated_keys(paths, ["id"], 20)
-    assert said == "keys are not unique (2 repeated): id='patient 4' in rows 4 and 17"
-
-
-def test_keys_count_together(tmp_path):
-    paths = files_of(tmp_path, {"shop": [1, 1, 2, 2], "day": [1, 2, 1, 2]}, 2)
-    assert repeated_keys(paths, ["shop", "day"], 4) == ""
-    assert "shop=1 in rows 0 and 1" in repeated_keys(paths, ["shop"], 4)
-    assert repeated_keys(paths, [], 4) == ""
-
-
-def test_equal_hashes_are_only_a_suspicion(tmp_path):
-    assert hash(-1) == hash(-2)
-    assert repeated_keys(files_of(tmp_path, {"id": [-1, -2]}, 2), ["id"], 2) == ""
-
-
-def test_missing_keys_are_equal(tmp_path):
-    assert "id=None in rows 0 and 2" in repeated_keys(
-        files_of(tmp_path, {"id": [None, 1, None]}, 2), ["id"], 3
-    )

@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from limes.scale._parts import NOTHING, PartRecord, Tally
+from limes.scale._parts import PartRecord
+from limes.scale._tally import NOTHING, Tally
 
 
 def table(values, errors=None):

@@ -2,6 +2,7 @@
 
 import io
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from sklearn.datasets import load_diabetes
 from sklearn.ensemble import RandomForestRegressor
 
 import limes
-from limes._explanation.effects import Effect, Effects
+from limes._explanation.effects import Effect, EffectAxes, Effects
 
 X, Y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
 EXPLANATION = limes.TabularExplainer(RandomForestRegressor(5, max_depth=4, random_state=0).fit(X, Y), X)(
@@ -98,6 +99,7 @@ def test_notebooks_and_narrow_terminals_show_them_too(shown):
 
 
 def test_names_are_escaped():
-    hostile = Effects((effect([1.0, 2.0], [0.0, 0.0]),))
-    object.__setattr__(hostile.entries[0], "cells", ("<script>alert(1)</script>", "b"))
-    assert "<script>" not in hostile._repr_html_() + hostile.entries[0]._repr_html_()
+    one = replace(effect([1.0, 2.0], [0.0, 0.0]), cells=("<script>alert(1)</script>", "b"))
+    axes = EffectAxes(1, ("risk",), ("bmi",))
+    hostile = Effects(axes, lambda first: [lambda output, feature: one], range(1))
+    assert "<script>" not in hostile._repr_html_() + hostile[0]._repr_html_()

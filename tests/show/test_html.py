@@ -98,7 +98,7 @@ def test_sampled_bars_have_error_bars_and_say_so():
     reader = Reader(made)
     (whisker,) = reader.having("rect", **{"class": "e"})
     assert float(whisker["width"].rstrip("%")) == pytest.approx(99 * 2 * 0.98 / 4.98, abs=0.11)
-    for words in ("± 0.50", "± 0", "sampled with 64 model calls, because the model is a function"):
+    for words in ("+3.0 ± 0.5", "-1.0 ± 0", "sampled with 64 model calls, because the model is a function"):
         assert words in reader.text
 
 
@@ -139,6 +139,8 @@ def test_the_style_stays_inside():
     made = explanation()._repr_html_()
     style = made[made.index("<style>") + 7 : made.index("</style>")]
     inner = re.sub(r"@media[^{]*{", "", style)
+    # under JupyterLab's dark theme, too, only what is inside
+    inner = inner.replace('[data-jp-theme-light="false"] .', ".")
     for selectors in re.findall(r"([^{}]+){", inner):
         for selector in selectors.split(", ."):
             assert selector.strip().lstrip(".").startswith("limes-explanation")

@@ -109,7 +109,7 @@ def test_plots_take_axes_and_return_them(explanation):
 def test_the_page_needs_no_network(explanation):
     page = explanation.to_html()
     assert "img-src data:" in page
-    assert not re.search(r'(src|href)="(?!data:)', page)
+    assert not re.search(r'(src|href)="(?!data:|#)', page)
     assert page.count(explanation.provenance["image"]) == 1
     assert page.count('aria-label="the image that is explained"') == 2
     assert "for &lt;it&gt;" in page

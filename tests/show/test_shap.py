@@ -6,7 +6,10 @@ import warnings
 import matplotlib as mpl
 import numpy as np
 import pytest
+from sklearn.datasets import load_iris
+from sklearn.linear_model import LogisticRegression, Ridge
 
+import limes
 from samples import NAMES, explanation
 
 mpl.use("agg")
@@ -37,6 +40,16 @@ def test_the_fields_arrive(k):
     assert s.data.tolist() == e.data.tolist()
     if k:
         np.testing.assert_array_equal(s[..., 1].values, e.values[..., 1])
+
+
+@pytest.mark.parametrize("bins", ["quartile", None])
+@pytest.mark.parametrize("output", ["predict", "predict_proba"])
+def test_base_and_values_add_up_to_the_surrogate(bins, output):
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    model = LogisticRegression(max_iter=1000).fit(X, y) if output == "predict_proba" else Ridge().fit(X, y)
+    e = limes.TabularExplainer(model, X, bins=bins, max_calls=1024, rng=0)(X.iloc[[0, 60, 120]])
+    s = to_shap(e)
+    np.testing.assert_allclose(s.base_values + s.values.sum(axis=1), e.surrogate_predictions, rtol=1e-9)
 
 
 def test_writing_into_the_copy_leaves_the_explanation_alone():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from itertools import combinations
 
@@ -16,7 +17,12 @@ from effort import examples, repeats
 from limes.designs._literals import FlipLaw
 from limes.exceptions import InputError
 from limes.surrogates._branch_and_bound import branch_and_bound
-from limes.surrogates._branch_and_bound.nodes import Node, perspective_bound
+from limes.surrogates._branch_and_bound.nodes import Node
+from limes.surrogates._branch_and_bound.perspective import (
+    PerspectiveProblem,
+    PerspectiveSearch,
+    perspective_bound,
+)
 from limes.surrogates._projection import hard_thresholding, project, projection
 from limes.surrogates._solvers import SOLVERS
 from limes.surrogates._sparse import PopulationProblem, SampleProblem, boxed, summing_to
@@ -274,6 +280,47 @@ def hard_instance():
     return SampleProblem(np.ones(300), 0.1, signs, rng.uniform(-1, 1, 60))
 
 
+def uncrowded_instance():
+    """More rows than the perspective bound needs."""
+    rng = np.random.default_rng(1)
+    signs = rng.choice([-1.0, 1.0], (400, 40))
+    values = np.tanh(signs @ rng.normal(size=40) * 0.2) + 0.3 * signs[:, 0] * signs[:, 1]
+    return SampleProblem(np.ones(40), 0.1, signs, values)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_the_perspective_search_is_the_best_of_all_supports(intercept):
+    """From the worst incumbent there is; every bound on the way lies below the optimum."""
+    void = 0
+    for seed in range(runs := repeats(60, 12)):
+        rng = np.random.default_rng(seed)
+        d, k = int(rng.integers(5, 11)), int(rng.integers(2, 5))
+        problem = sample(rng, d=d, m=int(rng.integers(3 * d, 8 * d)), correlation=0.3, intercept=intercept)
+        quadratic = PerspectiveProblem.from_sample(problem)
+        search = PerspectiveSearch(quadratic, k, np.inf, np.arange(k), 0.0, 1e-12 * quadratic.square)
+        expected = best_objective(problem, k)
+        bounds = list(search.run(np.inf))
+        if not bounds:  # literals that determine each other
+            void += 1
+            continue
+        assert search.best == pytest.approx(expected, rel=oracle.EXACT, abs=oracle.ROUNDING)
+        assert max(bounds) <= expected * (1 + oracle.EXACT) + oracle.ROUNDING
+        assert bounds[-1] >= expected * (1 - oracle.EXACT) - oracle.ROUNDING
+    assert void < 0.2 * runs
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_many_literals_are_proved_by_the_perspective_search(intercept):
+    problem = replace(uncrowded_instance(), intercept=intercept)
+    found = branch_and_bound(problem, 14, time_limit=60.0)
+    alone = PerspectiveSearch(PerspectiveProblem.from_sample(problem), 14, np.inf, np.arange(14), 0.0, 0.0)
+    *_, lower = alone.run(np.inf)
+    assert found.proved is True
+    json.dumps([found.proved, found.gap, found.lower_bound, found.objective])  # numbers of Python's own
+    assert alone.best == pytest.approx(found.objective, rel=oracle.EXACT)
+    assert lower == pytest.approx(found.objective, rel=oracle.EXACT)
+
+
 def test_a_search_that_runs_out_of_time_reports_an_honest_gap():
     problem = hard_instance()
     branch_and_bound(problem, 5, time_limit=0.01)  # compiled, or read from the disk
@@ -504,11 +551,11 @@ def test_a_target_beyond_the_box_is_refused():
         boxed(np.eye(2), np.zeros(2), 2.5)
 
 
-def test_no_step_but_one_bound_follows_the_time_limit(monkeypatch):
+@pytest.mark.parametrize("problem", [hard_instance(), uncrowded_instance()], ids=["crowded", "many rows"])
+def test_no_step_but_one_bound_follows_the_time_limit(monkeypatch, problem):
     """At the root too: no exchange, no better multiplier, no eigenvalues; the bound is valid all the same."""
     from limes.surrogates._branch_and_bound import search
 
-    problem = hard_instance()
     best = branch_and_bound(problem, 3)
     tries = []
     tighten = search._kernels.tighten
@@ -519,7 +566,7 @@ def test_no_step_but_one_bound_follows_the_time_limit(monkeypatch):
 
     monkeypatch.setattr(search._kernels, "tighten", counted)
     monkeypatch.setattr(search, "_best_entrant", lambda *_: pytest.fail("an exchange after the time limit"))
-    monkeypatch.setattr(search, "perspective_bound", lambda *_: pytest.fail("a bound after the time limit"))
+    monkeypatch.setattr(search, "PerspectiveSearch", lambda *_: pytest.fail("a search after the time limit"))
     late = branch_and_bound(problem, 3, time_limit=1e-9)
     assert set(tries) == {0}
     assert late.lower_bound <= best.objective <= late.objective

@@ -1,4 +1,4 @@
-"""The command line: ``limes`` with ``explain``, ``diagnose``, ``explain-table``, ``verify`` and ``demo``."""
+"""The command line: ``limes`` and its commands, which ``limes --help`` lists."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from limes import __version__
 from limes._cli.explain import demo, diagnose
 from limes._cli.explain import explain as explain_one
 from limes._cli.scale import explain_table, verify
+from limes._cli.what_if import what_if
 from limes.exceptions import LimesError
 
 __all__ = ["app", "main"]
@@ -24,6 +25,7 @@ app.command("explain")(explain_one)
 app.command()(diagnose)
 app.command("explain-table")(explain_table)
 app.command()(verify)
+app.command("app")(what_if)
 app.command()(demo)
 
 

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from limes._cli.files import (
+    Background,
     Bins,
+    Drop,
     Exclude,
     Law,
     Sparse,
@@ -34,6 +36,9 @@ if TYPE_CHECKING:
     from limes._explanation import Explanation
 
 Html = Annotated[Path | None, typer.Option(help="Write a self-contained HTML page here.")]
+Report = Annotated[
+    Path | None, typer.Option(help="Write a page to click through here: a slider of bandwidths, effects.")
+]
 Json = Annotated[Path | None, typer.Option(help="Write the result as JSON here.")]
 
 
@@ -69,12 +74,8 @@ def explain(
         str | None,
         typer.Option(help="margin, probability, or a class label; the default is the model's own."),
     ] = None,
-    drop: Annotated[
-        list[str] | None, typer.Option(help="A column that is not a feature (the target); may be repeated.")
-    ] = None,
-    background: Annotated[
-        Path | None, typer.Option(help="A table from which bins are learnt; default: the table itself.")
-    ] = None,
+    drop: Drop = None,
+    background: Background = None,
     bins: Bins = "quartile",
     law: Law = "truncnorm",
     bandwidth: Annotated[
@@ -92,6 +93,7 @@ def explain(
     exclude: Exclude = None,
     seed: Annotated[int, typer.Option(help="Seed of the sampler.")] = 0,
     html: Html = None,
+    report: Report = None,
     json: Json = None,
     trust: Trust = None,
     trust_pickle: TrustPickle = False,
@@ -112,7 +114,7 @@ def explain(
         check_sparse(dense != (False, False, False, None, None))
     elif exclude:
         raise InputError("--exclude goes with --sparse")
-    check_outputs((html, json), (model, data, text_file, image, labels))
+    check_outputs((html, report, json), (model, data, text_file, image, labels))
     target: Any = _read(data, text, text_file, image)
     fitted = load_model(model, trust=trust or [], trust_pickle=trust_pickle)
     options: dict[str, Any] = {"output": output, "method": method, "rng": seed}
@@ -133,6 +135,9 @@ def explain(
         learnt = None if background is None else select_features(read_table(background), fitted, drop or [])
         explanation = _explain_rows(fitted, features, [row], options, learnt)
     _show(explanation, html, json)
+    if report is not None:
+        explanation.to_report(report)
+        typer.echo(f"written: {report}")
 
 
 def _read(data: Path | None, text: str | None, text_file: Path | None, image: Path | None) -> Any:
@@ -199,9 +204,7 @@ def diagnose(
     text: Annotated[str | None, typer.Option(help="A text to diagnose, in place of a table.")] = None,
     row: Annotated[list[int] | None, typer.Option(help="Which rows, from 0; may be repeated.")] = None,
     output: Annotated[str | None, typer.Option(help="margin, probability, or a class label.")] = None,
-    drop: Annotated[
-        list[str] | None, typer.Option(help="A column that is not a feature (the target); may be repeated.")
-    ] = None,
+    drop: Drop = None,
     bins: Bins = "quartile",
     law: Law = "truncnorm",
     bandwidth: Annotated[float | None, typer.Option(help="As for explain.")] = None,

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
+from zipfile import BadZipFile, ZipFile
 
 import typer
 
@@ -25,13 +26,20 @@ Sparse = Annotated[
 Exclude = Annotated[
     list[str] | None, typer.Option(help="A column that no fact of --sparse uses; may be repeated.")
 ]
+Drop = Annotated[
+    list[str] | None, typer.Option(help="A column that is not a feature (the target); may be repeated.")
+]
+Background = Annotated[
+    Path | None, typer.Option(help="A table from which bins are learnt; default: the table itself.")
+]
 Bins = Annotated[str, typer.Option(help="quartile, decile, a number of bins, or none for slopes.")]
 Law = Annotated[
     str,
     typer.Option(help="Of perturbed rows: truncnorm, uniform or empirical in bins; joint: rows that occur."),
 ]
 
-
+# An archive is a bomb if it is both this large in memory, in bytes, and this many times its size on disk
+_PLAUSIBLE, _RATIO = 200 << 20, 100
 # Arrays of nodes, which every tree of scikit-learn has and skops does not list
 _TRUSTED = (
     "sklearn.tree._tree.Tree",
@@ -55,9 +63,21 @@ def load_model(path: Path, *, trust: list[str], trust_pickle: bool) -> Any:
     return _LOADERS[path.suffix](path, trust, trust_pickle)
 
 
+def _refuse_bomb(path: Path) -> None:
+    """Refuse an archive that is small, and large in memory; others are not looked at."""
+    with suppress(BadZipFile, OSError), ZipFile(path) as archive:
+        size = sum(entry.file_size for entry in archive.infolist())
+        if size > max(_PLAUSIBLE, _RATIO * path.stat().st_size):
+            raise InputError(
+                f"{path} would take {size / 1e9:.1f} GB of memory, hundreds of times its own size: models do "
+                "not compress so well, so it is refused"
+            )
+
+
 def _load_skops(path: Path, trust: list[str], trust_pickle: bool) -> Any:  # noqa: ARG001
     import skops.io
 
+    _refuse_bomb(path)
     trusted = [*_TRUSTED, *trust]
     try:
         unknown = [t for t in skops.io.get_untrusted_types(file=path) if t not in trusted]

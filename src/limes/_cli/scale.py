@@ -73,7 +73,7 @@ def explain_table(
     ] = 0.5,
     timeout: Annotated[
         float | None,
-        typer.Option(help="Seconds that a part may take; then its rows that hang are errors. Engine local."),
+        typer.Option(help="Seconds that a part may take; then its rows that hang are errors."),
     ] = None,
     max_calls: Annotated[int | None, typer.Option(help="As for explain.")] = None,
     sparse: Sparse = None,
@@ -90,10 +90,10 @@ def explain_table(
 
     require("pyarrow", "limes explain-table", package="'limes[scale]'")
     from limes.scale._engines import Cluster
-    from limes.scale._sources import Source, local_path
+    from limes.scale._sources import Source
     from limes.scale._tables import explain_files
 
-    source, out = Source.of(table), str(local_path(out))
+    source = Source.of(table)
     fitted = load_model(model, trust=trust or [], trust_pickle=trust_pickle)
     names = _features(columns, fitted, source, [*(key or []), *(drop or [])])
     rows = _background(background, source, names)

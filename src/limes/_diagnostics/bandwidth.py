@@ -183,12 +183,19 @@ def grid(bandwidth: float) -> Floats:
     return bandwidth * np.geomspace(1.0 / REACH, REACH, POINTS)
 
 
+def placed_grid(bandwidth: float) -> tuple[Floats, int]:
+    """Return the grid, which holds the explainer's bandwidth to the last bit, and its position there."""
+    bandwidths = grid(bandwidth)
+    if np.isinf(bandwidth):
+        return bandwidths, POINTS - 1
+    current = int(np.argmin(np.abs(np.log(bandwidths) - np.log(bandwidth))))
+    bandwidths[current] = bandwidth
+    return bandwidths, current
+
+
 def paths(context: DiagnosticContext) -> list[Path]:
     """Return the path of each row."""
-    bandwidths, current = grid(context.bandwidth), POINTS - 1
-    if np.isfinite(context.bandwidth):
-        current = int(np.argmin(np.abs(np.log(bandwidths) - np.log(context.bandwidth))))
-        bandwidths[current] = context.bandwidth
+    bandwidths, current = placed_grid(context.bandwidth)
     estimates = context.source.path(context, bandwidths)
     return [
         Path(row=row, bandwidths=bandwidths, values=e.value, errors=e.error, current=current)

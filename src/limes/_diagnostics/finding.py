@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -101,6 +102,12 @@ class Finding:
         The measurement, its standard error (0 where exact), and its quantity in words.
     sentence, advice
         What it means, and what to do.
+
+    Examples
+    --------
+    >>> Finding(kind="edge", severity="note", features=("bmi",), number=0.0, error=0.0, unit="",
+    ...         sentence="bmi lies on an edge.", advice="Report both sides.").code
+    'finding-edge'
     """
 
     kind: str
@@ -111,6 +118,29 @@ class Finding:
     unit: str
     sentence: str
     advice: str
+
+    @property
+    def code(self) -> str:
+        """The anchor of its section in docs/findings.md: "finding-local-error"."""
+        return f"finding-{self.kind.replace(' ', '-')}"
+
+    @property
+    def url(self) -> str:
+        """The address of that section, "" until the package states where its documentation is."""
+        return f"{home}/findings.html#{self.code}" if (home := documentation()) else ""
+
+
+@cache
+def documentation() -> str:
+    """Return the documentation's address, of the package's metadata (``[project.urls]``); "" without one."""
+    from importlib.metadata import PackageNotFoundError, metadata  # loads slowly
+
+    try:
+        urls = metadata("limes").get_all("Project-URL") or []
+    except PackageNotFoundError:
+        return ""
+    addresses: dict[str, str] = dict(url.split(", ", 1) for url in urls)
+    return addresses.get("Documentation", "").rstrip("/")
 
 
 @dataclass(frozen=True, kw_only=True)

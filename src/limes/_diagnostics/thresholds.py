@@ -11,7 +11,7 @@ edge           standard deviations to the next bin                ≤ 0.001     
 fidelity       R², where single columns capture less than half    < 0.25      < 0.5
 local error    standard deviations of the model                   > 2         > 1.5
 dependence     a coefficient's difference between the laws,
-               each in units of its largest                       ≥ 1         ≥ 0.5
+               each in units of its largest                       ≥ 0.8       ≥ 0.5
 shrinkage      of the largest coefficient                                     ≥ 0.1
 sample size    effective rows for each coefficient                            < 10
 ============== ================================================== =========== ===========
@@ -44,9 +44,9 @@ POOR: Levels = {"warning": 0.25, "note": 0.5}
 ADDITIVE = 0.5
 # Local error in standard deviations of the model under w, above
 FAR: Levels = {"warning": 2.0, "note": 1.5}
-# Difference of a coefficient between the product and the joint law, each in units of its largest one: from 1
-# on a feature that leads under one law is nothing under the other
-APART: Levels = {"warning": 1.0, "note": 0.5}
+# Difference of a coefficient between the product and the joint law, each in units of its largest one: at 1 a
+# feature that leads under one law is nothing under the other
+APART: Levels = {"warning": 0.8, "note": 0.5}
 # Difference of lime's coefficients, as a share of the largest one
 SHRUNK = 0.1
 # Effective rows for each coefficient

@@ -40,10 +40,11 @@ class CellEffects(Protocol):
         """Whether pairs of columns may add anything."""
         ...
 
-    def effects(self, designs: Sequence[ProductDesign], masses: Floats) -> Floats:
+    def effects(self, cells: Ints, designs: Sequence[ProductDesign], masses: Floats, counts: Ints) -> Floats:
         """E_w[f | cell] - E_w f for every cell of each column under n designs, (n, d, B, k).
 
-        ``masses`` (n, d, B) are the cells' probabilities; both are 0 beyond a column's last cell.
+        ``cells`` (n, d) are the rows', ``masses`` (n, d, B) and ``counts`` (n, d) as `cell_masses` returns
+        them; effects are 0 beyond a column's last cell.
         """
         ...
 
@@ -98,13 +99,22 @@ class TermCells:
         """Whether any term is a product."""
         return not all(isinstance(terms, Sum) for _, terms in self._terms)
 
-    def effects(self, designs: Sequence[ProductDesign], masses: Floats) -> Floats:
+    def effects(
+        self,
+        cells: Ints,  # noqa: ARG002 - the designs say more
+        designs: Sequence[ProductDesign],
+        masses: Floats,
+        counts: Ints,
+    ) -> Floats:
         """E_w[f | cell] - E_w f for every cell of each column under n designs, (n, d, B, k)."""
-        means = np.zeros((*masses.shape, self._terms[0][1].intercept.size))
-        for into, design in zip(means, designs, strict=True):
+        # the cells of one background have the same means in a sum, whatever the row
+        shared = not self.interacts and designs[0].family is not None
+        distinct = designs[:1] if shared else designs
+        means = np.zeros((len(distinct), *masses.shape[1:], self._terms[0][1].intercept.size))
+        for into, design in zip(means, distinct, strict=True):
             for column, values in zip(into, self._means(design), strict=True):
                 column[: len(values)] = values
-        return _centred(means, masses, designs)
+        return _centred(means, masses, counts)
 
     def _means(self, design: ProductDesign) -> list[Floats]:
         outputs = self._terms[0][1].intercept.size
@@ -169,14 +179,19 @@ class ForestCells:
         """Trees of several splits do."""
         return True
 
-    def effects(self, designs: Sequence[ProductDesign], masses: Floats) -> Floats:
+    def effects(
+        self,
+        cells: Ints,
+        designs: Sequence[ProductDesign],  # noqa: ARG002 - cells decide them
+        masses: Floats,
+        counts: Ints,
+    ) -> Floats:
         """E_w[f | cell] - E_w f for every cell of each column under n designs, (n, d, B, k)."""
-        cells = np.stack([_cells_of(design) for design in designs])
         if self._every_cell_counts:
             means = self._expectation.given_cells(self._family, cells)
         else:
             means = np.stack([self._each_as_instance(row) for row in cells])
-        return _centred(means, masses, designs)
+        return _centred(means, masses, counts)
 
     @cached_property
     def _every_cell_counts(self) -> bool:
@@ -205,28 +220,28 @@ class ForestCells:
         return None if self._terms is None else self._terms.pairs(design, columns)
 
 
-def _cells_of(design: ProductDesign) -> Ints:
-    assert design.cells is not None  # noqa: S101 - the family's designs depend on cells alone
-    return design.cells
+def cell_masses(family: ProductFamily, cells: Ints, designs: Sequence[ProductDesign]) -> tuple[Floats, Ints]:
+    """P_w(cell) of every column under n designs of a family, (n, d, B), 0 beyond its last cell; their number.
 
-
-def cell_masses(family: ProductFamily, designs: Sequence[ProductDesign]) -> Floats:
-    """P_w(cell) of every column, 0 beyond its last, under n designs of a family: (n, d, B)."""
+    ``cells`` (n, d) are the rows'. The number of a column's cells is (n, d).
+    """
     if family.by_cell:
-        return family.masses[np.arange(len(family.marginals)), np.stack([_cells_of(d) for d in designs])]
+        counts = np.array([law.cells.count for law in family.marginals])
+        return family.masses[np.arange(cells.shape[1]), cells], np.broadcast_to(counts, cells.shape)
     rows = [[coordinate.probability for coordinate in design.coordinates] for design in designs]
-    masses = np.zeros((len(rows), len(family.marginals), max(q.size for row in rows for q in row)))
+    counts = np.array([[q.size for q in row] for row in rows])
+    masses = np.zeros((*counts.shape, counts.max()))
     for into, row in zip(masses, rows, strict=True):
         for column, q in zip(into, row, strict=True):
             column[: q.size] = q
-    return masses
+    return masses, counts
 
 
-def _centred(means: Floats, masses: Floats, designs: Sequence[ProductDesign]) -> Floats:
-    """Means of cells (n, d, >= B, k) less their mean, (n, d, B, k); 0 beyond the last cell."""
+def _centred(means: Floats, masses: Floats, counts: Ints) -> Floats:
+    """Means of cells (n or 1, d, >= B, k) less their mean, (n, d, B, k); 0 beyond the last cell."""
     means = means[:, :, : masses.shape[2]]
-    counts = np.array([[column.probability.size for column in design.coordinates] for design in designs])
     exists = np.arange(masses.shape[2]) < counts[..., None]
+    means = np.broadcast_to(means, (*masses.shape, means.shape[3]))
     away = means - np.einsum("ndb,ndbk->ndk", masses, means)[:, :, None]
     return np.where(exists[..., None], away, 0.0)
 

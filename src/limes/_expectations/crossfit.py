@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from limes._arrays import Floats
 from limes._expectations.controls import Control
 from limes._expectations.controls.control import ControlMoments
 from limes._expectations.controls.network import Units, fit_network, units_for
-from limes._expectations.controls.tables import shared_tree_control
+from limes._expectations.explained import ExplainedRows
 from limes._expectations.pool import SEQUENCES, PoolRows
 from limes._expectations.simulated import SimulatedControl, simulated_rows
 from limes.designs._product import ProductDesign, ProductFamily
@@ -28,12 +28,29 @@ _WORTH = 0.95
 _EVEN = 0.5
 
 
-class ControlExpectation(Protocol):
-    """The part of a fitted control that a row needs."""
-
+class _OfOne(Protocol):
     def moments(self, design: ProductDesign) -> ControlMoments:
         """E_w h and its coefficients β under the design."""
         ...
+
+
+@runtime_checkable
+class _OfMany(Protocol):
+    def many(self, rows: ExplainedRows) -> ControlMoments:
+        """E_w h and β around many rows, whose axis comes first."""
+        ...
+
+
+# The part of a fitted control that a row needs
+ControlExpectation: TypeAlias = _OfOne | _OfMany
+
+
+def moments_around(control: ControlExpectation, rows: ExplainedRows) -> ControlMoments:
+    """Moments of a control around n rows: E_w h (n, k), β (n, d, k), errors (n, 1 + d, k)."""
+    if isinstance(control, _OfMany):
+        return control.many(rows)
+    each = [control.moments(design) for design in rows.designs()]
+    return ControlMoments(*(np.stack(arrays) for arrays in zip(*each, strict=True)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,12 +104,16 @@ def network(family: ProductFamily, seed: int, rows: PoolRows, f: Floats) -> Cros
     units = Units.of(family.marginals, simulated.x, simulated.cells, units_for(len(f)), seed)
     features = units(rows.x, rows.cells)
     fit = fit_network(units, features, f, SEQUENCES)
-    mean = SimulatedControl.of(family, simulated.cells, fit.mean(simulated.x, simulated.cells))
-    return CrossFit(fit.out_of_sequence(features), [mean], simulated=_EVEN * len(f) / len(simulated.x))
+    values = fit.mean(simulated.x, simulated.cells)
+    mean = SimulatedControl.of(family, simulated.cells, values)
+    # effects of cells are exact: the rest alone is simulated
+    share = mean.rest.var(axis=0).sum() / max(values.var(axis=0).sum(), np.finfo(np.float64).tiny)
+    factor = float(_EVEN * share * len(f) / len(simulated.x))
+    return CrossFit(fit.out_of_sequence(features), [mean], simulated=factor)
 
 
 # Controls that are made for the many rows of a pool
-SHARED: Mapping[str, CrossFitting] = {"tree": in_folds(shared_tree_control), "network": network}
+SHARED: Mapping[str, CrossFitting] = {"network": network}
 
 
 def best_fit(fits: Mapping[str, CrossFit], f: Floats) -> str:

@@ -11,15 +11,16 @@ atoms, which do not decay: their mass A is added. A normal column without bins h
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from limes._arrays import Floats
 from limes._functions import Function, Identity, Polynomial
-from limes.designs._coordinates import Coordinate, SlopeCoordinate
+from limes.designs._coordinates import Coordinate, IndicatorCoordinate, SlopeCoordinate
 from limes.designs._gaussian import GaussianPieces
 from limes.designs._marginals import Marginal
+from limes.designs._partial_slopes import PartialSlopeCoordinate
 
 Bound = Callable[[Floats], Floats]
 
@@ -81,6 +82,10 @@ def _largest(bounds: Sequence[Bound]) -> Bound:
 def _of_coordinate(coordinate: Coordinate) -> Envelope:
     if isinstance(coordinate, SlopeCoordinate):
         return _of_slope(coordinate)
+    if isinstance(coordinate, PartialSlopeCoordinate):
+        numbers = _of_slope(coordinate.present)
+        return replace(numbers, mean=_mixture(coordinate.marginal, coordinate.probability))
+    assert isinstance(coordinate, IndicatorCoordinate)  # noqa: S101 - there is no other kind
     law, inside = coordinate.marginal, np.zeros(coordinate.elsewhere.size)
     inside[coordinate.cell] = 1.0
     kept, changed = _mixture(law, inside), _mixture(law, coordinate.elsewhere)

@@ -195,7 +195,8 @@ class ForestExpectation:
     def _shares_of(self, family: ProductFamily) -> Floats:
         """Shares of the edges below every split, (S, 4, ≥ B).
 
-        1 / their probability, by the row's cell, and their probability given each cell.
+        1 / their probability, by the row's cell, and their probability given each cell, less 1 where that
+        leaves fewer cells to add to: effects are centred in the end.
         """
         layout = self._layout
         column, _, lower, upper, missing, above, is_left = layout.edges
@@ -209,6 +210,8 @@ class ForestExpectation:
             inside = np.maximum(inside, 0.0)
             reached = inside @ np.stack([c.probability for c in variants], axis=1)
             inverse = np.divide(1.0, reached, out=np.zeros_like(reached), where=reached > 0.0)
+            zeros, ones = (inside == 0.0).sum(axis=1), (inside == 1.0).sum(axis=1)
+            inside[(ones > zeros) | ((ones == zeros) & (inside[:, -1] == 1.0))] -= 1.0
             split, side = above[edge], 1 - is_left[edge]
             shares[split, side, : len(variants)] = inverse
             shares[split, 2 + side, : len(variants)] = inside

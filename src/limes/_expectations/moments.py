@@ -32,6 +32,13 @@ class _Arrays:
         names = (f.name for f in fields(self))  # type: ignore[arg-type]
         return type(self)(**{name: picked(getattr(self, name)) for name in names})
 
+    def at(self, row: int) -> Self:
+        """Pick one design."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+        return type(self)(
+            **{k: v[row, ...] if isinstance(v, np.ndarray) else v and v.at(row) for k, v in values.items()}
+        )
+
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""

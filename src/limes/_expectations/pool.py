@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats, Ints, streams
-from limes._expectations.indicators import CellCodes
+from limes._expectations.explained import CellCodes, cell_codes
 from limes._expectations.questions import Questions
 from limes._threads import Locked
 from limes.designs._marginals import Atoms, Marginal
@@ -31,8 +31,6 @@ SEQUENCES = 8
 SMALLEST = 1024
 # Key of the pool's streams, where those of explained rows have the row's hash
 _KEY = 0x706F6F6C
-# Cells that a byte can tell apart
-_BYTE = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,12 +179,6 @@ class _BackgroundRows:
         place = np.array([numbers.setdefault(key, len(numbers)) for key in keys])
         numbers_of_rows, first = np.unique(place, return_index=True)
         return first[numbers_of_rows >= before], place
-
-
-def cell_codes(family: ProductFamily, cells: Ints) -> CellCodes:
-    """Return cells as bytes, where these can tell a column's cells apart."""
-    widest = max(law.cells.count for law in family.marginals)
-    return cells.astype(np.uint8) if widest <= _BYTE else cells.astype(np.uint32)
 
 
 def _is_discrete(family: ProductFamily) -> bool:

@@ -6,8 +6,10 @@ row's cells,
 
     share_j = (E π)² / E π² · v_j / E_π²[(z_j - α_j)²],     E π^m = ∏_j (p_j + (1 - p_j) t^m).
 
-Rows with a share of 1/32 or more take the smallest pool at which their coefficients are as accurate as
-wanted; the others, far out or under a narrow bandwidth, draw their own rows of w (``sampled.py``).
+Rows with a share of 1/32 or more take the smallest pool that is predicted, and then confirmed, to make their
+coefficients as accurate as wanted: their errors at the smallest pool, under the cheapest control, tell which
+sizes can hardly be enough, and these are passed over. The others, far out or under a narrow bandwidth, draw
+their own rows of w (``sampled.py``).
 
 The control variate h is fitted once a pool (``crossfit.py``), and chosen by what it leaves of rows that it
 has not seen. Rows that the largest pool does not serve accurately enough get a more laborious control, fitted
@@ -24,10 +26,17 @@ from typing import Any, Literal
 
 import numpy as np
 
-from limes._arrays import Bools, Floats
-from limes._expectations.crossfit import SHARED, ControlExpectation, CrossFit, best_fit, in_folds
+from limes._arrays import Bools, Floats, Ints
+from limes._expectations.crossfit import (
+    SHARED,
+    ControlExpectation,
+    CrossFit,
+    best_fit,
+    in_folds,
+    moments_around,
+)
 from limes._expectations.estimate import check_squares
-from limes._expectations.indicators import CellCodes
+from limes._expectations.explained import ExplainedRows, by_column, changed_weight
 from limes._expectations.moments import (
     Moments,
     SampleStatistics,
@@ -36,13 +45,11 @@ from limes._expectations.moments import (
     with_complement,
 )
 from limes._expectations.pool import SEQUENCES, SMALLEST, Pool
-from limes._expectations.rule_of_three import AnswerStatistics
 from limes._expectations.sampled import CUT_SHORT, SampledExpectation
 from limes._expectations.sampling import CALLS, Progress, Sampling, Tolerance
-from limes._expectations.weighted import WeightedFit, WeightedPool
-from limes._threads import Locked
+from limes._expectations.weighted import PoolSample, WeightedFits
+from limes._threads import Locked, in_threads
 from limes.designs._product import ProductDesign, ProductFamily
-from limes.designs._weights import BinWeights
 
 # Accuracy that is wanted where the user names none: a share of the largest coefficient
 DEFAULT_TOLERANCE = Tolerance(0.01, relative=True)
@@ -51,13 +58,19 @@ _LEAST_SHARE = 1 / 32
 # Errors of even points fall about as 1 / n: after a pool of n rows, whose error is c times what is wanted,
 # the next has this many times n c rows
 _RATE = 0.75
-# Controls that "auto" tries: at any size those whose cost is worth it for one row; where the largest pool
-# leaves a row less accurate than wanted, those that take a second, once, if it has this many rows
+# Controls that "auto" tries: the cheapest at the smallest pool; then, at a size that may do, those whose cost
+# is worth it for one row; where the largest pool leaves a row less accurate than wanted, those that take a
+# second, once, if it has this many rows
+_CHEAPEST = ("additive",)
 _QUICK = ("additive", "margin", "network")
 _THOROUGH = ("additive", "margin", "network", "tree")
 _FEWEST_THOROUGH = 8192
+# Times that quick controls may lower the errors that the cheapest leaves
+_HOPE = 4.0
 # Share of the answers' variance that quick controls must leave for these to be worth their second
 _WORTH_A_SECOND = 0.25
+# Rows that are fitted at once, and numbers of their normal equations at most
+_BLOCK, _BLOCK_NUMBERS = 32, 1 << 20
 
 
 class PooledExpectation(Locked):
@@ -74,12 +87,10 @@ class PooledExpectation(Locked):
         predict: Callable[[Floats], Floats],
         sampling: Sampling,
     ) -> None:
-        assert isinstance(family.weights, BinWeights)  # noqa: S101 - of all families that are by_cell
         self.pool = Pool(
             family, predict, seed=sampling.seed, batch_size=sampling.batch_size, retry=sampling.retry
         )
         self._family = family
-        self._weights = family.weights
         self._sampling = sampling
         self.single = SampledExpectation(predict, sampling)
         self._sizes = pool_sizes(len(family.marginals), sampling.max_shared)
@@ -94,7 +105,7 @@ class PooledExpectation(Locked):
     @property
     def ratio(self) -> float:
         """t, the weight of a changed cell."""
-        return self._weights.ratio
+        return changed_weight(self._family)
 
     @property
     def pool_calls(self) -> int:
@@ -107,25 +118,24 @@ class PooledExpectation(Locked):
             with progress(self.pool.missing(size), CALLS) as on_progress:
                 self.pool.grow(size, on_progress=on_progress, workers=workers)
 
-    def shares(self, designs: Sequence[ProductDesign]) -> Floats:
-        """Share of a pool's rows that count for each design, (n,): the least over its columns."""
-        ratio, marginals = self._weights.ratio, self._family.marginals
-        cells = np.stack([design.cells for design in designs if design.cells is not None], axis=1)
-        mass = np.exp([law.log_mass[b] for law, b in zip(marginals, cells, strict=True)]).T
-        first, second = (mass + (1.0 - mass) * ratio**m for m in (1, 2))
-        inside = mass / second
-        alpha = np.stack([design.inclusion for design in designs])
-        v = np.stack([design.variance for design in designs])
+    def shares(self, rows: ExplainedRows) -> Floats:
+        """Share of a pool's rows that count for each explained row, (n,): the least over its columns."""
+        columns = zip(self._family.marginals, rows.cells.T, strict=True)
+        mass = np.exp([law.log_mass[b] for law, b in columns]).T
+        first, second = (mass + (1.0 - mass) * self.ratio**m for m in (1, 2))
+        inside, alpha, v = mass / second, rows.features.inclusion, rows.features.variance
         spread = inside * (1.0 - alpha) ** 2 + (1.0 - inside) * alpha**2
-        columns = np.divide(v, spread, out=np.ones_like(v), where=spread > 0)
-        return np.asarray(np.exp((2.0 * np.log(first) - np.log(second)).sum(axis=1)) * columns.min(axis=1))
+        least = np.divide(v, spread, out=np.ones_like(v), where=spread > 0).min(axis=1)
+        return np.asarray(np.exp((2.0 * np.log(first) - np.log(second)).sum(axis=1)) * least)
 
     def moments(self, design: ProductDesign, row: Floats) -> Moments:
         """Moments under one design, as :meth:`many` has them for many."""
-        if not self._serves([design])[0]:
+        assert design.cells is not None  # noqa: S101 - designs of families by cells have them
+        cells = design.cells[None]
+        if not self._serves(cells)[0]:
             return self.single.moments(design, row)
         results: list[Moments | None] = [None]
-        error = self._from_pool([design], [None], [0], results, _silent, 1)
+        error = self._from_pool(cells, None, np.array([0]), results, _silent, 1)
         if error is not None:
             raise error
         (moments,) = results
@@ -134,27 +144,26 @@ class PooledExpectation(Locked):
 
     def many(
         self,
-        designs: Sequence[ProductDesign],
+        cells: Ints,
         rows: Floats,
         predictions: Floats,
         *,
         progress: Progress,
         workers: int = 1,
     ) -> tuple[list[Moments | None], BaseException | None]:
-        """Moments at rows (n, d), each with its design, and the error that ended the call early if one did.
+        """Moments at rows (n, d), given their cells, and the error that ended the call early if one did.
 
-        As :meth:`SampledExpectation.many`; ``progress`` makes a bar of the calls of the model, of the rows
-        that the pool serves, and of the calls for the others, one after the other.
+        As :meth:`SampledExpectation.many`, with the model's ``predictions`` (n, ...) at the rows.
+        ``progress`` makes a bar of the calls of the model, of the rows that the pool serves, and of the calls
+        for the others, one after the other.
         """
-        results: list[Moments | None] = [None] * len(designs)
-        served = self._serves(designs)
-        error = self._from_pool(
-            designs, predictions, np.flatnonzero(served).tolist(), results, progress, workers
-        )
-        others = np.flatnonzero(~served).tolist()
-        if error is None and others:
+        results: list[Moments | None] = [None] * len(cells)
+        served = self._serves(cells)
+        error = self._from_pool(cells, predictions, np.flatnonzero(served), results, progress, workers)
+        others = np.flatnonzero(~served)
+        if error is None and others.size:
             moments, error = self.single.many(
-                [designs[i] for i in others],
+                ExplainedRows(self._family, cells[others]).designs(),
                 rows[others],
                 predictions[others],
                 progress=progress,
@@ -164,15 +173,15 @@ class PooledExpectation(Locked):
                 results[i] = its
         return results, error
 
-    def _serves(self, designs: Sequence[ProductDesign]) -> Bools:
-        """Tell which designs (n,) the pool serves."""
-        return self.shares(designs) >= (_LEAST_SHARE if self._sizes else np.inf)
+    def _serves(self, cells: Ints) -> Bools:
+        """Tell which rows with these cells (n, d) the pool serves, (n,)."""
+        return self.shares(ExplainedRows(self._family, cells)) >= (_LEAST_SHARE if self._sizes else np.inf)
 
     def _from_pool(
         self,
-        designs: Sequence[ProductDesign],
-        predictions: Floats | Sequence[None],
-        positions: list[int],
+        cells: Ints,
+        predictions: Floats | None,
+        positions: Ints,
         results: list[Moments | None],
         progress: Progress,
         workers: int,
@@ -183,64 +192,76 @@ class PooledExpectation(Locked):
         try:
             for stage in self._stages:
                 wanted = np.inf if stage.size == self._sizes[-1] else stage.size
-                pending = [i for i in positions if i not in looks or looks[i].wants(wanted)]
+                pending = [i for i in positions.tolist() if i not in looks or looks[i].wants(wanted)]
                 if pending and self._is_worthwhile(stage):
-                    self._look(stage, pending, designs, predictions, looks, progress, workers)
+                    self._look(stage, pending, cells, predictions, looks, progress, workers)
                 elif pending:
                     looks |= {i: replace(looks[i], is_last=True) for i in pending}
         except CUT_SHORT as cause:
             error = cause
         for i, look in looks.items():
-            results[i] = look.moments
-            if not look.is_last:  # cut short: as far as it got
-                fit = self._fit(self._sample(look.stage), designs[i], predictions[i])
-                results[i] = replace(fit.moments(self._sampling.tolerance), converged=np.array(False))
+            moments = look.moments.at(look.place)
+            # cut short: as far as it got
+            results[i] = moments if look.is_last else replace(moments, converged=np.array(False))
         return error
 
     @cached_property
     def _stages(self) -> list[_Stage]:
-        """Stages in their order: growing pools with quick controls, the largest with thorough ones."""
+        """Stages in their order: a first look, growing pools with quick controls, at last thorough ones."""
         available = self._sampling.controls
         if len(available) == 1:
             return [_Stage(size, tuple(available)) for size in self._sizes]
-        quick, thorough = (tuple(n for n in names if n in available) for names in (_QUICK, _THOROUGH))
+        cheapest, quick, thorough = (
+            tuple(n for n in names if n in available) for names in (_CHEAPEST, _QUICK, _THOROUGH)
+        )
         stages = [_Stage(size, quick) for size in self._sizes]
-        largest = [size for size in self._sizes[-1:] if size >= _FEWEST_THOROUGH]
-        return [*stages, *(_Stage(size, thorough) for size in largest)]
+        first = [_Stage(stage.size, cheapest, hope=_HOPE) for stage in stages[:-1][:1]]
+        largest = [stage for stage in stages[-1:] if stage.size >= _FEWEST_THOROUGH]
+        return [*first, *stages, *(_Stage(stage.size, thorough, before=stage) for stage in largest)]
 
     def _is_worthwhile(self, stage: _Stage) -> bool:
         """Whether thorough controls are worth trying, by what quick ones left of the same pool."""
-        quick = next((its for its in self._stages if its.size == stage.size), stage)
-        if quick == stage:
+        if stage.before is None:
             return True
-        sample = self._sample(quick)
-        return self._fits[quick.size, sample.control].share(sample.answers) > _WORTH_A_SECOND
+        sample = self._sample(stage.before)
+        return self._fits[stage.size, sample.control].share(sample.rows.answers) > _WORTH_A_SECOND
 
     def _look(
         self,
         stage: _Stage,
         pending: list[int],
-        designs: Sequence[ProductDesign],
-        predictions: Floats | Sequence[None],
+        cells: Ints,
+        predictions: Floats | None,
         looks: dict[int, _Look],
         progress: Progress,
         workers: int,
     ) -> None:
-        """Explain the rows at these positions from the pool of one size."""
+        """Explain the rows at these positions from the pool of one size, in blocks on all cores."""
         if missing := self.pool.missing(stage.size):
             with progress(missing, CALLS) as on_progress:
                 self.pool.grow(stage.size, on_progress=on_progress, workers=workers)
-        sample, largest = self._sample(stage), stage.size == self._sizes[-1]
+        sample = self._sample(stage)
+        same = [i for i in pending if i in looks and looks[i].is_of(stage.size, sample.control)]
+        # nothing better than what it has at this size
+        looks |= {i: replace(looks[i], stage=stage, is_last=stage == self._stages[-1]) for i in same}
+        rest = np.array([i for i in pending if i not in set(same)], dtype=np.int64)
+        each = min(_BLOCK, max(1, _BLOCK_NUMBERS // (1 + cells.shape[1]) ** 2))
         with progress(len(pending)) as on_progress:
-            for i in pending:
-                if i in looks and looks[i].moments is not None and looks[i].control == sample.control:
-                    looks[i] = replace(looks[i], is_last=True)  # nothing better than what it has
-                else:
-                    fit = self._fit(sample, designs[i], predictions[i])
-                    is_last = fit.excess <= 1.0 or stage == self._stages[-1]
-                    moments = fit.moments(self._sampling.tolerance) if is_last or largest else None
-                    looks[i] = _Look(stage, fit.excess, sample.control, moments, is_last)
-                on_progress(1)
+            on_progress(len(same))
+
+            def explain(start: int) -> None:
+                block = rest[start : start + each]
+                its = None if predictions is None else predictions[block].reshape(block.size, -1)
+                fits = self._fit(sample, ExplainedRows(self._family, cells[block]), its)
+                moments, is_final = fits.moments(self._sampling.tolerance), stage == self._stages[-1]
+                with self._lock:
+                    for place, i in enumerate(block.tolist()):
+                        excess = float(fits.excess[place])
+                        is_last = excess <= 1.0 or is_final
+                        looks[i] = _Look(stage, excess, sample.control, moments, place, is_last)
+                    on_progress(block.size)
+
+            in_threads(explain, range(0, rest.size, each))
 
     def _sample(self, stage: _Stage) -> _ControlledPool:
         """Return the pool of a stage with its control, fitted once."""
@@ -264,79 +285,84 @@ class PooledExpectation(Locked):
         fits = {name: self._fits[stage.size, name] for name in stage.controls}
         name = best_fit(fits, f)
         fit = fits[name]
-        return _ControlledPool(rows.cells, f, f - fit.values, shape, complement, name, fit.expectations)
+        sample = PoolSample(by_column(rows.cells), f, f - fit.values, SEQUENCES)
+        return _ControlledPool(sample, shape, complement, name, fit.expectations)
 
-    def _fit(self, sample: _ControlledPool, design: ProductDesign, prediction: Floats | None) -> _RowFit:
-        """Fit one row to the pool of one size."""
-        controls = [its.moments(design) for its in sample.expectations]
-        rows = WeightedPool.of(
-            design,
-            self._weights.ratio,
-            sample.cells,
-            sample.answers,
-            sample.residuals,
-            sample.statistics,
-            controls,
-            SEQUENCES,
-        )
-        fit = WeightedFit.fit(rows, sample.outputs(prediction))
+    def _fit(self, pool: _ControlledPool, rows: ExplainedRows, predictions: Floats | None) -> _Fits:
+        """Fit rows to the pool of one size, given the model's predictions (n, k) there, if there are any."""
+        controls = [moments_around(its, rows) for its in pool.expectations]
+        fits = WeightedFits.fit(pool.rows, rows, controls, pool.outputs(predictions))
         coef = np.mean([its.coef for its in controls], axis=0)
-        coef[rows.used] = fit.coef[1:]
-        coef[design.variance == 0] = 0.0
-        errors = np.where(rows.unidentified, np.inf, 0.0)[:, None] * np.ones(coef.shape[1])
-        errors[rows.used] = fit.coef_errors
-        excess = (self._sampling.tolerance or DEFAULT_TOLERANCE).excess(coef, errors)
-        # answers that are all alike have no errors to be measured: a larger pool may tell more
-        return _RowFit(sample, fit, coef, errors, excess if fit.answers_differ else max(excess, 2.0))
+        coef = np.where(fits.normal.used[..., None], fits.coef[:, 1:], coef)
+        coef[rows.features.variance == 0] = 0.0
+        errors = np.where(fits.normal.unidentified[..., None], np.inf, fits.coef_errors)
+        return _Fits(pool, fits, coef, errors, self._sampling.tolerance or DEFAULT_TOLERANCE)
 
 
 @dataclass(frozen=True, eq=False)
-class _RowFit:
-    """A fit of one row with coefficients and errors of all columns, (d, k).
+class _Fits:
+    """Fits of n rows with coefficients and errors of all columns, (n, d, k)."""
 
-    ``excess`` is the largest error in units of what is wanted.
-    """
-
-    sample: _ControlledPool
-    fit: WeightedFit
+    pool: _ControlledPool
+    fits: WeightedFits
     coef: Floats
     errors: Floats
-    excess: float
+    wanted: Tolerance
+
+    @cached_property
+    def excess(self) -> Floats:
+        """The largest error of each row in units of what is wanted, (n,)."""
+        excess = self.wanted.excess(self.coef, self.errors)
+        # answers that are all alike have no errors to be measured: a larger pool may tell more
+        return np.where(self.fits.answers_differ, excess, np.maximum(excess, 2.0))
 
     def moments(self, tolerance: Tolerance | None) -> Moments:
-        """Moments of the row; without a tolerance of the user's they count as converged."""
-        fit, shape, design = self.fit, self.sample.shape, self.fit.rows.design
-        quality = fit.quality(self.coef)
-        columns = (design.size, *shape)
+        """Moments of the rows; without a tolerance of the user's they count as converged."""
+        fits, shape, features = self.fits, self.pool.shape, self.fits.normal.rows.features
+        quality = fits.quality(self.coef)
+        n, d = self.coef.shape[:2]
+        each, columns = (n, *shape), (n, d, *shape)
+        converged = fits.answers_differ & ((tolerance is None) | (self.excess <= 1.0))
         moments = Moments(
-            mean=fit.coef[0].reshape(shape),
-            gamma=design.gamma(self.coef).reshape(columns),
+            mean=fits.coef[:, 0].reshape(each),
+            gamma=features.gamma(self.coef).reshape(columns),
             coef_errors=self.errors.reshape(columns),
-            variance=quality.variance.reshape(shape),
-            converged=np.array((tolerance is None or self.excess <= 1.0) and fit.answers_differ),
+            variance=quality.variance.reshape(each),
+            calls=np.zeros(n, dtype=np.int64),
+            converged=converged,
             sampled=SampleStatistics(
-                surrogate_errors=quality.surrogate_errors.reshape(shape),
-                fidelity_errors=quality.fidelity_errors.reshape(shape),
+                surrogate_errors=quality.surrogate_errors.reshape(each),
+                fidelity_errors=quality.fidelity_errors.reshape(each),
                 share_errors=quality.share_errors.reshape(columns),
-                excess=np.array(0.0 if tolerance is None else tolerance.excess(self.coef, self.errors)),
-                control=np.array(self.sample.control, dtype="U16"),
-                unlike=fit.rare.n_unlike.reshape(shape),
-                carriers=fit.carriers.reshape(shape),
-                effective=np.array(fit.rows.effective),
-                collinear=np.zeros(design.size, dtype=np.bool_),
-                answers=boxed(np.empty(0)),  # the pool has them
+                excess=np.zeros(n) if tolerance is None else tolerance.excess(self.coef, self.errors),
+                control=np.full(n, self.pool.control, dtype="U16"),
+                unlike=np.broadcast_to(fits.unlike, (n, fits.unlike.size)).reshape(each),
+                carriers=fits.carriers.reshape(each),
+                effective=fits.normal.effective,
+                collinear=np.zeros((n, d), dtype=np.bool_),
+                answers=np.array([boxed(np.empty(0))] * n, dtype=object),  # the pool has them
             ),
-            shared=np.array(len(self.sample.answers)),
+            shared=np.full(n, len(self.pool.rows)),
         )
-        return with_complement(moments) if self.sample.complement else moments
+        return with_complement(moments) if self.pool.complement else moments
 
 
 @dataclass(frozen=True)
 class _Stage:
-    """A pool of one size, and the names of the controls that are tried on it."""
+    """A pool of one size, and the names of the controls that are tried on it.
+
+    Attributes
+    ----------
+    hope
+        Times that other controls may lower the errors.
+    before
+        Stage that must have left much of the answers' variance for this one to be worthwhile.
+    """
 
     size: int
     controls: tuple[str, ...]
+    hope: float = 1.0
+    before: _Stage | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -349,8 +375,8 @@ class _Look:
         The largest error in units of what is wanted.
     control
         The control's name.
-    moments
-        None at a pool that grows.
+    moments, place
+        Moments of several rows, and which of these it is.
     is_last
         Whether no other stage follows.
     """
@@ -358,12 +384,17 @@ class _Look:
     stage: _Stage
     excess: float
     control: str
-    moments: Moments | None
+    moments: Moments
+    place: int
     is_last: bool
 
     def wants(self, size: float) -> bool:
         """Whether to look at a larger pool: sizes that can hardly be enough are passed over."""
-        return not self.is_last and size >= _RATE * self.stage.size * self.excess
+        return not self.is_last and size >= _RATE * self.stage.size * self.excess / self.stage.hope
+
+    def is_of(self, size: int, control: str) -> bool:
+        """Whether a pool of this size with this control would say the same."""
+        return (self.stage.size, self.control) == (size, control)
 
 
 @dataclass(frozen=True, eq=False)
@@ -374,8 +405,8 @@ class _ControlledPool:
 
     Attributes
     ----------
-    cells, answers, residuals
-        (n, d); f (n, k); f - h, (n, k), where h was fitted to other sequences.
+    rows
+        Cells, answers f and residuals f - h, where h was fitted to other sequences.
     shape
         Of one answer that is computed, () or (k,).
     complement
@@ -386,24 +417,17 @@ class _ControlledPool:
         Of its fits, one for each equal part of the rows.
     """
 
-    cells: CellCodes
-    answers: Floats
-    residuals: Floats
+    rows: PoolSample
     shape: tuple[int, ...]
     complement: bool
     control: str
     expectations: Sequence[ControlExpectation]
 
-    @cached_property
-    def statistics(self) -> AnswerStatistics:
-        """What the answers alone say about rare ones."""
-        return AnswerStatistics.from_rows(self.answers)
-
-    def outputs(self, prediction: Floats | None) -> Floats | None:
-        """Return the computed outputs (k,) of a prediction."""
-        if prediction is None:
-            return None
-        return prediction.reshape(-1)[1:] if self.complement else prediction.reshape(-1)
+    def outputs(self, predictions: Floats | None) -> Floats | None:
+        """Return the computed outputs of predictions (n, k)."""
+        if predictions is None or not self.complement:
+            return predictions
+        return predictions[:, 1:]
 
 
 def _silent(total: int, unit: str = "rows", /) -> nullcontext[Callable[[int], object]]:  # noqa: ARG001 - one signature

@@ -100,7 +100,7 @@ class Clusters:
 
 @dataclass(frozen=True, eq=False)
 class SandwichVariance:
-    """Cluster-robust variances of m sums of errors of k outputs.
+    """Cluster-robust variances of m sums of errors of k outputs; of several explained rows by leading axes.
 
     Attributes
     ----------
@@ -138,21 +138,21 @@ class SandwichVariance:
         return np.divide(self.between, self.within, out=np.ones_like(self.within), where=self.within > 0)
 
     @cached_property
-    def variance_reduction(self) -> float:
-        """Factor by which sequences change variances, pooled over all sums: below 1 if they help."""
+    def variance_reduction(self) -> Floats:
+        """Factor by which sequences change variances, pooled over all sums: below 1 if they help; ()."""
         live = self.within > 0
-        if not live.any():
-            return 1.0
-        pooled = float(self.ratio[live].mean())
-        freedom = (self.n_sequences - 1) * live.any(axis=1).sum()
-        caution = max(_CAUTION, 1.0 / _mean_square(_REDUCTION_RISK, int(freedom)))
-        return max(min(1.0, caution * pooled), pooled)
+        count = live.sum(axis=(-2, -1))
+        pooled = np.where(live, self.ratio, 0.0).sum(axis=(-2, -1)) / np.maximum(count, 1)
+        freedom = (self.n_sequences - 1) * live.any(axis=-1).sum(axis=-1)
+        caution = np.maximum(_CAUTION, 1.0 / _mean_square(_REDUCTION_RISK, np.maximum(freedom, 1)))
+        return np.where(count > 0, np.maximum(np.minimum(1.0, caution * pooled), pooled), 1.0)
 
-    def variances(self, reduction: float, least: Floats) -> Floats:
-        """Variances of the sums, (m, k), where sequences change them by a factor ``reduction``.
+    def variances(self, reduction: Floats, least: Floats) -> Floats:
+        """Variances of the sums, (m, k), where sequences change them by a factor ``reduction`` ().
 
         Unseen clusters add ``least`` (m, k) to them, or more.
         """
+        reduction = reduction[..., None, None]
         few = np.minimum(1.0, (_FEW / self.effective) ** 2)
         factor = np.maximum(reduction, reduction + (1.0 - reduction) * few)
         surprising = self.ratio > _mean_square(1.0 - _BETWEEN_RISK, self.n_sequences - 1)
@@ -352,11 +352,11 @@ def _effective(squares: Floats, total: Floats) -> Floats:
     return np.asarray(np.divide(1.0, concentration, out=unknown, where=concentration > 0))
 
 
-def _mean_square(level: float, freedom: int) -> float:
+def _mean_square(level: float, freedom: Ints | int) -> Floats:
     """Quantile of the mean square of ``freedom`` standard normal numbers."""
     from scipy.special import chdtri
 
-    return float(chdtri(freedom, 1.0 - level) / freedom)
+    return np.asarray(chdtri(freedom, 1.0 - level) / freedom)
 
 
 def student_factors(freedom: Ints | Floats) -> Floats:

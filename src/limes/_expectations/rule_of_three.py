@@ -66,6 +66,27 @@ class AnswerStatistics:
             probable=np.asarray(((f >= 0) & (f <= 1)).all(axis=0)),
         )
 
+    def reach_around(self, prediction: Floats | None) -> Floats:
+        """Range of answers and of the model's prediction (..., k) at the instance, if there is one: (..., k).
+
+        1 where all are probabilities.
+        """
+        if prediction is None:
+            return np.where(self.probable, 1.0, self.reach)
+        distance = np.abs(prediction - self.usual)
+        reach = np.maximum(self.reach, np.where(distance > self.rounding, distance, 0.0))
+        return np.where(self.probable & (prediction >= 0) & (prediction <= 1), 1.0, reach)
+
+    @property
+    def rounding(self) -> Floats:
+        """Differences of answers that count as none, (k,)."""
+        return _ROUNDING * self.size
+
+    @property
+    def negligible(self) -> Floats:
+        """Residuals that are explained by the control, (k,)."""
+        return _EXPLAINED * self.std
+
 
 @dataclass(frozen=True, eq=False)
 class RareAnswers:
@@ -94,17 +115,11 @@ class RareAnswers:
     @classmethod
     def from_rows(cls, answers: AnswerStatistics, errors: Floats, prediction: Floats | None) -> RareAnswers:
         """Compare answers, residuals (n, k), and the model's prediction (k,) at the instance, if any."""
-        rounding = _ROUNDING * answers.size
-        reach, probable = answers.reach, answers.probable
-        if prediction is not None:
-            distance = np.abs(prediction - answers.usual)
-            reach = np.maximum(reach, np.where(distance > rounding, distance, 0.0))
-            probable = probable & (prediction >= 0) & (prediction <= 1)
         return cls(
-            differs=answers.differs & (np.abs(errors - _usual(errors)) > rounding),
-            reach=np.where(probable, 1.0, reach),
+            differs=answers.differs & (np.abs(errors - _usual(errors)) > answers.rounding),
+            reach=answers.reach_around(prediction),
             n_unlike=answers.differs.sum(axis=0),
-            unexplained=np.abs(errors) > _EXPLAINED * answers.std,
+            unexplained=np.abs(errors) > answers.negligible,
             std=answers.std,
         )
 
@@ -130,14 +145,14 @@ def _rare_variances(influence: Floats, differs: Bools, reach: Floats) -> Floats:
 
 
 def rare_variances(typical: Floats, n_differs: Floats, reach: Floats) -> Floats:
-    """Return variances (m, k) that unseen events of size ``reach`` (k,) add to m sums over one side.
+    """Return variances (..., m, k) that unseen events of size ``reach`` (..., k) add to m sums over one side.
 
-    ``typical`` (m,) is the mean square of the influence of the side's rows, of which ``n_differs`` (m, k)
-    differ.
+    ``typical`` (..., m) is the mean square of the influence of the side's rows, of which ``n_differs``
+    (..., m, k) differ.
     """
     with np.errstate(invalid="ignore"):
-        variances = UNSEEN * typical[:, None] * reach**2
-    return np.where((n_differs < _ENOUGH) & (typical[:, None] > 0), variances, 0.0)
+        variances = UNSEEN * typical[..., None] * reach[..., None, :] ** 2
+    return np.where((n_differs < _ENOUGH) & (typical[..., None] > 0), variances, 0.0)
 
 
 def _usual(values: Floats) -> Floats:

@@ -25,14 +25,12 @@ class Tolerance:
     size: float
     relative: bool = False
 
-    def excess(self, coef: Floats, errors: Floats) -> float:
-        """Largest error in units of the tolerance; at most 1 where all errors meet it."""
-        allowed = self.size * (
-            np.abs(coef).max(axis=0, initial=0.0) if self.relative else np.ones(coef.shape[1])
-        )
+    def excess(self, coef: Floats, errors: Floats) -> Floats:
+        """Largest error of coefficients (..., d, k) in units of the tolerance: at most 1 if all meet it."""
+        largest = np.abs(coef).max(axis=-2, keepdims=True, initial=0.0) if self.relative else 1.0
         with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = np.where(errors > 0, errors / allowed, 0.0)
-        return float(ratio.max(initial=0.0))
+            ratio = np.where(errors > 0, errors / (self.size * largest), 0.0)
+        return np.asarray(ratio.max(axis=(-2, -1), initial=0.0))
 
 
 @dataclass(frozen=True)

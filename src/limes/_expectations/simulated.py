@@ -18,17 +18,15 @@ import numpy as np
 
 from limes._arrays import Floats, streams
 from limes._expectations.controls.control import ControlMoments
-from limes._expectations.indicators import CellCodes, indicators
-from limes._expectations.pool import SEQUENCES, cell_codes
+from limes._expectations.explained import CellCodes, CellEffects, ExplainedRows, by_column, cell_codes
+from limes._expectations.pool import SEQUENCES
 from limes._expectations.residual import student_factors
-from limes.designs._coordinates import CellMeans, functionals
-from limes.designs._product import ProductDesign, ProductFamily, sobol_points
-from limes.designs._weights import BinWeights
+from limes.designs._product import ProductFamily, sobol_points
 
 # Key of the streams of these rows, which are other ones than those of the pool
 _KEY = 0x73696D75
 # Rows in units of those that the model has answered, and at most
-_TIMES, _MOST = 16, 1 << 16
+_TIMES, _MOST = 8, 1 << 16
 # Values of a column
 _STRATA = 1 << 12
 
@@ -64,18 +62,18 @@ class SimulatedControl:
     Attributes
     ----------
     cells
-        Of the simulated rows, (n, d).
+        Of the simulated rows, (d, n).
     constant
         (k,).
     effects
-        Of the cells of each column, (p, k).
+        Of the cells of each column.
     rest
         Values less constant and effects, (n, k).
     """
 
     cells: CellCodes
     constant: Floats
-    effects: tuple[Floats, ...]
+    effects: CellEffects
     rest: Floats
 
     @classmethod
@@ -88,30 +86,16 @@ class SimulatedControl:
             sums = [np.bincount(cell, column, minlength=law.cells.count) for column in (values - constant).T]
             effects.append(np.stack(sums, axis=1) / count)
             rest -= effects[-1][cell]
-        return cls(cells, constant, tuple(effects), rest)
+        return cls(by_column(cells), constant, CellEffects.of(family, effects), rest)
 
-    def moments(self, design: ProductDesign) -> ControlMoments:
+    def many(self, rows: ExplainedRows) -> ControlMoments:
         """E_w h and β of the effects, and of the rest by weighted means, whose standard errors are given."""
-        assert design.cells is not None  # noqa: S101 - designs of families by cells have them
-        assert design.family is not None  # noqa: S101
-        assert isinstance(design.family.weights, BinWeights)  # noqa: S101
-        z = indicators(self.cells, design.cells, design.inclusion)
-        powers = np.float64(design.family.weights.ratio) ** np.arange(design.size, -1, -1)
-        w = (powers / np.exp(design.log_weight))[z.kept]
-        inside, total = z.sums(w[:, None] * self.rest, SEQUENCES)
-        v, alpha = design.variance[:, None], design.inclusion[:, None]
+        sums = rows.sums(self.cells, self.rest, SEQUENCES) * (SEQUENCES / len(self.rest))
+        v, alpha = (a[:, None, :, None] for a in (rows.features.variance, rows.features.inclusion))
+        total, inside = sums[:, :, :1], sums[:, :, 1:]
         contrasts = np.divide(inside - alpha * total, v, out=np.zeros_like(inside), where=v > 0)
-        sums = np.concatenate([total, contrasts], axis=1) / (len(w) // SEQUENCES)
-        errors = sums.std(axis=0, ddof=1) / np.sqrt(SEQUENCES) * student_factors(np.array(SEQUENCES - 1))
-        mean, coef = self._of_effects(design)
-        simulated = sums.mean(axis=0)
-        return ControlMoments(mean + simulated[0], coef + simulated[1:], errors)
-
-    def _of_effects(self, design: ProductDesign) -> tuple[Floats, Floats]:
-        """Mean (k,) and contrasts (d, k) of constant and effects."""
-        mean, coef = self.constant.copy(), np.zeros((design.size, self.constant.size))
-        for j, (coordinate, effect) in enumerate(zip(design.coordinates, self.effects, strict=True)):
-            average, contrast = functionals(coordinate, CellMeans(effect.T, np.zeros_like(effect.T)))
-            mean += average
-            coef[j] = contrast
-        return mean, coef
+        sums = np.concatenate([total, contrasts], axis=2)
+        errors = sums.std(axis=1, ddof=1) / np.sqrt(SEQUENCES) * student_factors(np.array(SEQUENCES - 1))
+        mean, coef = self.effects.at(rows.cells)
+        simulated = sums.mean(axis=1)
+        return ControlMoments(self.constant + mean + simulated[:, 0], coef + simulated[:, 1:], errors)

@@ -7,7 +7,7 @@ of cells x nodes serves all rows, and a row costs the products over columns.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, Literal, NamedTuple, TypeVar
 
@@ -32,6 +32,7 @@ _ROUNDINGS = 8
 _CACHED = 4
 
 Tables = TypeVar("Tables")
+T = TypeVar("T")
 
 
 def product_rounding(factors: int) -> float:
@@ -56,6 +57,11 @@ class Column:
     variants: Sequence[Coordinate]
     lower: Floats
     upper: Floats
+
+    @property
+    def places(self) -> Ints:
+        """Its position, (1,)."""
+        return np.array([self.place])
 
     @classmethod
     def of(cls, place: int, function: Function, loading: Floats, variants: Sequence[Coordinate]) -> Column:
@@ -91,17 +97,47 @@ class Column:
 
     def tabulate(self, function: Function) -> tuple[Complexes, Complexes]:
         """Mean and contrast of N functions under every variant, (V, N) each."""
-        pairs, law, table = [], None, None
-        for coordinate in self.variants:
-            if table is None or coordinate.marginal is not law:
-                law, table = coordinate.marginal, coordinate.tabulate(function)
-                if not np.isfinite(table.values).all():
-                    raise ModelError(
-                        f"the margin has no finite value everywhere in column {self.place}: it cannot take a "
-                        "missing or an extreme value that the background holds there; impute it in a Pipeline"
-                    )
-            pairs.append(functionals(coordinate, table))
-        return np.stack([mean for mean, _ in pairs]), np.stack([contrast for _, contrast in pairs])
+        return tabulated(self.place, self.variants, function)
+
+    def tables(
+        self, groups: Sequence[NodeGroup], derive: Callable[[Complexes, Complexes, Floats], T]
+    ) -> ColumnTables[T]:
+        """Return what looks up mean (V, N), contrasts (V, 1, N) and offsets (N,), made into a T."""
+        means, contrasts, offsets = self.functionals(groups)
+        return ColumnTables(self.place, offsets, derive(means, contrasts[:, None], offsets))
+
+
+class ColumnTables(Generic[T]):
+    """Tables of one column, with the offsets (N,) of its nodes: a pattern is the variant of its law."""
+
+    def __init__(self, place: int, offsets: Floats, patterns: T) -> None:
+        self.offsets = offsets
+        self._place, self._patterns = place, patterns
+
+    def at(self, cells: Ints) -> tuple[Ints, T]:
+        """The pattern of each row (n,), given the variant of each column (n, d), and tables of patterns."""
+        return cells[:, self._place], self._patterns
+
+
+def tabulated(place: int, variants: Sequence[Coordinate], function: Function) -> tuple[Complexes, Complexes]:
+    """Return mean and contrast of N functions under every variant of a column's law, (V, N) each.
+
+    Raises
+    ------
+    ModelError
+        If a function has no finite value somewhere.
+    """
+    pairs, law, table = [], None, None
+    for coordinate in variants:
+        if table is None or coordinate.marginal is not law:
+            law, table = coordinate.marginal, coordinate.tabulate(function)
+            if not np.isfinite(table.values).all():
+                raise ModelError(
+                    f"the margin has no finite value everywhere in column {place}: it cannot take a "
+                    "missing or an extreme value that the background holds there; impute it in a Pipeline"
+                )
+        pairs.append(functionals(coordinate, table))
+    return np.stack([mean for mean, _ in pairs]), np.stack([contrast for _, contrast in pairs])
 
 
 class TabulatedExpectation(ABC, Generic[Tables]):

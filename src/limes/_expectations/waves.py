@@ -96,6 +96,8 @@ class WaveBundle:
         if constant:
             ends = np.concatenate([[-np.inf], breaks, [np.inf]])
             return np.asarray(self(ends[1:]) @ density.interval(ends[:-1], ends[1:]))
+        if not any(waves.nodes.size for waves in self.waves):
+            return np.zeros((0, whole.shape[1]), dtype=np.complex128)
         piece, x, weight = density.points(self._fastest, breaks, panels)
         values = self.function(x)
         first = np.searchsorted(piece, np.arange(whole.shape[1] + 1))

@@ -28,6 +28,8 @@ from limes.designs._weights import BinWeights
 
 # Rows of a pool, rows of a single design's law, and the effective number of a pool's rows that is enough
 POOL_ROWS, OWN_ROWS, _ENOUGH = 4096, 4096, 1024.0
+# Rows of a pool, its first ones, that serve where enough of them count
+_FIRST_ROWS = 2048
 # Designs of one call of the kernel: few enough that all threads have work
 _BLOCK = 64
 # Fingerprint of a pool's stream, which belongs to no row
@@ -112,15 +114,23 @@ class FormPool:
         """Mean squares of f - base - Σ_j curve_j(cell of x_j) around rows with cells (n, d).
 
         Curves are (n, d, B, k) and bases (n, k). Returns them and their errors, (n, k) each, and where enough
-        rows count, (n,).
+        rows count, (n,). Where half of the pool is enough the other half is not looked at.
         """
+        mean, error, enough = self._squares(cells, curves, bases, _FIRST_ROWS)
+        few = ~enough
+        if few.any():
+            mean[few], error[few], enough[few] = self._squares(cells[few], curves[few], bases[few], POOL_ROWS)
+        return mean, error, enough
+
+    def _squares(self, cells: Ints, curves: Floats, bases: Floats, size: int) -> tuple[Floats, Floats, Bools]:
         n, d, widest, k = curves.shape
         weights, squares = np.zeros((n, 2)), np.zeros((n, k, 3))
         factors = np.full((n, d, self._width), self._ratio)
         np.put_along_axis(factors, cells[:, :, None], 1.0, axis=2)
         tables = np.zeros((n, d, k, self._width))
         tables[..., :widest] = curves.swapaxes(2, 3)
-        add = partial(_kernels.squares_of_pool, self._cells, self._answers)
+        answers = np.ascontiguousarray(self._answers[:, :size])
+        add = partial(_kernels.squares_of_pool, self._cells[:size], answers)
 
         def block(start: int) -> None:
             rows = slice(start, start + _BLOCK)

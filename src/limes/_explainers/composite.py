@@ -96,9 +96,9 @@ class CompositeInput:
 class CompositeExplainer(MaskedExplainer[CompositeInput]):
     r"""Explain predictions of a model of several inputs: words, superpixels, segments and columns together.
 
-    The surrogate is g = β₀ + Σ_j β_j z_j over the features of all parts, where z_j says that feature j is
-    shown, and minimises E_w (f - g)², where s of all d features are hidden, s uniform on 1, ..., d and the
-    features any s of them, weighted towards the inputs by exp(-(1 - √(1 - s/d))² / (2ν²)).
+    The surrogate g = β₀ + Σ_j β_j z_j over the features of all parts minimises E_w (f - g)², with z_j = 1 if
+    feature j is shown. Perturbed inputs hide s of all d features: s is uniform on 1, ..., d, then the
+    features are uniform. They are weighted towards the inputs by exp(-(1 - √(1 - s/d))² / (2ν²)).
 
     Parameters
     ----------
@@ -115,8 +115,8 @@ class CompositeExplainer(MaskedExplainer[CompositeInput]):
     output, top, labels, link
         As for :class:`limes.ImageExplainer`.
     ridge, method, tolerance, max_calls, control, rng, batch_size, retry
-        As for :class:`limes.TextExplainer`. The model is asked about all 2^d inputs, and the explanation is
-        exact, where they are no more than ``max_calls``.
+        As for :class:`limes.TextExplainer`. Where 2^d is at most ``max_calls``, the model is called on all
+        inputs, and the explanation is exact.
 
     Raises
     ------

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any, Never
 
 import numpy as np
 
 from limes import __version__
-from limes._checks import refuse_unknown
+from limes._checks import check_count, refuse_unknown
 from limes._explainers._masked import CONTROLS, Description, MaskedExplainer, MaskedModel
+from limes._explainers.images.fills import averaged, fills_of
 from limes._explainers.images.inputs import ImageInputs
 from limes._explainers.images.pixels import (
     MEANING,
@@ -24,14 +26,16 @@ from limes._explainers.images.pixels import (
     photo_picture,
     superpixel_names,
 )
-from limes._explainers.images.superpixels import filled, filler, segmenter, superpixels
+from limes._explainers.images.superpixels import filled, segmenter, superpixels
 from limes._explainers.options import SamplingOptions
 from limes._explainers.switched_model import SwitchedModel
+from limes._explanation import Explanation
 from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.exceptions import InputError
 from limes.models._calling.caller import Retry
 from limes.models._calling.hugging_face import adapted
 from limes.models._calling.networks import Preprocess
+from limes.models._calling.transforms import preprocess_like
 from limes.models._images import SwitchedImage
 
 _ONE_SUPERPIXEL = (
@@ -41,54 +45,60 @@ _ONE_SUPERPIXEL = (
 
 
 class ImageExplainer(MaskedExplainer[Photograph]):
-    r"""Explain predictions on images: what LIME converges to, with few calls, or exactly.
+    r"""Explain predictions on images by LIME's limit: with few calls, or exactly.
 
-    The surrogate is g = β₀ + Σ_j β_j z_j, where z_j says that superpixel j is shown, and not filled, and
-    minimises E_w (f - g)², where each superpixel is switched off with probability ½, and s of d that are off
-    weigh exp(-(1 - √(1 - s/d))² / (2ν²)).
+    The surrogate g = β₀ + Σ_j β_j z_j minimises E_w (f - g)², with z_j = 1 if superpixel j is shown, 0 if it
+    is filled. Each superpixel is switched off with probability ½; an image with s of d switched off has
+    weight exp(-(1 - √(1 - s/d))² / (2ν²)).
 
     Parameters
     ----------
     model
         A ``torch.nn.Module``; an ONNX Runtime session; a fitted estimator, which gets images flattened to
         rows; of ``transformers`` an image-classification pipeline, or a pair (network, image processor); or a
-        callable (or anything with ``predict``) that takes a batch of images and gives (n,) or (n, k). A
-        batch is a buffer that the next call overwrites: copy what you keep.
+        callable (or anything with ``predict``) that takes a batch of images and returns (n,) or (n, k). The
+        next call overwrites the batch: copy what you keep.
     segments
-        "quickshift", "slic", "felzenszwalb", "watershed" or "grid"; whole numbers (H, W), any; or a callable
-        image -> labels. All by name but "grid" need scikit-image.
+        "quickshift", "slic", "felzenszwalb", "watershed" or "grid"; an array of integers (H, W); or a
+        callable image -> labels. All names but "grid" need scikit-image.
     segment_options
-        Of a segmentation by name, such as ``{"n_segments": 50}``.
+        Options of a segmentation by name, such as ``{"n_segments": 50}``; the patches of a vision transformer
+        are ``segments="grid"`` with ``{"rows": 14, "columns": 14}``, for 224 pixels and patches of 16.
     fill
         What is shown where a superpixel is off: "mean" (its own mean colour), "blur", "inpaint" (its
-        surroundings), a colour, an image, or a callable (image, labels) -> image.
+        surroundings), a colour, an image, or a callable (image, labels) -> image. A list of these,
+        ``["mean", "blur"]``, explains the image with each, by an equal part of ``max_calls``, and averages
+        the coefficients: the surrogate of images whose fill is drawn at random. ``provenance["by_fill"]``
+        has the coefficients of each, ``provenance["fill_spread"]`` their standard deviation over the fills.
     bandwidth
         ν > 0, infinity allowed; ``lime`` uses 0.25.
     output
-        None: the ``top`` largest answers, of all that the model gives. A name or a position of an answer, or
-        a list of them. Of estimators also "margin" and "probability".
+        None: the ``top`` largest outputs of the model. A name or a position of an output, or a list of them.
+        For estimators also "margin" and "probability".
     top
-        How many answers are explained if ``output`` names none; all from the same calls.
+        How many outputs are explained if ``output`` is None; all from the same calls.
     labels
-        Names of the answers: a list, or a text file of one a line.
+        Names of the outputs: a list, or a text file with one name a line.
     link
-        "softmax" or "sigmoid", put on the answers of networks that give logits.
+        "softmax" or "sigmoid", applied to the outputs of networks that return logits.
     preprocess
-        :class:`limes.Preprocess`: what a network is given for an image. The default is pixels as they are,
-        with channels first for torch, and as an ONNX file says. Where it crops, the edges of a photograph are
-        outside of what is explained; ``explanation.mask(of="image")`` has the photograph's pixels.
+        :class:`limes.Preprocess`: how an image becomes a network's input; or torchvision's
+        ``weights.transforms()`` or composition of transforms, or an image processor of ``transformers``,
+        whose settings are read. The default is pixels as they are, with channels first for torch, and as an
+        ONNX file says. Where it crops, the edges of a photograph are outside of what is explained;
+        ``explanation.mask(of="image")`` has the photograph's pixels.
     ridge
         0, or the penalty of ``lime``'s own fit on 1000 rows (``lime`` uses 1).
     batch_size
-        Images that the model is given at once; memory grows with it, not with ``max_calls``.
+        Images in one call of the model; memory grows with it, not with ``max_calls``.
     method, tolerance, max_calls, rng, retry
         As for :class:`limes.TabularExplainer`. A model that cannot be read is asked about all 2^d images, and
         explained exactly, where they are no more than ``max_calls``.
     control
-        What takes variance away from the sampler: "none"; "kernel", kernels of superpixels that matter;
-        "process", a Gaussian process, which leaves a half of what kernels leave, and takes some tenths of a
-        second; "margin" of models with a link, where the margin can be read. "auto" is the margin if there
-        is one, the process for networks (ONNX, torch), and kernels for callables.
+        The control variate that reduces the sampler's variance: "none"; "kernel", kernels of superpixels that
+        matter; "process", a Gaussian process, which leaves half the variance that kernels leave, and takes
+        some tenths of a second; "margin" of models with a link, where the margin can be read. "auto" is the
+        margin if there is one, the process for networks (ONNX, torch), and kernels for callables.
 
     Raises
     ------
@@ -130,7 +140,7 @@ class ImageExplainer(MaskedExplainer[Photograph]):
         top: int = 5,
         labels: Sequence[str] | str | Path | None = None,
         link: str | None = None,
-        preprocess: Preprocess | None = None,
+        preprocess: Any = None,
         ridge: float = 0.0,
         method: str = "auto",
         tolerance: float | str | None = None,
@@ -142,10 +152,11 @@ class ImageExplainer(MaskedExplainer[Photograph]):
         **unknown: Never,
     ) -> None:
         refuse_unknown(unknown, ImageExplainer)
+        self._segment, self._fills = segmenter(segments, segment_options), fills_of(fill)
+        calls = check_count("max_calls", max_calls) // len(self._fills)
         options = SamplingOptions(
-            method, tolerance, max_calls, control, rng, batch_size, retry, controls=CONTROLS
+            method, tolerance, calls, control, rng, batch_size, retry, controls=CONTROLS
         )
-        self._segment, self._fill = segmenter(segments, segment_options), filler(fill)
         self._preprocess = _checked(preprocess)
         name = type(model).__name__
         model = adapted(model)
@@ -155,7 +166,7 @@ class ImageExplainer(MaskedExplainer[Photograph]):
             "limes": __version__,
             "model": name,
             "segments": _plain(segments),
-            "fill": _plain(fill),
+            "fill": _plain(fill) if len(self._fills) == 1 else ", ".join(self._fills),
             "link": link,
         }
         super().__init__(options, bandwidth, ridge, provenance)
@@ -187,17 +198,36 @@ class ImageExplainer(MaskedExplainer[Photograph]):
         Interrupted
             If the user stops it (Ctrl-C), with the same ``partial``; a KeyboardInterrupt.
         """
+        if len(self._fills) > 1:
+            return self._averaged(images, progress=progress, workers=workers)
         several = as_list(images)
         if several is None:
             return self._explain(images, progress=progress)
         return self._explain_each(several, progress=progress, workers=workers)
+
+    def _averaged(self, images: Any, **options: Any) -> Any:
+        """Explain images with each fill, and average."""
+        by_fill = {}
+        for name, fill in self._fills.items():
+            single = copy(self)
+            single._fills = {name: fill}  # noqa: SLF001 - a copy of this explainer
+            by_fill[name] = single(images, **options)
+        if isinstance(next(iter(by_fill.values())), Explanation):
+            return self._average(by_fill)
+        rows = zip(*by_fill.values(), strict=True)
+        return [self._average(dict(zip(by_fill, row, strict=True))) for row in rows]
+
+    def _average(self, parts: Mapping[str, Explanation]) -> Explanation:
+        size = len(next(iter(parts.values())).feature_names)
+        return averaged(parts, self._design(size, self._bandwidth))
 
     def _parse(self, raw: Any) -> Photograph:
         photo = checked_image(raw)
         framing = (self._preprocess or Preprocess()).framing(photo)
         pixels = framing.apply(photo)
         labels = superpixels(self._segment, pixels)
-        return Photograph(photo, framing, SwitchedImage(pixels, filled(self._fill, pixels, labels), labels))
+        fill = filled(next(iter(self._fills.values())), pixels, labels)
+        return Photograph(photo, framing, SwitchedImage(pixels, fill, labels))
 
     def _bind(self, item: Photograph) -> MaskedModel:
         return self._model.bind(ImageInputs.of_model(self._model.model, item.image, self._preprocess))
@@ -222,9 +252,11 @@ def _plain(option: Any) -> Any:
 
 
 def _checked(preprocess: Any) -> Preprocess | None:
-    if preprocess is not None and not isinstance(preprocess, Preprocess):
+    read = None if preprocess is None else preprocess_like(preprocess)
+    if preprocess is not None and read is None:
         raise InputError(
-            f"preprocess must be a limes.Preprocess, such as limes.Preprocess(mean=127, scale=128); got "
-            f"{preprocess!r}; a callable on batches of images is passed as the model itself"
+            f"preprocess must be a limes.Preprocess, such as limes.Preprocess(mean=127, scale=128), "
+            f"torchvision's weights.transforms(), or an image processor of transformers; got {preprocess!r}; "
+            "a callable on batches of images is passed as the model itself"
         )
-    return preprocess
+    return read

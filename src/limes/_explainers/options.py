@@ -35,10 +35,11 @@ class SamplingOptions:
     max_calls
         Most answers of the model that one explanation rests on, whether other rows share them or not. Rows of
         a table share one pool of answers if ``weights="bins"``, at least 1,024 answers are allowed, and
-        enough of the pool lies near the explained row. None allows a pool of 16,384, which doubles until
-        standard errors are below 1 % of the largest coefficient (less than one sees in a picture), and 4,096
-        separate answers for a row that the pool does not serve. ``explainer.fill_pool()``, and tables
-        explained by several processes, ask for the whole pool at once.
+        enough of the pool lies near the explained row; a row takes the smallest pool that a first look at
+        1,024 answers predicts to be accurate enough, or the next larger one until it is. None allows a pool
+        of 16,384, which doubles until standard errors are below 1 % of the largest coefficient (less than one
+        sees in a picture), and 4,096 separate answers for a row that the pool does not serve.
+        ``explainer.fill_pool()``, and tables explained by several processes, ask for the whole pool at once.
     control
         Readable model that takes variance away from the sampler: one of ``controls``, or "auto".
         ``explanation.controls`` names the one that was used.

@@ -108,7 +108,7 @@ class TextPart:
         splitter(self.split)
 
     def parse(self, raw: Any) -> Piece:
-        """Split a text into words."""
+        """Split a text, ``raw``, into words."""
         return _TextPiece(parse_text(raw, splitter(self.split), bag=self.bag, mask=self.mask or ""))
 
 
@@ -176,7 +176,7 @@ class ImagePart:
         filler(self.fill)
 
     def parse(self, raw: Any) -> Piece:
-        """Segment an image."""
+        """Segment an image, ``raw``."""
         pixels = checked_image(raw)
         labels = superpixels(segmenter(self.segments, self.segment_options), pixels)
         return _ImagePiece(SwitchedImage(pixels, filled(filler(self.fill), pixels, labels), labels))
@@ -257,7 +257,7 @@ class SeriesPart:
         return isinstance(self.segments, str) and self.segments == time_segments.FREQUENCY
 
     def parse(self, raw: Any) -> SplitSeries:
-        """Take a series apart."""
+        """Take a series, ``raw``, apart."""
         split = Splitter(
             segment=None if self._in_bands else time_segments.segmenter(self.segments),
             count=self.count,
@@ -316,7 +316,7 @@ class TablePart:
         )
 
     def parse(self, raw: Any) -> Piece:
-        """Take one row apart into its columns.
+        """Take one row, ``raw``, apart into its columns.
 
         Raises
         ------

@@ -26,14 +26,14 @@ _ONE_SEGMENT = "the whole series is one segment: its coefficient compares the se
 class SeriesExplainer(MaskedExplainer[SplitSeries]):
     r"""Explain predictions on time series, by segments of time or bands of frequencies.
 
-    The surrogate is g = β₀ + Σ_j β_j z_j, where z_j says that segment j is shown, and not hidden, and
-    minimises E_w (f - g)², where s of the d segments are hidden, s uniform on 1, ..., d and the segments any
-    s of them, weighted towards the series by exp(-(1 - √(1 - s/d))² / (2ν²)).
+    The surrogate g = β₀ + Σ_j β_j z_j minimises E_w (f - g)², with z_j = 1 if segment j is shown, 0 if it is
+    hidden. Perturbed series hide s of the d segments: s is uniform on 1, ..., d, then the segments are
+    uniform. They are weighted towards the series by exp(-(1 - √(1 - s/d))² / (2ν²)).
 
     Parameters
     ----------
     model
-        A callable (or anything with ``predict``) that takes a batch of series and gives (n,) or (n, k); a
+        A callable (or anything with ``predict``) that takes a batch of series and returns (n,) or (n, k); a
         ``torch.nn.Module``; or a fitted estimator, which gets series flattened to rows, and is read if it can
         be.
     segments
@@ -41,13 +41,14 @@ class SeriesExplainer(MaskedExplainer[SplitSeries]):
         steps. "frequency": bands of equally many frequencies, which add up to the series. Whole numbers, one
         a step; or a callable series (T, C) -> such numbers.
     count
-        Number of segments or bands, at most. Up to 10 are exact for any model: all 2^10 series are asked.
+        Largest number of segments or bands. Up to 10 are exact for any model, which is called on all 2^10
+        series.
     fill
-        What stands where a segment is hidden: the "mean" of the series; a "line" from the value before to the
-        one behind; "noise" of the series' mean and spread, drawn once; numbers: one, one a channel, or one a
+        What replaces a hidden segment: the "mean" of the series; a "line" from the value before it to the one
+        after it; "noise" of the series' mean and spread, drawn once; numbers: one, one a channel, or one a
         step; or a callable (series, labels) -> such numbers.
     channels
-        "together": a segment is hidden in all channels at once. "apart": in each by itself.
+        "together": a segment is hidden in all channels at once. "apart": in each channel separately.
     layout
         "last": the model takes (n, T, C), as the user passes them. "first": (n, C, T), as torch, sktime and
         aeon do.

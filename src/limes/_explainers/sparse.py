@@ -61,9 +61,9 @@ _MOST_LITERALS = 20
 class SparseExplainer(Described):
     r"""Explain a prediction by a constant and k literals that add up to it, and certify how well.
 
-    Around x every literal flips with probability q = e^{-σ}/(1 + e^{-σ}). The explanation w has at most k
-    nonzero weights and a constant b, b + w·x = f(x), and least fidelity error E (b + w·z - f(z))². Its errors
-    are estimated on fresh rows, with upper bounds that hold with the stated confidence.
+    Around the instance x every literal flips with probability q = e^{-σ}/(1 + e^{-σ}). The explanation w has
+    at most k nonzero weights and a constant b, b + w·x = f(x), and least fidelity error E (b + w·z - f(z))².
+    Its errors are estimated on fresh rows, with upper bounds that hold with the stated confidence.
 
     Parameters
     ----------
@@ -91,11 +91,11 @@ class SparseExplainer(Described):
         another bin; no row is impossible; the model takes rows of the table) or "flips" (the literals flip on
         their own, as in the paper; the model takes their -1 and +1).
     confidence
-        With which all bounds of the certificate hold together.
+        Probability with which all bounds of the certificate hold together.
     output
         As for :class:`limes.TabularExplainer`; of two classes the second is explained, of more choose one.
     fresh
-        Fresh rows for the certificate; as many as ``samples`` by default.
+        Number of fresh rows for the certificate; ``samples`` by default.
     scale
         The range of the model's answers, which bounds need. (low, high); None: [-1, 1]; an answer outside
         either is an error. "auto": [0, 1] of probabilities, the range of sums, and the leaves of trees;
@@ -112,7 +112,7 @@ class SparseExplainer(Described):
     gap, time_limit, threads
         For "branch_and_bound": the gap to stop at, seconds per row, and how many threads search together.
     tolerance
-        Another name of ``gap``; it is no standard error here, as it is in other explainers.
+        Another name of ``gap``; here it is not a standard error, as it is in other explainers.
     rng, batch_size, retry
         As for :class:`limes._explainers.options.SamplingOptions`.
 
@@ -240,8 +240,7 @@ class SparseExplainer(Described):
         """
         if not isinstance(self._rows, TableRows):
             raise InputError(
-                "the features are literals, no columns of a table: pass literals=limes.Literals.fit(...) "
-                "and neighbourhood='columns'"
+                "the features are literals: pass literals=limes.Literals.fit(...), neighbourhood='columns'"
             )
         return self._rows.names(0)
 
@@ -251,7 +250,11 @@ class SparseExplainer(Described):
         return self
 
     def fill_pool(self, *, progress: bool = True) -> None:
-        """Do nothing: no answers are shared between rows."""
+        """Do nothing, whatever ``progress`` is: no answers are shared between rows."""
+
+    def typical(self) -> Any:
+        """Return a row like those to explain."""
+        return self._rows.decode(self._rows.checked_rows(len(self.feature_names))[:1])
 
     @property
     def _model(self) -> BoundRule:

@@ -63,6 +63,10 @@ class SubsetFits:
         """R² and its standard errors, 0 where exact, (k,) each, of the one row there is."""
         return [self._fidelity for _ in rows]
 
+    def additive(self, rows: Sequence[int]) -> list[tuple[Floats, Floats]]:
+        """R² of all effects together and its standard errors, (k,) each, of the one row there is."""
+        return [(self._effects.additive, self._effects.additive_errors) for _ in rows]
+
     def effects(self, rows: Sequence[int]) -> list[RowEffects]:
         """Effects of the features' two cells, of the one row there is."""
         return [self._effects for _ in rows]
@@ -71,6 +75,7 @@ class SubsetFits:
     def _fidelity(self) -> tuple[Floats, Floats]:
         return self._r_squared(self._per_feature(self._fitted.surrogate.coef))
 
+    is_quick = True
     has_curves = False  # present or absent: the coefficient says it all
 
     def pairs(self, row: int, output: int, top: int) -> list[RowPair]:  # noqa: ARG002 - there is one row

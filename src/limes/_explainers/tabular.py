@@ -50,10 +50,10 @@ from limes.models._identity import few_rows
 
 
 class TabularExplainer(Described):
-    r"""Explain predictions on a table: what LIME converges to, exactly where the model can be read.
+    r"""Explain predictions on a table by LIME's limit: exactly where the model can be read.
 
-    The surrogate is g = β₀ + Σ_j β_j z_j, where z_j says that column j stays in the row's bin (or
-    category), and minimises E_w (f - g)² under the background's law, columns independent, weighted towards
+    The surrogate g = β₀ + Σ_j β_j z_j minimises E_w (f - g)². Here z_j = 1 if column j stays in the row's
+    bin (or category); perturbed rows follow the background's law with independent columns, weighted towards
     the row:
 
         β_j = E_w[f | z_j = 1] - E_w[f | z_j = 0].
@@ -64,28 +64,29 @@ class TabularExplainer(Described):
         A fitted estimator, a Pipeline, or a callable: X -> (n,) or (n, k). Behind a bound method,
         ``model.predict_proba``, the estimator itself is read.
     background
-        Table or array (n, d): bins, frequencies and the laws inside bins are learnt from it. pandas, polars,
-        pyarrow, numpy, lists. The model is asked with tables of the same kind, names, categories and dtypes
-        (whole-number columns become float64 where their perturbed values are not whole).
+        Table or array (n, d), from which bins, frequencies and the laws inside bins are learnt. pandas,
+        polars, pyarrow, numpy, lists. The model is called with tables of the same kind, names, categories and
+        dtypes (integer columns become float64 where their perturbed values are not integers).
     output
         None: ``predict`` of regressors, ``predict_proba`` of classifiers. "margin", "probability", a class
         label, or a list of labels.
     bins
         "quartile", "decile", "entropy" (needs ``target``), "auto" (what :func:`limes.suggest_design` chooses
-        for rows of the background), a number of bins, a list of edge arrays with
-        both ends (as ``numpy.histogram`` takes them) or of :class:`limes.designs.BinStatistics`, which are
-        not learnt from the background, or None: no bins, β_j is the slope in x_j itself, per unit of the
-        column, under normal(mean, std) with smooth weights; columns with missing values keep quartiles.
+        for rows of the background), a number of bins, a list of edge arrays with both ends (as
+        ``numpy.histogram`` takes them) or of :class:`limes.designs.BinStatistics`, or None: no bins, β_j is
+        the slope in x_j itself, per unit of the column, under normal(mean, std) with smooth weights. At a
+        row that lacks the value the feature is "x_j is missing"; the two are uncorrelated.
     target
         (n,) classes or numbers that "entropy" bins separate.
     law
-        Of perturbed rows. Columns independent, inside a bin: "truncnorm" (LIME's), "uniform", or "empirical"
-        (the bin's own background values). "joint": the background's own rows, dependent as they are, each
-        weighted by the cells it changes; standard errors are about the population behind them.
+        The law of perturbed rows. With independent columns, inside a bin: "truncnorm" (LIME's), "uniform", or
+        "empirical" (the bin's own background values). "joint": the background's own rows, with their
+        dependence, each weighted by the cells it changes; standard errors refer to the population they were
+        drawn from.
     categorical
-        Names or positions of columns to be taken as categories; text, booleans and categoricals always are.
+        Names or positions of columns to treat as categories; text, booleans and categoricals always are.
     bandwidth
-        ν > 0; 0.75 √d if not given, infinity allowed.
+        ν > 0, or infinity; the default is 0.75 √d.
     weights
         "bins": exp(-#changed columns / (2ν²)), LIME's default. "euclidean": exp(-‖x - ξ‖² / (2ν²)), in
         standard deviations of each column; another category counts 1. Without bins weights are always smooth.
@@ -99,10 +100,10 @@ class TabularExplainer(Described):
         (``pool_calls``, ``explanation.shared_calls``), so that a thousand rows cost no more than one; rows in
         rare cells or under a narrow bandwidth, and all rows without bins, are sampled each by itself.
     control
-        Readable model that takes variance away from the sampler: "none", "additive", "tree", "kernel",
-        "network" (a random layer behind a link, on the log odds of probabilities), "margin" (of models with a
-        link, where the margin can be read), or "auto", which takes the one that leaves least of the variance
-        of rows it has not seen. ``explanation.controls`` says which. Of rows that share a pool it is fitted
+        Readable model that reduces the sampler's variance (a control variate): "none", "additive", "tree",
+        "kernel", "network" (a random layer behind a link, on the log odds of probabilities), "margin" (of
+        models with a link, where the margin can be read), or "auto": the one that leaves the least variance
+        on rows it has not seen. ``explanation.controls`` says which. Of rows that share a pool it is fitted
         once a pool, to 4,096 calls in some tenths of a second, "additive" in a few hundredths; with its own
         calls each row fits all controls, which takes about a second.
     errors
@@ -218,10 +219,7 @@ class TabularExplainer(Described):
         return self._model.bound.pool_calls
 
     def fill_pool(self, *, progress: bool = True, workers: int = 1) -> None:
-        """Ask the model for the whole pool of answers now, so that copies of the explainer have it.
-
-        An explainer asks for as much of its pool as the rows need, and every copy in another process does so
-        for itself; nothing happens where there is no pool, or where it is full.
+        """Fill the pool now, for copies of the explainer, in ``workers`` threads and with a ``progress`` bar.
 
         Raises
         ------
@@ -229,6 +227,10 @@ class TabularExplainer(Described):
             If the model fails; what was answered is kept.
         """
         self._model.bound.fill_pool(progress_of(shown=progress), check_count("workers", workers))
+
+    def typical(self) -> Any:
+        """Return a row of the background, as a frame of its kind."""
+        return self._background.decode(self._background.matrix[:1])
 
     has_rules = False
 
@@ -247,7 +249,7 @@ class TabularExplainer(Described):
             Rows of the background's columns: a table of any kind, one row as a list, Series or mapping.
             Columns of a dataframe are matched by name.
         ids
-            What the rows are called, (n,) numbers or texts; the index of a pandas frame unless given, else
+            Names of the rows, (n,) numbers or texts. The default is the index of a pandas frame, else
             their positions.
         progress
             Show a progress bar when it takes more than a second or two.
@@ -353,10 +355,7 @@ class TabularExplainer(Described):
         return other
 
     def with_design(self, *, bins: Any, bandwidth: float | None = None) -> TabularExplainer:
-        """Return an explainer of the same model and background with other bins, and another bandwidth.
-
-        ``bandwidth`` is the present one unless given.
-        """
+        """Return an explainer of the same model with other ``bins``, and another ``bandwidth`` if given."""
         present = self._options.bandwidth if bandwidth is None else bandwidth
         options = replace(self._options, bins=bins, bandwidth=present)
         other = copy(self)
@@ -370,7 +369,7 @@ class TabularExplainer(Described):
         return {"bins": self._options.bins, "bandwidth": float(self._model.family.weights.bandwidth)}
 
     def model_at(self, X: Any) -> tuple[TabularModel, Floats]:
-        """Return the present model, and rows encoded, (n, d)."""
+        """Return the present model, and rows ``X`` encoded, (n, d)."""
         model, encoded, _ = self._current(X)
         return model, encoded.matrix
 
@@ -394,7 +393,7 @@ class TabularExplainer(Described):
 
     @one_blas_thread()
     def features(self, X: Any) -> FeatureNumbers:
-        """Return moments of the rows' features, (n, d) each: E_w h, Var_w h, h at the row."""
+        """Return moments of the features of rows ``X``, (n, d) each: E_w h, Var_w h, h at the row."""
         model, encoded, _ = self._current(X)
         rows = encoded.matrix
         if isinstance(model.law, ProductFamily) and model.law.by_cell:
@@ -404,9 +403,9 @@ class TabularExplainer(Described):
     def diagnostic_context(
         self, explanation: Explanation, *, output: Ints, calls: int | None
     ) -> TableContext:
-        """Return what ``limes.diagnose`` and ``limes.suggest_bandwidth`` examine of explained rows.
+        """Return what ``limes.diagnose`` and ``limes.suggest_bandwidth`` examine of an ``explanation``.
 
-        Bandwidth, ridge and seed are in the explanation's provenance.
+        ``output`` (n,) are positions, ``calls`` the budget a row.
 
         Raises
         ------

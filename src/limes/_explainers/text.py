@@ -31,28 +31,32 @@ _MEANING = "change of the surrogate when the word is in the text against when it
 
 
 class TextExplainer(MaskedExplainer[Document]):
-    r"""Explain predictions on texts: what LIME converges to, exactly where the model can be read.
+    r"""Explain predictions on texts by LIME's limit: exactly where the model can be read.
 
-    The surrogate is g = β₀ + Σ_j β_j z_j, where z_j says that word j is kept, and minimises E_w (f - g)²,
-    where s of the d words are removed, s uniform on 1, ..., d and the words any s of them, weighted towards
+    The surrogate g = β₀ + Σ_j β_j z_j minimises E_w (f - g)², with z_j = 1 if word j is kept. Perturbed texts
+    lack s of the d words: s is uniform on 1, ..., d, then the words are uniform. They are weighted towards
     the text by exp(-(1 - √(1 - s/d))² / (2ν²)).
 
     Parameters
     ----------
     model
         A Pipeline of a vectorizer and an estimator; a fitted estimator with its ``vectorizer``; or anything
-        with ``predict``, or a callable, that takes a list of texts and gives (n,) or (n, k). Of
+        with ``predict``, or a callable, that takes a list of texts and returns (n,) or (n, k). From
         ``transformers``: a text-classification pipeline, or a pair (network, tokenizer).
     vectorizer
-        What makes rows of numbers of texts, if the model does not do it itself.
+        Turns texts into rows of numbers, if the model does not do it itself.
     split
-        Regular expression of what stands between words; "sentence", for features that are sentences, of which
-        a long text has few; a callable text -> [(start, end), ...]; or a fast tokenizer of Hugging Face,
-        whose offsets are taken.
+        Regular expression of what separates words; "sentence", for sentences as features, of which a long
+        text has few; a callable text -> [(start, end), ...]; or a fast tokenizer of Hugging Face, whose
+        offsets are used.
     group
         Words that are kept or removed together as one feature: a callable word -> name of its group, or None
         for a word by itself (a lemmatizer, say); a mapping of names to words, {"stop words": ["the", "of"]},
         whatever their case; or a list of phrases, ["not good"], whose words are taken together.
+    ignore
+        Words that always stay in the text and are no features, as stop words often are: a list, whatever
+        their case, or a callable word -> bool. Their effect is part of the intercept. A model is read where
+        its vectorizer counts none of them (``stop_words``), and sampled where it does.
     bag
         All occurrences of a word are kept or removed together; words are the same if a known vectorizer takes
         them for the same (Food, food). "spelling": if they are spelt alike, as for ``lime``. False: each
@@ -70,9 +74,9 @@ class TextExplainer(MaskedExplainer[Document]):
         As for :class:`limes.TabularExplainer`. A model that cannot be read is asked about all 2^d deletions,
         and explained exactly, where they are no more than ``max_calls``.
     control
-        What takes variance away from the sampler: "none", "kernel", "margin" (of models with a link, where
-        the margin can be read), "process" (a Gaussian process, for models that take their time), or "auto":
-        the margin, and kernels for models without one. ``explanation.controls`` says which.
+        The control variate that reduces the sampler's variance: "none", "kernel", "margin" (of models with a
+        link, where the margin can be read), "process" (a Gaussian process, for models that take their time),
+        or "auto": the margin, and kernels for models without one. ``explanation.controls`` says which.
 
     Raises
     ------
@@ -110,6 +114,7 @@ class TextExplainer(MaskedExplainer[Document]):
         vectorizer: Any = None,
         split: Any = r"\W+",
         group: Any = None,
+        ignore: Any = None,
         bag: bool | str = True,
         mask: str | bool | None = None,
         bandwidth: float = BANDWIDTH,
@@ -128,7 +133,7 @@ class TextExplainer(MaskedExplainer[Document]):
         options = SamplingOptions(
             method, tolerance, max_calls, control, rng, batch_size, retry, controls=CONTROLS
         )
-        self._spans, self._grouping = splitter(split), Grouping.of(group)
+        self._spans, self._grouping = splitter(split), Grouping.of(group, ignore)
         name = type(model).__name__
         model = adapted(model)
         self._bag, self._mask = _check_bag(bag), _check_mask(mask, model)
@@ -143,6 +148,7 @@ class TextExplainer(MaskedExplainer[Document]):
             "answer": self._output.method or "call",
             "split": getattr(split, "pattern", split) if isinstance(split, str) else type(split).__name__,
             **({} if group is None else {"group": _group_text(group)}),
+            **({} if ignore is None else {"ignore": _group_text(ignore)}),
             "bag": bag,
             "mask": self._mask or None,
         }
@@ -190,7 +196,10 @@ class TextExplainer(MaskedExplainer[Document]):
     def diagnostic_context(
         self, explanation: Explanation, *, output: Ints, calls: int | None
     ) -> SubsetContext:
-        """Return what ``limes.diagnose`` examines of an explained text."""
+        """Return what ``limes.diagnose`` examines of an explained text.
+
+        Of an ``explanation``, the position of each row's ``output``, and the budget of ``calls``.
+        """
         return self._diagnostic_context(
             self._parse(explanation.provenance.get("text", "")), explanation, output, calls
         )
@@ -242,7 +251,12 @@ def _as_list(texts: Any) -> list[Any]:
 
 def _group_text(group: Any) -> str:
     """Describe the option in few words."""
-    return ", ".join(group) if isinstance(group, Mapping | list | tuple) else type(group).__name__
+    several = isinstance(group, Mapping | list | tuple | set | frozenset)
+    return (
+        ", ".join(sorted(group) if isinstance(group, set | frozenset) else group)
+        if several
+        else (type(group).__name__)
+    )
 
 
 def _check_bag(bag: Any) -> bool | str:

@@ -114,10 +114,10 @@ class Plots:
         Parameters
         ----------
         row : int
-            Unless given the only row, or all rows together: the mean size of coefficients, and lines from the
-            10 % to the 90 % quantile over rows.
+            Position of one row. The default is the only row, or else all rows together: mean absolute
+            coefficients, with lines from the 10 % to the 90 % quantile over rows.
         output : name or position
-            The positive class of two, else that with the largest prediction, unless given.
+            The default is the positive class of two, else the output with the largest prediction.
         ax : matplotlib Axes
             Where to draw; a new figure unless given.
         max_features : int
@@ -146,7 +146,7 @@ class Plots:
         title: str | None = None,
         unit: str = "",
     ) -> Axes:
-        """Draw how the coefficients of one row add up: intercept, surrogate, what it misses, prediction.
+        """Draw how one row's coefficients add up: intercept, surrogate, what it misses, prediction.
 
         Slopes count from the columns' means: a step is the slope times the row's distance from its mean.
 
@@ -178,7 +178,7 @@ class Plots:
         Parameters
         ----------
         output : name or position
-            The last output, unless given.
+            The default is the last output.
         ax : matplotlib Axes
             Where to draw; a new figure unless given.
         max_features : int
@@ -202,7 +202,7 @@ class Plots:
         title: str | None = None,
         unit: str = "",
     ) -> Axes:
-        """Draw the coefficients of all rows as colours, rows by falling prediction.
+        """Draw the coefficients of all rows as colours, rows in order of decreasing prediction.
 
         Colours are full at the 99 % quantile of their sizes. Up to 30 rows are named.
         """
@@ -228,7 +228,7 @@ class Plots:
         color : name or position
             Another feature, by whose values the dots are coloured.
         output : name or position
-            The last output, unless given.
+            The default is the last output.
         ax : matplotlib Axes
             Where to draw; a new figure unless given.
         names, title, unit
@@ -259,7 +259,7 @@ class Plots:
         feature : name or position
         row : int
         output : name or position
-            The positive class of two, else that with the largest prediction, unless given.
+            The default is the positive class of two, else the output with the largest prediction.
         ax : matplotlib Axes
             Where to draw; a new figure unless given.
         title, unit
@@ -287,7 +287,7 @@ class Plots:
         ----------
         row : int
         output : name or position
-            The positive class of two, else that with the largest prediction, unless given.
+            The default is the positive class of two, else the output with the largest prediction.
         ax : sequence of matplotlib Axes
             Where to draw, one for each; a new figure unless given.
         top : int
@@ -331,7 +331,7 @@ class Plots:
         Parameters
         ----------
         output : name or position
-            The positive class of two, else that with the largest prediction, unless given.
+            The default is the positive class of two, else the output with the largest prediction.
         ax : matplotlib Axes
             Where to draw; a new figure unless given.
 
@@ -359,7 +359,7 @@ class Plots:
         Parameters
         ----------
         output : name or position
-            The positive class of two, else that with the largest prediction, unless given.
+            The default is the positive class of two, else the output with the largest prediction.
         channel : name or position
             The first unless given.
         ax : matplotlib Axes
@@ -391,7 +391,7 @@ class Plots:
         Parameters
         ----------
         output : name or position
-            The positive class of two, else that with the largest prediction, unless given.
+            The default is the positive class of two, else the output with the largest prediction.
         kind : "overlay", "cutout", "boundaries" or "original"
             All superpixels in the colours of their coefficients; the top ones alone; outlines; the image.
         top, sign : int, and "+", "-" or "both"

@@ -11,9 +11,9 @@ coefficient compares the row's cell with the average of the others, one number o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, overload
 
 import numpy as np
 
@@ -104,19 +104,53 @@ class Interaction(Printable):
         return f"<Interaction of {first} and {second} on {self.output}: {self.share:.1%} of the variance>"
 
 
-@dataclass(frozen=True, eq=False)
-class Effects(Sequence[Effect], Printable):
-    """Effects of the columns, row by row and output by output: a sequence, also by the name of a column."""
+# Rows whose effects are computed together, the most that are cached
+ROWS_TOGETHER = 1000
 
-    entries: tuple[Effect, ...]
+
+class EffectAxes(NamedTuple):
+    """What effects are of: a number of rows, names of outputs and of features, in this order."""
+
+    rows: int
+    outputs: tuple[str, ...]
+    features: tuple[str, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of effects."""
+        return self.rows * len(self.outputs) * len(self.features)
+
+    def place(self, position: int) -> tuple[int, int, int]:
+        """Row, output and feature of an effect."""
+        row, rest = divmod(position, len(self.outputs) * len(self.features))
+        return (row, *divmod(rest, len(self.features)))
+
+
+class Effects(Sequence[Effect], Printable):
+    """Effects of the columns, row by row and output by output: a sequence, also by the name of a column.
+
+    Numbers of many rows are computed together, and an `Effect` is made of them when it is indexed.
+    """
 
     _terminal: ClassVar[str] = "effect_cards"
 
-    def __len__(self) -> int:
-        return len(self.entries)
+    def __init__(
+        self,
+        axes: EffectAxes,
+        rows_from: Callable[[int], Iterable[Callable[[int, int], Effect]]],
+        positions: range,
+    ) -> None:
+        self._axes, self._rows_from, self._positions = axes, rows_from, positions
+        # first row and what makes the effects of each from there on, replaced together
+        self._block: tuple[int, list[Callable[[int, int], Effect]]] = (-1, [])
 
-    def __iter__(self) -> Iterator[Effect]:
-        return iter(self.entries)
+    def __len__(self) -> int:
+        return len(self._positions)
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return self._axes.features
 
     @overload
     def __getitem__(self, key: int | str) -> Effect: ...
@@ -131,17 +165,30 @@ class Effects(Sequence[Effect], Printable):
             If no column has this name, or several rows or outputs have it.
         """
         if isinstance(key, slice):
-            return Effects(self.entries[key])
-        if not isinstance(key, str):
-            return self.entries[key]
-        named = [effect for effect in self.entries if effect.feature == key]
+            return Effects(self._axes, self._rows_from, self._positions[key])
+        if isinstance(key, str):
+            return self._at(self._named(key))
+        return self._at(self._positions[key])
+
+    def _at(self, position: int) -> Effect:
+        row, output, feature = self._axes.place(position)
+        first = row - row % ROWS_TOGETHER
+        start, makers = self._block
+        if start != first:
+            makers = list(self._rows_from(first))
+            self._block = first, makers
+        return makers[row - first](output, feature)
+
+    def _named(self, name: str) -> int:
+        """Return the position of the one effect of a column."""
+        features = self._axes.features
+        named = [p for p in self._positions if features[p % len(features)] == name]
         if len(named) == 1:
             return named[0]
         if not named:
-            names = ", ".join(dict.fromkeys(effect.feature for effect in self.entries))
-            raise InputError(f"no column is called {key!r}; use one of {names}")
+            raise InputError(f"no column is called {name!r}; use one of {', '.join(dict.fromkeys(features))}")
         raise InputError(
-            f"{len(named)} rows, outputs or columns have an effect of {key!r}: pick a row and an output of "
+            f"{len(named)} rows, outputs or columns have an effect of {name!r}: pick a row and an output of "
             "the explanation first, as in explanation[0, :, 'Bad'].effects"
         )
 
@@ -156,7 +203,7 @@ class Effects(Sequence[Effect], Printable):
 
         names = ("row", "output", "feature", "cell", "value", "standard_error", "mass", "current")
         lines: dict[str, list[Any]] = {name: [] for name in names}
-        for effect in self.entries:
+        for effect in self:
             count = len(effect.cells)
             lines["row"] += [effect.row] * count
             lines["output"] += [effect.output] * count

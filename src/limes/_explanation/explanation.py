@@ -16,6 +16,7 @@ from limes._explanation.drawing import Page, Plots, drawer, write_text
 from limes._explanation.fields import Certificate, data_field_names, select, validate
 from limes._explanation.fit import Fit, left_to_fit
 from limes._explanation.pictured import Pictured
+from limes._explanation.reported import Reported
 from limes._explanation.selection import by_size, is_single, name_positions, row_positions, split_key
 from limes.exceptions import InputError
 
@@ -47,7 +48,7 @@ _OTHER_NAMES = {
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Explanation(Page, Pictured):
+class Explanation(Page, Pictured, Reported):
     """Local linear surrogates of n rows, d features and one or k outputs.
 
     The surrogate of a row is ``intercept + sum_j value_j * [condition j holds]``: a value is how much
@@ -122,6 +123,16 @@ class Explanation(Page, Pictured):
     array([[-2.]])
     >>> Explanation.from_json(explanation.to_json()).values.tolist()
     [[0.5, -2.0]]
+    >>> explanation.top(1).feature_names, explanation.to_frame().shape  # .to_html() is a page
+    (('bmi',), (2, 10))
+    >>> import limes
+    >>> rules = limes.SparseExplainer(lambda X: 0.5 * X[:, 0] - 0.25 * X[:, 3], k=2)([[1, 1, -1, 1]])
+    >>> rules.rules() == (rules.rule(),)
+    True
+    >>> X = [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]
+    >>> product = limes.TabularExplainer(lambda X: X[:, 0] * X[:, 1], X, rng=0)([[1.0, 1.0]])
+    >>> product.interactions(top=1)[0].features
+    ('x0', 'x1')
     """
 
     values: Floats
@@ -218,7 +229,7 @@ class Explanation(Page, Pictured):
         return self._computed("additive_fidelity_errors").additive()[1]
 
     def interactions(self, top: int = 3) -> tuple[Interaction, ...]:
-        """Return the pairs of features that matter most beyond their effects, of each row and output.
+        """Return the ``top`` pairs of features that matter most beyond their effects, of each row and output.
 
         E_w[rest | both cells], rest being what the best sum of functions of single features leaves of f, and
         the share of Var_w f that it explains. Where columns are independent, it is E_w[f | both cells] -
@@ -319,7 +330,7 @@ class Explanation(Page, Pictured):
         return type(self)(**{**stored, **selection, "explainer": self.explainer, "fit": fit})
 
     def top(self, k: int = 5) -> Self:
-        """Return the k features with the largest mean absolute value, largest first.
+        """Return the ``k`` features with the largest mean absolute value, largest first.
 
         The mean goes over rows and outputs; ties keep their order.
         """
@@ -394,6 +405,8 @@ class Explanation(Page, Pictured):
     def from_json(cls, text_or_path: str | Path) -> Self:
         """Return the explanation that `to_json` wrote, every float to the last bit.
 
+        ``text_or_path`` is the JSON, or the file.
+
         Raises
         ------
         InputError
@@ -402,11 +415,16 @@ class Explanation(Page, Pictured):
         return cls(**json.loads(text_or_path, data_field_names(cls)))
 
     def to_shap(self) -> Any:
-        """Return a ``shap.Explanation`` for shap's plots; base values are the intercepts.
+        """Return a ``shap.Explanation``, for shap's plots and for what reads its fields.
 
-        The values are the surrogate's coefficients, not Shapley values: with the intercept they
-        sum to the surrogate's prediction, not to the model's. Its output is named accordingly, and a
-        warning says so.
+        The values are the surrogate's coefficients, not Shapley values: with the base values, which are the
+        intercepts, they sum to the surrogate's prediction, not to the model's. A slope adds its product with
+        the distance from the column's mean, and base values are then the surrogate at the means. The output
+        is named accordingly, and a warning says so.
+
+        Examples
+        --------
+        >>> explanation.to_shap()  # doctest: +SKIP
         """
         return drawer("frames").to_shap(self)
 

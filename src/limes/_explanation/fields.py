@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -133,9 +133,13 @@ def _entries_at(entries: tuple[Any, ...], positions: list[Positions]) -> tuple[A
 
 def _certificates(certificates: Any, rows: int) -> tuple[Any, ...]:
     """Return a mapping of plain facts for each row, or () if there are no certificates."""
-    if not len(certificates):
+    if isinstance(certificates, Sized) and not len(certificates):
         return ()
     entries = _entries("certificates", certificates, rows)
+    for i, entry in enumerate(entries):
+        if not isinstance(entry, Mapping):
+            kind = type(entry).__name__
+            raise InputError(f"certificates[{i}] is {kind}: pass a mapping of plain facts for each row")
     return tuple(plain_fact(certificate, "certificates") for certificate in entries)
 
 

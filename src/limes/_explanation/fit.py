@@ -7,13 +7,14 @@ until they are first read. JSON and pickles store the numbers, not the fit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from limes._explanation.effects import Effect, Effects, Interaction
+from limes._explanation.effects import ROWS_TOGETHER, Effect, EffectAxes, Effects, Interaction
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -65,13 +66,22 @@ class RowFits(Protocol):
         """R² of rows and their standard errors, (k,) each."""
         ...
 
-    def effects(self, rows: Sequence[int]) -> list[RowEffects]:
+    def additive(self, rows: Sequence[int]) -> list[tuple[Floats, Floats]]:
+        """R² of all effects of rows together and their standard errors, (k,) each."""
+        ...
+
+    def effects(self, rows: Sequence[int]) -> Iterable[RowEffects]:
         """Effects of rows' columns."""
         ...
 
     @property
     def has_curves(self) -> bool:
         """Whether features have several cells each, with an effect in each of them."""
+        ...
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether effects have a closed form, so that those of thousands of rows take seconds."""
         ...
 
     def pairs(self, row: int, output: int, top: int) -> list[RowPair]:
@@ -117,6 +127,11 @@ class Fit:
         """Whether features have several cells each, with an effect in each of them."""
         return self.source.has_curves
 
+    @property
+    def is_quick(self) -> bool:
+        """Whether effects have a closed form, so that those of thousands of rows take seconds."""
+        return self.source.is_quick
+
     def fidelity(self) -> tuple[Floats, Floats]:
         """R² and its standard errors, (n,) or (n, k) each."""
         return self.stacked(self.source.fidelities(self.rows.tolist()))
@@ -128,29 +143,34 @@ class Fit:
 
     def additive(self) -> tuple[Floats, Floats]:
         """R² of all effects together and its standard errors, (n,) or (n, k) each."""
-        effects = self.source.effects(self.rows.tolist())
-        return self.stacked([(row.additive, row.additive_errors) for row in effects])
+        return self.stacked(self.source.additive(self.rows.tolist()))
 
     def effects(self, names: Sequence[str], outputs: Sequence[str]) -> Effects:
         """Effects of the chosen columns, row by row and output by output, under these names."""
-        return Effects(tuple(self._effects(names, outputs)))
+        axes = EffectAxes(len(self.rows), tuple(outputs), tuple(names))
+        return Effects(axes, partial(self._effects, axes), range(axes.size))
 
-    def _effects(self, names: Sequence[str], outputs: Sequence[str]) -> Iterator[Effect]:
-        rows = self.rows.tolist()
+    def _effects(self, axes: EffectAxes, first: int) -> Iterator[Callable[[int, int], Effect]]:
+        """Yield, of each row from the first on, what makes its effect on an output of a feature."""
+        rows = self.rows[first : first + ROWS_TOGETHER].tolist()
         for place, (row, numbers) in enumerate(zip(rows, self.source.effects(rows), strict=True)):
-            for k, output in zip(self.outputs.tolist(), outputs, strict=True):
-                for j, name in zip(self.features.tolist(), names, strict=True):
-                    yield Effect(
-                        feature=name,
-                        output=output,
-                        row=place,
-                        cells=self.source.cell_texts(row, j),
-                        values=numbers.values[j][:, k],
-                        standard_errors=numbers.errors[j][:, k],
-                        masses=numbers.masses[j],
-                        current=numbers.current[j],
-                        share=float(numbers.shares[j, k]),
-                    )
+            yield partial(self._effect, axes, first + place, row, numbers)
+
+    def _effect(
+        self, axes: EffectAxes, place: int, row: int, numbers: RowEffects, output: int, feature: int
+    ) -> Effect:
+        j, k = int(self.features[feature]), int(self.outputs[output])
+        return Effect(
+            feature=axes.features[feature],
+            output=axes.outputs[output],
+            row=place,
+            cells=self.source.cell_texts(row, j),
+            values=numbers.values[j][:, k],
+            standard_errors=numbers.errors[j][:, k],
+            masses=numbers.masses[j],
+            current=numbers.current[j],
+            share=float(numbers.shares[j, k]),
+        )
 
     def interactions(self, names: Sequence[str], outputs: Sequence[str], top: int) -> tuple[Interaction, ...]:
         """The ``top`` pairs of each row and output that explain most, largest first."""

@@ -160,16 +160,18 @@ _DATA_URL = re.compile(r"data:image/(png|jpeg);base64,([A-Za-z0-9+/]+={0,2})")
 _LARGEST_PNG = 512 * 512
 
 
-def to_data_url(pixels: Any, *, lossless: bool = True, largest_png: int = _LARGEST_PNG) -> str:
+def to_data_url(
+    pixels: Any, *, lossless: bool = True, largest_png: int = _LARGEST_PNG, quality: int = 92
+) -> str:
     """Return an image (H, W) or (H, W, 3 or 4) of uint8 as a data URL.
 
-    It is a JPEG if it need not be lossless, and has more pixels than ``largest_png``.
+    It is a JPEG of a ``quality`` if it need not be lossless, and has more pixels than ``largest_png``.
     """
     from PIL import Image
 
     buffer, image = io.BytesIO(), Image.fromarray(pixels)
     kind = "png" if lossless or pixels.shape[0] * pixels.shape[1] <= largest_png else "jpeg"
-    image.save(buffer, kind, **({"quality": 92} if kind == "jpeg" else {"compress_level": 1}))
+    image.save(buffer, kind, **({"quality": quality} if kind == "jpeg" else {"compress_level": 1}))
     return f"data:image/{kind};base64,{base64.b64encode(buffer.getvalue()).decode('ascii')}"
 
 

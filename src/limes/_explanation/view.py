@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from limes._explanation.fields import is_missing
 from limes._explanation.fit import fidelity_at
 from limes._explanation.selection import by_size
 from limes._explanation.sentences import certificate_sentences
-from limes._explanation.wording import cell, count, error, number, one_line
+from limes._explanation.wording import cell, count, estimate, estimates, number, one_line, signed_column
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from limes._arrays import Floats
     from limes._explanation import Explanation
@@ -139,15 +140,16 @@ def view_row(explanation: Explanation, row: int, max_features: int) -> RowView:
         ),
         calls=int(explanation.calls[row]),
         shared_calls=_shared(explanation, row),
-        warnings=_warnings(explanation, row),
-        rule=_headlined_rule(facts) if facts else "",
+        warnings=row_warnings(explanation, row),
+        rule=headlined_rule(facts) if facts else "",
         certificate=certificate_sentences(facts) if facts else (),
     )
 
 
 def _view_output(explanation: Explanation, row: int, output: int, limit: int) -> OutputView:
     values = with_outputs(explanation.values, explanation)[row, :, output]
-    order = by_size(np.abs(values * slope_deviations(explanation)))[:limit]
+    deviations = row_deviations(explanation, row)
+    order = by_size(np.abs(values * deviations))[:limit]
     if explanation.certificates:  # a rule is its facts that have a weight
         order = order[values[order] != 0]
 
@@ -162,13 +164,13 @@ def _view_output(explanation: Explanation, row: int, output: int, limit: int) ->
         surrogate=of_row(explanation.surrogate_predictions),
         intercept=of_row(explanation.intercepts),
         fit=lambda: fidelity_at(explanation, row, output),
-        lines=tuple(_view_line(explanation, row, int(j), output) for j in order),
+        lines=tuple(_view_line(explanation, row, int(j), output, deviations[j]) for j in order),
         omitted=0 if explanation.certificates else len(values) - len(order),
         is_rule=bool(explanation.certificates),
     )
 
 
-def _view_line(explanation: Explanation, row: int, feature: int, output: int) -> Line:
+def _view_line(explanation: Explanation, row: int, feature: int, output: int, deviation: float) -> Line:
     index = (row, feature, output)
     return Line(
         position=feature,
@@ -177,8 +179,16 @@ def _view_line(explanation: Explanation, row: int, feature: int, output: int) ->
         data=cell(explanation.data[row, feature]),
         value=float(with_outputs(explanation.values, explanation)[index]),
         standard_error=float(with_outputs(explanation.standard_errors, explanation)[index]),
-        deviation=float(slope_deviations(explanation)[feature]),
+        deviation=float(deviation),
     )
+
+
+def coefficient_texts(lines: Sequence[Line], *, sampled: bool, significant: int = 4) -> list[tuple[str, str]]:
+    """Write coefficients and their standard errors, "" where exact."""
+    values = [line.value for line in lines]
+    if not sampled:
+        return [(text, "") for text in signed_column(values, significant)]
+    return estimates(values, [line.standard_error for line in lines], significant)
 
 
 def slope_facts(explanation: Explanation) -> Mapping[str, Mapping[str, float]]:
@@ -187,11 +197,27 @@ def slope_facts(explanation: Explanation) -> Mapping[str, Mapping[str, float]]:
     return {name: slopes[name] for name in explanation.feature_names if name in slopes}
 
 
+def row_deviations(explanation: Explanation, row: int) -> Floats:
+    """Return standard deviations (d,) of columns with slopes at a row, the unit of their bars; 1 for others.
+
+    A row that lacks a column's value has no slope there, but a condition.
+    """
+    slopes, deviations = slope_facts(explanation), np.ones(len(explanation.feature_names))
+    for j, name in enumerate(explanation.feature_names):
+        if name in slopes and not is_missing(explanation.data[row, j]):
+            deviations[j] = slopes[name]["deviation"]
+    return deviations
+
+
 def slope_deviations(explanation: Explanation) -> Floats:
-    """Return standard deviations (d,) of columns with slopes, the unit of their bars; 1 for others."""
-    slopes = slope_facts(explanation)
-    names = explanation.feature_names
+    """Return standard deviations (d,) of columns with slopes; 1 for others."""
+    slopes, names = slope_facts(explanation), explanation.feature_names
     return np.array([slopes[name]["deviation"] if name in slopes else 1.0 for name in names])
+
+
+def bar_units(explanation: Explanation) -> Floats:
+    """Return the units of all rows' bars, (n, d)."""
+    return np.stack([row_deviations(explanation, row) for row in range(len(explanation))])
 
 
 def row_label(explanation: Explanation, row: int) -> str:
@@ -263,7 +289,8 @@ def _is_bare(name: str) -> bool:
     return True
 
 
-def _warnings(explanation: Explanation, row: int) -> tuple[str, ...]:
+def row_warnings(explanation: Explanation, row: int) -> tuple[str, ...]:
+    """Return the warnings of a row, first that its tolerance was not reached."""
     warnings = tuple(one_line(warning) for warning in explanation.row_warnings[row])
     if explanation.row_converged[row]:
         return warnings
@@ -271,7 +298,7 @@ def _warnings(explanation: Explanation, row: int) -> tuple[str, ...]:
     return (f"The tolerance was not reached within {calls}: the errors are larger than allowed.", *warnings)
 
 
-def _headlined_rule(facts: Mapping[str, Any]) -> str:
+def headlined_rule(facts: Mapping[str, Any]) -> str:
     """Return the rule, behind a verdict where it is worse than the mean."""
     r2 = facts.get("r2", math.nan)
     if r2 < 0.0:
@@ -314,8 +341,7 @@ def fidelity(view: OutputView) -> str:
     """Return R², with its error if it is sampled; "" where it was not computed."""
     if not np.isfinite(view.fidelity):
         return ""
-    uncertain = f" {error(view.fidelity_error)}" if view.fidelity_error > 0 else ""
-    return f"{number(view.fidelity, 3)}{uncertain}"
+    return " ".join(filter(None, estimate(view.fidelity, view.fidelity_error)))
 
 
 def fit_remark(fidelity: float, error: float = 0.0, *, can_diagnose: bool = True) -> str:

@@ -62,6 +62,56 @@ def error(value: float) -> str:
     return f"± {_digits(value, 2)}"
 
 
+def estimate(value: float, standard_error: float) -> tuple[str, str]:
+    """Write a number and its standard error with the same decimals; no error where it is exact.
+
+    >>> [" ".join(estimate(0.4, error)) for error in (0.0046, 0.012, 0.0)]
+    ['0.400 ± 0.005', '0.400 ± 0.012', '0.4 ']
+    """
+    if not standard_error > 0:
+        return number(value, 3), ""
+    if not (math.isfinite(standard_error) and _is_plain(value) and _is_plain(standard_error)):
+        return number(value, 3), error(standard_error)
+    decimals = _decimals_of_error(standard_error)
+    return f"{value:.{decimals}f}", f"± {standard_error:.{decimals}f}"
+
+
+def estimates(
+    values: Sequence[float], standard_errors: Sequence[float], significant: int = 4
+) -> list[tuple[str, str]]:
+    """Write the numbers of one column, with their signs, and their errors: all with the same decimals.
+
+    The median error decides the decimals; much smaller ones have two digits.
+
+    >>> estimates([23.4142, -0.0712, 1.0], [0.05, 0.05, 0.002])
+    [('+23.41', '± 0.05'), ('-0.07', '± 0.05'), ('+1.00', '± 0.0020')]
+    """
+    sure = sorted(e for e in standard_errors if e > 0 and math.isfinite(e))
+    largest = max((abs(v) for v in values if math.isfinite(v)), default=0.0)
+    if not sure or not (_is_plain(largest) and _is_plain(sure[len(sure) // 2])):
+        texts = signed_column(values, significant)
+        return [(text, error(e)) for text, e in zip(texts, standard_errors, strict=True)]
+    decimals = _decimals_of_error(sure[len(sure) // 2])
+
+    def write(standard_error: float) -> str:
+        text = f"{standard_error:.{decimals}f}"
+        return f"± {text}" if float(text) else error(standard_error)
+
+    return [(_aligned(v, decimals), write(e)) for v, e in zip(values, standard_errors, strict=True)]
+
+
+def _is_plain(value: float) -> bool:
+    """Tell whether a number is written without an exponent."""
+    return value == 0 or _SMALL**2 <= abs(value) < _LARGE
+
+
+def _decimals_of_error(standard_error: float) -> int:
+    """Return the decimals of its first digit, of two where that is 1."""
+    exponent = math.floor(math.log10(standard_error))
+    leading = round(standard_error / 10.0**exponent, 6)
+    return max(0, -exponent + (leading < 2.0))
+
+
 def cell(value: Any) -> str:
     """Write a value of the user's data: texts and whole numbers in full, others with four digits."""
     if is_missing(value):

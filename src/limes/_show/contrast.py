@@ -16,14 +16,13 @@ if TYPE_CHECKING:
 def sentence(contrast: Contrast) -> str:
     """Return the answer in one sentence."""
     goal = f"{'fall below' if contrast.side == 'below' else 'rise above'} {number(contrast.threshold)}"
-    name = one_line(contrast.output)
+    name = "the output" if contrast.output == "output" else f"“{one_line(contrast.output)}”"
     if not contrast.reached:
         who = "No row of background values makes" if contrast.proved else "No row that was tried makes"
         return f"{who} {name} {goal}; it is {number(contrast.prediction)}."
     if not contrast.changes:
-        return (
-            f"{name} is {number(contrast.prediction)}, {contrast.side} {number(contrast.threshold)} already."
-        )
+        side = f"{contrast.side} {number(contrast.threshold)}"
+        return f"{name[0].upper()}{name[1:]} is {number(contrast.prediction)}, {side} already."
     changes = " and ".join(
         f"{one_line(change.feature)} from {cell(change.value)} to {cell(change.new_value)}"
         for change in contrast.changes

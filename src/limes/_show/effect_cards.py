@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from limes._explanation.effects import Effect, Effects, Interaction
-from limes._explanation.wording import count, error, signed_column
+from limes._explanation.wording import count, estimates, signed_column
 from limes._show import cards
 from limes._show.cards import Card
 from limes._show.terminal import signed_bar
@@ -43,14 +43,9 @@ def card(effects: Effect | Effects | Interaction) -> Card:
 def _(effect: Effect) -> Card:
     reach = _largest([effect.values])
     exact = not effect.standard_errors.any()
-    lines = zip(
-        effect.cells,
-        effect.masses.tolist(),
-        _signed(effect.values),
-        effect.standard_errors.tolist(),
-        effect.values.tolist(),
-        strict=True,
-    )
+    values, errors = effect.values.tolist(), effect.standard_errors.tolist()
+    texts = [(text, "") for text in _signed(effect.values)] if exact else _estimated(values, errors)
+    lines = zip(effect.cells, effect.masses.tolist(), texts, values, strict=True)
     return Card(
         title=f"effect of {effect.feature}{_on(effect.output)}: {effect.share:.0%} of the variance",
         columns=["cell", "mass", "effect", *([] if exact else ["± std. error"]), "", ""],
@@ -59,11 +54,11 @@ def _(effect: Effect) -> Card:
                 cell,
                 f"{mass:.0%}",
                 text,
-                *([] if exact else [error(se) if np.isfinite(se) else ""]),
+                *([] if exact else [uncertain]),
                 signed_bar(value, reach).plain,
                 "the row" if b == effect.current else "",
             ]
-            for b, (cell, mass, text, se, value) in enumerate(lines)
+            for b, (cell, mass, (text, uncertain), value) in enumerate(lines)
         ][:_MOST_LINES],
         bars=4 - exact,
         strong=effect.current if effect.current < _MOST_LINES else None,
@@ -73,10 +68,12 @@ def _(effect: Effect) -> Card:
 
 @card.register
 def _(effects: Effects) -> Card:
-    entries = sorted(effects.entries, key=lambda effect: -np.nan_to_num(effect.share))[:_MOST_LINES]
+    entries = sorted(effects, key=lambda effect: -np.nan_to_num(effect.share))[:_MOST_LINES]
     current = [effect.values[effect.current] for effect in entries]
     reach = _largest([effect.values for effect in entries])
-    several = len({(effect.row, effect.output) for effect in effects.entries}) > 1
+    low, high = ([end(effect.values) for effect in entries] for end in (np.nanmin, np.nanmax))
+    numbers = [_signed(np.array(column)) for column in (low, high, current)]
+    several = len({(effect.row, effect.output) for effect in effects}) > 1
     return Card(
         title=f"whole effects of {count(len(effects), 'column')}, those that explain most first",
         columns=[
@@ -93,11 +90,10 @@ def _(effects: Effects) -> Card:
                 *([str(effect.row), effect.output] if several else []),
                 effect.cells[effect.current],
                 f"{effect.share:.1%}",
-                *_signed(np.array([np.nanmin(effect.values), np.nanmax(effect.values)])),
-                text,
+                *texts,
                 signed_bar(value, reach).plain,
             ]
-            for effect, text, value in zip(entries, _signed(np.array(current)), current, strict=True)
+            for effect, texts, value in zip(entries, zip(*numbers, strict=True), current, strict=True)
         ],
         bars=7 if several else 5,
         remarks=(
@@ -131,6 +127,14 @@ def _on(output: str) -> str:
 def _largest(values: Sequence[Floats]) -> float:
     numbers = np.concatenate([np.abs(array[np.isfinite(array)]) for array in values])
     return float(numbers.max(initial=0.0))
+
+
+def _estimated(values: list[float], errors: list[float]) -> list[tuple[str, str]]:
+    """Write a column of numbers with their errors; "?" for cells with too few rows."""
+    finite = [i for i, value in enumerate(values) if np.isfinite(value)]
+    texts = estimates([values[i] for i in finite], [errors[i] for i in finite])
+    written = dict(zip(finite, texts, strict=True))
+    return [written.get(i, ("?", "")) for i in range(len(values))]
 
 
 def _signed(values: Floats) -> list[str]:

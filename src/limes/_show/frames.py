@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limes._checks import require
-from limes._explanation.view import output_title, with_outputs
+from limes._explanation.view import output_title, slope_facts, with_outputs
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -83,15 +83,30 @@ def to_shap(explanation: Explanation) -> Any:
         UserWarning,
         stacklevel=3,
     )
+    values, base = _contributions(explanation)
     names = [f"surrogate of {output_title(explanation, k)}" for k in range(len(explanation.output_names))]
     return shap.Explanation(
-        # shap writes into these arrays
-        values=explanation.values.copy(),
-        base_values=explanation.intercepts.copy(),
+        values=values,  # copies: shap writes into these arrays
+        base_values=base,
         data=_shap_data(explanation.data),
         feature_names=list(explanation.feature_names),
         output_names=names if several else names[0],
     )
+
+
+def _contributions(explanation: Explanation) -> tuple[Floats, Floats]:
+    """Return what each feature adds at the row, and the base that these are added to.
+
+    A condition adds its coefficient; a slope adds its product with the distance from the column's mean, and
+    the base is then the surrogate at the means.
+    """
+    values, base = explanation.values.copy(), explanation.intercepts.copy()
+    for name, facts in slope_facts(explanation).items():
+        j = explanation.feature_names.index(name)
+        distance = explanation.data[:, j].astype(np.float64) - facts["mean"]
+        base += facts["mean"] * values[:, j]
+        values[:, j] *= distance.reshape(-1, *(1 for _ in values.shape[2:]))
+    return values, base
 
 
 def _shap_data(cells: Objects) -> Floats | Objects:

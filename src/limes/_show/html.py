@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limes._explanation.json import to_data_url
+from limes._explanation.json import from_data_url, to_data_url
 from limes._explanation.view import (
     OutputView,
+    coefficient_texts,
     fidelity,
     left_out,
     main_output,
@@ -26,11 +27,13 @@ from limes._explanation.view import (
     shown_outputs,
     view_row,
 )
-from limes._explanation.wording import CONFIDENCE, count, difference, error, number, one_line, signed_column
-from limes._show.images import ImageView
+from limes._explanation.wording import CONFIDENCE, count, difference, error, number, one_line
+from limes._show.images import ImageView, framing_of
+from limes._show.outlines import Outlines
 from limes._show.series import drawn_lanes
 from limes._show.sparklines import Sparkline, sparklines
 from limes._show.texts import pieces, shortened
+from limes.models._framing import Framing
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -47,24 +50,66 @@ _MOST_LINES = {"exact": 500, "sampled": 400}  # in one page: with ten features b
 _WITH_CURVE = 1.25  # bytes of a line with the picture of an effect, by those of a line without
 _LONGEST_FACT = 300
 _LONGEST_TEXT = 20_000
+_MOST_CLASSES = 6  # bars of classes; the last one is of all others together
+_OTHERS = "{} others together"
 _MOST_NUMBERS = 8  # superpixels with their numbers
+_LONGEST_PICTURE = 30_000  # characters of a picture that is shown as it was stored
 # facts that are the coloured text, image or series
-_DRAWN = ("text", "spans", "image", "labels", "superpixels", "photo", "series", "stretches")
+_DRAWN = (
+    "text",
+    "spans",
+    "image",
+    "labels",
+    "superpixels",
+    "photo",
+    "series",
+    "stretches",
+    "by_fill",
+    "fill_spread",
+)
 
 
-def page(explanation: Explanation, *, hidden: Collection[str] = ()) -> str:
-    """Return a page that needs nothing but a browser, without the facts and columns in ``hidden``."""
-    return render("explanation_page.html", {**_content(explanation), "hidden": hidden})
+def page(
+    explanation: Explanation, *, hidden: Collection[str] = (), classes: Mapping[str, float] | None = None
+) -> str:
+    """Return a page that needs nothing but a browser, without the facts and columns in ``hidden``.
+
+    ``classes`` are the model's answers to all classes by their names, of which the largest have bars.
+    """
+    content = _content(explanation) | {"hidden": hidden, "classes": _bars(classes or {})}
+    return render("explanation_page.html", content)
 
 
-def fragment(explanation: Explanation) -> str:
+def fragment(explanation: Explanation, *, classes: Mapping[str, float] | None = None) -> str:
     """Return a part of a page whose style touches nothing outside itself."""
-    return render("explanation.html", _content(explanation))
+    return render("explanation.html", _content(explanation) | {"classes": _bars(classes or {})})
+
+
+def _bars(classes: Mapping[str, float]) -> list[dict[str, Any]]:
+    """Return the largest answers, in per cent of the largest size, and how much the others add up to."""
+    names = sorted(classes, key=lambda name: -classes[name])
+    if len(names) > _MOST_CLASSES:
+        rest = names[_MOST_CLASSES - 1 :]
+        names = names[: _MOST_CLASSES - 1]
+        classes = {**classes, _OTHERS.format(len(rest)): sum(classes[name] for name in rest)}
+        names.append(_OTHERS.format(len(rest)))
+    largest = max((abs(classes[name]) for name in names), default=0.0) or 1.0
+    return [
+        {"name": name, "value": number(classes[name], 3), "share": round(100 * abs(classes[name]) / largest)}
+        for name in names
+    ]
 
 
 def render(template: str, content: Mapping[str, Any]) -> str:
     """Fill in a template, escaping all texts; a name that is not in ``content`` is an error."""
     return _environment().get_template(template).render(content)
+
+
+def template_text(name: str) -> str:
+    """Return a file of the templates as it is."""
+    environment = _environment()
+    assert environment.loader is not None  # noqa: S101 - set below
+    return environment.loader.get_source(environment, name)[0]
 
 
 @cache
@@ -89,30 +134,36 @@ def _content(explanation: Explanation) -> dict[str, Any]:
     shown = min(n, MAX_ROWS, max(1, int(_MOST_LINES[explanation.method] / lines)))
     rows = [_row(explanation, row) for row in range(shown)]
     return {
-        "title": _title(explanation),
+        "title": title_of(explanation),
         "hidden": (),
-        "method": method_line(
-            explanation,
-            explanation.model_calls,
-            0 if explanation.shared_calls is None else int(explanation.shared_calls.max(initial=0)),
-        ),
+        "method": method_of(explanation),
         "sampled": explanation.method == "sampled",
         "meaning": meaning(explanation),
         "rows": rows,
         "curves": any(output["curves"] for row in rows for output in row["outputs"]),
         "several": n > 1,
-        "image": _photo(explanation),
+        "image": photo_of(explanation),
         "warnings": _gathered_warnings(explanation) if n > 1 else [],
         "omitted": count(n - shown, "further row") if n > shown else "",
-        "facts": [
-            (one_line(name), _fact(fact))
-            for name, fact in explanation.provenance.items()
-            if name not in _DRAWN
-        ],
+        "facts": facts_of(explanation),
     }
 
 
-def _title(explanation: Explanation) -> str:
+def method_of(explanation: Explanation) -> str:
+    """Return how the numbers of all rows were computed."""
+    shared = 0 if explanation.shared_calls is None else int(explanation.shared_calls.max(initial=0))
+    return method_line(explanation, explanation.model_calls, shared)
+
+
+def facts_of(explanation: Explanation) -> list[tuple[str, str]]:
+    """Return names and texts of the facts of the provenance that no picture shows."""
+    return [
+        (one_line(name), _fact(fact)) for name, fact in explanation.provenance.items() if name not in _DRAWN
+    ]
+
+
+def title_of(explanation: Explanation) -> str:
+    """Return what is explained: an output, and which row or how many."""
     outputs = shown_outputs(explanation, 0) if len(explanation) else range(len(explanation.output_names))
     named = output_title(explanation, outputs[0]) if len(outputs) == 1 else count(len(outputs), "output")
     named = f"{named[0].upper()}{named[1:]}" if named == "prediction" else named
@@ -156,8 +207,8 @@ def _row(explanation: Explanation, row: int) -> dict[str, Any]:
                     is_open=few or output.position == first,
                     sampled=explanation.method == "sampled",
                 ),
-                "text": _text(explanation, row, output.position),
-                "tint": _tint(explanation, row, output.position),
+                "text": coloured_text(explanation, row, output.position),
+                "tint": tinted_image(explanation, row, output.position),
                 "lanes": drawn_lanes(explanation, row, output.position),
             }
             for output in view.outputs
@@ -165,29 +216,55 @@ def _row(explanation: Explanation, row: int) -> dict[str, Any]:
     }
 
 
-def _text(explanation: Explanation, row: int, output: int) -> list[dict[str, Any]]:
+def coloured_text(explanation: Explanation, row: int, output: int) -> list[dict[str, Any]]:
     """Return the coloured pieces of an explained text, [] for other explanations."""
     return [
         {
             "text": piece.text,
             "sign": "p" if piece.value > 0 else "m",
             "strength": round(100 * piece.strength),
-            "coefficient": difference(piece.value) if piece.strength else "",
+            "coefficient": _with_error(piece.value, piece.error, sampled=explanation.method == "sampled")
+            if np.isfinite(piece.value)
+            else "",
         }
         for piece in shortened(pieces(explanation, row, output), _LONGEST_TEXT)
     ]
 
 
-def _photo(explanation: Explanation) -> dict[str, str]:
-    """Return the explained image and its shape, {} for other explanations."""
-    image = ImageView.of_output(explanation, 0, whole=True)
+def photo_of(explanation: Explanation) -> dict[str, Any]:
+    """Return the explained image, its shape and outlines of its superpixels; {} for other explanations."""
+    image = ImageView.of_output(explanation, 0)
     if image is None:
         return {}
-    facts, (height, width) = explanation.provenance, image.labels.shape
-    return {"url": facts.get("photo", facts["image"]), "shape": f"{width} / {height}"}
+    facts = explanation.provenance
+    height, width = image.labels.shape
+    framing = (
+        framing_of(facts) if "photo" in facts else Framing.of((height, width), (height, width), "squash")
+    )
+    outlines, (row, column, tall, wide) = Outlines.of(image.labels), framing.box
+    height, width = framing.photo
+    return {
+        "url": _light(facts.get("photo", facts["image"])),
+        "shape": f"{width} / {height}",
+        "box": f"0 0 {width} {height}",
+        "outlines": outlines,
+        "place": f"translate({column} {row}) scale({wide / outlines.width:.5g} {tall / outlines.height:.5g})",
+        "outside": ""
+        if framing.is_whole
+        else f"M0 0h{width}v{height}h{-width}zM{column} {row}h{wide}v{tall}h{-wide}z",
+    }
 
 
-def _tint(explanation: Explanation, row: int, output: int) -> dict[str, Any]:
+def _light(url: str) -> str:
+    """Return a picture as a page shows it: large ones as a JPEG, where that is shorter."""
+    if len(url) <= _LONGEST_PICTURE:
+        return url
+    return min(
+        url, to_data_url(from_data_url(url)[..., :3], lossless=False, largest_png=0, quality=80), key=len
+    )
+
+
+def tinted_image(explanation: Explanation, row: int, output: int) -> dict[str, Any]:
     """Return the colours of an image's superpixels, to be laid over it, and the largest with their numbers.
 
     All outputs have one scale of colours. {} for other explanations.
@@ -199,15 +276,27 @@ def _tint(explanation: Explanation, row: int, output: int) -> dict[str, Any]:
     height, width = image.labels.shape
     top = image.top(_MOST_NUMBERS, "both")
     marks = [
-        {
-            "x": round(100 * (column + 0.5) / width, 1),
-            "y": round(100 * (down + 0.5) / height, 1),
-            "number": j,
-            "coefficient": difference(float(image.values[j])),
-        }
+        {"x": round(100 * (column + 0.5) / width, 1), "y": round(100 * (down + 0.5) / height, 1), "number": j}
         for (down, column), j in zip(image.middles(top), top.tolist(), strict=True)
     ]
-    return {"url": to_data_url(image.glass(largest)), "marks": marks, "largest": number(largest, 2)}
+    sampled = explanation.method == "sampled"
+    shapes = [
+        {
+            "number": j,
+            "sign": "p" if value > 0 else "m",
+            "opacity": f"{share:.2f}",
+            "coefficient": _with_error(value, spread, sampled=sampled),
+        }
+        for j, (value, spread, share) in enumerate(
+            zip(image.values.tolist(), image.errors.tolist(), image.opacity(largest).tolist(), strict=True)
+        )
+        if np.isfinite(value)
+    ]
+    return {"shapes": shapes, "marks": marks, "largest": number(largest, 2)}
+
+
+def _with_error(value: float, spread: float, *, sampled: bool) -> str:
+    return f"{difference(value)} {error(spread)}" if sampled else difference(value)
 
 
 def _summary(output: OutputView, *, alone: bool) -> str:
@@ -243,19 +332,19 @@ def _output(
 
 def _lines(output: OutputView, curves: Sequence[Sparkline | None], *, sampled: bool) -> list[dict[str, Any]]:
     scale = _Scale.of_lines(output.lines)
-    texts = signed_column(line.value for line in output.lines)
+    texts = coefficient_texts(output.lines, sampled=sampled)
     return [
         {
             "condition": line.condition,
             "data": line.data,
             "coefficient": text,
-            "error": error(line.standard_error) if sampled else "",
+            "error": uncertain,
             "sign": "p" if line.value > 0 else "m",
             "bar": scale.between(0.0, line.drawn),
             "whisker": scale.between(line.drawn - _reach(line), line.drawn + _reach(line)),
             "curve": curve,
         }
-        for line, text, curve in zip(output.lines, texts, curves, strict=True)
+        for line, (text, uncertain), curve in zip(output.lines, texts, curves, strict=True)
     ]
 
 

@@ -51,8 +51,8 @@ class ImageView:
         (H, W, 3) uint8.
     labels
         (H, W) superpixel of each pixel; -1 outside of what is explained.
-    values
-        (d,) coefficients, nan for superpixels that are not in the explanation.
+    values, errors
+        (d,) coefficients and standard errors, nan for superpixels that are not in the explanation.
     largest
         Size of the largest coefficient of the explanation, which has full colour; others of its features may
         be no superpixels.
@@ -61,6 +61,7 @@ class ImageView:
     image: Any
     labels: Ints
     values: Floats
+    errors: Floats
     largest: float
 
     @classmethod
@@ -80,15 +81,22 @@ class ImageView:
                 f"the image of this explanation is damaged: it has {image.shape[:2]} pixels, its superpixels "
                 f"have {labels.shape}"
             )
-        values = np.full(int(labels.max()) + 1, np.nan)
-        coef = with_outputs(explanation.values, explanation)[row, :, output]
-        for condition, value in zip(explanation.conditions[row], coef.tolist(), strict=True):
+        values, errors = np.full((2, int(labels.max()) + 1), np.nan)
+        coef, error = (
+            with_outputs(numbers, explanation)[row, :, output]
+            for numbers in (explanation.values, explanation.standard_errors)
+        )
+        for condition, *numbers in zip(
+            explanation.conditions[row], coef.tolist(), error.tolist(), strict=True
+        ):
             if condition in facts["superpixels"]:
-                values[facts["superpixels"][condition]] = value
+                place = facts["superpixels"][condition]
+                values[place], errors[place] = numbers
         if whole and "photo" in facts:
             image = from_data_url(facts["photo"])
             labels = framing_of(facts).labels_on(labels, image.shape[:2], -1)
-        return cls(image[..., :3], labels, values, float(np.abs(np.nan_to_num(coef)).max(initial=0.0)))
+        largest = float(np.abs(np.nan_to_num(coef)).max(initial=0.0))
+        return cls(image[..., :3], labels, values, errors, largest)
 
     def top(self, k: int, sign: str) -> Ints:
         """Positions of the k largest coefficients of a sign, "+", "-" or "both", largest first.
@@ -126,24 +134,19 @@ class ImageView:
         strength = np.minimum(np.abs(values) / most, 1.0) if most > 0 else np.zeros(values.size)
         return np.where((values > 0)[:, None], _RAISES, _LOWERS), strength
 
+    def opacity(self, largest: float | None = None) -> Floats:
+        """How strong the colour of each superpixel is, (d,)."""
+        return _STRONGEST * self.tint(largest)[1]
+
     def overlay(self, largest: float | None = None) -> Any:
         """The image in grey, its superpixels in the colours of their coefficients."""
-        colour, strength = self.tint(largest)
+        colour, _ = self.tint(largest)
         grey = np.repeat(self.image.mean(axis=2, keepdims=True), 3, axis=2)
         inside = (self.labels >= 0)[..., None]
-        share = inside * (_STRONGEST * strength)[self.labels][..., None]
+        share = inside * self.opacity(largest)[self.labels][..., None]
         lined = np.where(self.edges[..., None], _mixed(grey, _LINE, 0.2), grey)
         lined = np.where(inside, lined, _mixed(lined, _PAPER, _OUTSIDE))
         return _pixels(_mixed(lined, colour[self.labels], share))
-
-    def glass(self, largest: float | None = None) -> Any:
-        """The colours of the superpixels alone, (H, W, 4), transparent where they are weak."""
-        colour, strength = self.tint(largest)
-        # looked up as bytes: a large image takes four bytes a pixel, not a hundred
-        glass = _pixels(np.column_stack([colour, 255 * (_STRONGEST * strength)]))[self.labels]
-        glass[self.edges] = _pixels(np.append(_LINE, 255 * 0.35))
-        glass[self.labels < 0] = _pixels(np.append(_PAPER, 255 * _OUTSIDE))
-        return glass
 
     def middles(self, superpixels: Ints) -> list[tuple[float, float]]:
         """Row and column in the middle of each superpixel: of its pixel nearest to the mean of all."""
@@ -369,6 +372,16 @@ def gallery(
     ------
     InputError
         If there are no explanations, or one is not of an image.
+
+    Examples
+    --------
+    >>> import limes
+    >>> import numpy as np
+    >>> images = [np.zeros((4, 4, 3)), np.ones((4, 4, 3))]
+    >>> left = np.repeat([[0, 0, 1, 1]], 4, axis=0)
+    >>> explainer = limes.ImageExplainer(lambda batch: batch.mean(axis=(1, 2, 3)), segments=left, fill=0.5)
+    >>> len(limes.gallery(explainer(images), kinds=["original", "overlay"]).axes) >= 4
+    True
     """
     from matplotlib import pyplot as plt
 

@@ -21,7 +21,7 @@ from limes._explanation.view import (
     slope_facts,
     view_row,
 )
-from limes._explanation.wording import CONFIDENCE, count, difference, number, shorten
+from limes._explanation.wording import CONFIDENCE, count, shorten, signed_column
 from limes._show import images as image_plots
 from limes._show.axes import (
     LOWERS,
@@ -157,7 +157,9 @@ def waterfall(
 def _waterfall_steps(
     explanation: Explanation, view: OutputView, max_features: int, captions: Captions
 ) -> list[_Step]:
-    means = {name: facts["mean"] for name, facts in slope_facts(explanation).items()}
+    lacking = {line.feature for line in view.lines if line.data == "missing"}
+    slopes = slope_facts(explanation).items()
+    means = {name: facts["mean"] for name, facts in slopes if name not in lacking}
     at = view.intercept + sum(line.value * means.get(line.feature, 0.0) for line in view.lines)
     parts = [(_part(line, explanation, means), line) for line in view.lines]
     parts.sort(key=lambda pair: -abs(pair[0]))
@@ -194,7 +196,9 @@ def _draw_steps(axes: Axes, steps: list[_Step]) -> None:
     ends = [end for step in steps for end in (step.start, step.end)]
     low, high = min(ends), max(ends)
     room = (high - low) or 1.0
-    for i, step in enumerate(steps):
+    # sums and what is added to them have the same decimals
+    texts = signed_column([step.end if step.is_level else step.size for step in steps], significant=3)
+    for i, (step, text) in enumerate(zip(steps, texts, strict=True)):
         if step.is_level:
             axes.plot([step.end] * 2, [i - 0.36, i + 0.36], color=ink(), linewidth=3.0, zorder=3)
         else:
@@ -204,7 +208,7 @@ def _draw_steps(axes: Axes, steps: list[_Step]) -> None:
         axes.text(
             max(step.start, step.end) + 0.02 * room,
             i,
-            number(step.end) if step.is_level else difference(step.size),
+            text.removeprefix("+") if step.is_level else text,
             va="center",
             fontsize=9,
             fontweight="bold" if step.is_level else "normal",

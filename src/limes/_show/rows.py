@@ -12,7 +12,7 @@ import numpy as np
 
 from limes._explanation.fields import is_missing
 from limes._explanation.selection import by_size, name_positions
-from limes._explanation.view import main_output, output_title, row_label, slope_deviations, slope_facts
+from limes._explanation.view import bar_units, main_output, output_title, row_label, slope_facts
 from limes._explanation.wording import CONFIDENCE, cell, count, number, shorten
 from limes._show.axes import (
     COLOURS,
@@ -145,6 +145,8 @@ def _category_dots(axes: Axes, values: Floats, heights: Floats, cells: Objects) 
 
 def _write_categories(axes: Axes, line: int, middles: dict[str, float]) -> None:
     """Write the categories under their dots, none over another."""
+    from matplotlib.patheffects import withStroke
+
     low, high = axes.get_xlim()
     texts = [shorten(name, 16) for name in middles]
     # of all letters that fit beside the names of features
@@ -152,10 +154,12 @@ def _write_categories(axes: Axes, line: int, middles: dict[str, float]) -> None:
     gap = letter * (max(map(len, texts)) + 1)
     most = max(1, int((high - low) / gap))
     places = spread_labels([*middles.values()][:most], gap)
+    legible = [withStroke(linewidth=2.5, foreground=axes.get_facecolor())]  # over other columns' dots
     for text, place, colour in zip(texts, places, COLOURS, strict=False):
-        axes.text(
-            place, line + 0.45, text, color=colour, fontsize=7.5, ha="center", va="center", parse_math=False
+        written = axes.text(
+            place, line + 0.45, text, color=colour, fontsize=8, ha="center", va="center", parse_math=False
         )
+        written.set(path_effects=legible, zorder=4)
 
 
 def heatmap(
@@ -222,7 +226,7 @@ def dependence(
     """Draw the coefficient of a feature against its value, one dot a row."""
     one = _one_output(explanation, output)
     j = _feature(one, feature)
-    y, errors = _drawn(one)[:, j], one.standard_errors[:, j] * slope_deviations(one)[j]
+    y, errors = _drawn(one)[:, j], one.standard_errors[:, j] * bar_units(one)[:, j]
     axes = axes_or_new(ax, (7.5, 4.2))
     x, ticks = _places(one.data[:, j])
     axes.axhline(0.0, color=ink(), alpha=0.6, linewidth=0.8, zorder=1)
@@ -304,7 +308,7 @@ def _one_output(explanation: Explanation, output: str | int | None) -> Explanati
 
 def _drawn(explanation: Explanation) -> Floats:
     """Return coefficients (n, d), slopes per standard deviation."""
-    return np.asarray(explanation.values * slope_deviations(explanation))
+    return np.asarray(explanation.values * bar_units(explanation))
 
 
 def _per(explanation: Explanation) -> str:

@@ -14,6 +14,7 @@ from limes._explanation.view import (
     Line,
     OutputView,
     RowView,
+    coefficient_texts,
     headline,
     left_out,
     main_output,
@@ -23,7 +24,7 @@ from limes._explanation.view import (
     row_label,
     view_row,
 )
-from limes._explanation.wording import count, error, shorten, signed_column
+from limes._explanation.wording import count, shorten, signed_column
 from limes._show.texts import pieces, shortened
 
 if TYPE_CHECKING:
@@ -166,8 +167,8 @@ class _Column:
     @classmethod
     def from_output(cls, output: OutputView, *, sampled: bool) -> _Column:
         positions = [line.position for line in output.lines]
-        coefficients = signed_column((line.value for line in output.lines), significant=3)
-        errors = [f" {error(line.standard_error)}" if sampled else "" for line in output.lines]
+        texts = coefficient_texts(output.lines, sampled=sampled, significant=3)
+        coefficients, errors = [text for text, _ in texts], [f" {e}" if e else "" for _, e in texts]
         return cls(
             output,
             dict(zip(positions, output.lines, strict=True)),
@@ -201,7 +202,9 @@ def _header(explanation: Explanation, view: RowView, columns: list[_Column]) -> 
     from rich.text import Text
 
     for output in (column.output for column in columns):
-        yield Text.assemble((shorten(output.title, 40), "bold"), f": {headline(output)}")
+        # "prediction: prediction 199.6" says nothing: a single unnamed output is named by its row
+        title = f"row {explanation.ids[0]}" if output.title == "prediction" else output.title
+        yield Text.assemble((shorten(title, 40), "bold"), f": {headline(output)}")
     if view.rule:
         yield Text(view.rule, style="bold")
     yield Text(method_line(explanation, view.calls, view.shared_calls), style="dim")
@@ -218,9 +221,9 @@ def _single(output: OutputView, *, sampled: bool, bars: bool) -> Table:
     if bars:
         grid.add_column("lowers" + " " * (2 * _HALF_BAR - 11) + "raises", no_wrap=True)
     reach = max((abs(v) for line in lines if np.isfinite(v := line.drawn)), default=0.0)
-    for line, text in zip(lines, signed_column(line.value for line in lines), strict=True):
+    for line, (text, uncertain) in zip(lines, coefficient_texts(lines, sampled=sampled), strict=True):
         cells = [Text(text, style=_colour(line.value))]
-        cells += [Text(error(line.standard_error))] if sampled else []
+        cells += [Text(uncertain)] if sampled else []
         cells += [signed_bar(line.drawn, reach)] if bars else []
         grid.add_row(*_labels(line), *cells)
     return grid

@@ -33,14 +33,17 @@ _WIDTH = 0.602  # of a character, in units of the font's size
 
 @dataclass(frozen=True)
 class Piece:
-    """A part of a text; ``value`` is the coefficient of a word, nan between words.
+    """A part of a text; ``value`` and ``error`` are a word's coefficient and its error, nan between words.
 
-    ``strength`` is its size as a share of the largest, 0 for parts that are not coloured.
+    ``strength`` is its size as a share of the largest, 0 for parts that are not coloured; ``feature`` is the
+    position of the word's coefficient, -1 between words.
     """
 
     text: str
     value: float
     strength: float
+    feature: int = -1
+    error: float = float("nan")
 
 
 def pieces(explanation: Explanation, row: int, output: int) -> tuple[Piece, ...]:
@@ -48,31 +51,37 @@ def pieces(explanation: Explanation, row: int, output: int) -> tuple[Piece, ...]
     text, spans = explanation.provenance.get("text"), explanation.provenance.get("spans")
     if not (isinstance(text, str) and isinstance(spans, dict)):
         return ()
-    values = with_outputs(explanation.values, explanation)[row, :, output]
+    values, errors = (
+        with_outputs(numbers, explanation)[row, :, output]
+        for numbers in (explanation.values, explanation.standard_errors)
+    )
     largest = max((abs(v) for v in values.tolist() if np.isfinite(v)), default=0.0)
     words = sorted(
-        (start, end, float(value))
-        for condition, value in zip(explanation.conditions[row], values, strict=True)
+        (start, end, value, error, feature)
+        for feature, (condition, value, error) in enumerate(
+            zip(explanation.conditions[row], values.tolist(), errors.tolist(), strict=True)
+        )
         for start, end in spans.get(condition, ())
     )
     return tuple(_cut(text, words, largest))
 
 
-def _cut(text: str, words: list[tuple[int, int, float]], largest: float) -> Iterator[Piece]:
+def _cut(text: str, words: list[tuple[int, int, float, float, int]], largest: float) -> Iterator[Piece]:
     position = 0
-    for start, end, value in words:
+    for start, end, value, error, feature in words:
         if position < start:
             yield _piece(text[position:start], float("nan"), 0.0)
         share = abs(value) / largest if largest and np.isfinite(value) else 0.0
-        yield _piece(text[start:end], value, share if share >= FAINTEST else 0.0)
+        yield _piece(text[start:end], value, share if share >= FAINTEST else 0.0, error, feature)
         position = end
     if position < len(text):
         yield _piece(text[position:], float("nan"), 0.0)
 
 
-def _piece(text: str, value: float, strength: float) -> Piece:
+def _piece(text: str, value: float, strength: float, error: float = float("nan"), feature: int = -1) -> Piece:
     """Keep line ends, replace other control characters by spaces: texts are data, never commands."""
-    return Piece("".join(c if c.isprintable() or c == "\n" else " " for c in text), value, strength)
+    printed = "".join(c if c.isprintable() or c == "\n" else " " for c in text)
+    return Piece(printed, value, strength, feature, error)
 
 
 def shortened(text: tuple[Piece, ...], longest: int) -> tuple[Piece, ...]:

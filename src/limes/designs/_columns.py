@@ -104,21 +104,23 @@ def categorical(x: Floats) -> Marginal:
 def unbinned(x: Floats, *, law: str = "truncnorm") -> Marginal:
     """Return the law of a numeric column in one cell: normal, uniform on its range, or the values themselves.
 
-    Raises
-    ------
-    InputError
-        If values are missing: a slope needs a number everywhere.
+    Missing values are an atom in a second cell.
     """
-    if np.isnan(x).any():
-        raise InputError("has missing values, and a slope (bins=None) needs numbers: impute, or use bins")
-    mean, std = np.array(mean_and_std(x))[:, None]
+    numbers = x[~np.isnan(x)]
+    if law != "truncnorm" and numbers.min() < numbers.max():
+        return binned(x, np.array([numbers.min(), numbers.max()]), law=law)
     ends = np.array([-np.inf, np.inf])
-    if x.min() == x.max():
-        return marginal(BinCells(ends), np.ones(1), [_atoms(x[:1], 0)])
-    if law == "truncnorm":
+    if numbers.min() == numbers.max():
+        parts = [_atoms(numbers[:1], 0)]
+    else:
+        mean, std = np.array(mean_and_std(numbers))[:, None]
         pieces = GaussianPieces.truncated_normal(mean, std, ends[:1], ends[1:], weight=np.ones(1))
-        return marginal(BinCells(ends), np.ones(1), [(pieces, np.zeros(1, dtype=np.int64))])
-    return binned(x, np.array([x.min(), x.max()]), law=law)
+        parts = [(pieces, np.zeros(1, dtype=np.int64))]
+    missing = x.size - numbers.size
+    if not missing:
+        return marginal(BinCells(ends), np.ones(1), parts)
+    masses = np.array([numbers.size, missing])
+    return marginal(BinCells(ends, True), masses, [*parts, _atoms(np.array([np.nan]), 1)])
 
 
 def marginals_from_bins(

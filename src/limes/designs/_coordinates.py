@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeAlias
+from typing import Protocol, Self
 
 import numpy as np
 from scipy.special import expit, logsumexp
@@ -44,12 +44,79 @@ class CellMeans:
     covariance: Floats | None = None
 
 
+class Coordinate(Protocol):
+    """What a column offers to a surrogate; rows that share a tilted law (the same object) share its tables.
+
+    ``log_weight`` is the log of the column's factor of C = E[π].
+    """
+
+    @property
+    def marginal(self) -> Marginal:
+        """The tilted law."""
+        ...
+
+    @property
+    def probability(self) -> Floats:
+        """P_w(cell), (p,)."""
+        ...
+
+    @property
+    def log_weight(self) -> float: ...
+
+    @property
+    def unit(self) -> float:
+        """About how far h spreads, a power of two; 1 for indicators."""
+        ...
+
+    def in_units(self) -> Self:
+        """Return the column with the feature h / unit, whose variance is of order one."""
+        ...
+
+    @property
+    def center(self) -> float:
+        """E_w h."""
+        ...
+
+    @property
+    def at_instance(self) -> float:
+        """Value of h at the instance."""
+        ...
+
+    @property
+    def variance(self) -> float:
+        """Var_w h; 0 where the column cannot vary."""
+        ...
+
+    @property
+    def nearly_fixed(self) -> bool:
+        """Whether differences of distribution functions lose the digits of a contrast."""
+        ...
+
+    def feature(self, x: Floats) -> Floats:
+        """Return h of values x (n,), (n,)."""
+        ...
+
+    def tabulate(self, function: Function) -> CellMeans:
+        """Return what ``basis`` needs of m functions."""
+        ...
+
+    @property
+    def mixing(self) -> Floats:
+        """(2, 2): mean and contrast are mixing @ basis."""
+        ...
+
+    def basis(self, table: CellMeans) -> Floats:
+        """Two functionals that mean and contrast are mixed from, (m, 2)."""
+        ...
+
+    def draw(self, level: Floats) -> tuple[Floats, Floats]:
+        """Values x and features h at levels in (0, 1), by the inverse distribution function."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class IndicatorCoordinate:
     """h = z = 1[x lies in the instance's cell].
-
-    Both coordinates have the same members: rows that share a tilted law (the same object) share the tables
-    made from it. ``log_weight`` is the log of the column's factor of C = E[π].
 
     Attributes
     ----------
@@ -91,7 +158,7 @@ class IndicatorCoordinate:
             cell,
             max(float(expit(odds)), _SMALLEST_MASS),
             max(float(expit(-odds)), _SMALLEST_MASS),
-            _normalised(others, rest),
+            normalised(others, rest),
             float(np.logaddexp(log_inside, rest - penalty)),
         )
 
@@ -133,6 +200,10 @@ class IndicatorCoordinate:
         """Two functionals that mean and contrast are mixed from, (m, 2): E[g | z = 1] and E[g | z = 0]."""
         return np.stack([table.values[:, self.cell], table.values @ self.elsewhere], axis=1)
 
+    def feature(self, x: Floats) -> Floats:
+        """Return h of values x (n,), (n,)."""
+        return np.asarray(self.marginal.cells.locate(x) == self.cell, dtype=np.float64)
+
     @cached_property
     def probability(self) -> Floats:
         """P_w(cell), (p,)."""
@@ -166,7 +237,7 @@ class SlopeCoordinate:
         """Tilt a column's law at the instance."""
         law, _ = weights.tilt(marginal, x, scale)
         total = float(logsumexp(law.log_mass))
-        probability = _normalised(law.log_mass, total)
+        probability = normalised(law.log_mass, total)
         mean = float(probability @ law.means)
         table = _slope_table(law, _IDENTITY)
         scatter = float(_covariance(table, law, probability, mean)[0]) / law.unit
@@ -198,6 +269,9 @@ class SlopeCoordinate:
         (measure, *others) = self.marginal.measures
         return not others and isinstance(measure, Atoms) and measure.weight.max() > 1.0 - _FIXED
 
+    def feature(self, x: Floats) -> Floats:
+        return np.asarray(x / self.divisor)
+
     def tabulate(self, function: Function) -> CellMeans:
         return _slope_table(self.marginal, function)
 
@@ -218,14 +292,13 @@ class SlopeCoordinate:
     def draw(self, level: Floats) -> tuple[Floats, Floats]:
         cell, inside = split_level(level, self.probability)
         x = self.marginal.quantile(cell, inside)
-        return x, x / self.divisor
+        return x, self.feature(x)
 
 
-Coordinate: TypeAlias = IndicatorCoordinate | SlopeCoordinate
 _IDENTITY = Identity()
 
 
-def _normalised(log_mass: Floats, total: float) -> Floats:
+def normalised(log_mass: Floats, total: float) -> Floats:
     """Probabilities that add up to 1, even where their logarithms are so large that they lose digits."""
     probability = np.exp(log_mass - total)
     return np.asarray(probability / probability.sum())

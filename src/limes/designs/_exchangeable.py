@@ -101,14 +101,14 @@ class ExchangeableDesign:
     def superpixel_switches(cls, d: int, bandwidth: float = BANDWIDTH) -> ExchangeableDesign:
         """LIME's design for an image of d superpixels: s ~ Binomial(d, ½).
 
-        Parameters and errors as for :meth:`word_deletions`.
+        ``d`` and ``bandwidth``, and errors, as for :meth:`word_deletions`.
         """
         _check_size(d)
         prior = log_binomial(np.full(d + 1, float(d)), np.arange(d + 1.0))
         return cls(Counts.tilted(prior, check_bandwidth(bandwidth)))
 
     def check_size(self, size: int) -> None:
-        """Raise InputError if a form has another number of words."""
+        """Raise InputError if ``size``, a form's number of words, is another."""
         if self.size != size:
             raise InputError(f"the design has {self.size} words, the form has {size}")
 
@@ -152,7 +152,7 @@ class ExchangeableDesign:
         return np.array(self.counts.log_weight)
 
     def a(self, k: int, r: int) -> float:
-        """a_{k,r} = P_w(k given features are kept and r others removed); a(k, 0) is the paper's α_k / α₀.
+        """a_{k,r} = P_w(``k`` given features kept, ``r`` others removed); a(k, 0) is the paper's α_k / α₀.
 
         References
         ----------
@@ -204,7 +204,9 @@ class ExchangeableDesign:
         return across, along
 
     def sample(self, points: int, stream: np.random.SeedSequence) -> tuple[Floats, Floats]:
-        """Draw one replicate of rows of w, all of the same weight: x and h, both z, (points, d).
+        """Draw one replicate of rows of w, all of the same weight: x and h, both z, (``points``, d).
+
+        ``stream`` is the seed.
 
         Each row has the law w exactly; together they are spread more evenly than independent rows.
         """
@@ -212,14 +214,14 @@ class ExchangeableDesign:
         return z, z
 
     def subsets(self, points: int, stream: np.random.SeedSequence) -> tuple[Floats, Ints]:
-        """Draw one replicate of z (points, d), and the number of the group that each row belongs to.
+        """Draw one replicate of z (``points``, d) from a ``stream``, and each row's group.
 
         Rows of a group share an order of the features, and depend on each other.
         """
         return _low_variance_subsets(self.counts.law, points, np.random.default_rng(stream))
 
     def sampler(self, streams: Sequence[np.random.SeedSequence]) -> SubsetRows:
-        """Return independent sequences of replicates of rows of w, all of the same weight, one a stream."""
+        """Return sequences of replicates of rows of w, all of the same weight, one of each of ``streams``."""
         return SubsetRows(self, streams)
 
     def states(self, most: int) -> tuple[Floats, Floats, Floats] | None:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
-from limes._arrays import Floats, Ints
+from limes._arrays import Bools, Floats, Ints
 
 
 class Features(Protocol):
@@ -44,19 +44,45 @@ class Features(Protocol):
         ...
 
     def solve(self, gamma: Floats) -> Floats:
-        """β = Σ⁻¹Γ for centred Γ_j = Cov_w(h_j, f); 0 for columns that cannot vary."""
+        """β = Σ⁻¹Γ for centred Γ_j = Cov_w(h_j, f); 0 for columns that cannot vary.
+
+        Parameters
+        ----------
+        gamma
+            Γ, (d, ...).
+        """
         ...
 
     def gamma(self, coef: Floats) -> Floats:
-        """Γ = Σβ, the inverse of ``solve``."""
+        """Γ = Σβ, the inverse of ``solve``.
+
+        Parameters
+        ----------
+        coef
+            β, (d, ...).
+        """
         ...
 
     def spectral(self, function: Callable[[Floats], Floats], values: Floats) -> Floats:
-        """g(Σ) · values, for a function g of the eigenvalues of Σ."""
+        """g(Σ) · values, for a function g of the eigenvalues of Σ.
+
+        Parameters
+        ----------
+        function
+            g, from eigenvalues to numbers.
+        values
+            (d, ...).
+        """
         ...
 
     def largest(self, function: Callable[[Floats], Floats]) -> Floats:
-        """The largest g(eigenvalue) among the eigenvectors that involve a feature, for g >= 0."""
+        """The largest g(eigenvalue) among the eigenvectors that involve a feature, for g >= 0.
+
+        Parameters
+        ----------
+        function
+            g, from eigenvalues to numbers.
+        """
         ...
 
 
@@ -114,6 +140,38 @@ class FeatureNumbers:
 
 class FeatureTable(Uncorrelated, FeatureNumbers):
     """Uncorrelated features of n designs."""
+
+
+class InUnits(NamedTuple):
+    """Features of n designs, and the same in units.
+
+    ``units`` and ``slopes``, both (n, d), are the units and which features are slopes; None where all are
+    indicators, whose unit is 1.
+    """
+
+    features: FeatureTable
+    inner: FeatureTable
+    units: Floats | None
+    slopes: Bools | None
+
+    @classmethod
+    def of_indicators(cls, features: FeatureTable) -> Self:
+        """Return indicators, which are their features in units too."""
+        return cls(features, features, None, None)
+
+    @classmethod
+    def of_designs(cls, designs: Sequence[Any]) -> Self:
+        """Stack single designs."""
+        inner = FeatureTable.stacked([design.in_units() for design in designs])
+        units = np.stack([design.units for design in designs])
+        slopes = np.stack([design.slopes for design in designs])
+        return cls(FeatureTable.stacked(designs), inner, units, slopes)
+
+    def select(self, rows: Ints) -> Self:
+        """Select designs by index."""
+        units = None if self.units is None else self.units[rows]
+        slopes = None if self.slopes is None else self.slopes[rows]
+        return type(self)(self.features.select(rows), self.inner.select(rows), units, slopes)
 
 
 def aligned(features: Floats, values: Floats) -> Floats:

@@ -18,7 +18,6 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import logsumexp
 
 from limes._arrays import Floats, Ints, power_of_two
 from limes._functions import Function, Identity, Interval
@@ -171,9 +170,11 @@ class Marginal:
     def reweighted(self, factors: Sequence[tuple[GaussianPieces | Atoms, Floats]]) -> Marginal:
         """Return the marginal of multiplied pieces, given the products and the log mass that each lost."""
         log_piece = np.concatenate([log_factor + _log(measure.weight) for measure, log_factor in factors])
-        log_cell = np.full(self.cells.count, -np.inf)
-        for cell in range(self.cells.count):
-            log_cell[cell] = logsumexp(log_piece[self.owners == cell])
+        largest = np.full(self.cells.count, -np.inf)
+        np.maximum.at(largest, self.owners, log_piece)
+        with np.errstate(divide="ignore", invalid="ignore"):  # of cells without mass
+            ratios = np.nan_to_num(np.exp(log_piece - largest[self.owners]))
+            log_cell = largest + np.log(np.bincount(self.owners, ratios, minlength=self.cells.count))
         weight = np.exp(log_piece - log_cell[self.owners])
         # the logarithms may be so large that they lose digits: weights must add up to 1 all the same
         weight /= np.bincount(self.owners, weight, minlength=self.cells.count)[self.owners]

@@ -24,6 +24,7 @@ from limes.designs._columns import marginals_from_bins
 from limes.designs._coordinates import Coordinate, IndicatorCoordinate, SlopeCoordinate
 from limes.designs._features import FeatureTable, Uncorrelated
 from limes.designs._marginals import Levels, Marginal
+from limes.designs._partial_slopes import PartialSlopeCoordinate
 from limes.designs._weights import BinWeights, Weights, named_weights
 from limes.exceptions import InputError
 
@@ -35,10 +36,15 @@ SOBOL_DIMENSIONS = 21_201
 class ProductDesign(Uncorrelated):
     """Independent columns under the weighted law w, at one instance.
 
-    ``family`` and ``cells`` (d,) are set where the family's laws are the same at every instance.
-
     ``limes.limit(design, form)`` explains a form under it. Built by :class:`ProductFamily` from a
     background, or by :meth:`from_bins` from statistics alone.
+
+    Parameters
+    ----------
+    coordinates
+        The tilted law of each column, d of them.
+    family, cells
+        The family, and the instance's cells (d,), where the family's laws are the same at every instance.
 
     Examples
     --------
@@ -116,6 +122,15 @@ class ProductDesign(Uncorrelated):
         """Powers of two that slopes' features are of the order of, (d,); 1 for indicators."""
         return np.array([c.unit for c in self.coordinates])
 
+    @property
+    def slopes(self) -> Bools:
+        """Which features are columns themselves, (d,); the others are indicators."""
+        return np.array([not isinstance(c, IndicatorCoordinate) for c in self.coordinates])
+
+    def feature(self, x: Floats) -> Floats:
+        """Return features of rows ``x`` (n, d), (n, d)."""
+        return np.stack([c.feature(x[:, j]) for j, c in enumerate(self.coordinates)], axis=1)
+
     def in_units(self) -> ProductDesign:
         """Return the same design with features h_j / units_j: then slopes of all columns are of one order.
 
@@ -146,15 +161,15 @@ class ProductDesign(Uncorrelated):
         return np.array(sum(c.log_weight for c in self.coordinates))
 
     def sampler(self, streams: Sequence[np.random.SeedSequence]) -> SobolRows:
-        """Return scrambled sequences of rows of w, all of the same weight, one a stream."""
+        """Return scrambled sequences of rows of w, all of the same weight, one of each of the ``streams``."""
         return SobolRows(self, streams)
 
     def states(self, most: int) -> tuple[Floats, Floats, Floats] | None:  # noqa: ARG002
-        """Return None: laws inside bins have infinitely many states."""
+        """Return None, whatever ``most`` is: laws inside bins have infinitely many states."""
         return None
 
     def draw(self, levels: Floats) -> tuple[Floats, Floats]:
-        """Rows x and features h of the tilted law at points of the unit cube, (n, d) -> (n, d), (n, d)."""
+        """Rows x and features h of the tilted law at points of the unit cube, ``levels`` (n, d)."""
         # an inverse distribution function has no value at 0
         levels = np.clip(levels, 2.0**-54, 1.0 - 2.0**-53)
         columns = [c.draw(levels[:, j]) for j, c in enumerate(self.coordinates)]
@@ -172,9 +187,18 @@ class ProductFamily:
     weights
         How perturbed rows are weighted.
     slopes
-        (d,) columns whose feature is x itself instead of the indicator of a cell; none by default.
+        (d,) columns whose feature is x itself instead of the indicator of a cell; none by default. Where such
+        a column is missing at the instance, its feature is the indicator of missing values.
     scales
         (d,) unit of distance of each column for smooth weights; ones by default.
+
+    Examples
+    --------
+    >>> import limes
+    >>> import numpy as np
+    >>> explainer = limes.TabularExplainer(lambda X: X[:, 0], np.arange(8.0).reshape(-1, 1))
+    >>> explainer.design([[0.5]]).inclusion.round(2)  # the family's design at one row
+    array([0.45])
     """
 
     marginals: tuple[Marginal, ...]
@@ -187,7 +211,7 @@ class ProductFamily:
             raise InputError("a slope has no bins to weigh by: use smooth weights, EuclideanWeights")
 
     def cells(self, rows: Floats) -> Ints:
-        """Cell of every value, (n, d) -> (n, d)."""
+        """Cell of every value of ``rows``, (n, d) -> (n, d)."""
         cells = np.empty(rows.shape, dtype=np.int64)
         _kernels.locate(np.ascontiguousarray(rows), *self._points, cells)
         return cells
@@ -210,14 +234,18 @@ class ProductFamily:
         return isinstance(self.weights, BinWeights) and self.slopes is None
 
     def at(self, row: Floats) -> ProductDesign:
-        """The design at one instance (d,)."""
+        """The design at one instance, ``row`` (d,)."""
         cells = self.cells(row[None, :])[0]
         if self.by_cell:
-            chosen = tuple(self.variants[j][b] for j, b in enumerate(cells))
-            return ProductDesign(chosen, self, cells)
+            return self.of_cells(cells)
         return ProductDesign(
             tuple(self._coordinate(j, float(row[j]), int(cells[j])) for j in range(row.size))
         )
+
+    def of_cells(self, cells: Ints) -> ProductDesign:
+        """The design at a row with these ``cells`` (d,); for families that are ``by_cell``."""
+        chosen = tuple(self.variants[j][b] for j, b in enumerate(cells))
+        return ProductDesign(chosen, self, cells)
 
     def draw(self, levels: Floats) -> tuple[Floats, Ints]:
         """Rows x of the background's own law, without weights, and their cells: (n, d) each.
@@ -251,7 +279,7 @@ class ProductFamily:
         return masses
 
     def features(self, cells: Ints) -> FeatureTable:
-        """Features of the designs at n rows, from their cells (n, d); for families that are ``by_cell``."""
+        """Features of the designs at n rows, from ``cells`` (n, d); for families that are ``by_cell``."""
         center, variance, at_instance, log_weight = self._numbers[:, np.arange(cells.shape[1]), cells]
         return FeatureTable(center, variance, at_instance, log_weight.sum(axis=1))
 
@@ -266,8 +294,10 @@ class ProductFamily:
 
     def _coordinate(self, j: int, x: float, cell: int) -> Coordinate:
         scale = 1.0 if self.scales is None else float(self.scales[j])
-        if self.slopes is not None and self.slopes[j]:
-            return SlopeCoordinate.tilted(self.marginals[j], x, scale=scale, weights=self.weights)
+        if self.slopes is not None and self.slopes[j] and not np.isnan(x):
+            missing = self.marginals[j].cells.of_missing >= 0
+            kind = PartialSlopeCoordinate if missing else SlopeCoordinate
+            return kind.tilted(self.marginals[j], x, scale=scale, weights=self.weights)
         return IndicatorCoordinate.tilted(self.marginals[j], x, cell, scale=scale, weights=self.weights)
 
 

@@ -13,6 +13,7 @@ from limes._arrays import Floats, Ints
 from limes.designs._coordinates import Coordinate, IndicatorCoordinate, SlopeCoordinate
 from limes.designs._gaussian import GaussianPieces
 from limes.designs._marginals import Atoms, BinCells, Marginal, marginal
+from limes.designs._partial_slopes import PartialSlopeCoordinate
 from limes.designs._product import ProductDesign
 from limes.designs._weights import BinWeights
 
@@ -36,11 +37,12 @@ def instance_cells(design: ProductDesign) -> Ints:
 
 
 def _sliced(coordinate: Coordinate) -> Coordinate:
-    law = coordinate.marginal
-    if not isinstance(coordinate, SlopeCoordinate) or law.is_point:
+    slope = coordinate.present if isinstance(coordinate, PartialSlopeCoordinate) else coordinate
+    if not isinstance(slope, SlopeCoordinate) or coordinate.marginal.is_point:
         return coordinate
-    cut = _cut(law)
-    x = coordinate.instance
+    cut, x = slope.marginal if slope.marginal.is_point else _cut(slope.marginal), slope.instance
+    if isinstance(coordinate, PartialSlopeCoordinate):
+        cut = _with_missing(cut, coordinate.probability)
     # the law around the row is weighted already
     return IndicatorCoordinate.tilted(
         cut, x, int(cut.cells.locate(np.array([x]))[0]), scale=1.0, weights=BinWeights(np.inf)
@@ -61,6 +63,19 @@ def _cut(law: Marginal) -> Marginal:
     cells = BinCells(np.concatenate([[-np.inf], inner, [np.inf]]))
     pieces, mass = _pieces(measure, cells.edges)
     return marginal(cells, mass, [(pieces, np.arange(cells.count))])
+
+
+def _with_missing(law: Marginal, probability: Floats) -> Marginal:
+    """Append the cell of missing values to a law of numbers, given the probabilities of both, (2,)."""
+    assert isinstance(law.cells, BinCells)  # noqa: S101 - slopes are of numbers
+    present, missing = np.log(probability)
+    inside = law.log_mass - np.logaddexp.reduce(law.log_mass)
+    return Marginal(
+        BinCells(law.cells.edges, missing=True),
+        np.append(inside + present, missing),
+        (*law.measures, Atoms(np.array([np.nan]), np.ones(1))),
+        np.append(law.owners, law.cells.count),
+    )
 
 
 def _pieces(whole: GaussianPieces, edges: Floats) -> tuple[GaussianPieces, Floats]:

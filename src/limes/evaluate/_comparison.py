@@ -27,7 +27,21 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Scores of several explainers: ``scores[explainer][measure]``."""
+    """Scores of several explainers.
+
+    Parameters
+    ----------
+    scores
+        ``scores[explainer][measure]``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import limes
+    >>> score = limes.evaluate.Score("fidelity", np.array([0.5]), "higher")
+    >>> limes.evaluate.Comparison({"mine": {"fidelity": score}}).best("fidelity")
+    frozenset({'mine'})
+    """
 
     scores: Mapping[str, Mapping[str, Score]]
 
@@ -37,7 +51,7 @@ class Comparison:
         return tuple(next(iter(self.scores.values())))
 
     def best(self, measure: str) -> frozenset[str]:
-        """Return explainers that the winner does not beat by more than two standard errors of the difference.
+        """Return the winner by a ``measure``, and those it beats by no more than two standard errors.
 
         The difference is taken row by row, as all explainers have the same rows.
         """

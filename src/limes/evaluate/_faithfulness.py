@@ -26,18 +26,52 @@ from limes.exceptions import InputError
 
 
 class Neighbourhood(Protocol):
-    """Draws of rows x (m, d) and kept features z (m, d) around a row of a task."""
+    """Draws of rows x (m, d) and kept features z (m, d) around a row of a task.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import limes
+    >>> task = limes.evaluate.Task.of(lambda X: X[:, 0], [[0.0], [1.0]], [[1.0]])
+    >>> x, z = limes.evaluate.Removal().draw(task, 0, 5, np.random.default_rng(0))
+    >>> x.shape, z.shape
+    ((5, 1), (5, 1))
+    """
 
     def draw(
         self, task: EvaluationTask, i: int, count: int, rng: np.random.Generator
     ) -> tuple[Floats, Floats]:
-        """Draw around row i."""
+        """Draw around row i.
+
+        Parameters
+        ----------
+        task
+            The task.
+        i
+            Position of its row.
+        count
+            How many draws, m.
+        rng
+            Where they come from.
+        """
         ...
 
 
 @dataclass(frozen=True)
 class Removal:
-    """Each feature is kept with probability ``kept``; the others come from one background row."""
+    """Each feature is kept or not, independently; the others come from one background row.
+
+    Parameters
+    ----------
+    kept
+        Probability that a feature is kept.
+
+    Examples
+    --------
+    >>> import limes
+    >>> limes.evaluate.Removal(kept=0.8).kept
+    0.8
+    """
 
     kept: float = 0.5
 
@@ -63,6 +97,14 @@ class Bins:
         The bins are learnt from its background.
     bandwidth
         ν; 0.75 √d by default.
+
+    Examples
+    --------
+    >>> import limes
+    >>> background = [[0.0], [1.0], [2.0], [3.0]]
+    >>> task = limes.evaluate.Task.of(lambda X: 2 * X[:, 0], background, [[1.0]])
+    >>> limes.evaluate.fidelity([[2.0]], task, neighbourhood=limes.evaluate.Bins(task)).name
+    'fidelity'
     """
 
     def __init__(self, task: EvaluationTask, bandwidth: float | None = None) -> None:
@@ -152,7 +194,12 @@ def infidelity(
 
         E(Σ_j φ_j (1 - z_j) - (f(ξ) - f(x)))² / E(f(ξ) - f(x))².
 
-    Parameters are those of :func:`fidelity`. 0 is perfect; 1 is as good as an explanation of zeros.
+    0 is perfect; 1 is as good as an explanation of zeros.
+
+    Parameters
+    ----------
+    explanation, task, neighbourhood, draws, output, rng
+        As for :func:`fidelity`.
 
     References
     ----------
@@ -180,8 +227,20 @@ def infidelity(
 class Curves:
     """Mean predictions as features are removed or restored, the largest value first; (n, d + 1) each.
 
-    ``deletion[:, m]`` is f with the m largest removed, ``insertion[:, m]`` with all but them removed, both
-    less the mean of f over the background and divided by its standard deviation.
+    Parameters
+    ----------
+    deletion
+        f with the m largest removed, less the mean of f over the background, in its standard deviations.
+    insertion
+        The same with all but the m largest removed.
+
+    Examples
+    --------
+    >>> import limes
+    >>> background = [[0.0], [1.0], [2.0], [3.0]]
+    >>> task = limes.evaluate.Task.of(lambda X: 2 * X[:, 0], background, [[1.0]])
+    >>> limes.evaluate.curves([[2.0]], task).insertion.shape
+    (1, 2)
     """
 
     deletion: Floats
@@ -203,8 +262,14 @@ def curves(
 ) -> Curves:
     """Remove features one by one, from the largest value (with its sign) to the smallest; and restore them.
 
-    A removed feature takes the value of a background row; the mean is over ``draws`` of them, the same for
-    every explanation. Other parameters are those of :func:`fidelity`.
+    A removed feature takes the value of a background row, the same rows for every explanation.
+
+    Parameters
+    ----------
+    explanation, task, output, rng
+        As for :func:`fidelity`.
+    draws
+        Background rows over which the mean is taken.
 
     References
     ----------

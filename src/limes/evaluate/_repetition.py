@@ -30,8 +30,24 @@ _Z = float(ndtri(0.975))
 class Stability:
     """Agreement of repeated explanations of n rows.
 
-    ``csi`` is NaN if the explainer has no standard errors. ``spread`` is the distance of two runs' values
-    relative to the size of both, √(‖φ - φ'‖² / (‖φ‖² + ‖φ'‖²)): 0 if equal, 1 if orthogonal.
+    Parameters
+    ----------
+    vsi, csi
+        Stability of the variables that are chosen, and of their coefficients; ``csi`` is NaN if the
+        explainer has no standard errors.
+    jaccard
+        Overlap of the largest features.
+    spread
+        Distance of two runs' values relative to the size of both, √(‖φ - φ'‖² / (‖φ‖² + ‖φ'‖²)): 0 if equal,
+        1 if orthogonal.
+
+    Examples
+    --------
+    >>> import limes
+    >>> background = [[0.0], [1.0], [2.0], [3.0]]
+    >>> task = limes.evaluate.Task.of(lambda X: 2 * X[:, 0], background, [[1.0]])
+    >>> limes.evaluate.stability(lambda X, seed: 2 * X, task).spread.mean
+    0.0
     """
 
     vsi: Score
@@ -108,8 +124,17 @@ def sensitivity(
 
         max over draws of ‖φ(ξ + δ) - φ(ξ)‖ / ‖φ(ξ)‖,    |δ_j| ≤ radius · deviation of column j.
 
-    The seed is the same for all, so that a sampler's noise counts as little as possible. Parameters
-    are those of :func:`stability`. Lower is better; NaN where the explanation is zero.
+    The seed is the same for all, so that a sampler's noise counts as little as possible. Lower is better; NaN
+    where the explanation is zero.
+
+    Parameters
+    ----------
+    explain, task, output, rng
+        As for :func:`stability`.
+    radius
+        The largest move, in standard deviations of each column.
+    draws
+        How many moves.
 
     References
     ----------

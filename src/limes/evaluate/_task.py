@@ -35,6 +35,13 @@ class Score:
         (n,) the value for each row; NaN where it is not defined.
     better
         "higher" or "lower".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import limes
+    >>> limes.evaluate.Score("fidelity", np.array([0.5, 1.0]), "higher").mean
+    0.75
     """
 
     name: str
@@ -72,6 +79,14 @@ class EvaluationTask:
         (n, d) explained rows, encoded.
     model
         (m, d) -> (m,), the explained output.
+
+    Examples
+    --------
+    >>> import limes
+    >>> background = [[0.0], [1.0], [2.0], [3.0]]
+    >>> task = limes.evaluate.Task.of(lambda X: 2 * X[:, 0], background, [[1.0]])
+    >>> task.predictions
+    array([2.])
     """
 
     table: Table
@@ -155,7 +170,21 @@ def _one_output(model: Callable[[Floats], Floats]) -> Callable[[Floats], Floats]
 
 @dataclass(frozen=True, eq=False)
 class Attribution:
-    """Values (n, d) of n rows, and their standard errors (n, d) if the explainer has them."""
+    """Values of an explanation of n rows, whoever made it.
+
+    Parameters
+    ----------
+    values
+        (n, d).
+    errors
+        Their standard errors (n, d); None unless the explainer has them.
+
+    Examples
+    --------
+    >>> import limes
+    >>> limes.evaluate.Attribution([[1.0, -2.0]]).errors is None
+    True
+    """
 
     values: Floats
     errors: Floats | None = None

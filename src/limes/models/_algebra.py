@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from limes._arrays import Floats, Ints
-from limes._functions import Filled, Function, Lookup, Members, Stacked
+from limes._functions import by_category
 from limes.exceptions import InputError
 from limes.models.forms._additive import Boxes, Linear
 from limes.models.forms._base import Combination, Form, Reduced, Reducible, Sum, SumOfProducts, outputs_of
@@ -239,12 +239,4 @@ def category_columns(form: Form) -> frozenset[int]:
     if not isinstance(form, Reducible):
         return frozenset()
     functions = form.reduce().functions
-    return frozenset(j for j, function in enumerate(functions) if _is_categorical(function))
-
-
-def _is_categorical(function: Function | None) -> bool:
-    if isinstance(function, Stacked):
-        return any(_is_categorical(family) for family in function.families)
-    if isinstance(function, Filled):
-        return _is_categorical(function.function)
-    return isinstance(function, Members | Lookup)
+    return frozenset(j for j, f in enumerate(functions) if f is not None and by_category(f))

@@ -9,6 +9,8 @@ import numpy as np
 
 from limes._arrays import Ints
 
+# Ways to resize, by PIL's numbers
+RESAMPLINGS = {"nearest": 0, "lanczos": 1, "bilinear": 2, "bicubic": 3, "box": 4, "hamming": 5}
 # How an image is brought to the size of a network
 FITS = ("crop", "squash", "pad")
 
@@ -26,15 +28,28 @@ class Framing:
         photograph, where it is 0.
     size
         Height and width that it is scaled to.
+    resample
+        How it is scaled, of `RESAMPLINGS`.
     """
 
     photo: tuple[int, int]
     box: tuple[int, int, int, int]
     size: tuple[int, int]
+    resample: str = "bicubic"
 
     @classmethod
-    def of(cls, photo: tuple[int, int], size: tuple[int, int], fit: str) -> Framing:
+    def of(
+        cls,
+        photo: tuple[int, int],
+        size: tuple[int, int],
+        fit: str,
+        *,
+        inner: float = 1.0,
+        resample: str = "bicubic",
+    ) -> Framing:
         """Return the largest middle part ("crop"), the whole ("squash"), or the whole with borders ("pad").
+
+        ``inner`` is how much of the sides of the middle part, or of the whole, is taken.
 
         Examples
         --------
@@ -42,12 +57,15 @@ class Framing:
         [(0, 10, 10, 10), (0, 0, 10, 30), (-10, 0, 30, 30)]
         """
         height, width = photo
-        if fit == "squash":
-            return cls(photo, (0, 0, height, width), size)
-        shares = height / size[0], width / size[1]
-        share = min(shares) if fit == "crop" else max(shares)
-        tall, wide = max(1, round(size[0] * share)), max(1, round(size[1] * share))
-        return cls(photo, ((height - tall) // 2, (width - wide) // 2, tall, wide), size)
+        down, across = height / size[0], width / size[1]
+        if fit == "crop":
+            down = across = min(down, across)
+        if fit == "pad":
+            down = across = max(down, across)
+        else:
+            down, across = inner * down, inner * across
+        tall, wide = max(1, round(size[0] * down)), max(1, round(size[1] * across))
+        return cls(photo, ((height - tall) // 2, (width - wide) // 2, tall, wide), size, resample)
 
     @property
     def is_whole(self) -> bool:
@@ -63,7 +81,7 @@ class Framing:
             padded = np.zeros((tall, wide, *image.shape[2:]), dtype=image.dtype)
             padded[before : before + part.shape[0], beside : beside + part.shape[1]] = part
             part = padded
-        return _resized(part, self.size)
+        return _resized(part, self.size, self.resample)
 
     def labels_on(self, labels: Ints, shape: tuple[int, int], outside: int) -> Ints:
         """Return labels (h, w) at the places of the photograph, which is shown in a shape of its proportions.
@@ -84,8 +102,8 @@ class Framing:
         return np.where(inside, near, outside)
 
 
-def _resized(image: Any, size: tuple[int, int]) -> Any:
-    """Resize an image (H, W) or (H, W, C) by cubic interpolation, clipped to its range."""
+def _resized(image: Any, size: tuple[int, int], resample: str) -> Any:
+    """Resize an image (H, W) or (H, W, C), clipped to its range."""
     from PIL import Image
 
     if image.shape[:2] == size:
@@ -95,7 +113,7 @@ def _resized(image: Any, size: tuple[int, int]) -> Any:
     kind = np.uint8 if image.dtype == np.uint8 else np.float32
     resized = [
         Image.fromarray(np.ascontiguousarray(planes[..., c], dtype=kind)).resize(
-            size[::-1], Image.Resampling.BICUBIC
+            size[::-1], Image.Resampling[resample.upper()]
         )
         for c in range(planes.shape[-1])
     ]

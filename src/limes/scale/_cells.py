@@ -16,7 +16,6 @@ require("pyarrow", "limes.scale for files", package="'limes[scale]'")
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -25,6 +24,7 @@ import pyarrow.csv as pa_csv
 
 from limes.exceptions import InputError
 from limes.scale._frames import check_columns
+from limes.scale._stores import Place, opened, streamed
 
 # Bytes of a CSV file from which its columns' types, and the length of its lines, are learnt
 _HEAD = 8 << 20
@@ -68,7 +68,7 @@ def typed(rows: pa.Table, schema: pa.Schema, loose: Collection[str]) -> tuple[pa
 
 
 def check_types(
-    where: Path, schema: pa.Schema, first: Path, types: pa.Schema, columns: Sequence[str]
+    where: Place, schema: pa.Schema, first: Place, types: pa.Schema, columns: Sequence[str]
 ) -> None:
     """Raise InputError where a file's columns are of other kinds than those of the first file.
 
@@ -149,7 +149,7 @@ def _type_name(kind: Any) -> str:
     return "number" if pa.types.is_floating(kind) else str(kind)
 
 
-def csv_schema(path: Path) -> pa.Schema:
+def csv_schema(path: Place) -> pa.Schema:
     """Columns, of types that all cells of the first 8 MiB have; of numbers if 99 in a hundred are.
 
     Raises
@@ -157,7 +157,10 @@ def csv_schema(path: Path) -> pa.Schema:
     OSError, pa.ArrowException
         The file cannot be read.
     """
-    with pa_csv.open_csv(path, **_csv_options([], block_size=_HEAD)) as reader:
+    with (
+        streamed(path, _compression(path)) as text,
+        pa_csv.open_csv(text, **_csv_options([], block_size=_HEAD)) as reader,
+    ):
         head = next(iter(reader), pa.table([pa.nulls(0)] * len(reader.schema), reader.schema.names))
         return pa.schema([_csv_field(field, head[field.name]) for field in reader.schema])
 
@@ -171,19 +174,19 @@ def _csv_field(field: pa.Field, cells: Any) -> pa.Field:
     return field.with_type(pa.float64()) if pa.types.is_null(field.type) else field
 
 
-def likely_lines(path: Path, size: int) -> int:
+def likely_lines(path: Place, size: int) -> int:
     """Estimate the rows in ``size`` bytes of CSV by the first lines of a file."""
-    with path.open("rb") as file, pa.input_stream(file, _compression(path)) as text:
+    with opened(path) as file, pa.input_stream(file, _compression(path)) as text:
         head: bytes = text.read(_HEAD)
-        consumed = file.tell()
+        consumed: int = file.tell()
     return round(size / max(1, min(consumed, size)) * max(0, head.count(b"\n") - 1))
 
 
-def _compression(path: Path) -> str | None:
+def _compression(path: Place) -> str | None:
     return {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}.get(path.suffix.lower())
 
 
-def csv_chunks(path: Path, columns: Sequence[str]) -> Iterator[Chunk]:
+def csv_chunks(path: Place, columns: Sequence[str]) -> Iterator[Chunk]:
     """Yield rows in order, as text whatever their columns hold.
 
     Raises
@@ -194,7 +197,7 @@ def csv_chunks(path: Path, columns: Sequence[str]) -> Iterator[Chunk]:
     malformed: list[Any] = []
     options = _csv_options(malformed, types=dict.fromkeys(columns, pa.binary()))
     try:
-        with pa_csv.open_csv(path, **options) as reader:
+        with streamed(path, _compression(path)) as text, pa_csv.open_csv(text, **options) as reader:
             check_columns(path, reader.schema.names, columns)
             yield from _with_malformed(reader, columns, malformed)
     except (OSError, pa.ArrowException, UnicodeError) as error:

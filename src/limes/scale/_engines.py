@@ -30,13 +30,15 @@ class Cluster:
     scheduler
         Address of a running cluster, as its library writes it; None: this machine.
     timeout
-        Seconds that a part may take, for the engine of this machine; then its rows that hang are errors.
-        None: no limit.
+        Seconds that a part may take; then its rows that hang are errors. None: no limit.
+    cores
+        Threads of a worker; None: its share of the cores of this machine.
     """
 
     workers: int = 1
     scheduler: str | None = None
     timeout: float | None = None
+    cores: int | None = None
 
     @property
     def threads(self) -> int:
@@ -44,6 +46,8 @@ class Cluster:
 
         Cores are those that this process may use, by affinity and by the limit of its container.
         """
+        if self.cores is not None:
+            return self.cores
         from joblib import cpu_count
 
         return max(1, int(cpu_count()) // self.workers)

@@ -57,6 +57,10 @@ class Explainer(Protocol):
         """Ask the model for all answers that rows share."""
         ...
 
+    def typical(self) -> Any:
+        """Return a row of the background, as a frame."""
+        ...
+
     def __call__(self, X: Any, *, progress: bool) -> Explanation:
         """Explain rows."""
         ...

@@ -7,20 +7,15 @@ part that is computed again has the same numbers.
     OUT/_run.json        what determines these explanations: input, model, options
     OUT/_parts.jsonl     a line a part: its number, its tally, and the file's SHA-256
     OUT/_finished.json   how many parts and rows there are, once they are all there
-    OUT/_lock            held by the run at work; the operating system frees the lock of a dead process
+    OUT/_lock            held by the run at work, and free when it is dead
+    OUT/_keys/           hashes of the keys of each part, if there are keys
     OUT/part-00000.parquet ...
 
 A folder belongs to one run. Its name is the hash of ``_run.json``, and each part has it in its metadata: a
 part of the same run that the journal does not list is deleted, any other is refused. Readers of the folder,
 who read every part as one table, never meet the numbers of another model.
 
-The tallies of parts add up to the summary of a table. Distinct explanations are counted by their hashes,
-uniform on [0, 1): if the K-th smallest of the distinct hashes is u, there are about (K - 1) / u of them, with
-a relative standard error of 1 / √(K - 2); fewer than K are counted exactly. So K numbers a part are enough
-for a table of any length. (A library's sketch, such as datasketches, would be a dependency in place of ten
-lines.)
-
-Source: Beyer et al., "On synopses for distinct-value estimation under multiset operations", 2007, section 4.
+In a store there is no appending: there, each line of the journal is an object ``_parts/part-00000.json``.
 """
 
 from __future__ import annotations
@@ -32,138 +27,31 @@ require("pyarrow", "limes.scale for files", package="'limes[scale]'")
 import json
 import os
 import re
-from base64 import b85decode, b85encode
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
-from functools import cached_property
-from hashlib import file_digest, sha256
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from limes._arrays import Floats
 from limes._checks import SHOWN, listed
 from limes.exceptions import InputError
-
-# K: distinct explanations that are counted exactly; beyond, the standard error is 1 / √K, 3 %
-_COUNTED = 1024
-_ALL = 2.0**64
-
-Hashes = npt.NDArray[np.uint64]
-
-
-@dataclass(frozen=True)
-class Tally:
-    """Number of rows, of errors, and the sum of |β| of each column over the rows without an error.
-
-    Attributes
-    ----------
-    outputs : int
-        Of the model; 0 where no row has an explanation.
-    smallest : str
-        The smallest hashes of explanations, eight bytes each, in base 85.
-    reason : str
-        The first error; empty where all rows have an explanation.
-    """
-
-    rows: int
-    errors: int
-    outputs: int
-    sizes: Mapping[str, float]
-    smallest: str
-    reason: str
-
-    @classmethod
-    def count(cls, lines: pa.Table, features: Sequence[str], rows: int) -> Tally:
-        """Count the lines that `explain_frame` returns for ``rows`` rows."""
-        good = lines.filter(lines["error"].is_null())
-        reasons = lines["error"].drop_null()
-        errors = len(reasons)  # such rows have one line each
-        values = _values(good, features, rows - errors)
-        sizes = np.abs(values).sum(axis=(0, 1)).tolist()
-        outputs = values.shape[1]
-        hashes = _smallest(_hashes(values.reshape(rows - errors, outputs * len(features))))
-        by_name = dict(zip(features, sizes, strict=True))
-        return cls(rows, errors, outputs, by_name, _packed(hashes), reasons[0].as_py() if errors else "")
-
-    def __add__(self, other: Tally) -> Tally:
-        """Of both."""
-        sizes = {
-            name: self.sizes.get(name, 0.0) + other.sizes.get(name, 0.0)
-            for name in {**self.sizes, **other.sizes}
-        }
-        return Tally(
-            self.rows + other.rows,
-            self.errors + other.errors,
-            max(self.outputs, other.outputs),
-            sizes,
-            _packed(_smallest(np.concatenate([self._hashes, other._hashes]))),
-            self.reason or other.reason,
-        )
-
-    @property
-    def mean_sizes(self) -> dict[str, float]:
-        """Mean |β| of each column, over rows with an explanation and outputs."""
-        count = max(1, (self.rows - self.errors) * self.outputs)
-        return {name: size / count for name, size in self.sizes.items()}
-
-    @property
-    def distinct(self) -> tuple[int, bool]:
-        """Number of distinct explanations, and whether it is exact."""
-        hashes = self._hashes
-        if len(hashes) < _COUNTED:
-            return len(hashes), True
-        return round((_COUNTED - 1) * _ALL / float(hashes[-1])), False
-
-    @cached_property
-    def _hashes(self) -> Hashes:
-        return np.frombuffer(b85decode(self.smallest), "<u8")
-
-
-NOTHING = Tally(0, 0, 0, {}, "", "")
-
-
-def _values(good: pa.Table, features: Sequence[str], rows: int) -> Floats:
-    """Coefficients (rows, outputs, columns) of lines in either layout."""
-    if "feature" in good.column_names:
-        flat: Floats = good["value"].to_numpy()
-    else:
-        flat = np.column_stack([good[f"value_{name}"].to_numpy() for name in features])
-    outputs = flat.size // max(1, rows * len(features))
-    return flat.reshape(rows, outputs, len(features))
-
-
-def _hashes(values: Floats) -> Hashes:
-    """Hash each row to 64 bits: a step of splitmix64 a number."""
-    bits = (values + 0.0).view(np.uint64)  # -0.0 + 0.0 is 0.0
-    hashes = np.zeros(len(bits), dtype=np.uint64)
-    for column in bits.T:
-        hashes = (hashes ^ column) + np.uint64(0x9E3779B97F4A7C15)
-        hashes = (hashes ^ (hashes >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        hashes = (hashes ^ (hashes >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        hashes ^= hashes >> np.uint64(31)
-    return hashes
-
-
-def _smallest(hashes: Hashes) -> Hashes:
-    return np.unique(hashes)[:_COUNTED]
-
-
-def _packed(hashes: Hashes) -> str:
-    return b85encode(hashes.astype("<u8").tobytes()).decode()
-
+from limes.scale._locks import locked
+from limes.scale._stores import BESIDE, Place, StorePath, checksum, parsed, write_whole
+from limes.scale._tally import Hashes, Tally
 
 _RUN, _JOURNAL, _END, _LOCK = "_run.json", "_parts.jsonl", "_finished.json", "_lock"
 # The name of its run, in the metadata of a part
 _RUN_KEY = b"limes.run"
-# Prefix of files that are not whole yet; readers of Parquet folders skip names with a leading point
-_BESIDE = ".unfinished-"
+# Folders of hashes of keys, and of a store's journal
+_KEYS, _LINES = "_keys", "_parts"
+# Files that are read at the same time: a store answers slowly, but many at once
+_READERS = 16
 
 
 @dataclass(frozen=True)
@@ -202,9 +90,9 @@ def run_name(run: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Folder:
-    """An output folder."""
+    """An output folder, on this machine or in a store."""
 
-    path: Path
+    path: Place
 
     @contextmanager
     def opened(self, run: Mapping[str, Any]) -> Iterator[dict[int, PartRecord]]:
@@ -218,34 +106,25 @@ class Folder:
             The folder holds something else, or another run: names the differences. Or another process is at
             work in it, or it cannot be written.
         """
-        from filelock import FileLock, Timeout
-
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            self._refuse_other_files()
-            lock = FileLock(self.path / _LOCK, timeout=0).acquire()
-        except Timeout:
-            raise InputError(
-                f"another run is at work in {self.path}: wait until it ends, or pass another folder"
-            ) from None
-        except OSError as error:
-            raise unwritable(self.path, error) from error
-        with lock:
-            try:
+        with ExitStack() as stack:
+            with writing(self.path):
+                if isinstance(self.path, Path):
+                    self.path.mkdir(parents=True, exist_ok=True)
+                self._refuse_other_files()
+                stack.enter_context(locked(self.path / _LOCK))
                 finished = self._open(run)
-            except OSError as error:
-                raise unwritable(self.path, error) from error
             yield finished
 
     def _refuse_other_files(self) -> None:
         names = sorted(file.name for file in self.path.iterdir())
-        others = [name for name in names if name != _LOCK and not name.startswith(_BESIDE)]
+        others = [name for name in names if name not in (_LOCK, _KEYS, "") and not name.startswith(BESIDE)]
         if others and _RUN not in names:
             raise InputError(f"{self.path} is not empty ({listed(others)}): pass a new folder")
 
     def _open(self, run: Mapping[str, Any]) -> dict[int, PartRecord]:
-        for unfinished in self.path.glob(f"{_BESIDE}*"):  # of a run that was killed
-            unfinished.unlink(missing_ok=True)
+        for file in self.path.iterdir():
+            if file.name.startswith(BESIDE):  # of a run that was killed
+                file.unlink(missing_ok=True)
         if not self.files() and not self.journal():  # no part is whole yet
             write_whole(self.path / _RUN, json.dumps(run, indent=1).encode())
         self._refuse_other_run(run)
@@ -262,7 +141,7 @@ class Folder:
             The file that states it is missing or damaged.
         """
         try:
-            run = json.loads((self.path / _RUN).read_text(encoding="utf-8"))
+            run = json.loads((self.path / _RUN).read_bytes())
         except (OSError, ValueError) as error:
             raise InputError(
                 f"{self.path / _RUN} cannot be read ({error}), so the run of these parts is unknown: pass "
@@ -282,7 +161,7 @@ class Folder:
                 "this one"
             )
 
-    def _delete_unlisted(self, listed_files: Collection[Path], name: str) -> None:
+    def _delete_unlisted(self, listed_files: Collection[Place], name: str) -> None:
         """Delete parts that are not whole, or that no line of the journal states; refuse foreign files."""
         unlisted = [path for path in self.files() if path not in listed_files]
         foreign = [path.name for path in unlisted if not _is_part(path) or run_of(path) not in (None, name)]
@@ -294,17 +173,41 @@ class Folder:
         for path in unlisted:
             path.unlink()
 
-    def part(self, number: int) -> Path:
+    def part(self, number: int) -> Place:
         """File of a part."""
         return self.path / f"part-{number:05d}.parquet"
 
-    def files(self) -> list[Path]:
+    def files(self) -> list[Place]:
         """Files that readers of the folder take for parts."""
-        return sorted(path for path in self.path.glob("*.parquet") if path.name[0] not in "._")
+        return sorted(
+            file for file in self.path.iterdir() if file.suffix == ".parquet" and file.name[0] not in "._"
+        )
 
     def finished(self) -> dict[int, PartRecord]:
         """Parts that are whole: in the journal, and with the checksum that it states."""
-        return {n: record for n, record in self.journal().items() if checksum(self.part(n)) == record.sha256}
+        journal = self.journal()
+        return {n: journal[n] for n, actual in self.checksums(journal).items() if actual == journal[n].sha256}
+
+    def checksums(self, numbers: Iterable[int]) -> dict[int, str | None]:
+        """Checksums of parts; None for a part that is missing."""
+        numbers = [*numbers]
+        with ThreadPoolExecutor(_READERS) as pool:
+            return dict(zip(numbers, pool.map(lambda n: checksum(self.part(n)), numbers), strict=True))
+
+    def write_keys(self, number: int, hashes: Hashes) -> None:
+        """Store the hashes of the keys of a part."""
+        folder = self.path / _KEYS
+        if isinstance(folder, Path):
+            folder.mkdir(exist_ok=True)
+        write_whole(folder / f"part-{number:05d}", hashes.astype("<u8").tobytes())
+
+    def keys(self, number: int) -> Hashes | None:
+        """Hashes of the keys of a part; None where they were not stored."""
+        try:
+            content = (self.path / _KEYS / f"part-{number:05d}").read_bytes()
+        except FileNotFoundError:
+            return None
+        return np.frombuffer(content, "<u8")
 
     def check_run(self, name: str) -> None:
         """Raise InputError if the folder now belongs to another run: a late task must not write into it."""
@@ -319,24 +222,25 @@ class Folder:
         InputError
             A file appeared that is no part of the run, or a part was deleted or exchanged.
         """
-        expected = {self.part(number) for number in records}
-        wrong = sorted(expected.symmetric_difference(self.files()))
-        wrong += [path for path in sorted(expected) if path not in wrong and run_of(path) != name]
-        if wrong:
-            raise InputError(
-                f"{self.path}: {listed([path.name for path in wrong])} appeared, disappeared or was "
-                "exchanged during the run, perhaps by a task of an earlier one: run the same command again"
-            )
-        end = {"parts": len(records), "rows": sum(record.rows for record in records.values())}
-        try:
+        with writing(self.path):
+            expected = {self.part(number) for number in records}
+            wrong = sorted(expected.symmetric_difference(self.files()))
+            wrong += [path for path in sorted(expected) if path not in wrong and run_of(path) != name]
+            if wrong:
+                raise InputError(
+                    f"{self.path}: {listed([path.name for path in wrong])} appeared, disappeared or was "
+                    "exchanged during the run, perhaps by a task of an earlier one: run the same command "
+                    "again"
+                )
+            end = {"parts": len(records), "rows": sum(record.rows for record in records.values())}
             write_whole(self.path / _END, json.dumps(end).encode())
-        except OSError as error:
-            raise unwritable(self.path, error) from error
 
     def end(self) -> dict[str, int] | None:
         """Numbers of parts and rows of a run that is finished; None where it is not."""
-        path = self.path / _END
-        return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
+        try:
+            return dict(json.loads((self.path / _END).read_bytes()))
+        except FileNotFoundError:
+            return None
 
     def append(self, record: PartRecord) -> None:
         """Add a part to the journal, whose file is in place.
@@ -346,24 +250,21 @@ class Folder:
         InputError
             The file is missing, as other machines see another folder; or the journal cannot be written.
         """
-        if not self.part(record.part).is_file():
-            raise InputError(
-                f"part {record.part} was written, but not into {self.path} of this machine: pass a folder "
-                "that all workers share"
-            )
-        line = f"\n{record.to_json()}\n"  # starts a new line, should the last one have been truncated
-        try:
-            with (self.path / _JOURNAL).open("a", encoding="utf-8") as journal:
-                journal.write(line)
-                journal.flush()
-                os.fsync(journal.fileno())
-        except OSError as error:
-            raise unwritable(self.path, error) from error
+        with writing(self.path):
+            if not self.part(record.part).is_file():
+                raise InputError(
+                    f"part {record.part} was written, but not into {self.path} of this machine: pass a "
+                    "folder that all workers share"
+                )
+            if isinstance(self.path, StorePath):
+                write_whole(self.path / _LINES / f"part-{record.part:05d}.json", record.to_json().encode())
+            else:
+                _append(self.path / _JOURNAL, record.to_json())
 
     def journal(self) -> dict[int, PartRecord]:
         """Return the last line of each part; truncated lines are ignored."""
-        path, records = self.path / _JOURNAL, {}
-        for line in path.read_text(encoding="utf-8", errors="replace").split("\n") if path.exists() else ():
+        records = {}
+        for line in self._lines():
             try:
                 record = PartRecord.from_json(line)
             except (ValueError, TypeError, KeyError):
@@ -371,18 +272,20 @@ class Folder:
             records[record.part] = record
         return records
 
+    def _lines(self) -> list[str]:
+        if isinstance(self.path, StorePath):
+            with ThreadPoolExecutor(_READERS) as pool:
+                objects = [file for file in (self.path / _LINES).iterdir() if file.suffix == ".json"]
+                return [text.decode(errors="replace") for text in pool.map(StorePath.read_bytes, objects)]
+        path = self.path / _JOURNAL
+        return path.read_text(encoding="utf-8", errors="replace").split("\n") if path.exists() else []
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that it is whole or missing."""
-    beside = path.with_name(f"{_BESIDE}{path.name}.{uuid4().hex}")
-    try:
-        with beside.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+
+def _append(path: Path, text: str) -> None:
+    with path.open("a", encoding="utf-8") as file:
+        file.write(f"\n{text}\n")  # starts a new line, should the last one have been truncated
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def with_run(lines: pa.Table, name: str) -> pa.Table:
@@ -390,33 +293,30 @@ def with_run(lines: pa.Table, name: str) -> pa.Table:
     return lines.replace_schema_metadata({**(lines.schema.metadata or {}), _RUN_KEY: name.encode()})
 
 
-def run_of(path: Path) -> str | None:
+def run_of(path: Place) -> str | None:
     """Name of the run that wrote a part; None where the file is not whole, or states none."""
     try:
-        metadata = pq.read_schema(path).metadata or {}
+        metadata = parsed(path, pq.read_schema).metadata or {}
     except (OSError, pa.ArrowException):
         return None
     return metadata[_RUN_KEY].decode() if _RUN_KEY in metadata else None
 
 
-def _is_part(path: Path) -> bool:
+def _is_part(path: Place) -> bool:
     return re.fullmatch(r"part-\d{5,}\.parquet", path.name) is not None
 
 
-def checksum(path: Path) -> str | None:
-    """SHA-256 of a file, None if there is no file."""
-    if not path.is_file():
-        return None
-    with path.open("rb") as file:
-        return file_digest(file, "sha256").hexdigest()
-
-
-def unwritable(path: Path, error: OSError) -> InputError:
-    """Error for a folder that is full or read-only."""
-    return InputError(
-        f"{path} could not be written: {error.strerror or error}. Its parts are whole: make room or grant "
-        "the right to write, and run the same command again; it resumes from them"
-    )
+@contextmanager
+def writing(path: Place) -> Iterator[None]:
+    """Turn an error of a disk or a store into one that says what to do."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"{path} could not be written: {error.strerror or error}. Its parts are whole: make room, grant "
+            "the right to write, or wait until the store answers, and run the same command again; it resumes "
+            "from them"
+        ) from error
 
 
 def _differences(previous: Mapping[str, Any], run: Mapping[str, Any], of: str = "") -> Iterator[str]:

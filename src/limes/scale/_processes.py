@@ -98,6 +98,14 @@ def _halves(rows: range) -> list[range]:
     return [piece for piece in (rows[:half], rows[half:]) if piece]
 
 
+def supervised(content: bytes, timeout: float, threads: int) -> Pool:
+    """Return a process that does the parts of a pickled work, for a worker of another engine."""
+    from multiprocessing import current_process
+
+    current_process().daemon = False  # of Dask's workers it is set, and forbids children
+    return Pool(content, iter(()), Cluster(timeout=timeout, cores=threads))
+
+
 def run(work: Work, parts: Iterable[Part], cluster: Cluster) -> Iterator[PartRecord]:
     """Do the parts with processes of this machine, in any order; yield each part as soon as it is finished.
 
@@ -112,7 +120,7 @@ def run(work: Work, parts: Iterable[Part], cluster: Cluster) -> Iterator[PartRec
     if cluster.workers == 1 and cluster.timeout is None:
         yield from map(work, parts)
         return
-    pool = _Pool(work.to_bytes(), iter(parts), cluster)
+    pool = Pool(work.to_bytes(), iter(parts), cluster)
     try:
         yield from pool.records()
     finally:
@@ -134,7 +142,7 @@ class _Worker:
         self.start = monotonic()
 
     def do(self, task: _Task) -> None:
-        """Send a task; if the process is dead, `_Pool` notices when it next reads from its pipe."""
+        """Send a task; if the process is dead, `Pool` notices when it next reads from its pipe."""
         self.task, self.start = task, monotonic()
         with suppress(BrokenPipeError, ConnectionResetError):
             self.pipe.send(task)
@@ -158,7 +166,7 @@ class _Worker:
         self.pipe.close()
 
 
-class _Pool:
+class Pool:
     """Workers, the tasks that wait for one, and the searches that are under way."""
 
     def __init__(self, content: bytes, parts: Iterator[Part], cluster: Cluster) -> None:
@@ -171,11 +179,18 @@ class _Pool:
         self._workers: list[_Worker] = []
         self._idle: list[_Worker] = []
 
+    def record_of(self, part: Part) -> PartRecord:
+        """Do one part; the workers stay for the next."""
+        self._parts = iter([part])
+        [record] = self.records()
+        return record
+
     def records(self) -> Iterator[PartRecord]:
         self._fetch()
-        for _ in range(len(self._waiting)):
+        while len(self._workers) < len(self._waiting):
             self._workers.append(_Worker(self._content, self._cluster))
-        while self._waiting or len(self._idle) < len(self._workers):
+        self._hand_out()  # to workers that are idle since an earlier part
+        while len(self._idle) < len(self._workers):
             for worker in self._ready():
                 record = self._receive(worker)
                 if record is not None:
@@ -275,7 +290,8 @@ def _serve(pipe: Connection[Any, Any], content: bytes, driver: int, threads: int
     Thread(target=watch, daemon=True).start()
     try:
         work = Work.from_bytes(content)
-        pipe.send(None)  # ready: loading takes none of the first part's time
+        work.warm_up()
+        pipe.send(None)  # ready: loading and preparing take none of the first part's time
         while True:
             task = pipe.recv()
             if task.rows is None:

@@ -10,20 +10,16 @@ from limes._checks import require
 
 require("pyarrow", "limes.scale for files", package="'limes[scale]'")
 
-import re
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from glob import glob, has_magic
-from hashlib import file_digest
-from pathlib import Path
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from limes._checks import listed
 from limes.exceptions import InputError
 from limes.scale._cells import (
     Chunk,
@@ -35,6 +31,11 @@ from limes.scale._cells import (
     typed,
 )
 from limes.scale._frames import check_columns
+from limes.scale._inputs import inputs_of, kind_of
+from limes.scale._stores import Place, StorePath, checksum, parsed
+
+# Footers that are read at the same time: a store answers slowly, but many at once
+_READERS = 16
 
 
 @dataclass(frozen=True)
@@ -45,15 +46,19 @@ class Stamp:
     changed: int
 
     @classmethod
-    def of(cls, path: Path) -> Stamp:
+    def of(cls, path: Place) -> Stamp:
         """Read the stamp of a file; raise InputError if there is no file."""
         try:
+            if isinstance(path, StorePath):
+                return cls(*path.size_and_time())
             status = path.stat()
         except OSError as error:
-            raise InputError(f"{path} is missing: restore it, and run again ({error.strerror})") from error
+            raise InputError(
+                f"{path} is missing: restore it, and run again ({error.strerror or error})"
+            ) from error
         return cls(status.st_size, status.st_mtime_ns)
 
-    def check(self, path: Path) -> None:
+    def check(self, path: Place) -> None:
         """Raise InputError if the file has changed since."""
         if Stamp.of(path) != self:
             raise InputError(
@@ -64,13 +69,14 @@ class Stamp:
 
 @dataclass(frozen=True)
 class Slice:
-    """Some rows of a row group of a Parquet file."""
+    """Some rows of a row group of a Parquet file; ``keys`` has the columns that its folder states."""
 
-    file: Path
+    file: Place
     stamp: Stamp
     group: int
     start: int
     num_rows: int
+    keys: pa.Table | None = None
 
     def slice(self, start: int, length: int) -> Slice:
         """Some of the rows."""
@@ -78,9 +84,10 @@ class Slice:
 
     def read(self, columns: Sequence[str]) -> Chunk:
         """Read the rows, or return why they are unreadable."""
+        stored = [name for name in columns if self.keys is None or name not in self.keys.column_names]
         self.stamp.check(self.file)
         try:
-            rows = _row_group(self.file, self.stamp, self.group, tuple(columns))
+            rows = _row_group(self.file, self.stamp, self.group, tuple(stored))
         except (OSError, pa.ArrowException) as error:
             text = " ".join(str(error).split())
             return Unreadable(
@@ -88,14 +95,28 @@ class Slice:
             )
         finally:
             self.stamp.check(self.file)
-        return rows.slice(self.start, self.num_rows)
+        return with_keys(rows.slice(self.start, self.num_rows), self.keys, columns)
+
+
+def with_keys(rows: pa.Table, keys: pa.Table | None, columns: Sequence[str]) -> pa.Table:
+    """Put the columns that a file's folder states beside those of its rows."""
+    if keys is None:
+        return rows
+    every = pa.array(np.zeros(rows.num_rows, np.int64))
+    return pa.table(
+        {name: keys[name].take(every) if name in keys.column_names else rows[name] for name in columns}
+    )
 
 
 @lru_cache(maxsize=1)
-def _row_group(path: Path, stamp: Stamp, group: int, columns: tuple[str, ...]) -> pa.Table:  # noqa: ARG001
+def _row_group(path: Place, stamp: Stamp, group: int, columns: tuple[str, ...]) -> pa.Table:  # noqa: ARG001
     """Read a row group, and cache it under its stamp: the next part is often of the same one."""
-    with pq.ParquetFile(path, page_checksum_verification=True) as file:
-        return file.read_row_group(group, columns=[*columns], use_threads=False).select(columns)
+
+    def read(file: Any) -> pa.Table:
+        with pq.ParquetFile(file, page_checksum_verification=True, pre_buffer=True) as table:
+            return table.read_row_group(group, columns=[*columns], use_threads=False).select(columns)
+
+    return parsed(path, read)
 
 
 @dataclass(frozen=True)
@@ -118,61 +139,67 @@ class Part:
 
 @dataclass(frozen=True)
 class Source:
-    """Files of one kind, in order of their names."""
+    """Files of one kind, in order of their names, and the columns that their folders state, a row a file."""
 
-    files: tuple[Path, ...]
+    files: tuple[Place, ...]
+    keys: tuple[pa.Table, ...] = ()
 
     @classmethod
-    def of(cls, where: str | Path) -> Source:
-        """Find a file, the files of a folder, or those of a pattern.
+    def of(cls, where: str | Place) -> Source:
+        """Find a file, the files of a folder, of a pattern, or of a table format.
 
         Raises
         ------
         InputError
             There are no files, or of both kinds.
         """
-        where = local_path(where)
-        path = Path(where)
-        if path.is_dir():
-            files = sorted(file for file in path.rglob("*") if _kind(file) and file.name[0] not in "._")
-        else:
-            files = [Path(file) for file in sorted(glob(str(where), recursive=True))]
-            files = files if has_magic(str(where)) or path.is_file() else []
-        kinds = {_kind(file) for file in files}
-        if len(kinds) != 1 or None in kinds:
-            raise InputError(
-                f"{where}: pass a .parquet or .csv file (or .csv.gz), or a folder or pattern of files of one "
-                f"kind; found {listed([file.name for file in files]) if files else 'no such file'}"
-            )
-        return cls(tuple(file.absolute() for file in files))  # workers may have another working directory
+        inputs = inputs_of(where)
+        return cls(inputs.files, inputs.keys)
 
     @property
     def is_csv(self) -> bool:
         """Whether the files are CSV."""
-        return _kind(self.files[0]) == ".csv"
+        return kind_of(self.files[0]) == ".csv"
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """Columns of the first file; of CSV, with types that all cells of its first 8 MiB have.
+        """Columns of the first file and of folders; of CSV, with types of all cells of its first 8 MiB.
 
         A column of CSV is one of numbers even if one cell in a hundred is not a number.
         """
         try:
-            return csv_schema(self.files[0]) if self.is_csv else pq.read_schema(self.files[0])
+            schema = csv_schema(self.files[0]) if self.is_csv else parsed(self.files[0], pq.read_schema)
         except (OSError, pa.ArrowException, UnicodeError) as error:
             kind = " Tables of text are CSV in UTF-8" if self.is_csv else ""
             raise InputError(f"{self.files[0]} could not be read: {error}.{kind}") from error
+        schema = schema.remove_metadata()
+        for field in self.keys[0].schema if self.keys else ():
+            if field.name not in schema.names:
+                schema = schema.append(field)
+        return schema
+
+    def _keys_of(self, number: int, stored: Sequence[str]) -> pa.Table | None:
+        """Columns that a file's folder states, and that it does not store."""
+        if not self.keys:
+            return None
+        keys = self.keys[number]
+        return keys.select([name for name in keys.column_names if name not in stored])
 
     @cached_property
-    def stamps(self) -> dict[Path, Stamp]:
+    def stamps(self) -> dict[Place, Stamp]:
         """Stamps of the files when they were first looked at."""
         return {path: Stamp.of(path) for path in self.files}
 
     @cached_property
     def fingerprint(self) -> dict[str, str]:
-        """A hash of every byte of each file: hashing takes a thousandth of the time of explaining."""
+        """Size and a hash of every byte of each file; of an object of a store, size and time of its put.
+
+        Hashing takes a thousandth of the time of explaining, and fetching a table twice does not; objects are
+        never changed, only put again.
+        """
         return {
-            f"{i} {path.name}": f"{stamp.size} bytes, {_hash(path)}"
+            f"{i} {path.name}": f"{stamp.size} bytes, "
+            + (f"put {stamp.changed}" if isinstance(path, StorePath) else str(checksum(path))[:16])
             for i, (path, stamp) in enumerate(self.stamps.items())
         }
 
@@ -180,7 +207,7 @@ class Source:
     def likely_rows(self) -> int:
         """Rows by the footers of Parquet files, or of CSV if its lines are as long as the first ones."""
         if not self.is_csv:
-            return sum(sum(sizes) for sizes in self._groups.values())
+            return sum(sum(sizes) for _, sizes in self._footers.values())
         return likely_lines(self.files[0], sum(stamp.size for stamp in self.stamps.values()))
 
     def parts(self, rows: int, columns: Sequence[str]) -> Iterator[Part]:
@@ -205,66 +232,38 @@ class Source:
             yield Part(number, first, tuple(pieces))
 
     @cached_property
-    def _groups(self) -> dict[Path, list[int]]:
-        """Rows of each row group of Parquet files, by their footers."""
-        return {path: sizes for path, (_, sizes) in self._footers.items()}
-
-    @cached_property
-    def _footers(self) -> dict[Path, tuple[pa.Schema, list[int]]]:
+    def _footers(self) -> dict[Place, tuple[pa.Schema, list[int]]]:
         """Columns, and rows of each row group, of Parquet files."""
-        footers = {}
-        for path in self.files:
-            try:
-                footer = pq.read_metadata(path)
-            except (OSError, pa.ArrowException) as error:
-                raise InputError(f"{path} is no Parquet file, or its end is lost: {error}") from error
-            sizes = [footer.row_group(i).num_rows for i in range(footer.num_row_groups)]
-            footers[path] = footer.schema.to_arrow_schema(), sizes
-        return footers
+        with ThreadPoolExecutor(_READERS) as pool:
+            return dict(zip(self.files, pool.map(_footer, self.files), strict=True))
 
     def _slices(self, columns: Sequence[str]) -> Iterator[Slice]:
-        for path, (schema, _) in self._footers.items():  # all, before the first row is explained
-            check_columns(path, schema.names, columns)
-            check_types(path, schema, self.files[0], self.schema, columns)
-        for path, sizes in self._groups.items():
+        for i, (path, (schema, _)) in enumerate(self._footers.items()):  # all, before the first is explained
+            keys = self._keys_of(i, schema.names)
+            stored = [name for name in columns if keys is None or name not in keys.column_names]
+            check_columns(path, schema.names, stored)
+            check_types(path, schema, self.files[0], self.schema, stored)
+        for i, (path, (schema, sizes)) in enumerate(self._footers.items()):
             for group, size in enumerate(sizes):
-                yield Slice(path, self.stamps[path], group, 0, size)
+                yield Slice(path, self.stamps[path], group, 0, size, self._keys_of(i, schema.names))
 
     def _chunks(self, columns: Sequence[str]) -> Iterator[Chunk]:
-        for path, stamp in self.stamps.items():
-            yield from csv_chunks(path, columns)
+        for i, (path, stamp) in enumerate(self.stamps.items()):
+            keys = self._keys_of(i, ())
+            stored = [name for name in columns if keys is None or name not in keys.column_names]
+            for chunk in csv_chunks(path, stored):
+                yield chunk if isinstance(chunk, Unreadable) else with_keys(chunk, keys, columns)
             stamp.check(path)
 
 
-# Ends of names, in small letters, and what is in such a file; pyarrow decompresses by the name
-_KINDS = {".parquet": ".parquet", ".csv": ".csv", ".csv.gz": ".csv", ".csv.bz2": ".csv", ".csv.zst": ".csv"}
-
-
-def _kind(file: Path) -> str | None:
-    name = file.name.lower()
-    return next((kind for end, kind in _KINDS.items() if name.endswith(end)), None)
-
-
-def local_path(where: str | Path) -> str | Path:
-    """Return a path as it is, and that of a URL of this machine; refuse any other URL.
-
-    ``Path("s3://bucket/out")`` is the local folder ``s3:/bucket/out``.
-
-    Raises
-    ------
-    InputError
-        The scheme is not that of a local file.
-    """
-    text = str(where)
-    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]+):/", text)  # of two letters or more: C:/ is a drive
-    if scheme is None:
-        return where
-    if scheme[1].lower() == "file":
-        return url2pathname(urlsplit(text).path)
-    raise InputError(
-        f"{text} is in a store ({scheme[1]}://), and explain-table reads and writes files: mount the store, "
-        "or copy the table to this machine and the folder back"
-    )
+def _footer(path: Place) -> tuple[pa.Schema, list[int]]:
+    try:
+        footer = parsed(path, pq.read_metadata)
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(f"{path} is no Parquet file, or its end is lost: {error}") from error
+    return footer.schema.to_arrow_schema(), [
+        footer.row_group(i).num_rows for i in range(footer.num_row_groups)
+    ]
 
 
 def decimated(source: Source, columns: Sequence[str], rows: int) -> pa.Table:
@@ -292,8 +291,3 @@ def decimated(source: Source, columns: Sequence[str], rows: int) -> pa.Table:
 
 def _every(rows: pa.Table, step: int, first: int = 0) -> pa.Table:
     return rows.take(pa.array(range(first, rows.num_rows, step), pa.int64()))
-
-
-def _hash(path: Path) -> str:
-    with path.open("rb") as file:
-        return file_digest(file, "sha256").hexdigest()[:16]

@@ -6,29 +6,23 @@ from limes._checks import require
 
 require("pyarrow", "limes.scale for files", package="'limes[scale]'")
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from pathlib import Path
-from tempfile import TemporaryFile
 from typing import Any
-
-import numpy as np
-import pyarrow.parquet as pq
 
 from limes._checks import check_count, check_size
 from limes.exceptions import InputError
 from limes.scale._engines import THIS_PROCESS, Cluster, engine_of
 from limes.scale._frames import Explainer
 from limes.scale._heartbeat import Heartbeat
-from limes.scale._parts import NOTHING, Folder, PartRecord, run_name
-from limes.scale._sources import Source, local_path
+from limes.scale._keys import repeated_keys
+from limes.scale._parts import Folder, PartRecord, run_name
+from limes.scale._sources import Source
+from limes.scale._stores import Place, absolute, place_of
+from limes.scale._tally import NOTHING
 from limes.scale._work import Work
-
-# Hashes of keys held in memory, eight bytes each; repeated hashes that are looked up
-_HELD, _LOOKED_UP = 1 << 22, 1000
 
 
 @dataclass(frozen=True)
@@ -66,7 +60,7 @@ class Summary:
 def explain_files(
     source: Source,
     explainer: Explainer,
-    out: str | Path,
+    out: str | Place,
     *,
     run: Mapping[str, Any],
     layout: str = "wide",
@@ -98,11 +92,7 @@ def explain_files(
     check_count("workers", cluster.workers)
     if cluster.timeout is not None:
         check_size("timeout", cluster.timeout)
-        if engine != "local":
-            raise InputError(
-                f"timeout is for the engine 'local', which can end a process; got engine={engine!r}"
-            )
-    step, folder = check_count("rows_per_part", rows_per_part), Folder(Path(local_path(out)).absolute())
+    step, folder = check_count("rows_per_part", rows_per_part), Folder(absolute(place_of(out)))
     shape = {"layout": layout, "keys": list(keys), "rows_per_part": step}
     run = {**run, "input": source.fingerprint, "output": shape}
     work = Work.plan(explainer, folder, source.schema, run=run_name(run), layout=layout, keys=keys)
@@ -152,7 +142,6 @@ def _summary(
     if not tally.rows:
         raise InputError("the table has no rows")
     distinct, counted = tally.distinct
-    paths = [folder.part(number) for number in sorted(finished)]
     return Summary(
         rows=tally.rows,
         errors=tally.errors,
@@ -161,63 +150,5 @@ def _summary(
         distinct=distinct,
         counted=counted,
         mean_size=tally.mean_sizes,
-        repeated=repeated_keys(paths, keys, tally.rows),
+        repeated=repeated_keys(folder, sorted(finished), keys, tally.rows),
     )
-
-
-def repeated_keys(paths: Sequence[Path], keys: Sequence[str], rows: int) -> str:
-    """Describe rows of files of explanations that share their keys; empty if keys are unique.
-
-    Every row's keys are hashed. Hashes are dealt out to temporary files, so that equal ones meet and a file
-    fits in memory; repeated hashes are then looked up in the table, as different keys may share one.
-    pyarrow's ``group_by`` is twice as fast, but holds all keys in memory, and has no hash by which to deal
-    them out.
-    """
-    if not keys:
-        return ""
-    hashes, count = _repeated_hashes(paths, keys, rows)
-    first: dict[Any, int] = {}
-    for path in paths if hashes else ():
-        for row, cells in _rows(path, keys):
-            if hash(cells) in hashes and first.setdefault(cells, row) != row:
-                example = ", ".join(f"{name}={cell!r}" for name, cell in zip(keys, cells, strict=True))
-                return f"keys are not unique ({count:,} repeated): {example} in rows {first[cells]} and {row}"
-    return ""
-
-
-def _repeated_hashes(paths: Sequence[Path], keys: Sequence[str], rows: int) -> tuple[set[int], int]:
-    """Hashes that repeat, at most the first ``_LOOKED_UP``; and the number of rows that repeat a hash."""
-    shares = -(-rows // _HELD)
-    repeats: set[int] = set()
-    count = 0
-    with ExitStack() as stack:
-        files = [stack.enter_context(TemporaryFile()) for _ in range(shares)]
-        for path in paths:
-            hashes = np.fromiter((hash(cells) for _, cells in _rows(path, keys)), np.int64)
-            for i, file in enumerate(files):
-                file.write(hashes[hashes % shares == i].tobytes())
-        for file in files:
-            file.seek(0)
-            values, counts = np.unique(np.frombuffer(file.read(), np.int64), return_counts=True)
-            count += int((counts - 1).sum())
-            repeats |= set(values[counts > 1][: _LOOKED_UP - len(repeats)].tolist())
-    return repeats, count
-
-
-def _rows(path: Path, keys: Sequence[str]) -> Iterator[tuple[int, tuple[Any, ...]]]:
-    """Rows of a part and their keys; a row with several lines once, and without rows that were unreadable."""
-    table = pq.read_table(path, columns=["row", "error", *keys])
-    row = table["row"].to_numpy()
-    table = table.take(np.flatnonzero(np.diff(row, prepend=-1)))
-    columns = (map(_hashable, table[key].to_pylist()) for key in keys)
-    lines = zip(table["row"].to_pylist(), table["error"].to_pylist(), zip(*columns, strict=True), strict=True)
-    for number, error, cells in lines:
-        if error is None or cells != (None,) * len(cells):
-            yield number, cells
-
-
-def _hashable(cell: Any) -> Any:
-    """Make lists and structs hashable."""
-    if isinstance(cell, list):
-        return tuple(map(_hashable, cell))
-    return tuple((name, _hashable(value)) for name, value in cell.items()) if isinstance(cell, dict) else cell

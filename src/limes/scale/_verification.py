@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
 
 from limes.exceptions import InputError
-from limes.scale._parts import Folder, PartRecord, checksum, run_name, run_of
-from limes.scale._sources import Source, local_path
+from limes.scale._parts import Folder, PartRecord, run_name, run_of
+from limes.scale._sources import Source
+from limes.scale._stores import Place, absolute, parsed, place_of
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class FolderCheck:
     problems: tuple[str, ...]
 
 
-def verify(out: str | Path, source: Source | None = None) -> FolderCheck:
+def verify(out: str | Place, source: Source | None = None) -> FolderCheck:
     """Compare a folder with its journal, its run and, if it is passed, the table that was explained.
 
     Every byte of the folder, and of the table, is read.
@@ -39,13 +39,13 @@ def verify(out: str | Path, source: Source | None = None) -> FolderCheck:
     InputError
         There is no such folder, or the file that states its run is missing or damaged.
     """
-    folder = Folder(Path(local_path(out)).absolute())
+    folder = Folder(absolute(place_of(out)))
     if not folder.path.is_dir():
         raise InputError(f"{out}: no such folder")
     run, journal = folder.run(), folder.journal()
     problems = [*_folder_problems(folder, journal)]
-    for number in sorted(journal):
-        problems += _part_problems(folder, journal, number, run_name(run))
+    for number, actual in folder.checksums(sorted(journal)).items():
+        problems += _part_problems(folder, journal, number, actual, run_name(run))
     if source is not None:
         problems += _input_problems(run, source, journal)
     records = journal.values()
@@ -69,17 +69,18 @@ def _folder_problems(folder: Folder, journal: Mapping[int, PartRecord]) -> Itera
 
 
 def _part_problems(
-    folder: Folder, journal: Mapping[int, PartRecord], number: int, name: str
+    folder: Folder, journal: Mapping[int, PartRecord], number: int, actual: str | None, name: str
 ) -> Iterator[str]:
     path, record = folder.part(number), journal[number]
-    if (actual := checksum(path)) != record.sha256:
+    if actual != record.sha256:
         yield (
             f"{path.name} is missing" if actual is None else f"{path.name} was changed: its checksum differs"
         )
         return
     if (other := run_of(path)) != name:
         yield f"{path.name} is of run {other}, and the folder of run {name}"
-    rows = np.unique(pq.read_table(path, columns=["row"])["row"].to_numpy())
+    lines = parsed(path, lambda file: pq.read_table(file, columns=["row"]))
+    rows = np.unique(lines["row"].to_numpy())
     before = [journal[n].rows for n in range(number) if n in journal]
     if len(before) == number and not np.array_equal(rows, np.arange(record.rows) + sum(before)):
         yield f"{path.name} does not have the {record.rows:,} rows from row {sum(before):,}"

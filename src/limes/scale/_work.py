@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from limes import __version__
 from limes._checks import require
 
 require("pyarrow", "limes.scale for files", package="'limes[scale]'")
@@ -11,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
+from hashlib import sha256
+from typing import Any
 
 import cloudpickle
 import numpy as np
@@ -19,25 +21,54 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from limes.exceptions import InputError, ModelError
+from limes._explanation.wording import shorten
+from limes.exceptions import InputError, LimesError, ModelError
 from limes.scale._cells import Unreadable, typed
 from limes.scale._frames import Explainer, check_columns, check_keys, error_text, explain_frame, schema_of
-from limes.scale._parts import Folder, PartRecord, Tally, checksum, unwritable, with_run, write_whole
+from limes.scale._keys import key_hashes
+from limes.scale._parts import Folder, PartRecord, with_run, writing
 from limes.scale._sources import Part
+from limes.scale._stores import write_whole
+from limes.scale._tally import Tally
 
 NONE: Mapping[int, str] = {}
+# Before the pickles of a version, which another version may not understand
+_HEADER = f"limes {__version__}\n".encode()
 
 
 def pickled(work: Work | Explainer) -> bytes:
     """Pickle for other processes; raise InputError if the model, or a part of it, cannot be pickled."""
     try:
-        content: bytes = cloudpickle.dumps(work)
+        content: bytes = _HEADER + cloudpickle.dumps(work)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise InputError(
             f"the model cannot be sent to other processes ({error}): use one worker, engine='local', or "
             "limes.scale.explain_frame"
         ) from error
     return content
+
+
+def unpickled(content: bytes) -> Any:
+    """Unpickle what `pickled` returned; it runs code, so the bytes must come from this program.
+
+    Raises
+    ------
+    InputError
+        The model needs a module that is not installed here, or another version of limes wrote the bytes.
+    """
+    if not content.startswith(_HEADER):
+        sender = content[: content.find(b"\n")].decode(errors="replace")
+        raise InputError(
+            f"a worker has {_HEADER.decode().strip()}, and the program that sent the model has "
+            f"{shorten(sender, 40)}: install one version of limes everywhere"
+        )
+    try:
+        return pickle.loads(memoryview(content)[len(_HEADER) :])  # noqa: S301 - this program made it
+    except (ImportError, AttributeError) as error:
+        raise InputError(
+            f"a worker cannot load the model ({error}): install limes, the model's library and your own "
+            "modules where workers run"
+        ) from error
 
 
 @dataclass(frozen=True)
@@ -115,15 +146,9 @@ class Work:
         Raises
         ------
         InputError
-            If the model needs a module that is not installed.
+            As `unpickled` does.
         """
-        try:
-            work: Work = pickle.loads(content)  # noqa: S301 - the driver of this run made it
-        except (ImportError, AttributeError) as error:
-            raise InputError(
-                f"a worker cannot load the model ({error}): install limes, the model's library and your own "
-                "modules where workers run"
-            ) from error
+        work: Work = unpickled(content)
         return work
 
     def __call__(self, part: Part, hanging: Mapping[int, str] = NONE) -> PartRecord:
@@ -138,7 +163,15 @@ class Work:
         reasons = {**reasons, **hanging}
         lines = self._explain(rows, reasons, part.first)
         tally = Tally.count(lines, self.explainer.feature_names, rows.num_rows)
-        return PartRecord(part.number, self._write(lines, self.folder.part(part.number)), tally)
+        return PartRecord(part.number, self._write(lines, part.number), tally)
+
+    def warm_up(self) -> None:
+        """Import and prepare what the first row needs, by a row of the background.
+
+        A model that fails there is reported row by row, by those who explain the rows.
+        """
+        with suppress(LimesError):
+            self.explainer.reproducible(self.explainer.typical(), progress=False)
 
     def attempt(self, part: Part, rows: range) -> None:
         """Explain some rows of a part, to see how long it takes."""
@@ -182,12 +215,14 @@ class Work:
         """The number and the keys of the row of each line."""
         return {"row": pc.add(positions, first), **{name: rows[name].take(positions) for name in self.keys}}
 
-    def _write(self, lines: pa.Table, path: Path) -> str:
+    def _write(self, lines: pa.Table, number: int) -> str:
+        """Put a part in place, after the hashes of its keys; return its checksum."""
         buffer = pa.BufferOutputStream()
         pq.write_table(with_run(lines, self.run), buffer)
+        content = buffer.getvalue().to_pybytes()
         self.folder.check_run(self.run)
-        try:
-            write_whole(path, buffer.getvalue().to_pybytes())
-        except OSError as error:
-            raise unwritable(self.folder.path, error) from error
-        return str(checksum(path))
+        with writing(self.folder.path):
+            if self.keys:
+                self.folder.write_keys(number, key_hashes(lines, self.keys)[1])
+            write_whole(self.folder.part(number), content)
+        return sha256(content).hexdigest()

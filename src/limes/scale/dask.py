@@ -38,6 +38,7 @@ from limes.exceptions import InputError
 from limes.scale._engines import Cluster
 from limes.scale._frames import Explainer, explain_frame
 from limes.scale._parts import PartRecord
+from limes.scale._processes import Pool, supervised
 from limes.scale._sources import Part
 from limes.scale._work import Work
 
@@ -196,7 +197,7 @@ def _plugged_in(client: Client, work: Work, cluster: Cluster) -> Iterator[str]:
     """Send the workers the work as a plugin; yield its name."""
     name = f"limes-{uuid4().hex}"
     threads = cluster.threads if cluster.scheduler is None else None
-    client.register_plugin(_WorkPlugin(work.to_bytes(), threads), name=name)
+    client.register_plugin(_WorkPlugin(work.to_bytes(), threads, cluster.timeout), name=name)
     try:
         yield name
     finally:
@@ -206,16 +207,27 @@ def _plugged_in(client: Client, work: Work, cluster: Cluster) -> Iterator[str]:
 class _WorkPlugin(WorkerPlugin):
     """The work of each worker."""
 
-    def __init__(self, content: bytes, threads: int | None) -> None:
+    def __init__(self, content: bytes, threads: int | None, timeout: float | None) -> None:
         self._content = content
         self._threads = threads  # of a worker that this program started; None on a running cluster
-        self.work: Work | None = None
+        self._timeout = timeout
+        self._pool: Pool | None = None
+        self.work: Callable[[Part], PartRecord] | None = None
 
     def setup(self, worker: Any) -> None:
         if self._threads:  # Ctrl-C is for the driver, which then ends the workers
             signal.signal(signal.SIGINT, signal.SIG_IGN)
-        use_threads(self._threads or worker.state.nthreads)
-        self.work = Work.from_bytes(self._content)
+        threads = self._threads or worker.state.nthreads
+        use_threads(threads)
+        if self._timeout is None:
+            self.work = Work.from_bytes(self._content)
+        else:
+            self._pool = supervised(self._content, self._timeout, threads)
+            self.work = self._pool.record_of
+
+    def teardown(self, worker: Any) -> None:  # noqa: ARG002 - the library's signature
+        if self._pool is not None:
+            self._pool.close()
 
 
 def _do(name: str, part: Part) -> PartRecord:

@@ -11,10 +11,12 @@ from limes._checks import require
 require("pyspark", "limes.scale.spark", package="'limes[spark]'")
 require("pyarrow", "limes.scale.spark", package="'limes[spark]'")
 
-import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, as_completed, wait
 from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -27,9 +29,10 @@ from limes.exceptions import InputError, LimesError
 from limes.scale._engines import Cluster
 from limes.scale._frames import Explainer, check_columns, check_keys, explain_frame, schema_of
 from limes.scale._parts import PartRecord
+from limes.scale._processes import supervised
 from limes.scale._sources import Part
 from limes.scale._spark_session import session
-from limes.scale._work import Work, pickled
+from limes.scale._work import Work, pickled, unpickled
 
 __all__ = ["explain"]
 
@@ -39,6 +42,8 @@ if TYPE_CHECKING:
 
 # Jobs that threads of the driver wait for, at most
 _JOBS = 512
+# Bytes of an explainer that may be part of a plan of Spark Connect
+_IN_PLAN = 1 << 20
 
 
 def run(work: Work, parts: Iterable[Part], cluster: Cluster) -> Iterator[PartRecord]:
@@ -56,7 +61,8 @@ def run(work: Work, parts: Iterable[Part], cluster: Cluster) -> Iterator[PartRec
     with session(cluster) as spark:
         context = spark.sparkContext
         shared = context.broadcast(content)
-        yield from _jobs(context, lambda part: _result(shared.value, part), parts)
+        timeout = cluster.timeout
+        yield from _jobs(context, lambda part: _result(shared.value, timeout, part), parts)
 
 
 def _jobs(
@@ -90,13 +96,21 @@ def _jobs(
         pool.shutdown(cancel_futures=True)
 
 
-def _result(content: bytes, part: Part) -> PartRecord | LimesError:
+def _result(content: bytes, timeout: float | None, part: Part) -> PartRecord | LimesError:
     """Do a part; a LimesError is returned, not raised, as Spark would try the part again."""
-    work: Work = _load(content)
     try:
-        return work(part)
+        do: Callable[[Part], PartRecord] = (
+            _load(content) if timeout is None else _supervised(content, timeout)
+        )
+        return do(part)
     except LimesError as error:
         return error
+
+
+@lru_cache(maxsize=1)
+def _supervised(content: bytes, timeout: float) -> Callable[[Part], PartRecord]:
+    task = TaskContext.get()
+    return supervised(content, timeout, task.cpus() if task else 1).record_of
 
 
 @lru_cache(maxsize=1)
@@ -104,7 +118,7 @@ def _load(content: bytes) -> Any:
     """Unpickle a work or explainer once a worker process, which keeps its caches from part to part."""
     task = TaskContext.get()
     use_threads(task.cpus() if task else 1)
-    return pickle.loads(content)  # noqa: S301 - the driver of this run made it
+    return unpickled(content)
 
 
 def _gave_up(part: Part, error: Exception) -> str:
@@ -159,12 +173,16 @@ def explain(df: DataFrame, explainer: Explainer, layout: str = "wide", *, keys: 
     schema = schema_of(explainer, layout)
     check_keys(keys, schema)
     check_columns("the table", df.columns, [*keys, *explainer.feature_names])
-    content = pickled(explainer)
+    load = _shipped(df, pickled(explainer))
+
+    # a name may hold a point or a backtick, which Spark's mapInArrow takes for a path into a struct
+    names = [*dict.fromkeys([*keys, *explainer.feature_names])]
+    quoted = [f"`{name.replace('`', '``')}` as c{i}" for i, name in enumerate(names)]
 
     def explained(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            result = explain_frame(pa.Table.from_batches([batch]), _load(content), layout, keys=keys)
-            yield from result.to_batches()
+            rows = pa.Table.from_batches([batch]).rename_columns(names)
+            yield from explain_frame(rows, load(), layout, keys=keys).to_batches()
 
     from pyspark.sql.types import DoubleType, StringType, StructField, StructType
 
@@ -173,6 +191,27 @@ def explain(df: DataFrame, explainer: Explainer, layout: str = "wide", *, keys: 
         StructField(name, StringType() if str(kind) == "String" else DoubleType())
         for name, kind in schema.items()
     ]
-    names = dict.fromkeys([*keys, *explainer.feature_names])  # a name may hold a point: no path into a struct
-    columns = [f"`{name.replace('`', '``')}`" for name in names]
-    return df.select(*columns).mapInArrow(explained, StructType(fields))
+    return df.selectExpr(*quoted).mapInArrow(explained, StructType(fields))
+
+
+def _shipped(df: DataFrame, content: bytes) -> Callable[[], Any]:
+    """Send an explainer to workers; return what loads it there.
+
+    Spark broadcasts what a function brings with it, but not over Connect, where it is part of the plan: a
+    large one goes as an artifact, in pieces, under the name of its hash.
+    """
+    if not type(df).__module__.startswith("pyspark.sql.connect") or len(content) < _IN_PLAN:
+        return lambda: _load(content)
+    name = f"limes-{sha256(content).hexdigest()}"
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / name
+        path.write_bytes(content)
+        df.sparkSession.addArtifact(str(path), file=True)
+    return lambda: _load_artifact(name)
+
+
+@lru_cache(maxsize=1)
+def _load_artifact(name: str) -> Any:
+    from pyspark import SparkFiles
+
+    return _load(Path(SparkFiles.get(name)).read_bytes())

@@ -40,6 +40,15 @@ class Surrogate:
     shares
         Share of R² of each feature, b_j (2 Γ_j - (Σb)_j) / Var_w f, same shape as coef, which is
         β_j Γ_j / Var_w f without a ridge; they add up to R². NaN where Var_w f is 0 or was not computed.
+
+    Examples
+    --------
+    >>> import limes
+    >>> from limes.designs import ExchangeableDesign
+    >>> from limes.models import forms
+    >>> surrogate = limes.limit(ExchangeableDesign.word_deletions(2, 0.25), forms.Linear([1.0, -2.0], 0.5))
+    >>> round(float(surrogate.intercept), 9), surrogate.coef
+    (0.5, array([ 1., -2.]))
     """
 
     intercept: Floats
@@ -49,7 +58,7 @@ class Surrogate:
     shares: Floats
 
     def per(self, units: Floats) -> Surrogate:
-        """Divide coefficients by the units (d,) of their features: from h_j / unit_j to h_j."""
+        """Divide coefficients by the ``units`` (d,) of their features: from h_j / unit_j to h_j."""
         with np.errstate(over="ignore"):
             return replace(
                 self,
@@ -96,6 +105,14 @@ def least_squares(design: Features, moments: Moments) -> Surrogate:
     References
     ----------
     Garreau & von Luxburg 2022, Theorem 1.
+
+    Examples
+    --------
+    >>> import limes
+    >>> from limes.designs import ExchangeableDesign
+    >>> from limes.models import forms
+    >>> limes.limit(ExchangeableDesign.word_deletions(2, 0.25), forms.Linear([1.0, -2.0])).coef  # fits by it
+    array([ 1., -2.])
     """
     coef = design.solve(moments.gamma)
     axis = design.inclusion.ndim - 1
@@ -141,6 +158,8 @@ def ridge(
 
     Parameters
     ----------
+    design, moments
+        As for :func:`least_squares`.
     prediction
         f(ξ), () or (k,).
     penalty
@@ -152,6 +171,15 @@ def ridge(
     References
     ----------
     ``lime`` 0.2.0.1, ``lime_base.py``.
+
+    Examples
+    --------
+    >>> import limes
+    >>> X = [[0.0], [1.0], [2.0], [3.0]]
+    >>> explain = [limes.TabularExplainer(lambda X: X[:, 0], X, bins=2, ridge=r, rng=0) for r in (0.0, 100.0)]
+    >>> limit, shrunk = (float(abs(one([[0.0]]).values[0, 0])) for one in explain)
+    >>> shrunk < limit
+    True
     """
     full = least_squares(design, moments)
     drawn = (samples - 1) * np.exp(np.asarray(design.log_weight))[..., None]

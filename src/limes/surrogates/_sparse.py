@@ -267,7 +267,7 @@ def solution(
     if problem.intercept:
         u = np.where(np.abs(u) > _NEGLIGIBLE * max(abs(problem.target), np.abs(u).max()), u, 0.0)
     objective = problem.objective(u)
-    bound = objective if lower_bound is None else min(lower_bound, objective)
+    bound = objective if lower_bound is None else min(float(lower_bound), objective)
     if not problem.intercept and np.abs(u).max() > 1.0 + _ROUNDINGS:
         support = np.flatnonzero(u)
         u = np.zeros(problem.size)

@@ -40,6 +40,13 @@ class Robustness:
         For the intercept.
     norm
         For the vector of intercept and coefficients.
+
+    Examples
+    --------
+    >>> import limes
+    >>> design = limes.TabularExplainer(lambda X: X[:, 0], [[0.0], [1.0]]).design([[0.0]])
+    >>> limes.theory.robustness(design).coef
+    array([2.])
     """
 
     coef: Floats

@@ -28,6 +28,14 @@ class ExpectedLink:
         that the generating function is a product of).
     nodes
         Number of complex numbers at which the generating function was evaluated.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from limes.theory import expected_link
+    >>> always_zero = expected_link(lambda z: np.ones_like(z), -1.0, 1.0, error=1e-12)
+    >>> round(always_zero.value, 9)
+    0.5
     """
 
     value: float

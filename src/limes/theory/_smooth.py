@@ -80,6 +80,12 @@ class SmoothLimit:
         α_j = P_w(x_j in the instance's bin), (d,).
     local_error
         Surrogate at the instance less f(ξ) (Corollary 3.1).
+
+    Examples
+    --------
+    >>> import limes
+    >>> limes.theory.smooth_limit([10.0], 0.0, [1.0], mean=[0.0], std=1.0, bandwidth=1.0).coef.shape
+    (1,)
     """
 
     intercept: float

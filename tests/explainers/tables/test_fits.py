@@ -219,17 +219,21 @@ def test_nothing_is_computed_until_it_is_looked_at(monkeypatch):
         raise AssertionError("computed although nobody looked")
 
     with monkeypatch.context() as patched:
-        patched.setattr(fits.TableFits, "_row", refuse)
+        patched.setattr(fits.TableFits, "_rows_at", refuse)
         patched.setattr(weighted_rows.FormPool, "__init__", refuse)
         explanation = explainer(X[:30], progress=False)
         part = explanation[3:9, ["x1", "x0"]]
         assert len(part.top(1)) == 6
         assert "fidelity" not in repr(part)
+        # effects are made when one is looked at
+        effects = part.effects
+        assert len(effects) == len(effects[:5]) + len(effects[5:]) == 12
+        assert effects.features == ("x1", "x0")
     monkeypatch.setattr(model, "predict", refuse, raising=False)
     calls = []
 
     def fidelities(self, rows):
-        calls.extend(row.position for row in rows)
+        calls.extend(rows.positions.tolist())
         return [(np.ones(1), np.zeros(1)) for _ in rows]
 
     monkeypatch.setattr(fits.ReadFits, "_fidelities_of", fidelities)

@@ -106,7 +106,12 @@ def test_explainers_have_a_face():
     assert repr(explainer) == "<TabularExplainer: RandomForestClassifier, 178 rows, 4 columns, exact>"
     assert "exact: the model was read" in str(explainer)
     assert "quartile" in explainer._repr_html_()
-    for other in (limes.summary(explainer(X.iloc[:9])), limes.suggest_bandwidth(explainer, X.iloc[:2])):
+    rows = X.iloc[:2]
+    for other in (
+        limes.summary(explainer(X.iloc[:9])),
+        limes.suggest_bandwidth(explainer, rows),
+        limes.suggest_design(explainer, rows),
+    ):
         assert "<table>" in other._repr_html_()
         assert "\n" not in repr(other)[:60]
 

@@ -207,7 +207,7 @@ def test_links(loss):
 
 
 def test_classes_and_probabilities():
-    model = make("CatBoostClassifier").fit(X, Y > 0)
+    model = make("CatBoostClassifier", iterations=150, depth=6).fit(X, Y > 0)
     assert "predict_proba of CatBoostClassifier" in boosters.reason(model)
     with pytest.raises(CannotRead, match="predict of CatBoostClassifier is not a sum"):
         reader.booster(model, "predict", None)

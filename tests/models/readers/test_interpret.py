@@ -12,6 +12,8 @@ import limes
 import oracle
 import slopes
 import strategies
+from effort import repeats
+from enumerated import explained, table_of
 from limes.exceptions import ModelError, NotReadableError
 from limes.models import forms
 from limes.models._reading import CannotRead, Schema, read_form
@@ -347,10 +349,53 @@ def test_refused(build, method, schema, reason):
 
 
 def test_the_reason_reaches_the_user():
-    model = fitted("two", interactions=1)
-    with pytest.raises(NotReadableError, match="output='margin'"):
+    model = fitted("two", interactions=[(0, 1), (1, 2), (0, 2)], max_bins=100, max_interaction_bins=100)
+    with pytest.raises(NotReadableError, match=r"output='margin'.*join 3 columns in tables of"):
         limes.TabularExplainer(model, X, method="exact")
     assert limes.TabularExplainer(model, X, output="margin").method == "exact"
+    sampled = limes.TabularExplainer(model, X, max_calls=64)(X[:1])
+    assert "join 3 columns" in sampled.reason
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("seed", range(repeats(200, 3)))
+def test_probabilities_with_pairs_against_enumeration(seed):
+    """The machine's own probabilities at all combinations of two to five values of up to six columns."""
+    rng = np.random.default_rng(seed)
+    d = int(rng.integers(2, 7))
+    values = [np.sort(rng.normal(size=rng.integers(2, 6 if d < 5 else 4))) for _ in range(d)]
+    table = table_of(values, 120, rng)
+    margin = table @ rng.normal(size=d) + 2 * table[:, 0] * table[:, -1]
+    y = (margin + rng.logistic(size=120) > 0).astype(int)
+    y[:12] = [0, 1] * 6
+    pairs = [(int(rng.integers(j)), j) for j in range(1, d)] + [(0, d - 1)] * (d > 3)
+    kinds = [str(rng.choice(["continuous", "nominal"])) for _ in range(d)]
+    model = machine("Classifier", interactions=pairs, max_rounds=20, feature_types=kinds).fit(table, y)
+    row, bandwidth = table[rng.integers(120)], float(rng.choice([0.5, 1.0, 0.75 * np.sqrt(d)]))
+    explainer = limes.TabularExplainer(
+        model, table, categorical=list(range(d)), bandwidth=bandwidth, method="exact"
+    )
+    explanation = explainer(row[None])
+    coef, start, size = explained(model.predict_proba, values, table, row, bandwidth)
+    assert oracle.error(explanation.values[0], coef, size) < EXACT
+    assert oracle.error(explanation.intercepts[0], start, size) < EXACT
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("options", [{}, {"law": "empirical"}, {"weights": "euclidean"}, {"bins": None}])
+def test_probabilities_with_pairs_against_draws(options):
+    """Missing values, numbers in bins, categories: draws of w, the machine asked at each."""
+    x = np.where(np.isnan(X), 0.0, X) if options.get("bins", 0) is None else X
+    model = machine("Classifier", interactions=[(0, 1), (1, 3)]).fit(x, TWO)
+    explainer = limes.TabularExplainer(model, x, output="yes", method="exact", **options)
+    design = explainer._model.family.at(x[17]).in_units()
+    moments = explainer._model.bound.expectation.moments(design)
+    draws, h = design.draw(np.random.default_rng(1).random((1 << 15, 4)))
+    f = model.predict_proba(draws)[:, 1]
+    assert abs(f.mean() - moments.mean) <= 5 * f.std() / np.sqrt(len(f))
+    products = (h - design.inclusion) * (f - f.mean())[:, None]
+    z = (products.mean(axis=0) - moments.gamma) / (products.std(axis=0) / np.sqrt(len(f)))
+    assert np.abs(z).max() < 5
 
 
 def test_categories_that_the_background_takes_for_numbers():

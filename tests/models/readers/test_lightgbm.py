@@ -269,7 +269,7 @@ def test_trees_left_out_row_by_row():
 
 
 def test_classes_and_probabilities():
-    model = make("LGBMClassifier").fit(X, Y > 0)
+    model = make("LGBMClassifier", n_estimators=150, num_leaves=31, min_child_samples=2).fit(X, Y > 0)
     assert "predict_proba of LGBMClassifier" in boosters.reason(model)
     with pytest.raises(CannotRead, match="predict of LGBMClassifier is not a sum"):
         reader.booster(model, "predict", None)

@@ -166,10 +166,13 @@ def test_probabilities_of_a_network_without_hidden_activation_are_exact():
     assert explainer(X[:1]).method == "exact"
 
 
-def test_a_network_with_a_kink_on_categories_is_sampled_with_the_reason():
+def test_a_network_with_a_kink_on_many_categories_is_sampled_with_the_reason():
     X = np.random.default_rng(0).integers(3, size=(200, 4)).astype(float)
     model = regressor().fit(X, X.sum(axis=1))
-    explanation = limes.TabularExplainer(model, X, categorical=[0, 1, 2, 3], max_calls=256)(X[:1])
+    assert limes.TabularExplainer(model, X, categorical=[0, 1, 2, 3])(X[:1]).method == "exact"
+    X = np.random.default_rng(0).integers(3, size=(200, 30)).astype(float)  # 3^30 combinations
+    model = regressor().fit(X, X.sum(axis=1))
+    explanation = limes.TabularExplainer(model, X, categorical=list(range(30)), max_calls=256)(X[:1])
     assert explanation.method == "sampled"
     assert "too few columns have densities" in explanation.reason
     smooth = regressor("tanh").fit(X, X.sum(axis=1))

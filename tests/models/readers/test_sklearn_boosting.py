@@ -143,7 +143,7 @@ def test_links(loss):
 
 
 def test_probabilities_and_labels():
-    model = HistGradientBoostingClassifier(max_iter=2).fit(X, Y > 0)
+    model = HistGradientBoostingClassifier(max_iter=100, min_samples_leaf=2).fit(X, Y > 0)
     assert "output='margin'" in boosters.reason(model)
     assert limes.TabularExplainer(model, X, output="margin")(X[:1]).method == "exact"
     with pytest.raises(CannotRead, match="predict of HistGradientBoostingClassifier"):

@@ -471,3 +471,17 @@ def test_trees_behind_a_logarithm_take_the_numbers_beside_its_start_as_the_model
         expected = model.predict(beside)
         np.testing.assert_allclose(form.predict(beside).ravel(), expected, rtol=oracle.EXACT)
     assert expected[1] > expected[2] + 1.0
+
+
+@pytest.mark.parametrize(("function", "start"), [(np.log1p, -1.0), (np.log, 0.0)])
+@pytest.mark.filterwarnings("ignore:divide by zero", "ignore:invalid value")
+def test_trees_that_take_infinite_numbers_are_read_at_the_start_of_a_logarithm(function, start):
+    """Its logarithm is -inf there, which histogram boosting sends down its trees, and other trees refuse."""
+    x = np.concatenate([np.full(80, start), start + np.random.default_rng(0).gamma(2.0, size=300)])[:, None]
+    y = np.where(x[:, 0] == start, 3.0, np.sin(x[:, 0]))
+    model = make_pipeline(FunctionTransformer(function), HistGradientBoostingRegressor(max_iter=5)).fit(x, y)
+    at = np.array([[start], [np.nextafter(start, -9.0)], [np.nextafter(start, 9.0)], [1e308]])
+    np.testing.assert_allclose(limes.models.read(model).predict(at), model.predict(at), rtol=oracle.EXACT)
+    assert limes.TabularExplainer(model, x, law="empirical", method="exact")(x[:1]).method == "exact"
+    tree = make_pipeline(FunctionTransformer(function), DecisionTreeRegressor()).fit(x[80:], y[80:])
+    assert np.isnan(limes.models.read(tree).predict(at[:1])).all()

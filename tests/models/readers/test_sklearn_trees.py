@@ -172,7 +172,7 @@ def test_exponential_loss():
 @pytest.mark.parametrize("output", [None, "probability", 1, [0, 1]])
 def test_boosted_probabilities_are_a_black_box(output):
     X, y = load_breast_cancer(return_X_y=True)
-    model = make("GradientBoostingClassifier", {}).fit(X, y)
+    model = make("GradientBoostingClassifier", {"n_estimators": 50}).fit(X, y)
     form = limes.models.read(model, output)
     assert isinstance(form, forms.BlackBox)
     assert "output='margin'" in form.reason

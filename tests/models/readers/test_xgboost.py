@@ -368,7 +368,7 @@ def test_links(objective):
 
 
 def test_classes_and_probabilities():
-    model = make("XGBClassifier").fit(X, Y > 0)
+    model = make("XGBClassifier", n_estimators=150, max_depth=6).fit(X, Y > 0)
     assert "predict_proba of XGBClassifier" in boosters.reason(model)
     with pytest.raises(CannotRead, match="predict of XGBClassifier is not a sum"):
         reader.booster(model, "predict", None)

@@ -6,17 +6,20 @@ with leave-one-out errors of many penalties and few centres.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
 from limes._arrays import Bools, Floats
+from limes._expectations.explained import ExplainedRows
 from limes.designs._features import Features
 
 # Every fourth row is held out from the control and from the linear fit that it is compared with
 _HELD_OUT = 4
+# Rows that both are compared on, at most
+_MOST_COMPARED = 1024
 # Largest residual variance of a control that is used, as a share of the linear fit's
 _WORTH = 0.9
 # A linear fit to a linear function leaves about this share of its variance, for its penalty
@@ -29,7 +32,7 @@ class ControlMoments(NamedTuple):
     Attributes
     ----------
     mean, coef
-        E_w h (k,) and β(h) (d, k).
+        E_w h (k,) and β(h) (d, k); an axis of explained rows comes first where there are several.
     errors
         Standard errors of both, mean first, (1 + d, k): 0 where they are exact.
     """
@@ -41,7 +44,9 @@ class ControlMoments(NamedTuple):
     @classmethod
     def exact(cls, mean: Floats, coef: Floats) -> ControlMoments:
         """Moments without error."""
-        return cls(mean, coef, np.zeros((1 + len(coef), coef.shape[1])))
+        return cls(
+            mean, coef, np.concatenate([np.zeros_like(coef[..., :1, :]), np.zeros_like(coef)], axis=-2)
+        )
 
     def linear(self, design: Features, h: Floats, used: Bools) -> Floats:
         """The mean, and the part that is linear in the features (n, d) that are used: (n, k)."""
@@ -77,6 +82,10 @@ class ZeroControl:
     def moments(self, design: Any) -> ControlMoments:
         return ControlMoments.exact(np.zeros(self.outputs), np.zeros((design.size, self.outputs)))
 
+    def many(self, rows: ExplainedRows) -> ControlMoments:
+        n, d = rows.cells.shape
+        return ControlMoments.exact(np.zeros((n, self.outputs)), np.zeros((n, d, self.outputs)))
+
 
 def no_control(design: Any, x: Floats, f: Floats) -> FittedControl:  # noqa: ARG001 - h is constant
     """Return h = 0."""
@@ -101,7 +110,9 @@ def if_better_than_linear(control: Control) -> Control:
     return fit
 
 
-def _is_better(control: Control, design: Any, x: Floats, f: Floats) -> bool:
+def _is_better(control: Control, design: Any, rows: Floats, answers: Floats) -> bool:
+    some = evenly_spread(len(rows), _MOST_COMPARED)
+    x, f = rows[some], answers[some]
     out = np.arange(len(x)) % _HELD_OUT == 0
     intercept, coef = ridge_path(x[~out], f[~out])
     linear = (f[out] - intercept - x[out] @ coef).var(axis=0).sum()
@@ -149,18 +160,18 @@ def leave_one_out_errors(gram: Floats, f: Floats) -> Floats:
     """Mean squared leave-one-out residuals a_i / (K + λ)⁻¹_ii of kernel ridge regression, one a penalty."""
     sizes, axes = np.linalg.eigh(gram)
     target = axes.T @ f
-    mean_squares = []
-    for penalty in PENALTIES:
-        inverse = 1.0 / (np.maximum(sizes, 0.0) + penalty)
-        errors = (axes @ (target * inverse[:, None])) / (axes**2 @ inverse)[:, None]
-        mean_squares.append((errors**2).mean())
-    return np.array(mean_squares)
+    inverse = 1.0 / (np.maximum(sizes, 0.0) + PENALTIES[:, None])
+    errors = (axes @ (target * inverse[..., None])) / (inverse @ (axes**2).T)[..., None]
+    return np.asarray((errors**2).mean(axis=(1, 2)))
 
 
-def fit_on_centers(gram: Floats, center_gram: Floats, penalty: float, f: Floats) -> Floats:
-    """Coefficients a (m, k) of least |f - gram a|² + penalty aᵀ center_gram a."""
+def fit_on_centers(blocks: Iterable[tuple[Floats, Floats]], center_gram: Floats, penalty: float) -> Floats:
+    """Coefficients a (m, k) of least Σ |f - gram a|² + penalty aᵀ center_gram a, over blocks (gram, f)."""
     from scipy.linalg import solve
 
-    normal = gram.T @ gram + penalty * center_gram
+    normal, target = penalty * center_gram, np.zeros(())
+    for gram, f in blocks:
+        normal = normal + gram.T @ gram
+        target = target + gram.T @ f
     normal[np.diag_indices_from(normal)] += 1e-10 * np.trace(normal) / len(normal)
-    return np.asarray(solve(normal, gram.T @ f, assume_a="pos"))
+    return np.asarray(solve(normal, target, assume_a="pos"))

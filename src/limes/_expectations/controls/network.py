@@ -22,7 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limes._arrays import Floats, Ints, Reals, fingerprint, streams
-from limes._expectations.controls.control import ControlMoments, FittedControl, ZeroControl
+from limes._expectations.controls.control import (
+    ControlMoments,
+    FittedControl,
+    ZeroControl,
+    evenly_spread,
+)
 from limes._expectations.residual import student_factors
 from limes.designs._marginals import BinCells, Marginal
 from limes.designs._product import ProductDesign
@@ -37,6 +42,8 @@ _PENALTIES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 _CONSTANT = 1e-9
 # Probabilities are clipped to this distance from 0 and 1 before their log odds are taken
 _NEAREST = 1e-4
+# Rows by which columns are scaled
+_FOR_SCALES = 4096
 # Rows whose units are computed at once
 _BLOCK = 8192
 # Of rows of one design: sequences that the fitted ones are made of, simulated ones and rows of each of these
@@ -76,6 +83,8 @@ class Units:
     @classmethod
     def of(cls, laws: Sequence[Marginal], x: Floats, cells: CellNumbers, units: int, seed: int) -> Units:
         """Draw the layer; rows x and their cells (n, d), of the columns' laws, tell centres and scales."""
+        some = evenly_spread(len(x), _FOR_SCALES)
+        x, cells = x[some], cells[some]
         rng = np.random.default_rng(seed)
         is_number = np.array([isinstance(law.cells, BinCells) for law in laws])
         numeric = np.flatnonzero(is_number)

@@ -104,7 +104,7 @@ def gaussian_process(design: ExchangeableDesign, z: Floats, f: Floats) -> Fitted
     gram, center_gram = (
         np.asarray(covariance.between(rows, centers), dtype=np.float64) for rows in (z, centers)
     )
-    coef = fit_on_centers(gram, center_gram, covariance.noise, standard) * deviation
+    coef = fit_on_centers([(gram, standard)], center_gram, covariance.noise) * deviation
     return _Process(covariance, centers, coef, mean, scale, fingerprint(z))
 
 

@@ -15,9 +15,9 @@ the probability as far as the link is straight. Texts and images have margins, t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -30,10 +30,12 @@ from limes._expectations.controls.control import (
     ZeroControl,
     ridge_path,
 )
+from limes._expectations.explained import CellEffects, ExplainedRows
 from limes._expectations.forest import ForestExpectation
 from limes._expectations.moments import ExactMoments, Moments
 from limes._threads import LRUCache
 from limes.designs._coordinates import CellMeans, Coordinate, functionals
+from limes.designs._features import Features
 from limes.designs._product import ProductDesign
 from limes.models.forms._trees import Forest
 from limes.models.readers.sklearn_trees import histogram
@@ -88,6 +90,7 @@ class _Additive:
     intercept: Floats
     coef: Floats
     computed: dict[tuple[int, Coordinate], tuple[Floats, Floats]] = field(default_factory=dict)
+    effects: list[CellEffects] = field(default_factory=list)
 
     def predict(self, x: Floats) -> Floats:
         return self.intercept + _basis(self.design, self.columns, x) @ self.coef
@@ -96,6 +99,17 @@ class _Additive:
         parts = [self._column(j, coordinate) for j, coordinate in enumerate(design.coordinates)]
         mean = sum((average for average, _ in parts), self.intercept)
         return ControlMoments.exact(mean, np.stack([contrast for _, contrast in parts]))
+
+    def many(self, rows: ExplainedRows) -> ControlMoments:
+        """Under bin weights, where slopes inside cells have no moments."""
+        if not self.effects:
+            ends = np.cumsum([column.size for column in self.columns])[:-1]
+            effects = [np.zeros((column.cells.size, len(self.intercept))) for column in self.columns]
+            for effect, column, coef in zip(effects, self.columns, np.split(self.coef, ends), strict=True):
+                effect[column.cells] = coef[: column.cells.sum()]
+            self.effects.append(CellEffects.of(rows.family, effects))
+        mean, coef = self.effects[0].at(rows.cells)
+        return ControlMoments.exact(self.intercept + mean, coef)
 
     def _column(self, j: int, coordinate: Coordinate) -> tuple[Floats, Floats]:
         """Mean and contrast of a column's part of h, (k,) each: the same for all rows in one cell."""
@@ -129,15 +143,11 @@ _FEWEST_ROWS = 32
 
 @dataclass(frozen=True, eq=False)
 class _Trees:
-    """Forests of single outputs, one a direction (r, k) of the answers.
-
-    ``shared`` tells whether they serve many designs of a family, for which a table is worth it.
-    """
+    """Forests of single outputs, one a direction (r, k) of the answers."""
 
     forests: tuple[Forest, ...]
     directions: Floats
     intercept: Floats
-    shared: bool = False
 
     @cached_property
     def _expectations(self) -> tuple[ForestExpectation, ...]:
@@ -148,10 +158,25 @@ class _Trees:
 
     def moments(self, design: ProductDesign) -> ControlMoments:
         # without its family a design gets a table for this row alone
-        its = design if self.shared else replace(design, family=None, cells=None)
-        moments = [expectation.moments(its) for expectation in self._expectations]
-        mean = np.stack([m.mean for m in moments]) @ self.directions
-        coef = design.solve(np.stack([m.gamma for m in moments], axis=1)) @ self.directions
+        single = replace(design, family=None, cells=None)
+        return self._along(design, [expectation.moments(single) for expectation in self._expectations])
+
+    def many(self, rows: ExplainedRows) -> ControlMoments:
+        """From tables that all rows share, where these are not too large."""
+        expectations = [expectation.reproducible() for expectation in self._expectations]
+        if all(expectation.serves(rows.family) for expectation in expectations):
+            cells, features = rows.cells, rows.features
+            return self._along(
+                features, [e.many(rows.family, cells, features.variance) for e in expectations]
+            )
+        each = [self.moments(design) for design in rows.designs()]
+        return ControlMoments(*(np.stack(arrays) for arrays in zip(*each, strict=True)))
+
+    def _along(self, design: Features, moments: Sequence[Moments]) -> ControlMoments:
+        """Moments of all outputs from those of each direction."""
+        pairs = list(zip(moments, self.directions, strict=True))
+        mean = reduce(np.add, [m.mean[..., None] * direction for m, direction in pairs])
+        coef = reduce(np.add, [design.solve(m.gamma)[..., None] * direction for m, direction in pairs])
         return ControlMoments.exact(self.intercept + mean, coef)
 
 
@@ -165,12 +190,6 @@ def tree_control(design: ProductDesign, x: Floats, f: Floats) -> FittedControl: 
     directions = directions[:_MOST_DIRECTIONS][varying]
     forests = tuple(_boosted(x, values) for values in ((f - mean) @ directions.T).T)
     return _Trees(forests, directions, mean)
-
-
-def shared_tree_control(design: ProductDesign, x: Floats, f: Floats) -> FittedControl:
-    """Fit boosted trees that serve many explained rows."""
-    control = tree_control(design, x, f)
-    return replace(control, shared=True) if isinstance(control, _Trees) else control
 
 
 def _boosted(x: Floats, values: Floats) -> Forest:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
 
@@ -199,7 +199,7 @@ class BoundModel:
     @classmethod
     def _exact(cls, reading: ReadModel, form: Form, check: _Check) -> BoundModel:
         ask = check.caller(reading.output)
-        expectation, answers, allowed = check.expectation(form, ask)
+        expectation, answers, allowed = check.expectation(form, reading.output)
         predict: Callable[[Floats], Floats] = form.predict if check.tolerance <= EXACT_TOLERANCE else ask
         return cls(
             predict,
@@ -228,6 +228,7 @@ class _Check:
     table: Table
     family: ProductFamily
     also: Floats | None
+    _answers: dict[str, Floats] = field(default_factory=dict)
 
     @cached_property
     def probe(self) -> Probe:
@@ -243,6 +244,19 @@ class _Check:
     def caller(self, output: Output) -> ModelCaller:
         """Return what calls the model with tables like the background."""
         return ModelCaller(self.model, output, self.table.decode)
+
+    def answers(self, output: Output) -> Floats:
+        """Return the model's answers at the rows of the probe; it is asked once about an output.
+
+        Raises
+        ------
+        ModelError, ReadMismatchError
+            As :meth:`Probe.answers`.
+        """
+        key = f"{output.method} {output.columns}"
+        if key not in self._answers:
+            self._answers[key] = self.probe.answers(self.caller(output))
+        return self._answers[key]
 
     def quickest(self, output: Output, ask: Predict) -> Predict:
         """Return what answers as ``ask`` does, without what an estimator adds to the time of a booster."""
@@ -260,7 +274,7 @@ class _Check:
         """Tell whether an output is the log-odds of a class, by two background rows."""
         return is_log_odds(self.model, output, self.table.decode(self.table.matrix[:2]))
 
-    def expectation(self, form: Form, ask: Callable[[Floats], Floats]) -> tuple[ExactMoments, Floats, float]:
+    def expectation(self, form: Form, output: Output) -> tuple[ExactMoments, Floats, float]:
         """Return the exact expectation of a form that agrees with the model.
 
         With it the model's answers on which the two were compared, and by how much they may differ.
@@ -276,7 +290,7 @@ class _Check:
         """
         probe = self.probe
         try:
-            answers = probe.answers(ask)
+            answers = self.answers(output)
         except ReadMismatchError:
             self._moments(form)  # its error may name the column and the step without an answer
             raise
@@ -334,13 +348,12 @@ class _AnswerSource:
         parts = (reading.form, None if reading.margin is None else reading.margin[0])
         if method == "sampled" or not any(isinstance(part, Form) for part in parts):
             return cls(ask, None, names, watch(reading.model))
-        probe = check.probe
         try:
-            answers = probe.answers(ask)
+            answers = check.answers(reading.output)
         except ReadMismatchError:
             return cls(ask, None, names, watch(reading.model))
         allowed = check.tolerance * float(np.abs(answers).max())
-        read = _answers_of_form(reading, probe, answers, allowed)
+        read = _answers_of_form(reading, check.probe, answers, allowed)
         return cls(ask, read, names, watch(reading.model, ask=ask, predict=read, allowed=allowed))
 
     @property
@@ -404,7 +417,7 @@ def _margin_control(reading: ReadModel, control: str, check: _Check) -> Control 
         return None
     form, output = reading.margin
     try:
-        return MarginControl(form.predict, check.expectation(form, check.caller(output))[0])
+        return MarginControl(form.predict, check.expectation(form, output)[0])
     except (ModelError, NotReadableError, ReadMismatchError):
         if control == "margin":
             raise

@@ -1,9 +1,11 @@
-"""One explained row as its fit needs it: its surrogate, its design, and the cells that have effects."""
+"""Explained rows as their fits need them: surrogates, designs, and the cells that have effects."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import overload
 
 import numpy as np
 
@@ -27,12 +29,12 @@ class FittedRow:
     mean: Floats
     inclusion: Floats
     variance: Floats
+    design_in_units: ProductDesign | None = None
 
     @cached_property
     def design(self) -> ProductDesign:
-        """The design at the row."""
-        design = self.family.at(self.row)
-        return design if self.family.by_cell else design.in_units()
+        """The design at the row, its features in units."""
+        return self.family.at(self.row) if self.design_in_units is None else self.design_in_units
 
     @cached_property
     def cut(self) -> ProductDesign:
@@ -56,10 +58,7 @@ class FittedRow:
     @cached_property
     def line(self) -> Floats:
         """Coefficients of slopes, (d, k), and 0 for indicators, whose cells' effects say all."""
-        slopes = (
-            np.zeros(len(self.coef), dtype=np.bool_) if self.family.slopes is None else self.family.slopes
-        )
-        return np.where(slopes[:, None], self.coef, 0.0)
+        return np.where(self.design.slopes[:, None], self.coef, 0.0)
 
     def line_in_cells(self, widest: int) -> Floats:
         """What the line adds in each cell on average, (d, widest, k); 0 beyond a column's last cell."""
@@ -67,6 +66,7 @@ class FittedRow:
         for j in np.flatnonzero(self.line.any(axis=1)).tolist():
             column = self.cut.coordinates[j]
             means = column.marginal.means / self.design.units[j]
+            means = np.where(np.isnan(means), self.inclusion[j], means)  # of missing values
             line[j, : means.size] = np.outer(means - column.probability @ means, self.line[j])
         return line
 
@@ -81,6 +81,74 @@ class FittedRow:
         return _explained(self.line, self.gamma, self.variance)
 
 
+@dataclass(frozen=True, eq=False)
+class FittedRows:
+    """Many rows: the arrays of `FittedRow` with a leading axis, and their cells (n, d) of the family.
+
+    A `FittedRow` is made when it is indexed. ``designs`` in units are None where cells decide them: then they
+    are looked up.
+    """
+
+    positions: Ints
+    rows: Floats
+    cells: Ints
+    family: ProductFamily
+    coef: Floats
+    gamma: Floats
+    mean: Floats
+    inclusion: Floats
+    variance: Floats
+    designs: Sequence[ProductDesign] | None = None
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    def __getitem__(self, i: int) -> FittedRow:
+        return FittedRow(
+            int(self.positions[i]),
+            self.rows[i],
+            self.family,
+            self.coef[i],
+            self.gamma[i],
+            self.mean[i],
+            self.inclusion[i],
+            self.variance[i],
+            None if self.designs is None else self.designs[i],
+        )
+
+    def __iter__(self) -> Iterator[FittedRow]:
+        return map(self.__getitem__, range(len(self)))
+
+    @property
+    def explained(self) -> Floats:
+        """What of Var_w f the surrogates explain, (n, k)."""
+        return np.asarray(_explained(self.coef, self.gamma, self.variance).sum(axis=1))
+
+
+class Designs(Sequence[ProductDesign]):
+    """The designs whose cells have effects, each made when it is first indexed."""
+
+    def __init__(self, rows: FittedRows) -> None:
+        self._rows = rows
+
+    @cached_property
+    def rows(self) -> list[FittedRow]:
+        """The rows themselves, which cache their designs."""
+        return list(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, key: int) -> ProductDesign: ...
+    @overload
+    def __getitem__(self, key: slice) -> list[ProductDesign]: ...
+    def __getitem__(self, key: int | slice) -> ProductDesign | list[ProductDesign]:
+        if isinstance(key, slice):
+            return [row.cut for row in self.rows[key]]
+        return self.rows[key].cut
+
+
 def _explained(coef: Floats, gamma: Floats, variance: Floats) -> Floats:
     """2 b·Γ - b·Σb column by column, for a diagonal Σ."""
-    return np.asarray(coef * (2.0 * gamma - variance[:, None] * coef))
+    return np.asarray(coef * (2.0 * gamma - variance[..., None] * coef))

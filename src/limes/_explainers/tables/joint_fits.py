@@ -43,6 +43,10 @@ class JointFits:
         value, error = self._fitted.surrogate.fidelity[row], sampled.fidelity_errors[row]
         return np.atleast_1d(value), np.atleast_1d(error)
 
+    def additive(self, rows: Sequence[int]) -> list[tuple[Floats, Floats]]:
+        """R² of all effects of rows together and their standard errors, (k,) each."""
+        return [self._at(row).additive for row in rows]
+
     def effects(self, rows: Sequence[int]) -> list[RowEffects]:
         """Effects of rows' columns."""
         return [self._effects_of(row) for row in rows]
@@ -80,6 +84,7 @@ class JointFits:
         ]
 
     has_curves = True
+    is_quick = False
 
     def cell_texts(self, row: int, column: int) -> tuple[str, ...]:  # noqa: ARG002 - the same for all rows
         """The cells of a column in words."""

@@ -27,7 +27,7 @@ _DIGITS = 3
 
 
 def fit_laws(table: Table, bins: Any, target: ArrayLike | None, law: str) -> tuple[Marginal, ...]:
-    """Learn one law per column; ``bins`` is None for numbers without bins, but for those that may be missing.
+    """Learn one law per column; ``bins`` is None for numbers without bins.
 
     Raises
     ------
@@ -38,9 +38,9 @@ def fit_laws(table: Table, bins: Any, target: ArrayLike | None, law: str) -> tup
     statistics = _statistics(bins)
     edges: list[Floats | None] = [None] * table.matrix.shape[1]
     if bins is None:
-        # a slope needs a number everywhere; a cell may be "missing"
-        incomplete = table.numeric & np.isnan(table.matrix).any(axis=0)
-        edges = bin_edges(table.matrix, incomplete, bins="quartile", names=table.names)
+        # a column without a single number has no slope
+        empty = table.numeric & np.isnan(table.matrix).all(axis=0)
+        edges = bin_edges(table.matrix, empty, bins="quartile", names=table.names)
     else:
         cut = [None if j in statistics else edge for j, edge in enumerate(bins)] if statistics else bins
         learnt = [bool(number) and j not in statistics for j, number in enumerate(table.numeric)]

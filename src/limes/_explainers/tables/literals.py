@@ -40,6 +40,12 @@ class Literals:
 
     Attributes
     ----------
+    table
+        The background, as :meth:`fit` encoded it.
+    columns
+        The cells of each column.
+    encoding
+        "bins", as :meth:`fit` makes them.
     names
         Texts of the d literals: "income > 70", "proof_of_address = yes".
     owners
@@ -111,7 +117,7 @@ class Literals:
         return np.repeat(np.arange(len(self.columns)), [len(column.names) for column in self.columns])
 
     def transform(self, X: Any) -> Floats:
-        """Return rows of a table as literals, (n, d), of -1 and +1.
+        """Return rows ``X`` of a table as literals, (n, d), of -1 and +1.
 
         Raises
         ------
@@ -123,7 +129,7 @@ class Literals:
         return np.where(np.concatenate(signs, axis=1), 1.0, -1.0)
 
     def inverse_transform(self, Z: ArrayLike) -> Any:
-        """Return literals (n, d) as a table of the background's kind, with a typical value of each bin.
+        """Return literals ``Z`` (n, d) as a table of the background's kind, with a typical value of each bin.
 
         Raises
         ------
@@ -143,7 +149,7 @@ class Literals:
         return self.cells(self.table.matrix)
 
     def background_signs(self, positions: Ints) -> Floats:
-        """Return some literals of the background, -1 or +1, (n, positions)."""
+        """Return the literals at ``positions`` of the background, -1 or +1, (n, positions)."""
         cells, signs = self.background_cells, np.empty((len(self.background_cells), positions.size))
         for place, (position, j) in enumerate(zip(positions, self.owners[positions], strict=True)):
             literal = position - np.searchsorted(self.owners, j)
@@ -151,22 +157,25 @@ class Literals:
         return signs
 
     def cells(self, matrix: Floats) -> Ints:
-        """Return the cell of each value of an encoded table, (n, columns)."""
+        """Return the cell of each value of an encoded table ``matrix``, (n, columns)."""
         return np.stack([c.law.cells.locate(matrix[:, j]) for j, c in enumerate(self.columns)], axis=1)
 
     def changes(self, row: Floats, spread: float) -> ColumnChanges:
-        """Return the neighbourhood of an encoded row: a column keeps its value, or leaves its bin."""
+        """Return the neighbourhood of an encoded ``row``: a column keeps its value, or leaves its bin.
+
+        A column leaves it with probability e^{-σ}/(1 + e^{-σ}), σ = ``spread``.
+        """
         others = [
             column.elsewhere[cell] for column, cell in zip(self.columns, self.cells_of(row), strict=True)
         ]
         return ColumnChanges(row, others, spread)
 
     def conditions(self, row: Floats) -> tuple[str, ...]:
-        """Return the text of each column's cell at an encoded row."""
+        """Return the text of each column's cell at an encoded ``row``."""
         return tuple(c.cells[cell] for c, cell in zip(self.columns, self.cells_of(row), strict=True))
 
     def cells_of(self, row: Floats) -> tuple[int, ...]:
-        """Return the cell of each value of one encoded row."""
+        """Return the cell of each value of one encoded ``row``."""
         return self._located.get(row.tobytes(), lambda: tuple(self.cells(row[None, :])[0].tolist()))
 
     def _checked(self, Z: Floats) -> Floats:

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from limes._arrays import Floats, fingerprint, streams
+from limes._explanation.drawing import Printable
 from limes.exceptions import InputError
 from limes.surrogates._linear import LIME_SAMPLES
 
@@ -33,7 +34,7 @@ _DRAWS = 2048
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class DesignSuggestion:
+class DesignSuggestion(Printable):
     """A design, the reason for it, and the table behind it: medians over rows, arrays (m,) over ``names``.
 
     Attributes
@@ -65,17 +66,10 @@ class DesignSuggestion:
     noise: Floats
     locality: Floats
 
+    _terminal: ClassVar[str] = "design_suggestion"
+
     def __repr__(self) -> str:
         return f"<DesignSuggestion: {self.name}; {self.reason}>"
-
-    def __str__(self) -> str:
-        head = f"{'design':<22}{'R²':>8}{'own R²':>9}{'noise':>9}{'locality':>10}"
-        columns = (self.fidelity, self.own_fidelity, self.noise, self.locality)
-        lines = [
-            f"{name:<22}{r2:>8.3f}{law:>9.3f}{noise:>9.3f}{'-' if np.isnan(where) else f'{where:.2f}':>10}"
-            for name, r2, law, noise, where in zip(self.names, *columns, strict=True)
-        ]
-        return "\n".join([f"{self.name}: {self.reason}", "", head, *lines])
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,11 +17,12 @@ from limes._expectations.pooled import PooledExpectation
 from limes._expectations.sampled import SampledExpectation
 from limes._explainers.progress import progress_of
 from limes._explainers.tables.bound_model import BoundModel
-from limes._explainers.tables.fits import PooledFits, ReadFits, SampledFits
+from limes._explainers.tables.fits import ReadFits
 from limes._explainers.tables.form_spread import FormSpread
 from limes._explainers.tables.joint_fits import JointFits
 from limes._explainers.tables.laws import cell_texts, fit_laws
 from limes._explainers.tables.read_model import ReadModel
+from limes._explainers.tables.sampled_fits import PooledFits, SampledFits
 from limes._explainers.tables.table import Table
 from limes._explainers.tables.table_laws import TABLE_LAWS, Family, TabularOptions
 from limes._explainers.warnings import RowWarnings
@@ -30,6 +31,7 @@ from limes._pipeline import Fitted, Interrupted, Pipeline
 from limes.designs._marginals import Marginal
 from limes.designs._product import ProductDesign, ProductFamily
 from limes.designs._weights import named_weights
+from limes.exceptions import InputError
 
 # Background rows that a model is asked about where only the laws are compared
 _COMPARED = 4096
@@ -105,6 +107,7 @@ class TabularModel:
             )
         table = table.with_categories(by_model)
         marginals = fit_laws(table, options.bins, options.target, options.table_law.in_bin)
+        _check_variety(table)
         units = _units(table)
         family = _family(table, marginals, units, options)
         sampling = options.sampling
@@ -162,8 +165,7 @@ class TabularModel:
 
     def features_at(self, row: Floats, x: Floats) -> Floats:
         """Return the surrogate's features of rows x (m, d) around a row (d,), (m, d)."""
-        features = (self.family.cells(x) == self.family.cells(row[None])).astype(np.float64)
-        return features if self.family.slopes is None else np.where(self.family.slopes, x, features)
+        return self.family.at(row).feature(x)
 
     def effective_share(self, rows: Floats) -> Floats:
         """Return the effective share of a weighted sample of the background's law, E[π]² / E[π²], (n,)."""
@@ -240,6 +242,15 @@ def _units(table: Table) -> Floats:
     return np.where(table.numeric & (scales > 0), scales, 1.0)
 
 
+def _check_variety(table: Table) -> None:
+    """Refuse a background of one row, around which nothing can change."""
+    if len(table.matrix) == 1:
+        raise InputError(
+            "the background has one row: rows are perturbed by what its columns hold, and nothing would "
+            "change; pass the training data, or a few hundred rows of it"
+        )
+
+
 def _has_bins(bins: Any, j: int) -> bool:
     """Return whether the user passed bins for a column."""
     return isinstance(bins, list | tuple) and j < len(bins) and bins[j] is not None
@@ -248,8 +259,8 @@ def _has_bins(bins: Any, j: int) -> bool:
 def _family(
     table: Table, marginals: tuple[Marginal, ...], units: Floats, options: TabularOptions
 ) -> ProductFamily:
-    complete = ~np.isnan(table.matrix).any(axis=0)
-    slopes = table.numeric & complete & (options.bins is None)
+    empty = np.isnan(table.matrix).all(axis=0)
+    slopes = table.numeric & ~empty & (options.bins is None)
     bandwidth = 0.75 * np.sqrt(len(marginals)) if options.bandwidth is None else options.bandwidth
     return ProductFamily(
         marginals,

@@ -111,7 +111,7 @@ def parse_text(
     """
     _check_text(text)
     places = _check_spans(spans(text), text)
-    places = np.array(grouping.merged(text, [(a, b) for a, b in places.tolist()]), dtype=np.int64)
+    places = np.array(grouping.pieces(text, [(a, b) for a, b in places.tolist()]), dtype=np.int64)
     pieces = [text[start:end] for start, end in places.tolist()]
     groups = [grouping.name(piece) for piece in pieces]
     keys: list[Any] = list(range(len(pieces)))

@@ -60,35 +60,57 @@ class Grouping:
         Piece -> name of its group, None for a piece by itself.
     phrases
         Sequences of words that are one piece, each word by its key.
+    ignored
+        Whether a piece is no feature, and always stays in the text; None ignores none.
     """
 
     name_of: Callable[[str], Any] | None = None
     phrases: tuple[tuple[str, ...], ...] = ()
+    ignored: Callable[[str], Any] | None = None
 
     @classmethod
-    def of(cls, group: Any) -> Grouping:
-        """Take the option ``group``.
+    def of(cls, group: Any, ignore: Any = None) -> Grouping:
+        """Take the options ``group`` and ``ignore``.
 
         Raises
         ------
         InputError
-            If it is neither a callable, nor a mapping of names to words, nor a list of phrases.
+            If ``group`` is neither a callable, nor a mapping of names to words, nor a list of phrases; if
+            ``ignore`` is neither a callable nor a list of words.
         """
+        ignored = _ignored(ignore)
         if group is None:
-            return cls()
+            return cls(ignored=ignored)
         if isinstance(group, Mapping):
             names = {word.casefold(): name for name, words in group.items() for word in _words(name, words)}
-            return cls(lambda piece: names.get(piece.casefold()))
+            return cls(lambda piece: names.get(piece.casefold()), ignored=ignored)
         if callable(group):
-            return cls(group)
+            return cls(group, ignored=ignored)
         if isinstance(group, list | tuple) and group and all(isinstance(phrase, str) for phrase in group):
-            return cls(phrases=tuple(sorted(filter(None, map(_keys, group)), key=len, reverse=True)))
+            phrases = tuple(sorted(filter(None, map(_keys, group)), key=len, reverse=True))
+            return cls(phrases=phrases, ignored=ignored)
         raise InputError(
             f"group={group!r} must be a callable word -> name of its group or None, a mapping of names to "
             'lists of words, or a list of phrases such as ["not good"]'
         )
 
-    def merged(self, text: str, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    def pieces(self, text: str, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Merge the spans of words that spell a phrase, and leave out those that are ignored.
+
+        Raises
+        ------
+        InputError
+            If none is left.
+        """
+        merged = self._merged(text, spans)
+        if self.ignored is None:
+            return merged
+        kept = [(start, end) for start, end in merged if not self.ignored(text[start:end])]
+        if not kept:
+            raise InputError("ignore leaves no word of the text to explain: pass fewer words")
+        return kept
+
+    def _merged(self, text: str, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
         """Merge the spans of words that spell a phrase, the longest phrase first."""
         if not self.phrases:
             return spans
@@ -115,6 +137,19 @@ class Grouping:
         if name is None or (isinstance(name, str) and name):
             return name
         raise InputError(f"group must return the name of a group or None; it returned {name!r} for {piece!r}")
+
+
+def _ignored(ignore: Any) -> Callable[[str], Any] | None:
+    """Return the option ``ignore`` as a function."""
+    if ignore is None:
+        return None
+    if callable(ignore):
+        return lambda piece: ignore(piece)
+    words = None if isinstance(ignore, str) or not isinstance(ignore, Iterable) else list(ignore)
+    if not words or not all(isinstance(word, str) for word in words):
+        raise InputError(f"ignore={ignore!r} must be a list of words, or a callable word -> True or False")
+    spellings = {word.casefold() for word in words}
+    return lambda piece: piece.casefold() in spellings
 
 
 def _keys(phrase: str) -> tuple[str, ...]:

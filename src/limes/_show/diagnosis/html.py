@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limes._arrays import Floats
-from limes._explanation.wording import CONFIDENCE, count, difference, error, number, one_line, shorten
+from limes._explanation.wording import CONFIDENCE, count, difference, estimate, number, one_line, shorten
 from limes._show.axes import COLOURS, largest, log_ticks, spread_labels, ticks
 from limes._show.diagnosis.terminal import also, by_kind, first_of_each
 from limes._show.html import render
@@ -82,8 +82,7 @@ def _row(row: RowDiagnosis) -> dict[str, Any]:
         "measures": [
             {
                 "name": measure.name,
-                "value": number(measure.value, 3),
-                "error": error(measure.error) if measure.error > 0 else "",
+                **dict(zip(("value", "error"), estimate(measure.value, measure.error), strict=True)),
                 "remark": one_line(measure.remark),
             }
             for measure in row.measures
@@ -96,9 +95,9 @@ def _row(row: RowDiagnosis) -> dict[str, Any]:
 def _finding(finding: Finding) -> dict[str, Any]:
     return {
         "name": finding.kind,
+        "url": finding.url,
         "severity": finding.severity,
-        "number": number(finding.number),
-        "error": error(finding.error) if finding.error > 0 else "",
+        **dict(zip(("number", "error"), estimate(finding.number, finding.error), strict=True)),
         "unit": one_line(finding.unit),
         "sentence": one_line(finding.sentence),
         "advice": one_line(finding.advice),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from limes._explanation.wording import CONFIDENCE, count, error, number, one_line, shorten
+from limes._explanation.wording import CONFIDENCE, count, estimate, number, one_line, shorten
 from limes._show.axes import (
     COLOURS,
     FULL,
@@ -104,11 +104,10 @@ def also(findings: Sequence[Finding]) -> str:
 def _headline(finding: Finding) -> Text:
     from rich.text import Text
 
-    uncertain = f" {error(finding.error)}" if finding.error > 0 else ""
     return Text.assemble(
         (f"{finding.severity}: {finding.kind}", _STYLES[finding.severity]),
         "  ",
-        (f"{number(finding.number)}{uncertain}", "bold"),
+        (" ".join(filter(None, estimate(finding.number, finding.error))), "bold"),
         (f" {finding.unit}", "dim"),
     )
 
@@ -125,10 +124,9 @@ def _measures(row: RowDiagnosis) -> Table:
     for measure in row.measures:
         if measure.name not in _PRINTED:
             continue
-        uncertain = f" {error(measure.error)}" if measure.error > 0 else ""
         table.add_row(
             Text(measure.name),
-            Text(f"{number(measure.value, 3)}{uncertain}"),
+            Text(" ".join(filter(None, estimate(measure.value, measure.error)))),
             Text(one_line(measure.remark), style="dim"),
         )
     return table

@@ -53,6 +53,16 @@ class SparseTraining:
         variance = np.asarray(rows.multiply(rows).mean(axis=0)).ravel() - mean**2
         return cls(checked, mean, np.where(variance > 0, np.sqrt(np.maximum(variance, 0.0)), 1.0))
 
+    @property
+    def origin(self) -> Floats:
+        """Means (d,), as of a table without bins."""
+        return self.mean
+
+    @property
+    def unit(self) -> Floats:
+        """Standard deviations (d,)."""
+        return self.scale
+
     def encode(self, data_row: Any) -> Any:
         """The user's sparse row as (1, d); raise InputError if it is dense, several rows, or all zeros."""
         if not is_sparse(data_row):

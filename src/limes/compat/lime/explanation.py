@@ -271,7 +271,7 @@ class Explanation:
 
         pairs = self.as_list(label, **kwargs)[::-1]
         errors = [1.96 * error for _, error in self.standard_errors.get(self._explained(label), [])[::-1]]
-        figure, ax = plt.subplots(figsize=figsize, layout="constrained")
+        figure, ax = plt.subplots(figsize=figsize, layout="tight")
         values = [value for _, value in pairs]
         colours = ["green" if value > 0 else "red" for value in values]
         ax.barh(range(len(pairs)), values, color=colours, xerr=errors if any(errors) else None)
@@ -318,7 +318,18 @@ class Explanation:
         return page(
             self.domain_mapper.on_page(explanation, **kwargs),
             hidden=hidden if kwargs.get("show_table", True) else (*hidden, "value"),
+            classes=self._answers() if predict_proba else None,
         )
+
+    def _answers(self) -> dict[str, float] | None:
+        """The model's answers to all classes, by their names; None of a regression."""
+        if self.predict_proba is None:
+            return None
+        names = [self._name(label) for label in range(len(self.predict_proba))]
+        distinct = (
+            names if len(set(names)) == len(names) else [f"{name} ({k})" for k, name in enumerate(names)]
+        )
+        return dict(zip(distinct, self.predict_proba.tolist(), strict=True))
 
     def show_in_notebook(
         self,
@@ -346,7 +357,9 @@ class Explanation:
         Path(file_path).write_text(page, encoding="utf-8")
 
     def _repr_html_(self) -> str:
-        return self._shown(None)._repr_html_()
+        from limes._show.html import fragment
+
+        return fragment(self._shown(None), classes=self._answers())
 
     def _shown(self, labels: Sequence[int] | None) -> LimesExplanation:
         """What pages show: the features and numbers of this explanation, in the words of limes'."""

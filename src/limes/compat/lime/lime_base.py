@@ -10,6 +10,7 @@ The limit's normal equations have Σ and Γ in place of G and c, and go through 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -139,9 +140,13 @@ def _highest(equations: NormalEquations, count: int) -> Ints:
 
 def _lasso(equations: NormalEquations, count: int) -> Ints:
     """The last features of the lasso's path that are not too many."""
+    from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import lars_path_gram
 
-    _, _, coefs = lars_path_gram(equations.gamma, equations.gram, n_samples=1, method="lasso")
+    with warnings.catch_warnings():
+        # features that the model ignores tie at the path's end, where it stops early
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        _, _, coefs = lars_path_gram(equations.gamma, equations.gram, n_samples=1, method="lasso")
     few = [np.flatnonzero(c) for c in coefs.T if np.count_nonzero(c) <= count]
     return np.asarray(few[-1], dtype=int)
 

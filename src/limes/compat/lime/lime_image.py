@@ -30,11 +30,13 @@ from limes._explainers.images.superpixels import (
     segmenter,
     superpixels,
 )
+from limes.compat.lime import lime_base
 from limes.compat.lime._call import BaseExplainer, Call, Kind, in_batches, model_behind
 from limes.compat.lime._limit import SCORED_ROWS, Limits, exchangeable_limits, least_subset_calls
 from limes.compat.lime._sampling import switches
 from limes.compat.lime.explanation import DomainMapper, Explanation, Pairs
 from limes.compat.lime.lime_base import Neighbourhood
+from limes.compat.lime.wrappers.scikit_image import SegmentationAlgorithm
 from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.designs._weights import check_bandwidth
 from limes.exceptions import InputError
@@ -167,7 +169,14 @@ def _ask_near(predict: ImageClassifier, design: ExchangeableDesign) -> Floats:
 # scikit-image's own, which lime's quickshift gets too, whatever its seed
 _SEED = 42
 
-__all__ = ["ImageExplanation", "LimeImageExplainer", "default_segmentation"]
+# what lime's module imports is imported from there by public code
+__all__ = [
+    "ImageExplanation",
+    "LimeImageExplainer",
+    "SegmentationAlgorithm",
+    "default_segmentation",
+    "lime_base",
+]
 
 
 class SegmentMapper(DomainMapper):

@@ -12,12 +12,19 @@ import numpy as np
 
 from limes._arrays import Floats, Objects
 from limes._checks import check_choice, check_size, refuse_unknown
+from limes.compat.lime import explanation, lime_base
 from limes.compat.lime._call import BaseExplainer, Call, Kind, PredictFunction
 from limes.compat.lime._lenient import object_to
 from limes.compat.lime._sampling import SAMPLINGS
 from limes.compat.lime._sparse_tables import SparseKind, SparseTraining, is_sparse
 from limes.compat.lime._tables import TableDomainMapper, TableKind, Training, check_stats
-from limes.compat.lime.discretize import BaseDiscretizer
+from limes.compat.lime.discretize import (
+    BaseDiscretizer,
+    DecileDiscretizer,
+    EntropyDiscretizer,
+    QuartileDiscretizer,
+    StatsDiscretizer,
+)
 from limes.compat.lime.explanation import Explanation
 from limes.compat.lime.lime_base import Neighbourhood
 from limes.exceptions import InputError
@@ -25,7 +32,18 @@ from limes.exceptions import InputError
 # as Python spells a private method of lime's class from outside
 _DATA_INVERSE = "_LimeTabularExplainer__data_inverse"
 
-__all__ = ["LimeTabularExplainer", "RecurrentTabularExplainer", "TableDomainMapper"]
+# what lime's module imports is imported from there by public code
+__all__ = [
+    "DecileDiscretizer",
+    "EntropyDiscretizer",
+    "LimeTabularExplainer",
+    "QuartileDiscretizer",
+    "RecurrentTabularExplainer",
+    "StatsDiscretizer",
+    "TableDomainMapper",
+    "explanation",
+    "lime_base",
+]
 
 
 class LimeTabularExplainer(BaseExplainer):
@@ -116,6 +134,16 @@ class LimeTabularExplainer(BaseExplainer):
             options = (training_labels, sample_around_instance, self._seeds.limit)
             kind = TableKind(self._training, self.mode, self.kernel_width, *options)
         self._set_kind(kind, self.kernel_width)
+
+    @property
+    def scaler(self) -> Any:
+        """Deviations of numbers without bins, 1 of other columns, as lime has them: a StandardScaler."""
+        from sklearn.preprocessing import StandardScaler
+
+        scaler = StandardScaler(with_mean=False)
+        scaler.mean_, scaler.scale_ = self._training.origin.copy(), self._training.unit.copy()
+        scaler.var_, scaler.n_features_in_ = scaler.scale_**2, scaler.scale_.size
+        return scaler
 
     @staticmethod
     def convert_and_round(values: Iterable[float]) -> list[str]:

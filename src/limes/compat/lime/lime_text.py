@@ -11,6 +11,7 @@ import numpy as np
 
 from limes._arrays import Floats
 from limes._checks import check_count, check_size, refuse_unknown
+from limes.compat.lime import explanation, lime_base
 from limes.compat.lime._call import BaseExplainer, Call, PredictFunction
 from limes.compat.lime._sampling import SamplingEngine
 from limes.compat.lime._texts import (
@@ -32,7 +33,15 @@ _WIDTH = 25.0
 # as Python spells a private method of lime's class from outside
 _DATA_LABELS = "_LimeTextExplainer__data_labels_distances"
 
-__all__ = ["IndexedCharacters", "IndexedString", "LimeTextExplainer", "TextDomainMapper"]
+# what lime's module imports is imported from there by public code
+__all__ = [
+    "IndexedCharacters",
+    "IndexedString",
+    "LimeTextExplainer",
+    "TextDomainMapper",
+    "explanation",
+    "lime_base",
+]
 
 
 class TextDomainMapper(DomainMapper):

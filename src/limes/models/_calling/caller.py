@@ -122,6 +122,10 @@ def _join_targets(predictions: Any, classes: Sequence[Any], name: str) -> Any:
     return np.concatenate(predictions, axis=1)
 
 
+# Bytes of a row that is its own key
+_SHORT = 256
+
+
 class Calls:
     """A model's predictions for one explained row, in a cache.
 
@@ -169,12 +173,12 @@ class Calls:
             predictions = with_retries(self._predict, x[[i for _, i in batch]], self._retry)
             self._cache.update(zip((key for key, _ in batch), predictions, strict=True))
             self.on_progress(len(batch))
-        return np.stack([self._cache[key] for key in keys])
+        return np.array([self._cache[key] for key in keys])
 
     def recall(self, x: Floats) -> Floats | None:
         """Predictions at rows (n, d) if all of them are in the cache."""
         keys = _keys(x)
-        return np.stack([self._cache[key] for key in keys]) if self._cache.keys() >= set(keys) else None
+        return np.array([self._cache[key] for key in keys]) if self._cache.keys() >= set(keys) else None
 
 
 def with_retries(predict: Callable[[Floats], Floats], batch: Floats, retry: Retry | None) -> Floats:
@@ -204,7 +208,10 @@ def _ignore(rows: int) -> object:  # noqa: ARG001 - the default progress callbac
 
 
 def _keys(x: Floats) -> list[bytes]:
-    return [blake2b(row, digest_size=16).digest() for row in np.ascontiguousarray(x)]
+    """The bytes of each row, or a digest of 16 bytes where these are many."""
+    content, width = np.ascontiguousarray(x).tobytes(), x.shape[1] * x.itemsize
+    rows = [content[start : start + width] for start in range(0, len(content), width)]
+    return rows if width <= _SHORT else [blake2b(row, digest_size=16).digest() for row in rows]
 
 
 class OneOutput:

@@ -16,7 +16,7 @@ import numpy as np
 
 from limes.exceptions import InputError
 from limes.models._calling.outputs import ONNX_TYPES
-from limes.models._framing import FITS, Framing
+from limes.models._framing import FITS, RESAMPLINGS, Framing
 from limes.models._identity import qualified_name
 from limes.models._images import Compose, Composer, SwitchedImage, TensorComposer
 
@@ -42,6 +42,11 @@ class Preprocess:
     fit
         How it is brought to the proportions of ``size``: "crop", its largest middle part; "squash", the
         whole; "pad", the whole with black borders.
+    share
+        Of "crop" and "squash": how much of the sides of that part is seen, such as 224 / 256 of networks that
+        resize to 256 and crop 224.
+    resample
+        How pixels are interpolated: "bicubic", "bilinear", "nearest", "lanczos", "box" or "hamming".
     dtype
         Type of the array.
 
@@ -64,10 +69,17 @@ class Preprocess:
     order: str = "rgb"
     size: Any = None
     fit: str = "crop"
+    share: float = 1.0
+    resample: str = "bicubic"
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        for name, choices in (("channels", CHANNELS), ("order", ORDERS), ("fit", FITS)):
+        for name, choices in (
+            ("channels", CHANNELS),
+            ("order", ORDERS),
+            ("fit", FITS),
+            ("resample", tuple(RESAMPLINGS)),
+        ):
             if getattr(self, name) not in choices:
                 raise InputError(f"{name}={getattr(self, name)!r} is not one of {list(choices)}")
         for name in ("mean", "scale"):
@@ -76,11 +88,13 @@ class Preprocess:
                 raise InputError(f"{name} must be a number, or one a channel, got {getattr(self, name)!r}")
         if (np.asarray(self.scale) == 0).any():
             raise InputError("scale must not be 0: pixels are divided by it")
+        if np.asarray(self.share).dtype.kind not in "iuf" or not 0 < self.share <= 1:
+            raise InputError(f"share={self.share!r} must be above 0, and 1 at most")
         if self.size is not None:
             object.__setattr__(self, "size", _height_width(self.size))
 
     def __call__(self, image: Any) -> Any:
-        """Convert an image (H, W) or (H, W, C) to the network's input.
+        """Convert an ``image`` (H, W) or (H, W, C) to the network's input.
 
         Raises
         ------
@@ -102,9 +116,11 @@ class Preprocess:
         return np.ascontiguousarray(scaled if self.channels == "last" else np.moveaxis(scaled, -1, 0))
 
     def framing(self, photo: Any) -> Framing:
-        """Return which part of a photograph (H, W) or (H, W, C) is explained, and at what size."""
+        """Return which part of a ``photo`` (H, W) or (H, W, C) is explained, and at what size."""
         shape = photo.shape[:2]
-        return Framing.of(shape, self.size or shape, self.fit)
+        # without a size there is nothing to bring the image to but the share of itself
+        size = self.size or tuple(max(1, round(self.share * side)) for side in shape)
+        return Framing.of(shape, size, self.fit, inner=self.share, resample=self.resample)
 
 
 def _height_width(size: Any) -> tuple[int, int]:

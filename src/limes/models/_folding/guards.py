@@ -45,6 +45,10 @@ class Accepted:
         return np.asarray(np.where(np.isnan(v), self.missing, (v >= self.lower) & (v <= self.upper)))
 
 
+# Of steps that check nothing: infinite numbers, and missing ones
+EVERYTHING = Accepted(missing=True, lower=-np.inf, upper=np.inf)
+
+
 @dataclass(frozen=True, eq=False)
 class Guard:
     """The values that a step accepts in one of its columns.
@@ -76,6 +80,8 @@ class Guard:
 
         A law has missing values only if the background has them, on which the model itself is called.
         """
+        if self.accepted == EVERYTHING:
+            return None
         return _FUNCTIONS[type(self.column.map)](self, self.column.map)
 
     def on_numbers(self, breaks: tuple[float, ...]) -> SmoothFunctions:

@@ -180,7 +180,8 @@ class Rectifier(Activation):
         if not enough.size:
             raise InputError(
                 f"a kink is known to {errors[-1] / reach:.1g} of its range only: too few columns have "
-                "densities, as numbers in bins have and categories do not"
+                "densities, as numbers in bins have and categories do not, and the values of all columns "
+                "have too many combinations, or infinitely many"
             )
         k = np.arange(1.0, last[enough[0]] + 1.0, 2.0)
         return ExponentialSum(

@@ -81,6 +81,13 @@ class Additive(ReducibleForm):
         One list of points a column, where its function is not smooth; none by default.
     intercept
         A number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from limes.models import forms
+    >>> forms.Additive([np.square, None], intercept=1.0).predict(np.array([[3.0, 5.0]]))
+    array([10.])
     """
 
     functions: Sequence[Callable[[Floats], Floats] | None]
@@ -103,7 +110,20 @@ class Additive(ReducibleForm):
 
 @dataclass(frozen=True, eq=False)
 class Multiplicative(ReducibleForm):
-    """f(x) = ∏_j functions[j](x_j); parameters as for :class:`Additive`."""
+    """f(x) = ∏_j functions[j](x_j).
+
+    Parameters
+    ----------
+    functions, breaks
+        As for :class:`Additive`; None is the constant 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from limes.models import forms
+    >>> forms.Multiplicative([np.square, None]).predict(np.array([[3.0, 5.0]]))
+    array([9.])
+    """
 
     functions: Sequence[Callable[[Floats], Floats] | None]
     breaks: Sequence[Sequence[float]] | None = None
@@ -146,6 +166,14 @@ class Boxes(ReducibleForm):
         (m, d), whether a missing value passes; by default only where both bounds are infinite.
     intercept
         A number, or (k,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from limes.models import forms
+    >>> step = forms.Boxes([[-np.inf], [1.0]], [[1.0], [np.inf]], [10.0, 20.0])
+    >>> step.predict(np.array([[1.0], [1.5]]))
+    array([10., 20.])
     """
 
     lower: Floats

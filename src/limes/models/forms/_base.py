@@ -68,7 +68,14 @@ class SumOfProducts:
 
 @runtime_checkable
 class Form(Protocol):
-    """A model whose exact expectations are known."""
+    """A model whose exact expectations are known.
+
+    Examples
+    --------
+    >>> from limes.models import forms
+    >>> isinstance(forms.Linear([1.0]), forms.Form)
+    True
+    """
 
     @property
     def size(self) -> int:
@@ -76,11 +83,23 @@ class Form(Protocol):
         ...
 
     def predict(self, x: Floats) -> Floats:
-        """Values (n, ...) at rows (n, d)."""
+        """Values (n, ...) at rows (n, d).
+
+        Parameters
+        ----------
+        x
+            Rows (n, d).
+        """
         ...
 
     def select(self, outputs: int | list[int]) -> Form:
-        """The form of one output (drops the last axis) or of several, of a form with k outputs."""
+        """The form of one output (drops the last axis) or of several, of a form with k outputs.
+
+        Parameters
+        ----------
+        outputs
+            The position of one output, or a list of positions.
+        """
         ...
 
 
@@ -103,6 +122,12 @@ class BlackBox:
         (n, d) -> (n,) or (n, k).
     reason
         Why it could not be read, for the user.
+
+    Examples
+    --------
+    >>> import limes
+    >>> limes.models.read(lambda X: X[:, 0]).reason.split(";")[0]
+    'a callable has no structure to read'
     """
 
     predict: Callable[[Floats], Floats]
@@ -226,6 +251,14 @@ class Combination:
     ------
     InputError
         If there are no parts, or not as many weights as parts, or if columns or outputs differ.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from limes.models import forms
+    >>> half = forms.Combination([forms.Linear([2.0]), forms.Linear([4.0])], np.array([0.5, 0.5]))
+    >>> half.predict(np.array([[1.0]]))
+    array([3.])
     """
 
     parts: Sequence[Form]
@@ -266,7 +299,20 @@ class Combination:
 
 @dataclass(frozen=True, eq=False)
 class Reduced(ReducibleForm):
-    """A form that is a sum, or a sum of products, without further structure."""
+    """A form that is a sum, or a sum of products, without further structure.
+
+    Parameters
+    ----------
+    terms
+        One-dimensional functions of the columns, and their coefficients.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from limes.models import forms
+    >>> forms.Reduced(forms.Linear([1.0, 2.0]).reduce()).predict(np.array([[1.0, 1.0]]))
+    array([3.])
+    """
 
     terms: Sum | SumOfProducts
 

@@ -1,7 +1,7 @@
 r"""f(x) = c + Σ_k a_k link(margin_k(x)): probabilities, means behind a log link, and small networks.
 
-The margins are sums of functions of one column, so that under a product design E e^{zS} is a product, and a
-link is a sum of exponentials on the range of S (``_links.py``).
+The margins are sums of functions of one column, or of small groups of columns, so that under a product design
+E e^{zS} is a product, and a link is a sum of exponentials on the range of S (``_links.py``).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from limes._arrays import Floats, times
 from limes.exceptions import InputError
 from limes.models.forms._activations import CURVES
 from limes.models.forms._base import Form, FormBase, Sum, coefficients, outputs_of, zero
+from limes.models.forms._interactions import Margin, as_margin
 from limes.models.forms._links import Link
 from limes.models.forms._normalized_linear import NormalizedLinear
-from limes.models.forms._sums import as_sum
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +30,8 @@ class Linked(FormBase):
     ----------
     margin
         A form with one output, or with K of them: a sum of functions of one column each, as linear and
-        additive models are, or a :class:`NormalizedLinear` over words.
+        additive models are, and of step functions of a few columns, as pairs of explainable boosting are;
+        or a :class:`NormalizedLinear` over words.
     link
         "logistic", "probit", "cloglog", "exp", or an activation: "tanh", "erf", "cos", "relu", "gelu",
         "silu", "softplus"; or a square: "logistic squared", "probit squared", "cloglog squared".
@@ -42,7 +43,8 @@ class Linked(FormBase):
     Raises
     ------
     InputError
-        If the margin is no such sum, or the link is unknown, or shapes disagree.
+        If the margin is no such sum, or its pairs join too many columns; if the link is unknown, or shapes
+        disagree.
 
     Examples
     --------
@@ -67,7 +69,7 @@ class Linked(FormBase):
             raise InputError(f"{(count or (1,))[0]} margins need as many rows of coef, got {len(coef)}")
         self._freeze(coef=coef, intercept=intercept)
         if not isinstance(self.margin, NormalizedLinear):
-            self.terms  # noqa: B018 - refuses margins that are no sums
+            self.margins  # noqa: B018 - refuses margins that are no sums
 
     @property
     def size(self) -> int:
@@ -80,13 +82,28 @@ class Linked(FormBase):
         return CURVES[self.link]
 
     @cached_property
-    def terms(self) -> Sum:
-        """The K margins, as a sum with outputs (K,)."""
-        terms = as_sum(self.margin)
+    def margins(self) -> Margin:
+        """The K margins: a sum with outputs (K,), and interactions."""
+        terms, interactions = as_margin(self.margin)
         if terms.intercept.ndim:
-            return terms
+            return Margin(terms, interactions)
         loadings = tuple(loading[:, None] for loading in terms.loadings)
-        return replace(terms, loadings=loadings, intercept=terms.intercept[None])
+        terms = replace(terms, loadings=loadings, intercept=terms.intercept[None])
+        return Margin(terms, tuple(replace(each, coef=each.coef[:, None]) for each in interactions))
+
+    @property
+    def terms(self) -> Sum:
+        """The K margins, as a sum with outputs (K,).
+
+        Raises
+        ------
+        InputError
+            If they have interactions.
+        """
+        terms, interactions = self.margins
+        if interactions:
+            raise InputError("the margin is not a sum of functions of one column each: columns interact")
+        return terms
 
     @property
     def adds_up(self) -> bool:

@@ -92,7 +92,10 @@ class PresenceProducts(FormBase):
         intercept: ArrayLike = 0.0,
         size: int = 0,
     ) -> PresenceProducts:
-        """The same from arrays, for thousands of products; see the attributes."""
+        """The same from arrays, for thousands of products.
+
+        ``product``, ``word``, ``present``, ``coef``, ``intercept`` and ``size`` are the attributes.
+        """
         form = object.__new__(cls)
         form._fill(product, word, present, coef, intercept, size)
         return form
@@ -110,7 +113,7 @@ class PresenceProducts(FormBase):
         self._freeze(intercept=intercept, size=size)
 
     def predict(self, z: ArrayLike) -> Floats:
-        """Values (n, ...) at rows z (n, d)."""
+        """Values (n, ...) at rows z ``z`` (n, d)."""
         z = check_word_rows(z, self.size, np.inf)
         step = max(1, _BLOCK // max(1, self.word.size))
         blocks = [self._predict(z[i : i + step]) for i in range(0, len(z), step)]

@@ -82,7 +82,7 @@ class Quadratic(FormBase):
         return np.asarray(self.intercept + np.column_stack(sums).reshape(len(x), *self.intercept.shape))
 
     def affine(self, scale: ArrayLike, shift: ArrayLike) -> Quadratic:
-        """f(scale · x + shift), as behind a scaler; a number for each column, or one for all."""
+        """f(``scale`` · x + ``shift``), as behind a scaler; a number for each column, or one for all."""
         outputs = (1,) * (self.coef.ndim - 1)
         s = np.broadcast_to(finite_array(scale, "scale", 0, 1), (self.size,))
         t = np.broadcast_to(finite_array(shift, "shift", 0, 1), (self.size,))

@@ -24,7 +24,7 @@ class Ridges(FormBase):
 
     Each weights[h]·x + offsets[h] is a sum of independent terms under a product design, so that expectations
     follow from characteristic functions (Fourier). "relu" has an exact expectation where enough columns have
-    densities, all others have one under any law.
+    densities, or all of them few values (4,096² combinations), all others have one under any law.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ def as_sum(form: Form) -> Sum:
     """
     if isinstance(form, Combination):
         parts = [(weight, as_sum(part)) for weight, part in zip(form.weights, form.parts, strict=True)]
-        return _added(parts, form.intercept)
+        return add_sums(parts, form.intercept)
     if isinstance(form, Forest):
         return _stumps(form)
     if isinstance(form, PresenceProducts):
@@ -38,8 +38,8 @@ def as_sum(form: Form) -> Sum:
     return terms
 
 
-def _added(parts: list[tuple[float, Sum]], intercept: Floats) -> Sum:
-    """Σ_i weight_i · part_i + intercept."""
+def add_sums(parts: list[tuple[float, Sum]], intercept: Floats) -> Sum:
+    """Return Σ_i weight_i · part_i + intercept."""
     size = len(parts[0][1].functions)
     functions: list[Function | None] = []
     loadings = []

@@ -77,7 +77,7 @@ class SwitchProducts(FormBase):
 
     @classmethod
     def from_products(cls, products: SumOfProducts, switches: Switches | None = None) -> SwitchProducts:
-        """A sum of products over columns that take two values: 0 and 1, unless ``switches`` are given."""
+        """A sum of ``products`` over columns that take two values: 0 and 1, unless ``switches`` are given."""
         if switches is None:
             count = len(products.functions)
             switches = Switches(np.ones(count), np.zeros(count), np.arange(count))
@@ -94,7 +94,7 @@ class SwitchProducts(FormBase):
         return int(self.on.shape[1])
 
     def predict(self, z: ArrayLike) -> Floats:
-        """Values (n, ...) at rows z (n, d)."""
+        """Values (n, ...) at rows z ``z`` (n, d)."""
         rows = np.asarray(z, dtype=np.float64)
         if rows.ndim != 2 or rows.shape[1] != self.size:
             raise InputError(f"z must be (n, {self.size}), got shape {rows.shape}")

@@ -62,6 +62,14 @@ class Forest(FormBase):
         way only.
     sets
         (S, L) which of the category codes 0 .. L - 1 go left.
+
+    Examples
+    --------
+    >>> import limes
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> forest = limes.models.read(DecisionTreeRegressor(max_depth=1).fit([[0.0], [1.0]], [3.0, 4.0]))
+    >>> type(forest).__name__, forest.roots, forest.predict([[0.0], [1.0]])
+    ('Forest', array([0]), array([3., 4.]))
     """
 
     feature: Ints
@@ -91,7 +99,7 @@ class Forest(FormBase):
 
     @classmethod
     def joined(cls, trees: Sequence[Forest], *, intercept: Floats) -> Forest:
-        """Join forests (single trees, usually) over the same columns into one."""
+        """Join ``trees``, forests over the same columns, into one, with a new ``intercept``."""
         if len({t.size for t in trees}) != 1:
             raise InputError("trees of one forest must read the same columns")
         nodes = np.cumsum([0] + [t.feature.size for t in trees[:-1]])
@@ -181,7 +189,7 @@ class Forest(FormBase):
         return lower, upper, missing
 
     def reaching(self, column: int) -> tuple[Bools, Bools]:
-        """The values of a column that reach each node, (N, L + 1), and whether a missing value does, (N,).
+        """Values of a ``column`` that reach each node, (N, L + 1), and whether a missing value does, (N,).
 
         The values are the category codes 0 .. L - 1 and, last, any other one, which is in no set.
         """

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from limes.exceptions import InputError
-from limes.models._reading import Reader, Schema
+from limes.models._reading import CannotRead, Reader, Schema
 from limes.models.forms._base import Form
 from limes.models.forms._linked import Linked
 
@@ -20,7 +20,7 @@ def logistic_of(margin: Form) -> Linked:
     Raises
     ------
     InputError
-        If the margin is not a sum of functions of one column each.
+        If the margin is not a sum of functions of one column each, or of small groups of columns.
     """
     return Linked(margin, "logistic", np.array([[-1.0, 1.0]]), np.array([1.0, 0.0]))
 
@@ -32,7 +32,7 @@ def _always(model: Any) -> bool:  # noqa: ARG001
 def with_probabilities(reader: Reader, *, where: Callable[[Any], bool] = _always) -> Reader:
     """Let a reader of margins read probabilities of two classes, the logistic of the margin.
 
-    Where the margin is no sum of functions of single columns, the reader itself is asked: it says why not.
+    Where the margin is no sum of functions of a few columns, the reader itself raises the reason.
     ``where`` tells of which models the probability is the logistic of the margin.
     """
 
@@ -42,8 +42,17 @@ def with_probabilities(reader: Reader, *, where: Callable[[Any], bool] = _always
             margin = reader(model, "decision_function", schema)
             try:
                 return logistic_of(margin)
-            except InputError:
-                return reader(model, method, schema)
+            except InputError as error:
+                raise CannotRead(f"{_reason(reader, model, schema)} ({error})") from error
         return reader(model, method, schema)
 
     return read
+
+
+def _reason(reader: Reader, model: Any, schema: Schema | None) -> str:
+    """Why the reader does not read the probabilities."""
+    try:
+        reader(model, "predict_proba", schema)
+    except CannotRead as error:
+        return str(error)
+    return "its probabilities are no sum"

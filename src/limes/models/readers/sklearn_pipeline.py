@@ -15,7 +15,7 @@ import numpy as np
 from limes.models._folding.components import expand_components
 from limes.models._folding.feature_maps import LookupMap, MonotoneMap, identity_map, is_blank, is_number
 from limes.models._folding.fold import fold
-from limes.models._folding.guards import Accepted, Guard
+from limes.models._folding.guards import EVERYTHING, Accepted, Guard
 from limes.models._folding.operations import Codebook, ModelColumn
 from limes.models._identity import qualified_name
 from limes.models._reading import CannotRead, Schema, read_form, refuse_replaced_methods
@@ -298,6 +298,8 @@ _PASSED_ON_TO = {
 # Steps that check no input themselves
 _CONTAINERS = ("ColumnTransformer", "FeatureUnion", "Pipeline")
 # These round to float32 first, and raise where the result is infinite
+# It checks no numbers, and sends infinite ones down its trees
+_INFINITE = "HistGradientBoosting"
 _SINGLE = ("DecisionTree", "ExtraTree", "ExtraTrees", "GradientBoosting", "IsolationForest", "RandomForest")
 _LARGEST_SINGLE = float(np.finfo(np.float32).max)
 
@@ -334,6 +336,8 @@ def _accepted(step: Any, *, sparse: bool) -> Sequence[tuple[Accepted, str]]:
     tags = get_tags(step)
     if tags.no_validation:
         return ()
+    if family == _INFINITE:
+        return ((EVERYTHING, name),)
     if family in _SINGLE:
         missing = bool(tags.input_tags.allow_nan) and not sparse
         return ((Accepted(missing, -_LARGEST_SINGLE, _LARGEST_SINGLE), name),)

@@ -362,11 +362,19 @@ def _check_local(vectorizer: Any, document: Document) -> None:
     if vectorizer.lowercase and "Σ" in document.text:
         raise CannotRead("how the Greek letter Σ is written in lower case depends on its neighbours")
     gaps = [clean(gap) for gap in dict.fromkeys(document.gaps)]
-    if any(re.search(r"\w", gap) for gap in gaps):
+    letters = [gap for gap in gaps if re.search(r"\w", gap)]
+    if letters and not _are_ignored(vectorizer, document, letters):
         raise CannotRead("the split leaves letters between the words, which may be tokens of the vectorizer")
     between = {clean(gap) for gap in dict.fromkeys(document.gaps[1:-1])}
     if "" in between:
         raise CannotRead("words of this split touch each other, and the vectorizer may join them")
+
+
+def _are_ignored(vectorizer: Any, document: Document, gaps: Sequence[str]) -> bool:
+    """Tell whether a vectorizer of single words counts nothing of gaps, whose letters touch no word."""
+    before, behind = document.gaps[:-1], document.gaps[1:]
+    touching = any(re.search(r"\w$", gap) for gap in before) or any(re.match(r"\w", gap) for gap in behind)
+    return not touching and tuple(vectorizer.ngram_range) == (1, 1) and not vectorizer.transform(gaps).nnz
 
 
 def _check_options(vectorizer: Any) -> None:

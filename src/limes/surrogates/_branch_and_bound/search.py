@@ -7,6 +7,9 @@ any time a lower bound of the optimum. A literal whose share is too small for an
 to beat the incumbent is excluded. Two free places are filled by trying all pairs.
 
 The first incumbent is the projection of the moments, improved by exchanges of single literals.
+
+That search proves explanations of up to some ten literals in milliseconds. What it has not proved in a tenth
+of the time goes on in the search of ``perspective.py``, which is slow a node, and strong for many literals.
 """
 
 from __future__ import annotations
@@ -24,7 +27,8 @@ from limes import _kernels
 from limes._arrays import Floats, Ints
 from limes._checks import is_count
 from limes.exceptions import InputError
-from limes.surrogates._branch_and_bound.nodes import Frontier, Node, SearchProblem, perspective_bound
+from limes.surrogates._branch_and_bound.nodes import Frontier, Node, SearchProblem
+from limes.surrogates._branch_and_bound.perspective import PerspectiveProblem, PerspectiveSearch
 from limes.surrogates._projection import project
 from limes.surrogates._sparse import (
     SampleProblem,
@@ -43,6 +47,9 @@ _ROOT_TRIES, _TRIES = 16, 6
 _STALE = 0.1
 # An exchange must gain this share of the objective's scale: roundings are no gains
 _WORTH = 1e-12
+
+# Share of the time for the pairwise search, where there is another
+_FIRST = 0.1
 
 # Callback with seconds, lower bound and best objective
 OnProgress: TypeAlias = Callable[[float, float, float], object]
@@ -97,15 +104,36 @@ def branch_and_bound(
     if not is_count(threads):
         raise InputError(f"threads must be a whole number >= 1; got {threads!r}")
     deadline = began + time_limit
-    search = _Search(SearchProblem.from_sample(problem, tolerance), problem.size, k, deadline, on_progress)
-    lower = search.run(began, threads)
-    if lower < search.problem.cutoff(search.best) and perf_counter() <= deadline:
-        lower = max(lower, perspective_bound(problem, k))
+    goes_on = PerspectiveProblem.is_of_use(problem)
+    first = began + _FIRST * time_limit if goes_on else deadline
+    search = _Search(SearchProblem.from_sample(problem, tolerance), problem.size, k, first, on_progress)
+    lower, nodes = search.run(began, threads), 0
+    if goes_on and not search.is_proved(lower) and perf_counter() <= deadline:
+        wide = PerspectiveProblem.from_sample(problem)
+        lower, nodes = _continued(search, wide, lower, deadline, began)
+        if not nodes:
+            lower = search.resume(deadline, threads)
     u = np.zeros(problem.size)
     u[search.support] = fit_on(problem, search.support)
-    optimal = lower >= search.problem.cutoff(search.best)
-    bound = None if optimal and tolerance == 0.0 else min(lower, search.best)
-    return solution(problem, u, began=began, lower_bound=bound, tolerance=tolerance, nodes=search.nodes)
+    bound = None if search.is_proved(lower) and tolerance == 0.0 else min(lower, search.best)
+    return solution(
+        problem, u, began=began, lower_bound=bound, tolerance=tolerance, nodes=search.nodes + nodes
+    )
+
+
+def _continued(
+    search: _Search, problem: PerspectiveProblem, lower: float, deadline: float, began: float
+) -> tuple[float, int]:
+    """Go on from the incumbent by the perspective relaxation; return the lower bound, and nodes (0: void)."""
+    tolerance, rounding = search.problem.tolerance, search.problem.rounding
+    wide = PerspectiveSearch(problem, search.k, search.best, search.support, tolerance, rounding)
+    steps = 0
+    for steps, bound in enumerate(wide.run(deadline), start=1):  # noqa: B007 - counted
+        lower = max(lower, bound)
+        if wide.best < search.best:
+            search.offer(wide.support)
+        search.report(perf_counter() - began, lower)
+    return lower, steps
 
 
 class _Search:
@@ -136,6 +164,20 @@ class _Search:
             return self.best  # exchanges have tried every single literal
         self._began = began
         self._push_all(self._processed(problem.root(self.k, self._eta), _ROOT_TRIES))
+        return self.resume(self._deadline, threads)
+
+    def is_proved(self, lower: float) -> bool:
+        """Whether a lower bound proves the incumbent, up to the tolerance."""
+        return lower >= self.problem.cutoff(self.best)
+
+    def report(self, seconds: float, lower: float) -> None:
+        """Report progress to the caller."""
+        if self._on_progress is not None:
+            self._on_progress(seconds, max(0.0, lower), self.best)
+
+    def resume(self, deadline: float, threads: int) -> float:
+        """Search on until no node is open or the time is up; return the lower bound."""
+        problem, self._deadline = self.problem, deadline
         if threads == 1:
             self._work()
         else:
@@ -181,10 +223,8 @@ class _Search:
         bound = node.bound_from(place)
         self._busy[get_ident()] = bound
         self.nodes += 1
-        if self._on_progress is not None:
-            others = [self._open.lowest] if self._open else []
-            lower = max(0.0, min([*others, *self._busy.values()]))
-            self._on_progress(perf_counter() - self._began, lower, self.best)
+        others = [self._open.lowest] if self._open else []
+        self.report(perf_counter() - self._began, min([*others, *self._busy.values()]))
         if not self._is_stale(node, place):
             self._push(node, place + 1)
         return node, place, bound
@@ -216,7 +256,7 @@ class _Search:
         if not independent.all():
             node = node.restricted(np.flatnonzero(independent))
         if node.free.size <= node.slots:
-            self._offer(np.append(node.chosen, node.free))
+            self.offer(np.append(node.chosen, node.free))
         elif node.slots == 2:
             self._try_pairs(node)
         else:
@@ -245,7 +285,7 @@ class _Search:
             node = replace(node, eta=eta, floor=floor, shares=shares, bound=max(node.bound, bound))
             node = node.restricted(order[may_improve])
         if node.free.size <= node.slots:
-            self._offer(np.append(node.chosen, node.free))
+            self.offer(np.append(node.chosen, node.free))
             return
         yield node
 
@@ -255,9 +295,9 @@ class _Search:
             node.gram, node.moments, node.ones, node.swept, problem.square, problem.target, self.best
         )
         if first >= 0:
-            self._offer(np.append(node.chosen, node.free[[first, second]]))
+            self.offer(np.append(node.chosen, node.free[[first, second]]))
 
-    def _offer(self, support: Ints) -> None:
+    def offer(self, support: Ints) -> None:
         """Keep a support if it is better than the best so far."""
         chosen = np.sort(support[support < self._size]).astype(np.int64)
         value, _ = self.problem.value(chosen)

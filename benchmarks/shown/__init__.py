@@ -1,0 +1,1 @@
+"""Explanations of photographs and reviews beside other libraries, at equal calls."""

@@ -1,0 +1,106 @@
+"""Held-out reviews of 60 to 120 distinct words, and a function of texts: TF-IDF and a logistic regression."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+import limes
+from benchmarks.shown.ways import captum_lime
+from benchmarks.text import cases
+
+CALLS, COUNT = 500, 6
+
+
+@dataclass(frozen=True, eq=False)
+class Review:
+    """A review, its words, and the chance of the opinion that the model takes it for."""
+
+    text: str
+    pipeline: Any
+
+    @classmethod
+    def all(cls) -> Iterator[Review]:
+        texts, stars = cases.reviews()
+        pipeline = cases.models(texts, stars)[cases.MARGIN].pipeline
+        fitting = (text for text in texts[cases.TRAINING :] if 60 <= len(set(_words(text))) <= 120)
+        for _, text in zip(range(COUNT), fitting, strict=False):
+            yield cls(text, pipeline)
+
+    @cached_property
+    def words(self) -> list[str]:
+        return list(dict.fromkeys(_words(self.text)))
+
+    @property
+    def size(self) -> int:
+        return len(self.words)
+
+    @cached_property
+    def top(self) -> int:
+        return int(self.pipeline.predict_proba([self.text])[0].argmax())
+
+    def ask(self, texts: Any) -> Any:
+        """Chance of the opinion (n,)."""
+        return self.pipeline.predict_proba(list(texts))[:, self.top]
+
+    def masked(self, z: Any) -> Any:
+        """The chance where words of z (n, d) are kept."""
+        words = _words(self.text)
+        place = np.array([self.words.index(word) for word in words])
+        kept = np.asarray(z, dtype=bool)[:, place]
+        return self.ask(" ".join(np.array(words, dtype=object)[row]) for row in kept)
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text)
+
+
+def _by_word(review: Review, pairs: dict[str, float]) -> Any:
+    return np.array([pairs.get(word, 0.0) for word in review.words])
+
+
+def _limes(review: Review, seed: int) -> Any:
+    found = limes.TextExplainer(review.ask, max_calls=CALLS, rng=seed)(review.text, progress=False)
+    return _by_word(review, dict(zip(found.feature_names, found.values[0].tolist(), strict=True)))
+
+
+def _lime(review: Review, seed: int) -> Any:
+    from lime.lime_text import LimeTextExplainer
+
+    def both(texts: Any) -> Any:
+        p = review.ask(texts)
+        return np.column_stack([1 - p, p])
+
+    options = {"num_samples": CALLS, "num_features": review.size}
+    found = LimeTextExplainer(random_state=seed).explain_instance(review.text, both, **options)
+    return _by_word(review, dict(found.as_list()))
+
+
+def _partition(review: Review, seed: int) -> Any:
+    import shap
+
+    np.random.seed(seed)  # noqa: NPY002 - what shap draws from
+    explainer = shap.explainers.Partition(review.ask, shap.maskers.Text(r"\W+"))
+    found = explainer([review.text], max_evals=CALLS, silent=True)
+    sums: dict[str, float] = {}
+    for token, value in zip(found.data[0], np.ravel(found.values[0]), strict=True):
+        for word in _words(str(token)):
+            sums[word] = sums.get(word, 0.0) + float(value)
+    return _by_word(review, sums)
+
+
+items = Review.all
+WAYS: dict[str, Callable[[Review, int], Any]] = {
+    "limes": _limes,
+    "lime": _lime,
+    "shap.Partition": _partition,
+    "captum.Lime": lambda review, seed: captum_lime(review.masked, review.size, CALLS, seed),
+    "captum.Lime, least squares": lambda review, seed: captum_lime(
+        review.masked, review.size, CALLS, seed, linear=True
+    ),
+}

@@ -1,0 +1,227 @@
+"""Assemble the sources of the documentation site: ``python docs/assemble.py docs/_build/source``.
+
+The site is made of the pages in ``docs/``, of documents that live elsewhere in the repository (``DOCUMENTS``), and of one
+page for each public name that ``docs/api.md`` lists. All of them are copied into one folder, so that the
+repository stays free of generated files. Links between documents become links between pages.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path, PurePosixPath
+from typing import get_origin
+
+import limes
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+# Documents of the repository, and the pages that they become
+DOCUMENTS = {
+    "ARCHITECTURE.md": "how-it-works.md",
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "benchmarks/README.md": "benchmarks.md",
+    "papers/garreau-2020/RESULTS.md": "papers/garreau-2020.md",
+    "papers/garreau-2022/RESULTS.md": "papers/garreau-2022.md",
+    "papers/mardaoui-2021/RESULTS.md": "papers/mardaoui-2021.md",
+    "papers/koriche-2025/RESULTS.md": "papers/koriche-2025.md",
+}
+# Results of public names that are no public names themselves, shown on the same page
+RESULTS = {
+    "limes.Explanation": (
+        *("limes._explanation.drawing.Plots", "limes._explanation.effects.Effects"),
+        *("limes._explanation.effects.Interaction", "limes._explanation.fields.Certificate"),
+    ),
+    "limes.diagnose": (
+        *("limes._diagnostics.diagnosis.Diagnosis", "limes._diagnostics.diagnosis.RowDiagnosis"),
+        *("limes._diagnostics.diagnosis.DiagnosisPlots", "limes._diagnostics.finding.Finding"),
+    ),
+    "limes.suggest_design": ("limes._explainers.tables.suggestion.DesignSuggestion",),
+    "limes.suggest_bandwidth": ("limes._diagnostics.bandwidth.Suggestion",),
+    "limes.summary": (
+        *("limes._diagnostics.summary.Summary", "limes._diagnostics.summary.Cohort"),
+        *("limes._diagnostics.summary.Pick", "limes._diagnostics.summary.SummaryPlots"),
+    ),
+    "limes.TabularExplainer": ("limes._explainers.options.SamplingOptions",),
+    "limes.SparseExplainer": (
+        *("limes._explanation.contrast.Contrast", "limes._explanation.contrast.Change"),
+        "limes.surrogates._sparse.SparseSolution",
+    ),
+}
+# Rooms of functions that need a library which the site may be built without; Sphinx imports them with a stand-in
+OPTIONAL = ("limes.scale.dask", "limes.scale.spark")
+_LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s#]*)(#[^)\s]*)?\)")
+_ROOM = re.compile(r"^## `([\w.]+)`$", re.MULTILINE)
+_NAME = re.compile(r"^\| `(\w+)` \|", re.MULTILINE)
+
+
+def rooms(page: str) -> dict[str, list[str]]:
+    """Return the public names of each room that the page of public names lists."""
+    parts = _ROOM.split(page.split("## Command line")[0])[1:]
+    return {room: _NAME.findall(text) for room, text in zip(parts[::2], parts[1::2], strict=True)}
+
+
+def assemble(target: Path) -> None:
+    """Write all pages into a folder, and remove pages that are no longer made."""
+    pages = {path.relative_to(DOCS).as_posix(): path for path in DOCS.rglob("*") if _is_source(path)}
+    written = {name: _page(path, name) for name, path in pages.items()}
+    for source, name in DOCUMENTS.items():
+        written[name] = _page(ROOT / source, name)
+    if (ROOT / "papers" / "README.md").exists():
+        written["papers/reproduced.md"] = _page(ROOT / "papers" / "README.md", "papers/reproduced.md")
+    written |= _reference_pages()
+    for name, content in written.items():
+        _write(target / name, content)
+    images = [path for kind in ("*.png", "*.jpg", "*.svg", "_static/*") for path in DOCS.rglob(kind)]
+    outside = [*(ROOT / "benchmarks" / "results").glob("*.png"), *(ROOT / "papers").glob("*/*.png")]
+    names = {path: path.relative_to(DOCS).as_posix() for path in images if "_build" not in path.parts}
+    names |= {path: f"_repository/{path.relative_to(ROOT).as_posix()}" for path in outside}
+    for path, name in names.items():
+        _write(target / name, path.read_bytes())
+    kept = {target / name for name in (*written, *names.values())}
+    for path in target.rglob("*"):
+        is_ours = path.suffix in {".md", ".rst"} and not _is_gallery(path.relative_to(target))
+        if path.is_file() and is_ours and path not in kept:
+            path.unlink()
+
+
+def _is_source(path: Path) -> bool:
+    return (
+        path.suffix in {".md", ".rst"}
+        and "_build" not in path.parts
+        and not _is_gallery(path.relative_to(DOCS))
+    )
+
+
+def _is_gallery(path: Path) -> bool:
+    """Whether sphinx-gallery writes the page: it takes these folders from ``docs/`` itself."""
+    return path.parts[0] in {"start", "tutorials", "explained", "gallery"} and path.name != "index.rst"
+
+
+def _page(path: Path, name: str) -> bytes:
+    """Return a document as a page of the site: what it links to are pages, images, or names of files."""
+
+    def linked(match: re.Match[str]) -> str:
+        mark, text, target, anchor = match.groups()
+        if not target or "://" in target or target.startswith("mailto:"):
+            return match[0]
+        file = (path.parent / target).resolve()
+        if not file.exists():
+            return match[0]  # a page that the site generates; Sphinx checks it
+        place = _place(file.relative_to(ROOT).as_posix())
+        if place is None:
+            return f"{text} (`{file.relative_to(ROOT).as_posix()}`)" if text not in target else f"`{text}`"
+        return f"{mark}[{text}]({_relative(place, name)}{anchor or ''})"
+
+    if path.suffix != ".md":
+        return path.read_bytes()
+    text = _LINK.sub(linked, path.read_text("utf-8"))
+    if name == "api.md":
+        text = _with_links(text)
+    return text.encode()
+
+
+def _place(source: str) -> str | None:
+    """Return where a file of the repository is on the site; None if it is not there."""
+    if source in DOCUMENTS:
+        return DOCUMENTS[source]
+    if source == "papers/README.md":
+        return "papers/reproduced.md"
+    if source.startswith("docs/"):
+        page = source.removeprefix("docs/")
+        if (ROOT / source).is_dir():
+            return f"{page}/index.rst"
+        return page.removesuffix(".py") + ".rst" if page.endswith(".py") else page
+    return f"_repository/{source}" if source.endswith(".png") else None
+
+
+def _relative(place: str, page: str) -> str:
+    up = len(PurePosixPath(page).parts) - 1
+    return "../" * up + place
+
+
+def _with_links(page: str) -> str:
+    """Return the page of public names with a link from each name to its page."""
+    listed = rooms(page)
+    head, *others = _ROOM.split(page)
+    text = [head]
+    for room, section in zip(others[::2], others[1::2], strict=True):
+        rows, *rest = re.split(r"(?=^## Command line)", section, maxsplit=1, flags=re.MULTILINE)
+        linked = _NAME.sub(lambda row, room=room: f"| {_reference_to(room, row[1], listed)} |", rows)
+        text += [f"## `{room}`{linked}", *rest]
+    pages = "\n".join(name.removesuffix(".rst") for name in _reference_pages())
+    return "".join(text) + f"\n```{{toctree}}\n:hidden:\n\n{pages}\n```\n"
+
+
+def _reference_to(room: str, name: str, listed: Mapping[str, list[str]]) -> str:
+    """Return a link to the page of a public name; a room, a constant and a field have no page."""
+    if f"{room}.{name}" in listed and room == "limes" and name != "Explanation":
+        return f"[`{name}`](#limes-{name})"
+    if room == "limes.Explanation":
+        has_entry = callable(getattr(limes.Explanation, name, None)) or isinstance(
+            vars(limes.Explanation).get(name), property
+        )
+        return f"{{py:obj}}`{name} <limes.Explanation.{name}>`" if has_entry else f"`{name}`"
+    return f"{{py:obj}}`{name} <{_home(room, name)}.{name}>`" if _role(room, name) else f"`{name}`"
+
+
+def _home(room: str, name: str) -> str:
+    """Return the room on whose page a public name is documented: one place for a name of two rooms."""
+    if room in OPTIONAL:
+        return room
+    is_both = name in limes.__all__ and getattr(limes, name) is getattr(import_module(room), name)
+    return "limes" if is_both else room
+
+
+def _role(room: str, name: str) -> str:
+    """Return the directive that documents a public name; "" for rooms and constants."""
+    if room in OPTIONAL:
+        return "autofunction"
+    thing = getattr(import_module(room), name)
+    if inspect.isclass(thing):
+        return "autoexception" if issubclass(thing, BaseException) else "autoclass"
+    if inspect.isfunction(thing):
+        return "autofunction"
+    return "autodata" if get_origin(thing) else ""
+
+
+def _reference_pages() -> dict[str, bytes]:
+    """Return one page for each public class, function and type."""
+    listed = rooms((DOCS / "api.md").read_text("utf-8"))
+    names = [
+        (room, name)
+        for room, names in listed.items()
+        for name in names
+        if room != "limes.Explanation" and _role(room, name) and _home(room, name) == room
+    ]
+    return {f"api/{room}.{name}.rst": _object_page(room, name).encode() for room, name in names}
+
+
+def _object_page(room: str, name: str) -> str:
+    parts = [f"{name}\n{'=' * len(name)}", _directive(room, name)]
+    for result in RESULTS.get(f"{room}.{name}", ()):
+        home, _, heading = result.rpartition(".")
+        parts += [f"{heading}\n{'-' * len(heading)}", _directive(home, heading)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _directive(room: str, name: str) -> str:
+    role = _role(room, name)
+    members = "\n   :members:\n   :inherited-members: Sequence\n   :special-members: __call__"
+    return f".. {role}:: {room}.{name}{members if role == 'autoclass' else ''}"
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a file whose content has changed, so that Sphinx reads only these again."""
+    if path.exists() and path.read_bytes() == content:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+
+
+if __name__ == "__main__":
+    assemble(Path(sys.argv[1]).resolve())

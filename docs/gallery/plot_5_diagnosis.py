@@ -1,0 +1,31 @@
+"""
+A diagnosis
+===========
+
+Findings, the bandwidth path, and what the model does in each bin.
+"""
+
+# %%
+from sklearn.datasets import load_breast_cancer
+from sklearn.ensemble import RandomForestClassifier
+
+import limes
+
+X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+model = RandomForestClassifier(50, min_samples_leaf=5, random_state=0).fit(X, y)
+diagnosis = limes.diagnose(limes.TabularExplainer(model, X)(X.iloc[[20]]), progress=False)
+
+# %%
+# ``plot.bandwidth``
+# ------------------
+diagnosis.plot.bandwidth()
+
+# %%
+# ``plot.profile``
+# ----------------
+diagnosis.plot.profile()
+
+# %%
+# The card, and the page of ``to_html``
+# -------------------------------------
+diagnosis

@@ -1,0 +1,113 @@
+"""
+Ten minutes
+===========
+
+From a fitted model to a page that a colleague can open: a forest predicts how a patient's diabetes progresses, and
+limes explains one of its predictions.
+"""
+
+# %%
+# A model
+# -------
+#
+# Any fitted model will do. This one is a random forest, on a table that scikit-learn ships.
+from sklearn.datasets import load_diabetes
+from sklearn.ensemble import RandomForestRegressor
+
+X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+model = RandomForestRegressor(random_state=0).fit(X, y)
+X.iloc[[3]]
+
+# %%
+# An explanation
+# --------------
+#
+# The explainer takes the model and a *background*: a table from which it learns bins and frequencies, usually the training data.
+# It is then called with the rows to explain.
+import limes
+
+explainer = limes.TabularExplainer(model, X)
+explanation = explainer(X.iloc[[3]])
+print(explanation)
+
+# %%
+# How to read it
+# --------------
+#
+# A *coefficient* compares two averages of the model over perturbed rows: those in which the condition holds, and
+# those in which the column takes values of other bins. Rows that change fewer columns count more.
+# A positive coefficient means that the condition raises the prediction.
+#
+# **exact** means that these averages were computed from the forest itself. No random rows were drawn, and the same call gives the same
+# numbers every time. For a model that cannot be read the header says "sampled", and every coefficient has a standard error
+# (:doc:`/tutorials/plot_4_black_box`).
+#
+# **R²** is the share of the model's variation around this row that the coefficients capture. It belongs to every
+# explanation: where it is small, the coefficients are a rough summary.
+float(explanation.fidelity[0])
+
+# %%
+# In a notebook the explanation itself, as the last line of a cell, is a picture:
+explanation
+
+# %%
+# When not to trust it
+# --------------------
+#
+# ``limes.diagnose`` checks the explanation for known failures, each with a number, a sentence and an advice.
+# :doc:`/findings` says what each of them means.
+diagnosis = limes.diagnose(explanation)
+print(diagnosis)
+
+# %%
+# A page for a colleague
+# ----------------------
+#
+# ``to_html`` writes one file that opens without a network and contains no script.
+import tempfile
+from pathlib import Path
+
+folder = Path(tempfile.mkdtemp())
+page = explanation.to_html(folder / "patient.html")
+diagnosis.to_html(folder / "diagnosis.html")
+print(f"{len(page) / 1000:.0f} kB")
+
+# %%
+# The same numbers as a table, for a spreadsheet or a database:
+explanation.to_frame()[["feature", "condition", "value", "standard_error", "fidelity"]]
+
+# %%
+# And as sentences, the largest first:
+for reason in explanation.reasons(3):
+    print(reason)
+
+# %%
+# Many rows
+# ---------
+#
+# One call explains many rows. Everything above works for them too, and some pictures need them:
+many = explainer(X.iloc[:200])
+many.plot.beeswarm(max_features=6)
+
+# %%
+# Categories and missing values
+# -----------------------------
+#
+# Text, booleans and categorical columns are categories. A Pipeline that encodes them is read as a whole, and explained in the
+# columns that you pass to it, before the encoding. A column of numbers that stand for groups, such as a class from 1 to 3, is a category
+# where you say so: ``categorical=["column"]``. Missing values are a condition of their own ("age is missing").
+import numpy as np
+from sklearn.compose import make_column_transformer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+patients = X.assign(sex=np.where(X["sex"] == 1, "female", "male"))
+encoder = make_column_transformer((OneHotEncoder(), ["sex"]), remainder="passthrough")
+pipeline = make_pipeline(encoder, RandomForestRegressor(50, random_state=0)).fit(patients, y)
+limes.TabularExplainer(pipeline, patients)(patients.iloc[[3]]).plot.bar(max_features=5)
+
+# %%
+# Next
+# ----
+#
+# :doc:`/tutorials/plot_1_decision` goes from a model to a page for a committee; :doc:`/exact` lists which models are exact.

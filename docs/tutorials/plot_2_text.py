@@ -1,0 +1,83 @@
+"""
+A text
+======
+
+Which words made a classifier say what it said? The corpus is a few dozen short reviews, written for this page; a real
+one changes nothing but the first cell.
+"""
+
+# %%
+# A corpus and a classifier
+# -------------------------
+from itertools import pairwise
+
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+good = ["good", "warm", "friendly", "fresh", "quick", "delicious"]
+bad = ["cold", "slow", "rude", "stale", "expensive", "bland"]
+things = ["soup", "bread", "service", "fish", "coffee", "terrace"]
+reviews = [
+    f"the {thing} was {word} and the {other} not" for word in good for thing, other in pairwise(things)
+]
+reviews += [
+    f"the {thing} was {word} and the {other} not" for word in bad for thing, other in pairwise(things)
+]
+reviews += [
+    "good soup and friendly service",
+    "cold coffee and rude service",
+    "slow service, delicious fish",
+    "stale bread",
+]
+liked = ["yes"] * 30 + ["no"] * 30 + ["yes", "no", "yes", "no"]
+
+model = make_pipeline(TfidfVectorizer(), LogisticRegression(C=10)).fit(reviews, liked)
+text = "The soup was cold and the service slow, but the bread was delicious"
+dict(zip(model.classes_.tolist(), model.predict_proba([text])[0].round(2).tolist(), strict=True))
+
+# %%
+# Words
+# -----
+#
+# Words are removed at random, as ``lime`` does; a coefficient is the effect of a word's presence. The margin of a linear model on TF-IDF is
+# read, and exact although TF-IDF divides by the norm of the words that remain.
+import limes
+
+explainer = limes.TextExplainer(model, output="margin")
+explanation = explainer(text)
+explanation
+
+# %%
+print(explanation.method, "after", explanation.model_calls, "calls of the model")
+explanation.plot.text()
+
+# %%
+# Words together
+# --------------
+#
+# Pairs say what single words miss:
+for pair in explanation.interactions(top=3):
+    print(pair)
+
+# %%
+# Probabilities, and other models
+# -------------------------------
+#
+# Any function from a list of texts to numbers can be explained. A text of few words is exact for every model: it
+# is called on all subsets. Longer ones are sampled, with standard errors.
+probability = limes.TextExplainer(lambda texts: model.predict_proba(texts)[:, 1])(
+    "slow service, delicious fish"
+)
+print(probability)
+
+# %%
+# Classification pipelines of ``transformers`` are models as they are, and so are pairs ``(network, tokenizer)``:
+#
+# .. code-block:: text
+#
+#     classifier = transformers.pipeline("text-classification", top_k=None)
+#     limes.TextExplainer(classifier, mask=True)(text)
+#
+# ``bag=False`` explains each occurrence of a word by itself, ``split=`` cuts the text in another way, ``mask=`` puts a token in place of a removed
+# word. :class:`limes.TextExplainer` lists what is exact.

@@ -1,0 +1,78 @@
+"""
+A black box with few calls
+==========================
+
+Some models cannot be read, and are slow or billed by the call. limes then asks for one pool of answers, shared by all rows, subtracts
+what a simple readable model of the black box predicts, and says how sure every coefficient is.
+"""
+
+# %%
+# A model that cannot be read
+# ---------------------------
+#
+# Two hidden layers behind a softmax: limes has no closed form for that. The counter stands for an invoice.
+from sklearn.datasets import load_wine
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+X, y = load_wine(return_X_y=True, as_frame=True)
+network = make_pipeline(StandardScaler(), MLPClassifier((20, 20), random_state=0, max_iter=2000)).fit(X, y)
+calls = 0
+
+
+def service(rows):
+    """Probability of the third grape, and an invoice."""
+    global calls
+    calls += len(rows)
+    return network.predict_proba(rows)[:, 2]
+
+
+# %%
+# An explanation with error bars
+# ------------------------------
+#
+# ``tolerance`` is the largest standard error, here 5 % of the largest coefficient; ``max_calls`` is the budget.
+import limes
+
+explainer = limes.TabularExplainer(service, X, tolerance="5%", max_calls=2048, rng=0)
+row = X.iloc[[140]]
+explanation = explainer(row)
+explanation.plot.bar()
+
+# %%
+print("converged:", explanation.converged)
+print("answers that the row shares with all others:", int(explanation.shared_calls[0]))
+print("calls for this row alone:", explanation.model_calls)
+print("calls in all:", calls)
+
+# %%
+# The second row is cheap
+# -----------------------
+#
+# Rows share the pool: fifty more explanations ask for little beside their own predictions.
+before = calls
+more = explainer(X.iloc[:50])
+print(
+    f"50 more rows: {calls - before} calls, {calls - before - 50:+d} beyond the predictions of the rows themselves"
+)
+
+# %%
+# The reason, and the control
+# ---------------------------
+print(explanation.reason)
+print("subtracted:", explanation.controls[0])
+
+# %%
+# Are the error bars right?
+# -------------------------
+#
+# The same row with twelve seeds. Where the standard errors are honest, the coefficients spread over seeds by about as much as is stated.
+import numpy as np
+
+repeats = [limes.TabularExplainer(service, X, max_calls=1024, rng=seed)(row) for seed in range(12)]
+values = np.array([one.values[0] for one in repeats])
+stated = np.array([one.standard_errors[0] for one in repeats]).mean(axis=0)
+observed = values.std(axis=0, ddof=1)
+for name, s, o in zip(X.columns, stated, observed, strict=True):
+    print(f"{name:30} stated {s:.4f}   observed {o:.4f}")

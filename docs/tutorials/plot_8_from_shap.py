@@ -1,0 +1,90 @@
+"""
+Coming from shap
+================
+
+Both libraries give one number a column. They answer different questions, and this page shows where the numbers differ.
+"""
+
+# %%
+# The same model, both answers
+# ----------------------------
+import warnings
+
+import pandas as pd
+from sklearn.datasets import load_diabetes
+from sklearn.ensemble import RandomForestRegressor
+
+import limes
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    import shap
+
+X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+model = RandomForestRegressor(100, random_state=0).fit(X, y)
+row = X.iloc[[3]]
+
+explanation = limes.TabularExplainer(model, X)(row)
+shapley = shap.TreeExplainer(model)(row)
+side_by_side = pd.DataFrame({"limes": explanation.values[0], "shap": shapley.values[0]}, index=X.columns)
+side_by_side.round(2)
+
+# %%
+# What each number means
+# ----------------------
+#
+# - A **Shapley value** shares the difference between this prediction and the average prediction among the columns. The values add up to the
+#   prediction of the model, whatever the model does around the row.
+# - A **coefficient of limes** compares the model with and without a condition, around the row. With the intercept the coefficients add up to the
+#   *surrogate's* prediction, and R² says how much of the model's variation around the row that surrogate captures.
+print(
+    f"prediction {explanation.predictions[0]:.1f}, base + Shapley values {shapley.base_values.sum() + shapley.values.sum():.1f}"
+)
+print(f"surrogate  {explanation.surrogate_predictions[0]:.1f}, R² {explanation.fidelity[0]:.2f}")
+
+# %%
+# Neither is the other's approximation. Use Shapley values to share out one prediction; use limes to state what a condition changes around a row,
+# with the share of the model that the statement covers.
+#
+# Names
+# -----
+#
+# ==================================== ==================================================
+# shap                                 limes
+# ==================================== ==================================================
+# ``shap.TreeExplainer(model)``        ``limes.TabularExplainer(model, X)``: trees are read, exact
+# ``shap.KernelExplainer(f, X)``       the same class; sampled, with standard errors
+# ``shap_values.values``               ``explanation.values``
+# ``shap_values.base_values``          ``explanation.intercepts``
+# ``shap.plots.bar``                   ``explanation.plot.bar()``
+# ``shap.plots.beeswarm``              ``explanation.plot.beeswarm()``
+# ``shap.plots.waterfall``             ``explanation.plot.waterfall(row)``
+# ``shap.plots.scatter``               ``explanation.plot.dependence("bmi", color="s5")``
+# ``shap.plots.heatmap``               ``explanation.plot.heatmap()``
+# ``shap.plots.text``                  ``explanation.plot.text()``
+# ``shap.maskers``                     ``law=``, ``fill=``, ``mask=``
+# ==================================== ==================================================
+#
+# shap's own plots
+# ----------------
+#
+# ``to_shap`` hands the coefficients to shap's plots. Its warning says what they are not:
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    converted = explanation.to_shap()
+print(caught[0].message)
+print(converted.values.shape, converted.output_names)
+
+# %%
+# Measured alike
+# --------------
+#
+# ``limes.evaluate`` measures explanations of either library on the same rows and draws:
+task = limes.evaluate.Task.of(model, X, X.iloc[:8])
+tree = shap.TreeExplainer(model)
+explainer = limes.TabularExplainer(model, X)
+limes.evaluate.compare(
+    {"limes": lambda rows, seed: explainer(rows), "shap": lambda rows, seed: tree(rows)},
+    task,
+    progress=False,
+)

@@ -1,0 +1,265 @@
+"""The page's questions, answered by the public explainers: what a browser gets is what a call returns.
+
+Answers are mappings that JSON can hold. Texts are written here, by the words of terminals and pages, so that
+the page only places them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from limes._app.controls import Control, control_of
+from limes._diagnostics.diagnosis import diagnose
+from limes._explainers.tables.tabular_model import TabularModel
+from limes._explainers.tabular import TabularExplainer
+from limes._explanation import Explanation
+from limes._explanation.json import jsonable
+from limes._explanation.view import (
+    OutputView,
+    coefficient_texts,
+    fidelity,
+    main_output,
+    meaning,
+    method_line,
+    output_title,
+    view_row,
+    with_outputs,
+)
+from limes._explanation.wording import CONFIDENCE, number, one_line
+from limes.exceptions import InputError
+
+# Rows that a search lists
+_LISTED = 20
+# Methods with a column a class, which has a name
+_OF_CLASSES = ("predict_proba", "decision_function")
+
+
+@dataclass(frozen=True, eq=False)
+class Desk:
+    """A model, its explainer, and the rows to start from.
+
+    Attributes
+    ----------
+    explainer
+        Of tables.
+    rows
+        The table whose rows can be picked, of the background's columns.
+    ids
+        What its rows are called.
+    rules
+        From an output, as explainers take it, to the explainer of its rules; None where there is one.
+    start
+        Position of the row that is picked first.
+    """
+
+    explainer: TabularExplainer
+    rows: Any
+    ids: Sequence[str]
+    rules: Callable[[str | int | None], Any]
+    start: int = 0
+
+    def table(self) -> dict[str, Any]:
+        """Return what the page is built from: the columns' controls, the outputs, the row to start from.
+
+        Raises
+        ------
+        LimesError
+            If the first row cannot be explained: then no other can, most likely.
+        """
+        explanation = self._first
+        return {
+            "model": one_line(str(explanation.provenance["model"])),
+            "columns": [control.facts() for control in self._controls],
+            "outputs": [output_title(explanation, k) for k in range(len(explanation.output_names))],
+            "meaning": meaning(explanation),
+            "rows": len(self.ids),
+            "start": self.start,
+        }
+
+    def search(self, text: str) -> list[dict[str, Any]]:
+        """Return rows by their names: the name itself, names that start with the text, names that have it."""
+        wanted = text.strip().casefold()
+        ranked = sorted(
+            (name != wanted, not name.startswith(wanted), row)
+            for row, name in enumerate(self._folded)
+            if wanted in name
+        )
+        return [{"row": row, "id": self.ids[row]} for *_, row in ranked[:_LISTED]]
+
+    def row(self, position: int) -> dict[str, Any]:
+        """Return a row's values, and the predictions of the model there.
+
+        Raises
+        ------
+        InputError
+            If there is no such row, or a cell cannot be explained: says which, and what to do.
+        """
+        matrix = self._encoded(position)
+        explanation = self._explanation(matrix)
+        pairs = zip(self._controls, matrix[0].tolist(), strict=True)
+        return {
+            "row": position,
+            "id": self.ids[position],
+            "values": [control.sent(value) for control, value in pairs],
+            "predictions": [number(p) for p in with_outputs(explanation.predictions, explanation)[0]],
+            "output": main_output(explanation, 0),
+        }
+
+    def explain(self, values: Any, output: Any) -> dict[str, Any]:
+        """Return the explanation of a row with these values.
+
+        Raises
+        ------
+        InputError
+            If a value is not usable, or there is no such output.
+        """
+        explanation = self._output(self._explanation(self._matrix(values)), output)
+        view = view_row(explanation, 0, len(self._controls))
+        (shown,) = view.outputs
+        shared = 0 if explanation.shared_calls is None else int(explanation.shared_calls[0])
+        return {
+            "prediction": number(shown.prediction),
+            "surrogate": number(shown.surrogate),
+            "intercept": number(shown.intercept),
+            "fidelity": fidelity(shown),
+            "remark": shown.remark,
+            "warnings": view.warnings,
+            "method": method_line(explanation, explanation.model_calls, shared),
+            "lines": _lines(shown, sampled=explanation.method == "sampled"),
+            "numbers": jsonable(_numbers(shown)),
+        }
+
+    def rule(self, values: Any, output: Any) -> dict[str, Any]:
+        """Return the short rule of a row with these values, and the sentences of its certificate.
+
+        Raises
+        ------
+        InputError
+            As for `explain`, and if the model has no rules.
+        """
+        matrix = self._matrix(values)
+        self._check_output(output)
+        explanation = self._rules_of(output)(self._cells(matrix), progress=False)
+        view = view_row(explanation, 0, len(self._controls))
+        return {"rule": view.rule, "certificate": view.certificate}
+
+    def diagnosis(self, values: Any, output: Any) -> dict[str, Any]:
+        """Return what to know before trusting the explanation of a row with these values.
+
+        Raises
+        ------
+        InputError
+            As for `explain`.
+        """
+        explanation = self._output(self._explanation(self._matrix(values)), output)
+        (row,) = diagnose(explanation, progress=False).rows
+        findings = [
+            {
+                "kind": finding.kind,
+                "severity": finding.severity,
+                "sentence": one_line(finding.sentence),
+                "advice": one_line(finding.advice),
+            }
+            for finding in row.findings
+        ]
+        return {"verdict": one_line(row.verdict), "findings": findings}
+
+    @cached_property
+    def _model(self) -> TabularModel:
+        return self.explainer.model_at(self._native(self.start))[0]
+
+    @cached_property
+    def _controls(self) -> list[Control]:
+        table, laws = self._model.table, self._model.family.marginals
+        return [control_of(*parts) for parts in zip(table.columns, laws, table.matrix.T, strict=True)]
+
+    @cached_property
+    def _folded(self) -> list[str]:
+        return [name.casefold() for name in self.ids]
+
+    @cached_property
+    def _first(self) -> Explanation:
+        return self._explanation(self._encoded(self.start))
+
+    def _rules_of(self, output: int) -> Any:
+        """Return the explainer of an output's rules, which is kept: reading a model takes a while."""
+        if output not in self._kept_rules:
+            names, answer = self._first.output_names, self._first.provenance["answer"]
+            by_name = answer in _OF_CLASSES
+            chosen = None if len(names) == 1 else names[output] if by_name else output
+            self._kept_rules[output] = self.rules(chosen)
+        return self._kept_rules[output]
+
+    @cached_property
+    def _kept_rules(self) -> dict[int, Any]:
+        return {}
+
+    def _native(self, position: int) -> Any:
+        if not 0 <= position < len(self.ids):
+            raise InputError(f"row {position}: the table has {len(self.ids)} rows, counted from 0")
+        return nw.from_native(self.rows, eager_only=True)[position : position + 1].to_native()
+
+    def _encoded(self, position: int) -> Any:
+        return self.explainer.model_at(self._native(position))[1]
+
+    def _matrix(self, values: Any) -> Any:
+        if not isinstance(values, list) or len(values) != len(self._controls):
+            raise InputError(f"values must be a list of {len(self._controls)} numbers, one a column")
+        pairs = zip(self._controls, values, strict=True)
+        return np.array([[control.encoded(value) for control, value in pairs]])
+
+    def _cells(self, matrix: Any) -> Any:
+        """Return the user's values, which explainers take as they take a frame, and sooner."""
+        return self._model.table.originals(matrix)
+
+    def _explanation(self, matrix: Any) -> Explanation:
+        return self.explainer(self._cells(matrix), progress=False)
+
+    def _output(self, explanation: Explanation, output: Any) -> Explanation:
+        self._check_output(output)
+        return explanation[..., output]
+
+    def _check_output(self, output: Any) -> None:
+        count = len(self._first.output_names)
+        if type(output) is not int or not 0 <= output < count:
+            raise InputError(f"output {output!r}: send the position of an output, 0 to {count - 1}")
+
+
+def _lines(view: OutputView, *, sampled: bool) -> list[dict[str, Any]]:
+    """Return one line a column, in the table's order: bars in units of the prediction."""
+    texts = coefficient_texts(view.lines, sampled=sampled)
+    lines = {
+        line.position: {
+            "condition": line.condition,
+            "data": line.data,
+            "coefficient": text,
+            "error": error,
+            "bar": _finite(line.drawn),
+            "reach": _finite(CONFIDENCE * line.drawn_error),
+        }
+        for line, (text, error) in zip(view.lines, texts, strict=True)
+    }
+    return [lines[position] for position in sorted(lines)]
+
+
+def _numbers(view: OutputView) -> Mapping[str, Any]:
+    """Return the numbers in full, coefficients in the table's order."""
+    ordered = sorted(view.lines, key=lambda line: line.position)
+    return {
+        "prediction": view.prediction,
+        "surrogate": view.surrogate,
+        "intercept": view.intercept,
+        "fidelity": view.fidelity,
+        "values": [line.value for line in ordered],
+        "standard_errors": [line.standard_error for line in ordered],
+    }
+
+
+def _finite(value: float) -> float:
+    return value if np.isfinite(value) else 0.0

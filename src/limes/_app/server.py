@@ -1,0 +1,164 @@
+"""The server of one desk: nothing is answered without the token, to another host, or to another site.
+
+The token is the first part of every path, so that scripts and pictures of the page need no cookie, which
+browsers would send to other ports of this machine too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from secrets import compare_digest
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from limes._explanation.wording import one_line
+from limes.exceptions import InputError, LimesError
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from limes._app.desk import Desk
+
+# Names of this machine; another name in a request's Host is a page that rebound its name to this address
+_HOSTS = ("127.0.0.1", "localhost")
+_FILES: Mapping[str, str] = {"": "app.html", "app.js": "app.js", "app.css": "app.css"}
+_STATIC = Path(__file__).parent / "static"
+# Bytes of a question: ten thousand columns fit
+_LARGEST = 1 << 20
+_HEADERS: Mapping[str, str] = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "cache-control": "no-store",
+}
+
+
+def application(desk: Desk, token: str) -> ASGIApp:
+    """Return the page and its answers under ``/<token>/``."""
+    routes = [
+        *(Route(f"/{path}", _file(name)) for path, name in _FILES.items()),
+        Route("/api/table", _getter(lambda _: desk.table())),
+        Route("/api/rows", _getter(lambda request: desk.search(request.query_params.get("search", "")))),
+        Route("/api/row", _getter(lambda request: desk.row(_position(request)))),
+        Route("/api/explain", _poster(desk.explain), methods=["POST"]),
+        Route("/api/rule", _poster(desk.rule), methods=["POST"]),
+        Route("/api/diagnosis", _poster(desk.diagnosis), methods=["POST"]),
+    ]
+    handlers: Any = {LimesError: _advice, HTTPException: _refusal, Exception: _failure}
+    return Guard(Starlette(routes=routes, exception_handlers=handlers), token)
+
+
+class Guard:
+    """Refuse requests without the token, for another host or from another site; add headers to answers."""
+
+    def __init__(self, app: ASGIApp, token: str) -> None:
+        self._app, self._token = app, token.encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":  # nothing else is served
+            return
+
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(_HEADERS)
+            await send(message)
+
+        refusal = self._refusal(scope)
+        if refusal is not None:
+            await refusal(scope, receive, guarded)
+            return
+        root = f"/{self._token.decode()}"
+        inner = {**scope, "path": scope["path"].removeprefix(root), "root_path": "", "raw_path": None}
+        await self._app(inner, receive, guarded)
+
+    def _refusal(self, scope: Scope) -> Response | None:
+        headers = Headers(scope=scope)
+        if _host(headers.get("host", "")) not in _HOSTS:
+            text = "limes app answers to 127.0.0.1 and localhost alone: open the address that it printed"
+            return PlainTextResponse(text, 403)
+        origin = headers.get("origin")
+        if origin is not None and urlsplit(origin).netloc != headers["host"]:
+            return PlainTextResponse("limes app answers to its page alone", 403)
+        first, slash, _ = scope["path"].removeprefix("/").partition("/")
+        if not compare_digest(first.encode("utf-8", "replace"), self._token):
+            text = "The address has no valid token: open the address that limes app printed in the terminal"
+            return PlainTextResponse(text, 403)
+        return None if slash else RedirectResponse(f"/{first}/")
+
+
+def _host(header: str) -> str:
+    """Return the name of a Host header, without the port, which a tunnel may change."""
+    return header.rsplit(":", 1)[0] if header.rpartition(":")[2].isdecimal() else header
+
+
+def _file(name: str) -> Callable[[Request], Response]:
+    return lambda _: FileResponse(_STATIC / name)
+
+
+def _getter(answer: Callable[[Request], Any]) -> Callable[[Request], Response]:
+    return lambda request: JSONResponse(answer(request))
+
+
+def _poster(answer: Callable[[Any, Any], Any]) -> Any:
+    """Return the endpoint of a question about a row's values and an output, in JSON."""
+
+    async def endpoint(request: Request) -> Response:
+        question = await _question(request)
+        content = await run_in_threadpool(answer, question.get("values"), question.get("output"))
+        return JSONResponse(content)
+
+    return endpoint
+
+
+async def _question(request: Request) -> dict[str, Any]:
+    if request.headers.get("content-type") != "application/json":
+        raise HTTPException(415, "send JSON, as application/json")
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > _LARGEST:
+            raise HTTPException(413, f"the question is longer than {_LARGEST} bytes")
+    try:
+        question = json.loads(body)
+    except (ValueError, RecursionError):
+        question = None
+    if not isinstance(question, dict):
+        raise HTTPException(400, 'send a JSON object: {"values": [...], "output": 0}')
+    return question
+
+
+def _position(request: Request) -> int:
+    text = request.query_params.get("row", "")
+    if not text.isdecimal() or not text.isascii():
+        raise InputError("row: send a position, counted from 0")
+    return int(text)
+
+
+def _advice(_: Request, error: Exception) -> Response:
+    return JSONResponse({"error": one_line(str(error))}, 422)
+
+
+def _refusal(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)  # noqa: S101 - registered for it alone
+    return JSONResponse({"error": error.detail}, error.status_code)
+
+
+def _failure(_: Request, error: Exception) -> Response:
+    kind = type(error).__name__
+    return JSONResponse({"error": f"{kind}: the terminal of limes app shows where"}, 500)

@@ -1,0 +1,298 @@
+"""What a report holds of one explanation: JSON of names and texts, with references to packed numbers.
+
+Arrays are stored features or outputs first, rows last, since neighbouring rows are alike: the coefficient of
+row i, feature j and the k-th shown output is number (k·d + j)·n + i of ``values``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from limes._explanation.fields import is_missing
+from limes._explanation.sentences import certificate_sentences
+from limes._explanation.view import (
+    are_complementary,
+    fit_remark,
+    headlined_rule,
+    is_poor,
+    meaning,
+    output_title,
+    row_warnings,
+    slope_deviations,
+    slope_facts,
+    with_outputs,
+)
+from limes._explanation.wording import cell, one_line
+from limes._show.diagnosis.terminal import also, by_kind
+from limes._show.html import facts_of, method_of, photo_of, tinted_image, title_of
+from limes._show.report.curves import Curves, bandwidth_curves
+from limes._show.series import drawn_lanes
+from limes._show.texts import pieces
+
+if TYPE_CHECKING:
+    from limes._arrays import Floats
+    from limes._diagnostics.diagnosis import Diagnosis
+    from limes._explanation import Explanation
+    from limes._show.report.packing import Packer
+
+# Of models whose effects and bandwidths take seconds for thousands of rows, and of others, unless asked for
+MOST_ROWS, MOST_SLOW_ROWS = 10_000, 50
+# Unless asked for, no more effects than this many numbers; no more names of cells than this many
+_MOST_EFFECTS, _MOST_CELL_TEXTS = 1_000_000, 20_000
+_BLOCK = 500
+# A column with more distinct values is stored as numbers, if it has nothing else
+_FEW_VALUES = 256
+# float32 and float64 hold whole numbers up to these
+_WHOLE_32, _WHOLE_64 = 2**24, 2**53
+
+
+def explanation_content(
+    explanation: Explanation,
+    packer: Packer,
+    *,
+    name: str,
+    diagnosis: Diagnosis | None,
+    bandwidths: bool | None,
+    effects: bool | None,
+    progress: bool,
+) -> dict[str, Any]:
+    """Return what the page shows of an explanation; its numbers are stored in the packer."""
+    outputs = shown_positions(explanation)
+    quick = explanation.fit is not None and explanation.fit.is_quick
+    few = len(explanation) <= (MOST_ROWS if quick else MOST_SLOW_ROWS)
+    curves = (
+        bandwidth_curves(explanation, outputs, progress=progress)
+        if (few if bandwidths is None else bandwidths)
+        else "Its bandwidth cannot be moved: the report was written without other bandwidths."
+    )
+    return {
+        "name": one_line(name),
+        "title": title_of(explanation),
+        "method": method_of(explanation),
+        "meaning": meaning(explanation),
+        "sampled": explanation.method == "sampled",
+        "facts": facts_of(explanation),
+        "rows": len(explanation),
+        "ids": _ids(explanation, packer),
+        "features": [one_line(feature) for feature in explanation.feature_names],
+        "outputs": [output_title(explanation, k) for k in outputs],
+        **_numbers(explanation, outputs, packer),
+        **_slopes(explanation, packer),
+        "remarks": _remarks(explanation, outputs, packer),
+        "warnings": packer.coded_lists([row_warnings(explanation, i) for i in range(len(explanation))]),
+        "conditions": _conditions(explanation, packer),
+        "data": [_column(explanation, j, packer) for j in range(len(explanation.feature_names))],
+        "effects": _effects(explanation, outputs, packer, wanted=effects, few=few, progress=progress),
+        "curves": _curve_content(curves, packer),
+        "rules": [
+            [headlined_rule(facts), list(certificate_sentences(facts))] for facts in explanation.certificates
+        ],
+        "findings": None if diagnosis is None else _findings(diagnosis, packer),
+        "item": _item(explanation, outputs),
+    }
+
+
+def shown_positions(explanation: Explanation) -> list[int]:
+    """Return the positions of the outputs that a report shows: of two classes the second, in all rows."""
+    predictions = with_outputs(explanation.predictions, explanation)
+    outputs = list(range(predictions.shape[1]))
+    return outputs[1:] if len(predictions) and are_complementary(predictions) else outputs
+
+
+def _ids(explanation: Explanation, packer: Packer) -> Any:
+    """Return numbers of rows without other names, else texts."""
+    ids = explanation.ids
+    if all(type(label) is int and abs(label) < _WHOLE_64 for label in ids):
+        return {"numbers": packer.add(np.array(ids, dtype=np.float64), "f8")}
+    return {"texts": [f"row {label}" if isinstance(label, int) else one_line(str(label)) for label in ids]}
+
+
+def _numbers(explanation: Explanation, outputs: list[int], packer: Packer) -> dict[str, Any]:
+    def rows_last(array: Any) -> Any:
+        chosen = with_outputs(array, explanation)[..., outputs]
+        return packer.numbers(np.moveaxis(chosen, (0, -1), (-1, 0)))
+
+    errors = explanation.standard_errors
+    fit_errors = explanation.fidelity_errors
+    return {
+        "values": rows_last(explanation.values),
+        "errors": rows_last(errors) if errors.any() else None,
+        "intercepts": rows_last(explanation.intercepts),
+        "predictions": rows_last(explanation.predictions),
+        "surrogates": rows_last(explanation.surrogate_predictions),
+        "fidelity": rows_last(explanation.fidelity),
+        "fidelityErrors": rows_last(fit_errors) if fit_errors.any() else None,
+    }
+
+
+def _slopes(explanation: Explanation, packer: Packer) -> dict[str, Any]:
+    """Return deviations and means of columns that have slopes, NaN for others; None where none has."""
+    facts = slope_facts(explanation)
+    if not facts:
+        return {"deviations": None, "means": None}
+    means = [facts[name]["mean"] if name in facts else np.nan for name in explanation.feature_names]
+    return {"deviations": packer.numbers(slope_deviations(explanation)), "means": packer.numbers(means)}
+
+
+def _remarks(explanation: Explanation, outputs: list[int], packer: Packer) -> dict[str, Any]:
+    """Return how little surrogates capture, in words, and whether that is a warning."""
+    fidelity, errors = (
+        with_outputs(array, explanation)[:, outputs].T.ravel().tolist()
+        for array in (explanation.fidelity, explanation.fidelity_errors)
+    )
+    return packer.coded(
+        (fit_remark(r2, error, can_diagnose=False), is_poor(r2, error))
+        for r2, error in zip(fidelity, errors, strict=True)
+    )
+
+
+def _conditions(explanation: Explanation, packer: Packer) -> list[dict[str, Any]]:
+    columns = zip(*explanation.conditions, strict=True) if len(explanation) else ()
+    coded = [packer.coded(column) for column in columns]
+    return [{**column, "entries": [one_line(text) for text in column["entries"]]} for column in coded]
+
+
+def _column(explanation: Explanation, j: int, packer: Packer) -> dict[str, Any]:
+    """Return the values of a column: as numbers, or as texts, each once."""
+    column = explanation.data[:, j].tolist()
+    values = [None if is_missing(value) else value for value in column]
+    present = [value for value in values if value is not None]
+    numeric = all(type(value) in (int, float) and not _too_long(value) for value in present)
+    slope = explanation.feature_names[j] in slope_facts(explanation)
+    if numeric and (slope or len(set(present)) > _FEW_VALUES):
+        floats = np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+        whole = max((abs(v) for v in present if isinstance(v, int) or v.is_integer()), default=0)
+        return {"numbers": packer.add(floats, "f8") if whole >= _WHOLE_32 else packer.numbers(floats)}
+    # 1 and True are equal, but are written differently
+    coded = packer.coded((type(value).__name__, value) for value in values)
+    return {**coded, "entries": [cell(value) for _, value in coded["entries"]]}
+
+
+def _too_long(value: float) -> bool:
+    return isinstance(value, int) and abs(value) >= _WHOLE_64
+
+
+def _effects(
+    explanation: Explanation,
+    outputs: list[int],
+    packer: Packer,
+    *,
+    wanted: bool | None,
+    few: bool,
+    progress: bool,
+) -> Any:
+    """Return the whole effect of every column, cell by cell; None where columns have none."""
+    if explanation.fit is None or not explanation.fit.has_curves:
+        return None
+    d = len(explanation.feature_names)
+    counts = [len(effect.cells) for effect in explanation[:1, :, outputs].effects[:d]]
+    few = few and len(explanation) * len(outputs) * sum(counts) <= _MOST_EFFECTS
+    if not (few if wanted is None else wanted):
+        return {"missing": "The report was written without the whole effects of columns."}
+    return _effect_numbers(explanation, outputs, counts, packer, progress=progress)
+
+
+def _effect_numbers(
+    explanation: Explanation, outputs: list[int], counts: list[int], packer: Packer, *, progress: bool
+) -> dict[str, Any]:
+    from tqdm.auto import tqdm
+
+    n, d = explanation.values.shape[:2]
+    values = np.full((len(outputs), sum(counts), n), np.nan)
+    errors, current = np.zeros_like(values), np.zeros((d, n), dtype=np.int64)
+    texts: list[list[tuple[str, ...]]] = [[] for _ in range(d)]
+    places = np.cumsum([0, *counts])
+    with tqdm(total=n, desc="effects", delay=1.0, disable=not progress) as bar:
+        for start in range(0, n, _BLOCK):
+            block = explanation[start : start + _BLOCK, :, outputs].effects
+            for position, effect in enumerate(block):
+                row, rest = divmod(position, d * len(outputs))
+                k, j = divmod(rest, d)
+                cells = slice(places[j], places[j] + counts[j])
+                values[k, cells, start + row] = effect.values
+                errors[k, cells, start + row] = effect.standard_errors
+                current[j, start + row] = effect.current
+                if k == 0:
+                    texts[j].append(effect.cells)
+            bar.update(len(block) // (d * len(outputs)))
+    return {
+        "counts": counts,
+        "current": packer.codes(current),
+        "cells": _cell_texts(texts, packer),
+        **_scaled(values, errors, packer),
+    }
+
+
+def _cell_texts(texts: list[list[tuple[str, ...]]], packer: Packer) -> Any:
+    """Return the cells of each column in words; None if they are too many, as those of slopes may be."""
+    if sum(len(cells) for column in texts for cells in set(column)) > _MOST_CELL_TEXTS:
+        return None
+    coded = [packer.coded(column) for column in texts]
+    return [
+        {**column, "entries": [[one_line(text) for text in cells] for cells in column["entries"]]}
+        for column in coded
+    ]
+
+
+def _scaled(values: Floats, errors: Floats, packer: Packer) -> dict[str, Any]:
+    """Store effects and their errors as shares of the row's largest; NaN has an infinite error."""
+    scale = np.abs(np.nan_to_num(values)).max(axis=1, keepdims=True)
+    finite = np.where(np.isfinite(errors), errors, np.nan)
+    limits = np.clip(np.nan_to_num(finite), 0.0, 4.0 * scale)
+    return {
+        "scales": packer.numbers(scale),
+        "values": packer.shares(values, scale),
+        "errors": packer.shares(limits, scale) if (finite > 0).any() else None,
+    }
+
+
+def _curve_content(curves: Curves | str, packer: Packer) -> dict[str, Any]:
+    if isinstance(curves, str):
+        return {"missing": curves}
+    return {
+        "bandwidths": packer.add(curves.bandwidths, "f8"),
+        "current": curves.current,
+        "rank": len(curves.basis),
+        "basis": packer.add(curves.basis, "f8"),
+        "step": curves.step,
+        "weights": packer.integers(curves.weights.transpose(3, 2, 1, 0)),
+        "scales": packer.numbers(curves.scales.T),
+        "error": curves.error,
+    }
+
+
+def _findings(diagnosis: Diagnosis, packer: Packer) -> dict[str, Any]:
+    """Return verdicts, and findings one a kind; advice is stored once."""
+    advice: dict[str, int] = {}
+    rows = [
+        [
+            (
+                finding.severity,
+                finding.kind,
+                one_line(f"{finding.sentence} {also(others)}" if others else finding.sentence),
+                advice.setdefault(one_line(finding.advice), len(advice)),
+            )
+            for finding, others in by_kind(row.findings)
+        ]
+        for row in diagnosis.rows
+    ]
+    verdicts = [(one_line(row.verdict), row.explanation.title) for row in diagnosis.rows]
+    return {"verdicts": packer.coded(verdicts), "found": packer.coded_lists(rows), "advice": list(advice)}
+
+
+def _item(explanation: Explanation, outputs: list[int]) -> dict[str, Any] | None:
+    """Return the text, image or series that is explained, None for tables."""
+    if len(explanation) != 1:
+        return None
+    photo = photo_of(explanation)
+    if photo:
+        photo |= {"outlines": photo["outlines"].paths}
+    item = {
+        "text": [[piece.text, piece.feature] for piece in pieces(explanation, 0, outputs[0])],
+        "photo": photo,
+        "tints": [tinted_image(explanation, 0, k) for k in outputs],
+        "lanes": [drawn_lanes(explanation, 0, k) for k in outputs],
+    }
+    return item if item["text"] or item["photo"] or any(item["lanes"]) else None

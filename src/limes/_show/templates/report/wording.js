@@ -1,0 +1,54 @@
+/* Numbers in words, as limes/_explanation/wording.py writes them. */
+
+const [SMALL, LARGE] = [1e-3, 1e6]; // outside, numbers have an exponent
+const CONFIDENCE = 1.96; // standard errors of a 95 % interval
+
+function decimals(value, significant) {
+  return Math.max(0, significant - 1 - Math.floor(Math.log10(Math.abs(value))));
+}
+
+function exponential(value, digits) {
+  return value.toExponential(digits).replace(/e([+-])(\d)$/, 'e$10$2');
+}
+
+function digits(value, significant) {
+  if (value === 0) return '0';
+  if (!Number.isFinite(value)) return Number.isNaN(value) ? 'nan' : value > 0 ? 'inf' : '-inf';
+  const size = Math.abs(value);
+  if (size < SMALL || size >= LARGE) return exponential(value, significant - 1);
+  return value.toFixed(decimals(value, significant));
+}
+
+function number(value, significant = 4) {
+  const text = digits(value, significant);
+  return text.includes('.') && !text.includes('e') ? text.replace(/\.?0+$/, '') : text;
+}
+
+function signed(text, value) { return value > 0 ? `+${text}` : text; }
+
+function difference(value) { return signed(number(value), value); }
+
+/* Numbers of one column: the largest decides on the decimals. */
+function signedColumn(values) {
+  const largest = values.map(Math.abs).filter(Number.isFinite).reduce((a, b) => Math.max(a, b), 0);
+  if (largest < SMALL || largest >= LARGE) return values.map((v) => signed(number(v, 3), v));
+  const places = decimals(largest, 4);
+  return values.map((v) => {
+    if (v === 0 || !Number.isFinite(v)) return signed(number(v), v);
+    const text = v.toFixed(places);
+    return Number(text) ? signed(text, v) : text.replace('-', '');
+  });
+}
+
+function errorText(value) { return `± ${digits(value, 2)}`; }
+
+function cellText(value) {
+  if (Number.isNaN(value)) return 'missing';
+  return Number.isInteger(value) && Math.abs(value) < 1e15 ? String(value) : number(value);
+}
+
+function count(amount, noun) {
+  return `${amount.toLocaleString('en')} ${noun}${amount === 1 ? '' : 's'}`;
+}
+
+function bandwidthText(value) { return Number.isFinite(value) ? number(value, 3) : '∞'; }

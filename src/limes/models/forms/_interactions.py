@@ -1,0 +1,186 @@
+"""Margins with interactions: sums of functions of one column, and of step functions of a few columns.
+
+Effects of pairs in explainable boosting, and trees that test two columns or three, are constant on the cells
+of a grid. Under a product law the columns that they join, directly or through others, make a group, and
+E e^{zS} is a product over groups. A group's factor is a sum over the cells of its columns, done one column
+after the other: summing out column c takes the table of c and of those that it still meets (its scope). The
+largest of these tables decides whether that is cheap.
+
+References
+----------
+Dechter 1999, Bucket elimination: a unifying framework for reasoning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+
+from limes._arrays import Floats, Ints
+from limes._functions import Function, landmarks, texture
+from limes.exceptions import InputError
+from limes.models.forms._base import Combination, Form, Reducible, Sum, SumOfProducts
+from limes.models.forms._sums import add_sums, as_sum
+from limes.models.forms._trees import Forest
+
+# Cells of all tables of a group: some 20 ms a row
+MOST_CELLS = 50_000
+# Products that are taken apart
+_MOST_PRODUCTS = 2048
+
+
+@dataclass(frozen=True, eq=False)
+class Interaction:
+    """Σ_i coef[i] ∏_c functions[c]_i(x_c) over some columns c, constant on the cells of a grid.
+
+    ``coef`` is (m, ...), ``products`` are the positions (m,) of these products among the functions.
+    """
+
+    columns: tuple[int, ...]
+    functions: tuple[Function, ...]
+    products: Ints
+    coef: Floats
+
+    def table(self, points: Sequence[Floats]) -> Floats:
+        """Values at all combinations of points of each column, (A_1, A_2, ..., K)."""
+        table = self.coef.reshape(len(self.coef), -1).T
+        for function, x in zip(self.functions[:-1], points[:-1], strict=True):
+            table = table[..., None, :] * function(x)[self.products].T
+        table = table @ self.functions[-1](points[-1])[self.products]
+        return np.asarray(np.moveaxis(table, 0, -1))
+
+
+class Margin(NamedTuple):
+    """A sum and interactions, with outputs of one shape."""
+
+    terms: Sum
+    interactions: tuple[Interaction, ...]
+
+
+class Step(NamedTuple):
+    """One column is summed out; ``scope`` are the columns that it then meets, the last to go first."""
+
+    column: int
+    scope: tuple[int, ...]
+
+
+def as_margin(form: Form) -> Margin:
+    """Write a form as Σ_j f_j(x_j) and interactions.
+
+    Raises
+    ------
+    InputError
+        If it has products of other functions, or its interactions join more columns than can be summed over.
+    """
+    margin = _margin(form)
+    steps_of_groups(margin.interactions, {j: _pieces(margin, j) for j in columns_of(margin.interactions)})
+    return margin
+
+
+def columns_of(interactions: Sequence[Interaction]) -> list[int]:
+    """The columns that interact, ascending."""
+    return sorted({j for each in interactions for j in each.columns})
+
+
+def steps_of_groups(interactions: Sequence[Interaction], sizes: Mapping[int, int]) -> list[list[Step]]:
+    """The groups of columns that interactions join, each as the order in which its columns are summed out.
+
+    ``sizes`` are the numbers of cells of each column.
+
+    Raises
+    ------
+    InputError
+        If a group's tables have too many cells.
+    """
+    groups: list[set[int]] = []
+    for each in interactions:
+        joined = [group for group in groups if group & set(each.columns)]
+        groups = [group for group in groups if group not in joined] + [set(each.columns).union(*joined)]
+    return [_elimination([e.columns for e in interactions], group, sizes) for group in groups]
+
+
+def _elimination(scopes: Sequence[tuple[int, ...]], group: set[int], sizes: Mapping[int, int]) -> list[Step]:
+    """Sum out the column with the smallest table next."""
+    tables = [set(scope) for scope in set(scopes) if set(scope) <= group]
+    order: list[tuple[int, set[int]]] = []
+    remaining, cells = set(group), 0
+    while remaining:
+        met = {j: set().union(*(table for table in tables if j in table)) | {j} for j in remaining}
+        column = min(sorted(remaining), key=lambda j: prod(sizes[k] for k in met[j]))
+        cells += prod(sizes[k] for k in met[column])
+        if cells > MOST_CELLS:
+            raise InputError(
+                f"its interactions join {len(group)} columns in tables of {cells:,} cells and more, too many "
+                f"for an exact sum (at most {MOST_CELLS:,})"
+            )
+        scope = met[column] - {column}
+        tables = [table for table in tables if column not in table] + ([scope] if scope else [])
+        order.append((column, scope))
+        remaining.remove(column)
+    place = {column: i for i, (column, _) in enumerate(order)}
+    return [Step(c, tuple(sorted(scope, key=lambda j: -place[j]))) for c, scope in order]
+
+
+def _pieces(margin: Margin, column: int) -> int:
+    """Cells of the grid along a column, at most."""
+    functions = functions_of(margin.interactions, column)
+    return int(np.unique(np.concatenate([landmarks(function) for function in functions])).size)
+
+
+def functions_of(interactions: Sequence[Interaction], column: int) -> list[Function]:
+    """The functions of a column that interactions read."""
+    read = [each.functions[each.columns.index(column)] for each in interactions if column in each.columns]
+    return list({id(function): function for function in read}.values())
+
+
+def _margin(form: Form) -> Margin:
+    if isinstance(form, Combination):
+        parts = [(weight, _margin(part)) for weight, part in zip(form.weights, form.parts, strict=True)]
+        terms = add_sums([(weight, part.terms) for weight, part in parts], form.intercept)
+        return Margin(
+            terms,
+            tuple(
+                replace(each, coef=weight * each.coef) for weight, part in parts for each in part.interactions
+            ),
+        )
+    try:
+        return Margin(as_sum(form), ())
+    except InputError:
+        if (products := _few_steps(form)) is None:
+            raise
+    blank, d = np.zeros((1, *products.intercept.shape)), len(products.functions)
+    constant, interactions = _taken_apart(products)
+    return Margin(Sum((None,) * d, (blank,) * d, products.intercept + constant), interactions)
+
+
+def _few_steps(form: Form) -> SumOfProducts | None:
+    """The products of a form, if they are few, and constant between breaks."""
+    many = isinstance(form, Forest) and int((form.feature < 0).sum()) > _MOST_PRODUCTS
+    terms = form.reduce() if isinstance(form, Reducible) and not many else None
+    if not isinstance(terms, SumOfProducts) or len(terms.coef) > _MOST_PRODUCTS:
+        return None
+    constant = all(texture(function).constant for function in terms.functions if function is not None)
+    return terms if constant else None
+
+
+def _taken_apart(terms: SumOfProducts) -> tuple[Floats, tuple[Interaction, ...]]:
+    """The products that read no column, added up, and the others by the columns that they read."""
+    reads = np.zeros((len(terms.coef), len(terms.functions)), dtype=np.bool_)
+    for j, function in enumerate(terms.functions):
+        if function is not None:
+            reads[:, j] = (function(landmarks(function)) != 1.0).any(axis=1)
+    patterns, which = np.unique(reads, axis=0, return_inverse=True)
+    interactions, constant = [], np.zeros(terms.intercept.shape)
+    for i, pattern in enumerate(patterns):
+        products = np.flatnonzero(which.ravel() == i)
+        columns = tuple(np.flatnonzero(pattern).tolist())
+        if not columns:
+            constant = constant + terms.coef[products].sum(axis=0)
+            continue
+        functions = tuple(f for f in (terms.functions[j] for j in columns) if f is not None)
+        interactions.append(Interaction(columns, functions, products, terms.coef[products]))
+    return constant, tuple(interactions)

@@ -1,0 +1,122 @@
+"""One run at a time in a folder.
+
+On this machine it is a lock of the operating system, which frees that of a dead process. Stores have no
+locks: there it is a lease, an object with the run's token and a count that a thread raises every few seconds.
+A lease whose count stands still belongs to a dead run, and is taken; no clock is compared with another. Two
+runs that take one at the same moment both write, and the one that reads the other's token gives way. Should
+both go on, they write the same bytes: a part of another run is refused by the worker that writes it.
+"""
+
+from __future__ import annotations
+
+from limes._checks import require
+
+require("pyarrow", "limes.scale for files", package="'limes[scale]'")
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Event, Thread
+from time import sleep
+from uuid import uuid4
+
+from limes.exceptions import InputError
+from limes.scale._stores import Place, StorePath
+
+# Seconds between two renewals of a lease; a lease that stands still for this many renewals is dead
+_RENEWAL, _DEAD = 5.0, 2.5
+
+
+@contextmanager
+def locked(place: Place) -> Iterator[None]:
+    """Hold the lock of a folder.
+
+    Raises
+    ------
+    InputError
+        Another run holds it.
+    OSError
+        It cannot be written.
+    """
+    if isinstance(place, StorePath):
+        lease = _Lease(place)
+        lease.take()
+        try:
+            yield
+        finally:
+            lease.release()
+        return
+    with _file_lock(place):
+        yield
+
+
+@contextmanager
+def _file_lock(path: Path) -> Iterator[None]:
+    from filelock import FileLock, Timeout
+
+    try:
+        lock = FileLock(path, timeout=0).acquire()
+    except Timeout:
+        raise _busy(path) from None
+    with lock:
+        yield
+
+
+def _busy(place: Place) -> InputError:
+    folder = str(place).rpartition("/")[0]
+    return InputError(f"another run is at work in {folder}: wait until it ends, or pass another folder")
+
+
+class _Lease:
+    """The right to write into a folder of a store."""
+
+    def __init__(self, place: StorePath) -> None:
+        self._place = place
+        self._token = uuid4().hex
+        self._count = 0
+        self._stop = Event()
+        self._lost = False
+        self._thread = Thread(target=self._renew, daemon=True)
+
+    def take(self) -> None:
+        """Take the lease, if no run holds it that is alive; raise InputError."""
+        holder = self._read()
+        if holder is not None:
+            sleep(_RENEWAL * _DEAD)
+            if self._read() not in (holder, None):
+                raise _busy(self._place)
+        self._write()
+        read = self._read()
+        if read is None or read[0] != self._token:
+            raise _busy(self._place)
+        self._thread.start()
+
+    def release(self) -> None:
+        """Give it back; a store that does not answer leaves it to die."""
+        self._stop.set()
+        self._thread.join()
+        if not self._lost:
+            with suppress(OSError):
+                self._place.unlink(missing_ok=True)
+
+    def _renew(self) -> None:
+        while not (self._lost or self._stop.wait(_RENEWAL)):
+            with suppress(OSError):  # a store may not answer for a moment
+                holder = self._read()
+                self._lost = holder is not None and holder[0] != self._token
+                if not self._lost:
+                    self._write()
+
+    def _read(self) -> tuple[str, int] | None:
+        try:
+            token, count = json.loads(self._place.read_bytes())
+        except FileNotFoundError:
+            return None
+        except (ValueError, TypeError):  # of no run
+            return "", 0
+        return token, count
+
+    def _write(self) -> None:
+        self._count += 1
+        self._place.write_whole(json.dumps([self._token, self._count]).encode())

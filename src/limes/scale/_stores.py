@@ -1,0 +1,287 @@
+"""Files of this machine and objects of stores, S3, Google Cloud Storage and Azure, by the same operations.
+
+A `StorePath` has the part of `pathlib.Path` that tables need, so that code is written once for a `Place`,
+which is either. Both appear whole or not at all: a file is written beside its place and renamed, an object
+becomes visible by one put, or by the completion of its upload in pieces.
+
+Stores are those of ``pyarrow.fs``, with its options after a question mark, credentials from the environment:
+``s3://bucket/folder?region=eu-west-1&endpoint_override=http://127.0.0.1:9000``.
+"""
+
+from __future__ import annotations
+
+from limes._checks import require
+
+require("pyarrow", "limes.scale for files", package="'limes[scale]'")
+
+import io
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import file_digest, sha256
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.fs as pa_fs
+
+from limes._checks import listed
+from limes.exceptions import InputError
+
+T = TypeVar("T")
+
+# Schemes of stores that pyarrow.fs knows, whose objects appear whole
+_STORES = ("s3", "gs", "gcs", "abfs", "abfss")
+# Prefix of files that are not whole yet; readers of Parquet folders skip names with a leading point
+BESIDE = ".unfinished-"
+# Bytes of an object that are hashed at a time
+_BLOCK = 4 << 20
+
+
+@lru_cache(maxsize=16)
+def _filesystem(url: str) -> tuple[Any, str]:
+    """The file system of a bucket's URL, and the bucket's path in it."""
+    try:
+        system, path = pa_fs.FileSystem.from_uri(url)
+    except (OSError, ValueError, NotImplementedError) as error:  # pyarrow's errors are of these types too
+        raise InputError(
+            f"{_without_secrets(url)} is no store that can be used ({error}): pass s3://bucket/folder, with "
+            "pyarrow's options after a question mark, and credentials in the environment"
+        ) from error
+    return system, path.strip("/")
+
+
+def _without_secrets(url: str) -> str:
+    """A URL without its user, its password and its options."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+@dataclass(frozen=True, order=True)
+class StorePath:
+    """An object of a store, or a folder of objects; its methods are those of `pathlib.Path`.
+
+    Attributes
+    ----------
+    key
+        Where it is: bucket and name.
+    url
+        Of its bucket, with the options that its store is opened with.
+    """
+
+    key: str
+    url: str
+
+    @property
+    def filesystem(self) -> Any:
+        """The store, as pyarrow sees it."""
+        return _filesystem(self.url)[0]
+
+    @property
+    def name(self) -> str:
+        """The last part of the key."""
+        return self.key.rpartition("/")[2]
+
+    @property
+    def suffix(self) -> str:
+        """The end of the name, from its last point."""
+        return Path(self.name).suffix
+
+    def __truediv__(self, name: str) -> StorePath:
+        return StorePath(f"{self.key}/{name}", self.url)
+
+    def __str__(self) -> str:
+        return f"{urlsplit(self.url).scheme}://{self.key}"
+
+    def is_dir(self) -> bool:
+        """Whether it is a folder, or there are keys that begin with it."""
+        return bool(self.filesystem.get_file_info(self.key).type == pa_fs.FileType.Directory)
+
+    def is_file(self) -> bool:
+        """Whether it is an object."""
+        return bool(self.filesystem.get_file_info(self.key).type == pa_fs.FileType.File)
+
+    def size_and_time(self) -> tuple[int, int]:
+        """Bytes, and nanoseconds of the put; raise FileNotFoundError if there is no such object."""
+        info = self.filesystem.get_file_info(self.key)
+        if info.type != pa_fs.FileType.File:
+            raise FileNotFoundError(f"no object {self}")
+        return info.size, info.mtime_ns
+
+    def iterdir(self) -> Iterator[StorePath]:
+        """What is in the folder."""
+        yield from self._listing(recursive=False)
+
+    def rglob(self) -> Iterator[StorePath]:
+        """Objects in the folder, and in folders in it."""
+        yield from self._listing(recursive=True)
+
+    def _listing(self, *, recursive: bool) -> Iterator[StorePath]:
+        selector = pa_fs.FileSelector(self.key, recursive=recursive, allow_not_found=True)
+        for info in self.filesystem.get_file_info(selector):
+            yield StorePath(info.path, self.url)
+
+    def read_bytes(self) -> bytes:
+        """Read an object; raise FileNotFoundError if there is no such object."""
+        with self.filesystem.open_input_stream(self.key, compression=None) as stream:
+            content: bytes = stream.read()
+        return content
+
+    def write_whole(self, content: bytes) -> None:
+        """Put an object: one that is cut off does not appear."""
+        with self.filesystem.open_output_stream(self.key, compression=None) as stream:
+            stream.write(content)
+
+    def unlink(self, *, missing_ok: bool = False) -> None:
+        """Delete an object."""
+        try:
+            self.filesystem.delete_file(self.key)
+        except FileNotFoundError:
+            if not missing_ok:
+                raise
+
+
+Place: TypeAlias = Path | StorePath
+
+
+def place_of(where: str | Place) -> Place:
+    """Return the place of a path, of a URL of this machine, or of a URL of a store.
+
+    ``Path("s3://bucket/out")`` would be the local folder ``s3:/bucket/out``.
+
+    Raises
+    ------
+    InputError
+        The scheme is that of another kind of store, or the store cannot be used.
+    """
+    if isinstance(where, StorePath | Path):
+        return where
+    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]+):/", where)  # of two letters or more: C:/ is a drive
+    if scheme is None:
+        return Path(where)
+    kind = scheme[1].lower()
+    if kind == "file":
+        return Path(url2pathname(urlsplit(where).path))
+    parts = re.fullmatch(r"[^:]+://(?P<bucket>[^/?]+)(?P<key>[^?]*)(?P<options>\?.*)?", where)
+    if kind not in _STORES or parts is None:
+        raise InputError(
+            f"{_without_secrets(where)}: {scheme[1]} is no known kind of store; pass a path, or a URL that "
+            f"begins with {listed([f'{name}://' for name in ('file', *_STORES)])}"
+        )
+    url = f"{kind}://{parts['bucket']}{parts['options'] or ''}"
+    return StorePath(f"{_filesystem(url)[1]}{parts['key']}".rstrip("/"), url)
+
+
+def absolute(place: Place) -> Place:
+    """Return a place that other processes find: they may have another working directory."""
+    return place if isinstance(place, StorePath) else place.absolute()
+
+
+def opened(place: Place) -> Any:
+    """Open a file or an object for reading anywhere in it; to be closed by the caller."""
+    if isinstance(place, StorePath):
+        return place.filesystem.open_input_file(place.key)
+    return pa.OSFile(str(place))
+
+
+def streamed(place: Place, compression: str | None = None) -> Any:
+    """Open a file or an object for reading from its beginning; to be closed by the caller."""
+    if isinstance(place, StorePath):
+        return place.filesystem.open_input_stream(place.key, compression=compression)
+    return pa.input_stream(str(place), compression)
+
+
+class _Watched(io.RawIOBase):
+    """A file that notes when it, and not what is in it, is at fault."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self.error: OSError | None = None
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        try:
+            content: bytes = self._file.read(None if size < 0 else size)
+        except OSError as error:
+            self.error = error
+            raise
+        return content
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        position: int = self._file.seek(offset, whence)
+        return position
+
+    def tell(self) -> int:
+        position: int = self._file.tell()
+        return position
+
+
+def parsed(place: Place, parse: Callable[[Any], T]) -> T:
+    """Parse a file; an error of pyarrow's then says that the file is damaged, not that a store fails.
+
+    Raises
+    ------
+    InputError
+        The store fails.
+    """
+    if isinstance(place, Path):
+        with opened(place) as file:
+            return parse(file)
+    with suppress(OSError, pa.ArrowException), opened(place) as file:
+        return parse(file)
+    watched = None  # once more, to see whether the store is at fault, or what is in the file
+    try:
+        with opened(place) as file:
+            watched = _Watched(file)
+            return parse(pa.PythonFile(watched, mode="r"))
+    except (OSError, pa.ArrowException) as error:
+        if watched is not None and watched.error is None:
+            raise
+        raise InputError(
+            f"{place} could not be read: {error}. Finished parts are kept: run the same command again when "
+            "the store answers"
+        ) from error
+
+
+def write_whole(place: Place, content: bytes) -> None:
+    """Write a file or an object so that it is whole or missing."""
+    if isinstance(place, StorePath):
+        place.write_whole(content)
+        return
+    beside = place.with_name(f"{BESIDE}{place.name}.{uuid4().hex}")
+    try:
+        with beside.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(place)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def checksum(place: Place) -> str | None:
+    """SHA-256 of a file or an object, None if there is no such file."""
+    if isinstance(place, Path):
+        if not place.is_file():
+            return None
+        with place.open("rb") as file:
+            return file_digest(file, "sha256").hexdigest()
+    digest = sha256()
+    try:
+        with streamed(place) as stream:
+            while block := stream.read(_BLOCK):
+                digest.update(block)
+    except FileNotFoundError:
+        return None
+    return digest.hexdigest()

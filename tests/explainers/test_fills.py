@@ -1,0 +1,103 @@
+"""Several fills of superpixels: averages, by enumeration of images with a fill drawn at random."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+import limes
+from limes.exceptions import InputError
+
+RNG = np.random.default_rng(0)
+IMAGE = RNG.integers(0, 256, (8, 8, 3)).astype(np.uint8)
+GRID = {"rows": 2, "columns": 2}
+
+
+def rough(images):
+    """A function of superpixels together."""
+    light = np.asarray(images, dtype=float).mean(axis=3) / 255
+    return light[:, :4].mean(axis=(1, 2)) * light[:, 4:, :4].std(axis=(1, 2)) + light[:, 7, 7] ** 2
+
+
+def explained(fill, **options):
+    explainer = limes.ImageExplainer(
+        rough, segments="grid", segment_options=GRID, fill=fill, **({"max_calls": 300} | options)
+    )
+    return explainer(IMAGE)
+
+
+def enumerated(fills, bandwidth=0.25):
+    """Coefficients and R² of least squares over all images of all fills."""
+    labels = np.repeat(np.repeat([[0, 1], [2, 3]], 4, axis=0), 4, axis=1)
+    rows = np.array(list(product([0.0, 1.0], repeat=4)))
+    off = 4 - rows.sum(axis=1)
+    w = np.tile(np.exp(-((1 - np.sqrt(1 - off / 4)) ** 2) / (2 * bandwidth**2)), len(fills))
+    images = [
+        np.where((z > 0)[labels][..., None], IMAGE, np.broadcast_to(fill, IMAGE.shape).astype(np.uint8))
+        for fill in fills
+        for z in rows
+    ]
+    z, f = np.tile(rows, (len(fills), 1)), rough(images)
+    a = np.column_stack([np.ones(len(z)), z])
+    beta = np.linalg.solve(a.T @ (w[:, None] * a), a.T @ (w * f))
+    spread = w @ (f - w @ f / w.sum()) ** 2
+    return beta, 1 - w @ (f - a @ beta) ** 2 / spread
+
+
+def test_the_average_is_the_surrogate_of_a_fill_drawn_at_random():
+    fills = [0, [200, 100, 30], IMAGE[::-1].copy()]
+    found = explained([np.zeros(()), np.array(fills[1]), fills[2]])
+    beta, share = enumerated(fills)
+    assert found.method == "exact"
+    assert found.values[0] == pytest.approx(beta[1:], rel=1e-9, abs=1e-12)
+    assert found.intercepts[0] == pytest.approx(beta[0], rel=1e-9)
+    assert found.fidelity[0] == pytest.approx(share, rel=1e-9)
+    assert found.fidelity_errors[0] == 0
+    parts = np.array(list(found.provenance["by_fill"].values()))
+    assert parts.mean(axis=0) == pytest.approx(found.values[0])
+    assert parts.std(axis=0, ddof=1) == pytest.approx(found.provenance["fill_spread"])
+
+
+def test_errors_of_sampled_averages_cover():
+    options = {"segment_options": {"rows": 4, "columns": 4}, "segments": "grid", "max_calls": 400}
+    truth = limes.ImageExplainer(rough, fill=["mean", "blur"], **options | {"max_calls": 1 << 17})(IMAGE)
+    assert truth.method == "exact"
+    inside = []
+    for seed in range(8):
+        found = limes.ImageExplainer(rough, fill=["mean", "blur"], rng=seed, **options)(IMAGE)
+        assert found.method == "sampled"
+        assert found.model_calls <= 400
+        inside.append(np.abs(found.values - truth.values) <= 3 * found.standard_errors)
+    assert np.mean(inside) > 0.95
+
+
+def test_fills_that_do_not_agree_are_named():
+    found = limes.ImageExplainer(
+        lambda images: np.asarray(images, dtype=float)[:, 0, 0, 0],
+        segments="grid",
+        segment_options=GRID,
+        fill=[np.array(0), np.array(255)],
+    )(np.full((4, 4, 3), 100, dtype=np.uint8))
+    assert "the fills do not agree whether these raise or lower the answer: superpixel 0" in found.warnings[0]
+    assert "by_fill" not in found.to_html()
+
+
+def test_lists_of_images_and_json(tmp_path):
+    explainer = limes.ImageExplainer(rough, segments="grid", segment_options=GRID, fill=["mean", "blur"])
+    both = explainer([IMAGE, IMAGE[::-1].copy()])
+    np.testing.assert_array_equal(both[0].values, explainer(IMAGE).values)
+    again = limes.Explanation.from_json(both[1].to_json())
+    assert again.provenance["fill_spread"] == both[1].provenance["fill_spread"]
+
+
+def test_a_colour_is_one_fill():
+    assert "by_fill" not in explained([10, 20, 30]).provenance
+    assert explained((1.5, 2, 3)).provenance["fill"]
+
+
+@pytest.mark.parametrize("fill", [["mean", "mean"], ["mean", "sky"], ["mean", None]])
+def test_wrong_lists(fill):
+    with pytest.raises(InputError, match="fill"):
+        explained(fill)
