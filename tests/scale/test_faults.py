@@ -105,13 +105,13 @@ def killing(row, flag=None):
 
 
 def black_box(model, table):
-    calm = table[table["age"] != table["age"].iloc[200]]
+    calm = table[table["age"] != table["age"].iloc[201]]
     return limes.TabularExplainer(model, calm[["age", "bmi"]], method="sampled", max_calls=64, control="none")
 
 
 @pytest.mark.parametrize("engine", repeats(["local", "dask"], ["local"]))
 def test_parts_of_a_worker_that_is_killed_are_done_by_others(tmp_path, table, engine):
-    flag, row = tmp_path / "flag", table[0]["age"].iloc[200]
+    flag, row = tmp_path / "flag", table[0]["age"].iloc[201]
     explainer, source = black_box(killing(row, flag), table[0]), some(table, tmp_path)
     options = {"rows_per_part": 10, "engine": engine, "cluster": Cluster(2)}
     said = explain(source, explainer, tmp_path / "out", **options)
@@ -122,9 +122,9 @@ def test_parts_of_a_worker_that_is_killed_are_done_by_others(tmp_path, table, en
 
 
 def test_workers_that_are_killed_every_time_are_given_up_on(tmp_path, table):
-    explainer = black_box(killing(table[0]["age"].iloc[200]), table[0])
+    explainer = black_box(killing(table[0]["age"].iloc[201]), table[0])
     options = {"rows_per_part": 10, "cluster": Cluster(2)}
-    with pytest.raises(InputError, match=r"killed 3 times at part 3.*fewer workers"):
+    with pytest.raises(InputError, match=r"killed 3 times at part 4.*fewer workers"):
         explain(some(table, tmp_path), explainer, tmp_path / "out", **options)
     assert not [one for one in active_children() if "loky" in one.name.lower()]
 
