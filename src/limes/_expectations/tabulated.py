@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Generic, Literal, NamedTuple, TypeVar
+from typing import Generic, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -21,17 +21,19 @@ from limes._threads import LRUCache
 from limes.designs._coordinates import Coordinate, functionals
 from limes.designs._product import ProductDesign, ProductFamily
 from limes.exceptions import InputError, ModelError
-from limes.models.forms._linked import Linked
+from limes.models.forms._base import Form
 from limes.models.forms._links import Complexes
 
 # The promise, relative to E f
 TOLERANCE = 1e-9
 # Relative rounding of a product of d factors is about (d + this) times that of one
 _ROUNDINGS = 8
+# Nodes of one block, and complex numbers of all columns of a block of rows: 2 MB
+_NODES, _BLOCK = 2048, 131_072
 # Backgrounds whose tables are cached
 _CACHED = 4
 
-Tables = TypeVar("Tables")
+Store = TypeVar("Store")
 T = TypeVar("T")
 
 
@@ -119,6 +121,70 @@ class ColumnTables(Generic[T]):
         return cells[:, self._place], self._patterns
 
 
+class Numbers(NamedTuple):
+    """One factor: means (P, N), contrasts (P, g, N) and offsets (N,)."""
+
+    means: Complexes
+    contrasts: Complexes
+    offsets: Floats
+
+
+class Tables(Protocol):
+    """What looks up the numbers of one factor."""
+
+    def at(self, cells: Ints) -> tuple[Ints, Numbers]:
+        """The pattern of each row (n,), given the variant of each column (n, d), and tables of patterns."""
+        ...
+
+
+class NodeProducts:
+    """Re Σ_n W_n ∏_j mean_j(n), and its contrasts, for k outputs with weights W (k, N).
+
+    ``places`` are the positions of the columns of each factor, whose numbers ``tables`` look up.
+    """
+
+    def __init__(self, places: Sequence[Ints], tables: Sequence[Tables], weights: Complexes) -> None:
+        self._places, self._tables = places, tables
+        # of real and imaginary parts of products, one after the other
+        self._weights = np.stack([weights.real, -weights.imag], axis=2).reshape(len(weights), -1)
+
+    def moments(self, cells: Ints) -> tuple[Floats, Floats]:
+        """Sums (n, k) and contrasts (n, d, k) of rows, given the variant of each column, (n, d)."""
+        n, outputs = len(cells), len(self._weights)
+        mean, contrast = np.zeros((n, outputs)), np.zeros((*cells.shape, outputs))
+        step = max(1, _BLOCK // (_NODES * max(1, sum(places.size for places in self._places))))
+        for start in range(0, n, step):
+            rows = slice(start, start + step)
+            parts = [table.at(cells[rows]) for table in self._tables]
+            for first in range(0, self._weights.shape[1] // 2, _NODES):
+                self._add(parts, slice(first, first + _NODES), mean[rows], contrast[rows])
+        return mean, contrast
+
+    def _add(self, parts: Sequence[tuple[Ints, Numbers]], nodes: slice, mean: Floats, contrast: Floats) -> None:
+        """Add what some nodes contribute to rows."""
+        weights = self._weights[:, 2 * nodes.start : 2 * nodes.stop]
+        means = [part.means[:, nodes][pattern] for pattern, part in parts]
+        before = [np.ones((len(mean), weights.shape[1] // 2), dtype=np.complex128)]
+        for factor in means:
+            before.append(before[-1] * factor)
+        mean += _weighted(before.pop(), weights)
+        after: Complexes | None = None
+        for f in range(len(means) - 1, -1, -1):
+            others = before[f] if after is None else before[f] * after
+            pattern, part = parts[f]
+            for i, place in enumerate(self._places[f]):
+                # a factor with a name: numpy multiplies large temporaries in place, and in the other order
+                change = part.contrasts[:, i, nodes][pattern]
+                contrast[:, place] += _weighted(others * change, weights)
+            after = means[f] if after is None else after * means[f]
+
+
+def _weighted(products: Complexes, weights: Floats) -> Floats:
+    """Re Σ_n W_n product_n, (n, N) -> (n, k), in one order for few rows and for many."""
+    parts = products.view(np.float64)
+    return np.stack([(parts * weight).sum(axis=1) for weight in weights], axis=1)
+
+
 def tabulated(place: int, variants: Sequence[Coordinate], function: Function) -> tuple[Complexes, Complexes]:
     """Return mean and contrast of N functions under every variant of a column's law, (V, N) each.
 
@@ -140,23 +206,23 @@ def tabulated(place: int, variants: Sequence[Coordinate], function: Function) ->
     return np.stack([mean for mean, _ in pairs]), np.stack([contrast for _, contrast in pairs])
 
 
-class TabulatedExpectation(ABC, Generic[Tables]):
+class TabulatedExpectation(ABC, Generic[Store]):
     """Moments of links of sums under many designs, by tables of their columns."""
 
     method: Literal["exact"] = "exact"
     # of every E f, relative to itself; designs where the bound of the quadrature is larger are refused
     error_bound: float = TOLERANCE
 
-    def __init__(self, form: Linked) -> None:
+    def __init__(self, form: Form) -> None:
         self._form = form
-        self._tables: LRUCache[ProductFamily, Tables] = LRUCache(_CACHED)
+        self._tables: LRUCache[ProductFamily, Store] = LRUCache(_CACHED)
 
     @abstractmethod
-    def _tabulate(self, variants: Sequence[Sequence[Coordinate]]) -> Tables:
+    def _tabulate(self, variants: Sequence[Sequence[Coordinate]]) -> Store:
         """Return tables of the variants of every column."""
 
     @abstractmethod
-    def _moments(self, tables: Tables, cells: Ints, variance: Floats) -> Moments:
+    def _moments(self, tables: Store, cells: Ints, variance: Floats) -> Moments:
         """Return moments of n rows, given the variant of each column and Var_w h, both (n, d)."""
 
     def moments(self, design: ProductDesign, row: Floats | None = None) -> Moments:  # noqa: ARG002
@@ -180,4 +246,5 @@ class TabulatedExpectation(ABC, Generic[Tables]):
 
     def _check(self, columns: int) -> None:
         if columns != self._form.size:
-            raise InputError(f"the design has {columns} columns, the form (Linked) has {self._form.size}")
+            name, size = type(self._form).__name__, self._form.size
+            raise InputError(f"the design has {columns} columns, the form ({name}) has {size}")
