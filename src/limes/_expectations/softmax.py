@@ -1,9 +1,9 @@
-r"""Exact expectations of the softmax of three sums under a product design, by quadrature over two frequencies.
+r"""Exact expectations of the softmax of three sums under a product design, by a double integral.
 
 p_r is a sum of exponentials e^{i (t₁ a + t₂ b)} of two differences of margins (``models/forms/_softmax.py``),
 whose expectations are products over columns, so that E_w p_r and its contrasts follow as for one frequency
-(``linked.py``): tables of cells × nodes, made once, serve all rows. Errors are bounded by E e^{±a} and E e^{±b},
-which are products, too.
+(``linked.py``): tables of cells × nodes, made once, serve all rows. Errors are bounded by E e^{±a} and
+E e^{±b}, which are products, too.
 
 The class r that is likely at a row is the complement of the two others, and these are e^{m_c - m_r} p_r where
 that has the smaller bound: probabilities of 1e-12 keep their digits.
@@ -35,14 +35,14 @@ from limes.designs._marginals import Atoms
 from limes.designs._product import ProductFamily
 from limes.exceptions import ModelError
 from limes.models.forms._links import Complexes
-from limes.models.forms._softmax import CLASSES, COPIES, PlaneSum, Softmax, plane_sum
+from limes.models.forms._softmax import CLASSES, COPIES, NODES, PlaneSum, Softmax, plane_sum
 
 # Probabilities below this are compared with it
 _TINY = 1e-15
 # -ln of what copies of a probability add up to
 _DIGITS = 30.0
-# The longest period: 34,000 nodes
-_LONGEST = 90.0
+# Nodes times columns of a class, some 8 ms a row; complex numbers of its tables, 128 MB
+_MOST_WORK, _MOST_NUMBERS = 1_000_000, 8_000_000
 # Complex numbers of a background's tables, 256 MB, and nodes of a class, about
 _LARGEST, _USUAL_NODES = 16_000_000, 10_000
 # Complex numbers of a table of nodes and values
@@ -80,11 +80,7 @@ class SoftmaxExpectation(TabulatedExpectation["_Classes"]):
         size = np.abs(mean) + np.abs(contrast).max(axis=1, initial=0.0)
         allowed = TOLERANCE * np.maximum(size, _TINY)
         if not (bound <= allowed).all():
-            worst = np.unravel_index(np.argmax(bound / allowed), bound.shape)
-            raise ModelError(
-                f"a probability of about {size[worst]:.3g} is known to {bound[worst]:.1g} only, as the margins "
-                "spread far on both sides: use method='sampled'"
-            )
+            raise _too_far()
         gamma = contrast * variance.reshape(*variance.shape, *(1,) * self._form.intercept.ndim)
         return Moments.exact(mean, gamma, designs=variance.shape[:-1])
 
@@ -101,7 +97,16 @@ class _Values:
 
 # Exponents θ of E e^{θ·m}: differences of margins, and sums of two of these
 _EDGES = np.array([row - other for row in np.eye(3) for other in np.eye(3) if (row != other).any()])
-_EXPONENTS = np.unique(np.concatenate([np.zeros((1, 3)), _EDGES, *(_EDGES + edge for edge in _EDGES)]), axis=0)
+_EXPONENTS = np.unique(
+    np.concatenate([np.zeros((1, 3)), _EDGES, *(_EDGES + edge for edge in _EDGES)]), axis=0
+)
+
+
+def _too_far() -> ModelError:
+    return ModelError(
+        "the margins of three classes range too far, or spread far on both sides, for nine digits of their "
+        "probabilities: use method='sampled'"
+    )
 
 
 def _position(exponent: Floats) -> int:
@@ -133,7 +138,7 @@ class _Classes:
         # (n, class, reference): the logarithms of what errors are multiplied by
         level = levels[:, _DIFFERENCES]
         others = np.where(np.eye(CLASSES, dtype=np.bool_), -np.inf, level).max(axis=1)
-        likely, reference = np.argmin(others, axis=1), np.argmin(level, axis=2)
+        likely, reference = np.argmin(others, axis=1), self._references(levels)
         for c in range(CLASSES):
             for r in range(CLASSES):
                 rows = np.flatnonzero((likely != c) & (reference[:, c] == r))
@@ -149,9 +154,26 @@ class _Classes:
         bound[rows, likely] = bound.sum(axis=1)
         return _Values(base, rest, contrast, bound)
 
+    def _references(self, levels: Floats) -> Ints:
+        """The class whose sum gives each class the least error, (n, class), about."""
+        errors = np.empty((len(levels), CLASSES, CLASSES))
+        for c, r in np.ndindex(CLASSES, CLASSES):
+            copies = levels[:, _copies(c, r)] - self._periods[c, r]
+            errors[:, c, r] = np.logaddexp(levels[:, _DIFFERENCES[c, r]] - _DIGITS, copies.max(axis=1))
+        least = np.sort(errors.min(axis=2), axis=1)
+        # of two classes the sums are needed; none is larger than 1
+        if not (least[:, -2] <= np.log(TOLERANCE)).all():
+            raise _too_far()  # before tables are made
+        return np.argmin(errors, axis=2)
+
+    @cached_property
+    def _periods(self) -> Floats:
+        """P of each class by the sum of each, (3, 3)."""
+        return np.array([[self._period(c, r) for r in range(CLASSES)] for c in range(CLASSES)])
+
     def _rule(self, c: int, r: int) -> _Rule:
         if (c, r) not in self._rules:
-            self._rules[c, r] = _Rule(self._columns, self._margins, (c, r), self._period(c, r))
+            self._rules[c, r] = _Rule(self._columns, self._margins, (c, r), self._periods[c, r])
         return self._rules[c, r]
 
     def _period(self, c: int, r: int) -> float:
@@ -162,7 +184,15 @@ class _Classes:
         for log, ratio in self._logs:
             reach = reach + (log[:, copies] - log[:, [tilt]]).max(axis=0)
             beyond = np.maximum(beyond, ratio[:, copies].max(axis=0))
-        return float(min(_DIGITS + np.log(copies.size * COPIES) + (reach + beyond).max(), _LONGEST))
+        wanted = _DIGITS + np.log(copies.size * COPIES) + (reach + beyond).max()
+        return float(min(wanted, self._longest))
+
+    @property
+    def _longest(self) -> float:
+        """The P whose nodes are as many as a row may cost."""
+        variants = sum(len(column.variants) for column in self._columns)
+        nodes = min(_MOST_WORK / max(1, len(self._columns)), 0.5 * _MOST_NUMBERS / max(1, variants))
+        return float(np.sqrt(nodes / NODES))
 
     def _levels(self, cells: Ints) -> Floats:
         """Logarithms of E e^{θ·m}, of the largest part of it given that one column is in its cell or not."""

@@ -37,7 +37,7 @@ from limes.designs._product import ProductFamily
 from limes.exceptions import InputError, ModelError
 from limes.models.forms._activations import Rectifier
 from limes.models.forms._linked import Linked
-from limes.models.forms._links import ExponentialSum, Link
+from limes.models.forms._links import Complexes, ExponentialSum, Link
 
 # Complex numbers of a background's tables: 256 MB
 _LARGEST = 16_000_000
@@ -130,7 +130,7 @@ class _Network:
         tables = [factor.tables(groups, Numbers) for factor in factors]
         sizes = sum([table.offsets for table in tables], np.zeros(sum(rule.nodes.size for rule in rules)))
         owner = np.repeat(np.arange(len(rules)), [rule.nodes.size for rule in rules])
-        weights = np.concatenate([rule.weights for rule in rules]) * np.exp(
+        weights: Complexes = np.concatenate([rule.weights for rule in rules]) * np.exp(
             np.concatenate([r.nodes * c + r.log_weights for r, c in zip(rules, constants, strict=True)])
             + sizes
         )

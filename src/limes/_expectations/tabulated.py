@@ -17,6 +17,7 @@ from limes._arrays import Floats, Ints
 from limes._expectations.moments import Moments
 from limes._expectations.waves import WaveBundle, Waves, extent
 from limes._functions import Function
+from limes._kernels import add_node_products
 from limes._threads import LRUCache
 from limes.designs._coordinates import Coordinate, functionals
 from limes.designs._product import ProductDesign, ProductFamily
@@ -28,8 +29,8 @@ from limes.models.forms._links import Complexes
 TOLERANCE = 1e-9
 # Relative rounding of a product of d factors is about (d + this) times that of one
 _ROUNDINGS = 8
-# Nodes of one block, and complex numbers of all columns of a block of rows: 2 MB
-_NODES, _BLOCK = 2048, 131_072
+# Rows whose tables are looked up together
+_ROWS = 256
 # Backgrounds whose tables are cached
 _CACHED = 4
 
@@ -152,37 +153,23 @@ class NodeProducts:
         """Sums (n, k) and contrasts (n, d, k) of rows, given the variant of each column, (n, d)."""
         n, outputs = len(cells), len(self._weights)
         mean, contrast = np.zeros((n, outputs)), np.zeros((*cells.shape, outputs))
-        step = max(1, _BLOCK // (_NODES * max(1, sum(places.size for places in self._places))))
-        for start in range(0, n, step):
-            rows = slice(start, start + step)
-            parts = [table.at(cells[rows]) for table in self._tables]
-            for first in range(0, self._weights.shape[1] // 2, _NODES):
-                self._add(parts, slice(first, first + _NODES), mean[rows], contrast[rows])
+        if not self._tables:
+            return mean + self._weights[:, ::2].sum(axis=1), contrast
+        places = np.concatenate(self._places)
+        for start in range(0, n, _ROWS):
+            rows = slice(start, start + _ROWS)
+            patterns, parts = zip(*(table.at(cells[rows]) for table in self._tables), strict=True)
+            changes = np.zeros((mean[rows].shape[0], places.size, outputs))
+            add_node_products(
+                [np.ascontiguousarray(part.means).view(np.float64) for part in parts],
+                [np.ascontiguousarray(part.contrasts).view(np.float64) for part in parts],
+                np.stack(patterns),
+                self._weights,
+                mean[rows],
+                changes,
+            )
+            contrast[rows, places] = changes
         return mean, contrast
-
-    def _add(self, parts: Sequence[tuple[Ints, Numbers]], nodes: slice, mean: Floats, contrast: Floats) -> None:
-        """Add what some nodes contribute to rows."""
-        weights = self._weights[:, 2 * nodes.start : 2 * nodes.stop]
-        means = [part.means[:, nodes][pattern] for pattern, part in parts]
-        before = [np.ones((len(mean), weights.shape[1] // 2), dtype=np.complex128)]
-        for factor in means:
-            before.append(before[-1] * factor)
-        mean += _weighted(before.pop(), weights)
-        after: Complexes | None = None
-        for f in range(len(means) - 1, -1, -1):
-            others = before[f] if after is None else before[f] * after
-            pattern, part = parts[f]
-            for i, place in enumerate(self._places[f]):
-                # a factor with a name: numpy multiplies large temporaries in place, and in the other order
-                change = part.contrasts[:, i, nodes][pattern]
-                contrast[:, place] += _weighted(others * change, weights)
-            after = means[f] if after is None else after * means[f]
-
-
-def _weighted(products: Complexes, weights: Floats) -> Floats:
-    """Re Σ_n W_n product_n, (n, N) -> (n, k), in one order for few rows and for many."""
-    parts = products.view(np.float64)
-    return np.stack([(parts * weight).sum(axis=1) for weight in weights], axis=1)
 
 
 def tabulated(place: int, variants: Sequence[Coordinate], function: Function) -> tuple[Complexes, Complexes]:
