@@ -211,11 +211,10 @@ class _Classes:
 
 
 def _logs_of(means: Complexes, contrasts: Complexes, offsets: Floats) -> tuple[Floats, Floats]:
-    mean, change = means.real, np.abs(contrasts.real)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        log = np.log(mean)
-        ratio = np.log(mean + change) - log
-    return log + offsets, np.where(mean > 0, ratio, np.inf)
+    # a mean that underflows is no larger than this
+    mean = np.maximum(means.real, np.finfo(np.float64).tiny)
+    log = np.log(mean)
+    return log + offsets, np.log(mean + np.abs(contrasts.real)) - log
 
 
 def _others(r: int) -> list[int]:
