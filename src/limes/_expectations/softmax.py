@@ -164,7 +164,7 @@ class _Classes:
         # of two classes the sums are needed; none is larger than 1
         if not (least[:, -2] <= np.log(TOLERANCE)).all():
             raise _too_far()  # before tables are made
-        return np.argmin(errors, axis=2)
+        return np.asarray(np.argmin(errors, axis=2))
 
     @cached_property
     def _periods(self) -> Floats:
