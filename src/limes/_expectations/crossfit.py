@@ -15,6 +15,7 @@ from limes._arrays import Floats
 from limes._expectations.controls import Control
 from limes._expectations.controls.control import ControlMoments
 from limes._expectations.controls.network import Units, fit_network, units_for
+from limes._expectations.controls.tables import additive_out_of_sequence
 from limes._expectations.explained import ExplainedRows
 from limes._expectations.pool import SEQUENCES, PoolRows
 from limes._expectations.simulated import SimulatedControl, simulated_rows
@@ -88,14 +89,18 @@ def in_folds(control: Control) -> CrossFitting:
     """Fit a control to all folds but each in turn."""
 
     def fit(family: ProductFamily, seed: int, rows: PoolRows, f: Floats) -> CrossFit:  # noqa: ARG001 - one signature
-        # under bin weights a control is fitted to laws that are the same at every instance
-        anywhere = ProductDesign(tuple(column[0] for column in family.variants))
-        part = np.arange(len(f)) * _FOLDS // len(f)
-        fits = [control(anywhere, rows.x[part != k], f[part != k]) for k in range(_FOLDS)]
+        part, design = np.arange(len(f)) * _FOLDS // len(f), _anywhere(family)
+        fits = [control(design, rows.x[part != k], f[part != k]) for k in range(_FOLDS)]
         values = [fit.predict(rows.x[part == k]) for k, fit in enumerate(fits)]
         return CrossFit(np.concatenate(values), fits)
 
     return fit
+
+
+def additive(family: ProductFamily, seed: int, rows: PoolRows, f: Floats) -> CrossFit:  # noqa: ARG001 - one signature
+    """Fit an additive model without each sequence in turn."""
+    values, mean = additive_out_of_sequence(_anywhere(family), rows.x, rows.cells, f, SEQUENCES)
+    return CrossFit(values, [mean])
 
 
 def network(family: ProductFamily, seed: int, rows: PoolRows, f: Floats) -> CrossFit:
@@ -112,8 +117,13 @@ def network(family: ProductFamily, seed: int, rows: PoolRows, f: Floats) -> Cros
     return CrossFit(fit.out_of_sequence(features), [mean], simulated=factor)
 
 
+def _anywhere(family: ProductFamily) -> ProductDesign:
+    """A design of the family: under bin weights a control is fitted to laws that all instances share."""
+    return ProductDesign(tuple(column[0] for column in family.variants))
+
+
 # Controls that are made for the many rows of a pool
-SHARED: Mapping[str, CrossFitting] = {"network": network}
+SHARED: Mapping[str, CrossFitting] = {"additive": additive, "network": network}
 
 
 def best_fit(fits: Mapping[str, CrossFit], f: Floats) -> str:

@@ -42,15 +42,13 @@ def simulated_rows(family: ProductFamily, seed: int, answered: int) -> Simulated
     """Draw the rows for a control that was fitted to ``answered`` answers.
 
     A column takes one of 2^12 values, one drawn from each of as many strata of its law; which one, is
-    a Sobol' point's first digits, shifted at random for each sequence. Every row follows the law.
+    a Sobol' point's first digits. Every row follows the law.
     """
     d, count = len(family.marginals), min(_TIMES * answered, _MOST) // SEQUENCES
-    of_points, of_others = streams(seed, _KEY, 2)
-    points = (sobol_points(d, of_points).random(count) * _STRATA).astype(np.int64)
-    rng = np.random.default_rng(of_others)
-    shifts = rng.integers(_STRATA, size=(SEQUENCES, 1, d))
+    *of_sequences, of_values = streams(seed, _KEY, SEQUENCES + 1)
+    strata = (sobol_points(d, of_sequences).random(count) * _STRATA).astype(np.int64)
+    rng = np.random.default_rng(of_values)
     x, cells = family.draw((np.arange(_STRATA)[:, None] + rng.random((_STRATA, d))) / _STRATA)
-    strata = (points ^ shifts).reshape(-1, d)
     columns = np.arange(d)
     return SimulatedRows(x[strata, columns], cell_codes(family, cells)[strata, columns])
 
