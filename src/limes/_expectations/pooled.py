@@ -30,8 +30,8 @@ from limes._expectations.crossfit import (
     SHARED,
     ControlExpectation,
     CrossFit,
-    best_fit,
     in_folds,
+    least_left,
     moments_around,
 )
 from limes._expectations.estimate import check_squares
@@ -46,6 +46,7 @@ from limes._expectations.moments import (
 from limes._expectations.pool import SEQUENCES, SMALLEST, Pool
 from limes._expectations.sampled import CUT_SHORT, SampledExpectation
 from limes._expectations.sampling import CALLS, Progress, Sampling, Tolerance
+from limes._expectations.simulated import SimulatedLaw
 from limes._expectations.weighted import PoolSample, WeightedFits
 from limes._threads import Locked, in_threads
 from limes.designs._product import ProductDesign, ProductFamily
@@ -62,6 +63,8 @@ _RATE = 0.75
 _QUICK = ("additive", "margin", "network")
 _THOROUGH = ("additive", "margin", "network", "tree")
 _FEWEST_THOROUGH = 8192
+# A control is not fitted to larger pools if it leaves this many times what the best leaves of the smallest
+_CLOSE = 1.5
 # Share of the answers' variance that quick controls must leave for these to be worth their second
 _WORTH_A_SECOND = 0.25
 # Rows that are fitted at once, and numbers of their normal equations at most
@@ -87,15 +90,17 @@ class PooledExpectation(Locked):
         )
         self._family = family
         self._sampling = sampling
+        self._law = SimulatedLaw(family, sampling.seed)
         self.single = SampledExpectation(predict, sampling)
         self._sizes = pool_sizes(len(family.marginals), sampling.max_shared)
         self._samples: dict[_Stage, _ControlledPool] = {}
         self._fits: dict[tuple[int, str], CrossFit] = {}
+        self._first_shares: dict[str, float] = {}
         super().__init__()
 
     def __getstate__(self) -> dict[str, Any]:
         # controls are fitted again: to the same answers, with the same result
-        return {**super().__getstate__(), "_samples": {}, "_fits": {}}
+        return {**super().__getstate__(), "_samples": {}, "_fits": {}, "_first_shares": {}}
 
     @property
     def ratio(self) -> float:
@@ -270,15 +275,25 @@ class PooledExpectation(Locked):
         shape, complement = rows.answers.shape[1:], are_complements(f)
         if complement:
             f, shape = np.ascontiguousarray(f[:, 1:]), (1,)
-        for name in stage.controls:
+        names = self._candidates(stage)
+        for name in names:
             if (key := (stage.size, name)) not in self._fits:
                 fitting = SHARED.get(name) or in_folds(self._sampling.controls[name])
-                self._fits[key] = fitting(self._family, self._sampling.seed, rows, f)
-        fits = {name: self._fits[stage.size, name] for name in stage.controls}
-        name = best_fit(fits, f)
+                self._fits[key] = fitting(self._law, rows, f)
+        fits = {name: self._fits[stage.size, name] for name in names}
+        shares = {name: fit.share(f) for name, fit in fits.items()}
+        if stage == self._stages[0]:
+            self._first_shares = shares
+        name = least_left(shares)
         fit = fits[name]
         sample = PoolSample(by_column(rows.cells), f, f - fit.values, SEQUENCES)
         return _ControlledPool(sample, shape, complement, name, fit.expectations)
+
+    def _candidates(self, stage: _Stage) -> list[str]:
+        """Controls of a stage, but for those that left much more than the best of the smallest pool."""
+        first = self._first_shares
+        most = _CLOSE * min(first.values(), default=np.inf)
+        return [name for name in stage.controls if first.get(name, most) <= most]
 
     def _fit(self, pool: _ControlledPool, rows: ExplainedRows, predictions: Floats | None) -> _Fits:
         """Fit rows to the pool of one size, given the model's predictions (n, k) there, if there are any."""

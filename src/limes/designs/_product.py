@@ -337,7 +337,7 @@ def sobol_points(d: int, streams: Sequence[np.random.SeedSequence]) -> _Sobol | 
 
 
 class _Sobol:
-    """Sequences that share a random matrix; each has a random digital shift of its own.
+    """Sequences that share a random matrix; each has a separate random digital shift.
 
     Given the matrix, they are independent of each other, and every point is uniform. Some pairs of dimensions
     depend strongly on each other in the first few hundred points, whatever the matrix; every sequence

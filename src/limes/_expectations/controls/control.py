@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -180,6 +181,10 @@ class SequenceRidge:
         grams = np.stack([part.T @ part for part in parts])
         return cls(grams, np.stack([part.T @ target for part, target in of_parts]), len(parts[0]))
 
+    @cached_property
+    def _totals(self) -> tuple[Floats, Floats]:
+        return self.grams.sum(axis=0), self.products.sum(axis=0)
+
     def without(self, sequence: int, penalty: float) -> Floats:
         """Coefficients (p, k) of the fit to all other sequences; the penalty is in units of their rows."""
         from scipy.linalg import cho_factor, cho_solve
@@ -187,9 +192,10 @@ class SequenceRidge:
         count = self.rows * (len(self.grams) - 1)
         ridge = np.full(self.grams.shape[1], penalty * count)
         ridge[0] *= _CONSTANT
-        normal = self.grams.sum(axis=0) - self.grams[sequence] + np.diag(ridge)
-        moments = self.products.sum(axis=0) - self.products[sequence]
-        return np.asarray(cho_solve(cho_factor(normal), moments))
+        gram, product = self._totals
+        normal = gram - self.grams[sequence]
+        normal[np.diag_indices_from(normal)] += ridge
+        return np.asarray(cho_solve(cho_factor(normal), product - self.products[sequence]))
 
     def without_each(self, penalty: float) -> Floats:
         """Coefficients (sequences, p, k) of all these fits."""

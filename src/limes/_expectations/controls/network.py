@@ -50,6 +50,7 @@ _FEWEST_ROWS = 96
 # Key of their streams
 _KEY = 0x756E6974
 
+
 @dataclass(frozen=True, eq=False)
 class Units:
     """The random layer of one background.

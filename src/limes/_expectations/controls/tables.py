@@ -156,7 +156,8 @@ def additive_out_of_sequence(
     fits = ridge.without_each(min(PENALTIES[::2], key=share))
     coef = fits.mean(axis=0)[1:] / scale[:, None]
     intercept = fits.mean(axis=0)[0] - center @ coef
-    return out_of_sequence(features, fits), _Additive(design, columns, intercept, coef)
+    values = np.asarray(out_of_sequence(features, fits), dtype=np.float64)
+    return values, _Additive(design, columns, intercept, coef)
 
 
 def _bases(design: ProductDesign, cells: CellNumbers) -> tuple[_ColumnBasis, ...]:
