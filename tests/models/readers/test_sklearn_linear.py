@@ -161,6 +161,9 @@ def test_margins(name, options, load):
     if hasattr(model, "predict_proba") and len(model.classes_) == 2:
         assert isinstance(default, forms.Linked)
         assert_same(default, model.predict_proba(x), x)
+    elif hasattr(model, "predict_proba") and len(model.classes_) == 3 and name != "SGDClassifier":
+        assert isinstance(default, forms.Softmax)
+        assert_same(default, model.predict_proba(x), x)
     elif hasattr(model, "predict_proba"):
         assert isinstance(default, forms.BlackBox)
         assert "output='margin'" in default.reason

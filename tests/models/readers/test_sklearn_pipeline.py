@@ -675,7 +675,8 @@ def test_reasons(steps, reason):
 
 
 def test_reasons_of_the_last_step_and_of_no_step():
-    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(NUMBERS_ONLY, LABELS)
+    four = np.digitize(TARGET, np.quantile(TARGET, [0.2, 0.5, 0.8]))
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(NUMBERS_ONLY, four)
     with pytest.raises(CannotRead, match="predict_proba of LogisticRegression is not a sum"):
         read_form(model, "predict_proba", None)
     assert limes.TabularExplainer(model, NUMBERS_ONLY, max_calls=256).method == "sampled"
