@@ -11,7 +11,7 @@ coefficient compares the row's cell with the average of the others, one number o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, overload
 
@@ -137,12 +137,12 @@ class Effects(Sequence[Effect], Printable):
     def __init__(
         self,
         axes: EffectAxes,
-        rows_from: Callable[[int], Iterable[Callable[[int, int], Effect]]],
+        rows_from: Callable[[int], Callable[[int, int, int], Effect]],
         positions: range,
     ) -> None:
         self._axes, self._rows_from, self._positions = axes, rows_from, positions
-        # first row and what makes the effects of each from there on, replaced together
-        self._block: tuple[int, list[Callable[[int, int], Effect]]] = (-1, [])
+        # first row and what makes the effects of rows from there on, replaced together
+        self._block: tuple[int, Callable[[int, int, int], Effect]] | None = None
 
     def __len__(self) -> int:
         return len(self._positions)
@@ -173,11 +173,10 @@ class Effects(Sequence[Effect], Printable):
     def _at(self, position: int) -> Effect:
         row, output, feature = self._axes.place(position)
         first = row - row % ROWS_TOGETHER
-        start, makers = self._block
-        if start != first:
-            makers = list(self._rows_from(first))
-            self._block = first, makers
-        return makers[row - first](output, feature)
+        block = self._block
+        if block is None or block[0] != first:
+            block = self._block = first, self._rows_from(first)
+        return block[1](row, output, feature)
 
     def _named(self, name: str) -> int:
         """Return the position of the one effect of a column."""
