@@ -38,6 +38,8 @@ from limes.models.forms._trees import Forest
 
 # Rows of one call of the kernel: few enough that all threads have work.
 _BLOCK = 128
+# The same of effects of cells: the kernel takes so many through the trees together.
+_EFFECTS_BLOCK = 256
 # Up to this many rows are quicker one at a time; sums are then added up in another order.
 _FEW = 8
 # Bytes of the largest table of splits × cells, and of all cached ones; beyond it each row gets its own one
@@ -126,10 +128,10 @@ class ForestExpectation:
         codes = np.ascontiguousarray(cells, dtype=np.uint32)
 
         def block(start: int) -> None:
-            rows = slice(start, start + _BLOCK)
+            rows = slice(start, start + _EFFECTS_BLOCK)
             add(codes[rows], means[rows], "")
 
-        in_threads(block, range(0, len(cells), _BLOCK))
+        in_threads(block, range(0, len(cells), _EFFECTS_BLOCK))
         return means
 
     @cached_property

@@ -208,15 +208,15 @@ class Explanation(Page, Pictured, Reported):
         A slope's cells are ten slices of its law around the row.
 
         A column's coefficient compares the row's own cell with the average of the others: one number of this
-        curve. ``effects["bmi"]`` picks one, ``to_frame()`` lists all. Computed when it is looked at; the
-        model is not called.
+        curve. ``effects["bmi"]`` picks one, of two classes on the positive one; ``to_frame()`` lists all.
+        Computed when it is looked at; the model is not called.
 
         Raises
         ------
         InputError
             If the explanation comes from JSON or a pickle.
         """
-        return self._computed("effects").effects(self.feature_names, self.output_names)
+        return self._computed("effects").effects(self.feature_names, self.output_names, self.predictions)
 
     @property
     def additive_fidelity(self) -> Floats:

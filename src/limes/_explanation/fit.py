@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from limes._explanation.effects import ROWS_TOGETHER, Effect, EffectAxes, Effects, Interaction
+from limes._explanation.selection import shown_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -145,9 +146,13 @@ class Fit:
         """R² of all effects together and its standard errors, (n,) or (n, k) each."""
         return self.stacked(self.source.additive(self.rows.tolist()))
 
-    def effects(self, names: Sequence[str], outputs: Sequence[str]) -> Effects:
-        """Effects of the chosen columns, row by row and output by output, under these names."""
-        axes = EffectAxes(len(self.rows), tuple(outputs), tuple(names))
+    def effects(self, names: Sequence[str], outputs: Sequence[str], predictions: Floats) -> Effects:
+        """Effects of the chosen columns, row by row and output by output, under these names.
+
+        ``predictions`` (n,) or (n, k) tell whether the outputs are two classes.
+        """
+        shown = shown_of(predictions) if self.several else [0]
+        axes = EffectAxes(len(self.rows), tuple(outputs), tuple(names), shown)
         return Effects(axes, partial(self._effects, axes), range(axes.size))
 
     def _effects(self, axes: EffectAxes, first: int) -> Callable[[int, int, int], Effect]:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limes._explanation.fields import is_missing
+from limes._explanation.selection import shown_of
 from limes._explanation.sentences import certificate_sentences
 from limes._explanation.view import (
-    are_complementary,
     fit_remark,
     headlined_rule,
     is_poor,
@@ -96,9 +96,7 @@ def explanation_content(
 
 def shown_positions(explanation: Explanation) -> list[int]:
     """Return the positions of the outputs that a report shows: of two classes the second, in all rows."""
-    predictions = with_outputs(explanation.predictions, explanation)
-    outputs = list(range(predictions.shape[1]))
-    return outputs[1:] if len(predictions) and are_complementary(predictions) else outputs
+    return shown_of(with_outputs(explanation.predictions, explanation))
 
 
 def _ids(explanation: Explanation, packer: Packer) -> Any:
