@@ -38,7 +38,7 @@ from limes.models.forms._trees import Forest
 
 # Rows of one call of the kernel: few enough that all threads have work.
 _BLOCK = 128
-# The same of effects of cells: the kernel takes so many through the trees together.
+# The same of effects of cells: the rows that the kernel takes through the trees together.
 _EFFECTS_BLOCK = 256
 # Up to this many rows are quicker one at a time; sums are then added up in another order.
 _FEW = 8

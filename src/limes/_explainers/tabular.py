@@ -90,6 +90,9 @@ class TabularExplainer(Described):
     weights
         "bins": exp(-#changed columns / (2ν²)), LIME's default. "euclidean": exp(-‖x - ξ‖² / (2ν²)), in
         standard deviations of each column; another category counts 1. Without bins weights are always smooth.
+    hold
+        Names or positions of columns that keep the row's value in all perturbed rows; their coefficients are
+        0. Rows are then explained one by one. Not with ``law="joint"``.
     ridge
         0, or the penalty of ``lime``'s own fit on 5000 rows (``lime`` uses 1).
     method, tolerance, max_calls, rng, batch_size, retry
@@ -120,8 +123,7 @@ class TabularExplainer(Described):
         If ``method="exact"`` and the model cannot be read.
     ReadMismatchError
         If ``method="exact"`` and what was read off the model does not answer what the model answers, on the
-        background or on rows of its law: says where. With "auto" such a model is sampled, and the reason
-        says where.
+        background or on rows of its law: says where. With "auto" such a model is sampled.
 
     Notes
     -----
@@ -157,6 +159,7 @@ class TabularExplainer(Described):
         categorical: Any = None,
         bandwidth: float | None = None,
         weights: str = "bins",
+        hold: Any = None,
         ridge: float = 0.0,
         method: str = "auto",
         tolerance: float | str | None = None,
@@ -171,6 +174,7 @@ class TabularExplainer(Described):
         refuse_unknown(unknown, TabularExplainer)
         controls = (*CONTROLS, "margin")
         model, output = behind_method(model, output)
+        self._background = Table.fit(background, categorical=categorical)
         self._options = TabularOptions(
             output=output,
             bins=bins,
@@ -182,10 +186,10 @@ class TabularExplainer(Described):
             sampling=SamplingOptions(
                 method, tolerance, max_calls, control, rng, batch_size, retry, controls=controls
             ),
+            hold=self._background.held(hold),
         )
         self._errors = check_choice("errors", errors, ("raise", "row"))
         self._explained = model
-        self._background = Table.fit(background, categorical=categorical)
         self._is_reproducible = False
         automatic = isinstance(bins, str) and bins == "auto"
         if automatic:
@@ -310,7 +314,7 @@ class TabularExplainer(Described):
             predictions=predictions,
             feature_names=names,
             output_names=outputs,
-            conditions=model.conditions(cells),
+            conditions=model.conditions(cells, rows),
             data=model.table.originals(rows),
             method=model.pipeline.method,
             reason=model.bound.reason,
@@ -347,8 +351,8 @@ class TabularExplainer(Described):
     def reproducible(self) -> TabularExplainer:
         """The same explainer, with results that are the same to the last bit however a table is cut.
 
-        Else a few rows of a forest are added up in another order than many, and a black box is asked for the
-        predictions of many rows at once, which is quicker. Its explanations carry no warnings.
+        Else few rows of a forest are added up in another order than many, and a black box is asked for many
+        predictions at once, which is quicker. Its explanations carry no warnings.
         """
         other = copy(self)
         vars(other).update(_is_reproducible=True, _errors="raise", _model=self._model.reproducible())

@@ -22,7 +22,7 @@ from scipy.special import expit, logsumexp
 
 from limes._arrays import Floats
 from limes._functions import Function, Identity
-from limes.designs._marginals import Atoms, Marginal, split_level
+from limes.designs._marginals import Atoms, Levels, Marginal, split_level
 from limes.designs._weights import Weights
 
 # A cell with less probability than this still has an exact conditional law, while products of two such masses
@@ -161,6 +161,13 @@ class IndicatorCoordinate:
             normalised(others, rest),
             float(np.logaddexp(log_inside, rest - penalty)),
         )
+
+    @classmethod
+    def held(cls, x: float) -> IndicatorCoordinate:
+        """Return the column that keeps the instance's value: one cell, of one value."""
+        value = np.array([x])
+        law = Marginal(Levels(value), np.zeros(1), (Atoms(value, np.ones(1)),), np.zeros(1, dtype=np.int64))
+        return cls(law, 0, 1.0, 0.0, np.zeros(1), 0.0)
 
     @property
     def unit(self) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 from typing import Any
@@ -232,3 +232,24 @@ def narrow(values: Floats, dtype: np.dtype[Any]) -> Objects:
     with np.errstate(invalid="ignore", over="ignore"):
         cast = values.astype(dtype)
     return cast if dtype.kind == "f" or np.array_equal(cast, values) else values.copy()
+
+
+def column_positions(option: str, chosen: Any, keys: list[Hashable], names: list[str]) -> set[int]:
+    """Return the positions of the columns that an option names; none for None."""
+    if chosen is None:
+        return set()
+    single = isinstance(chosen, str) or not isinstance(chosen, Iterable)
+    return {_position(option, wanted, keys, names) for wanted in ([chosen] if single else chosen)}
+
+
+def _position(option: str, wanted: Any, keys: list[Hashable], names: list[str]) -> int:
+    if not isinstance(wanted, bool | np.bool_):
+        for labels in (keys, names):
+            if wanted in labels:
+                return labels.index(wanted)
+        if isinstance(wanted, int | np.integer) and 0 <= wanted < len(names):
+            return int(wanted)
+    raise InputError(
+        f"{option}={wanted!r} is no column{did_you_mean(wanted, names)}: pass names or positions among "
+        f"{listed(names)}"
+    )

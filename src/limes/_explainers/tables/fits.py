@@ -122,6 +122,8 @@ class TableFits(ABC):
     def cell_texts(self, row: int, column: int) -> tuple[str, ...]:
         """The cells of a column in words: a slope's are slices of its law around the row."""
         texts = self._cell_texts[column]
+        if self._family.held is not None and self._family.held[column]:
+            return (texts[self._cells[row, column]],)
         if self._family.slopes is None or not self._family.slopes[column]:
             return texts
         (additive,) = self._additive_at([row])

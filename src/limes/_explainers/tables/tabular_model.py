@@ -20,7 +20,7 @@ from limes._explainers.tables.bound_model import BoundModel
 from limes._explainers.tables.fits import ReadFits
 from limes._explainers.tables.form_spread import FormSpread
 from limes._explainers.tables.joint_fits import JointFits
-from limes._explainers.tables.laws import cell_texts, fit_laws
+from limes._explainers.tables.laws import cell_texts, fit_laws, value_text
 from limes._explainers.tables.read_model import ReadModel
 from limes._explainers.tables.sampled_fits import PooledFits, SampledFits
 from limes._explainers.tables.table import Table
@@ -145,14 +145,23 @@ class TabularModel:
         bound = replace(self.bound, predict=self.bound.predict_reproducibly)
         return replace(self, bound=bound, pipeline=self.pipeline.reproducible(), warns=False)
 
-    def conditions(self, cells: Ints) -> tuple[tuple[str, ...], ...]:
-        """Return the texts of rows' cells (n, d); rows with the same cells share a tuple."""
+    def conditions(self, cells: Ints, rows: Floats) -> tuple[tuple[str, ...], ...]:
+        """Return the texts of rows' cells (n, d), and of the values (n, d) of columns that are held.
+
+        Rows with the same cells share a tuple.
+        """
         patterns, place = distinct_rows(cells)
         conditions = [
             tuple(text[cell] for text, cell in zip(self.texts, pattern, strict=True))
             for pattern in patterns.tolist()
         ]
-        return tuple(map(conditions.__getitem__, place.tolist()))
+        if self.family.held is None:
+            return tuple(map(conditions.__getitem__, place.tolist()))
+        texts = [list(conditions[i]) for i in place.tolist()]
+        for j in np.flatnonzero(self.family.held).tolist():
+            for row, value in zip(texts, rows[:, j].tolist(), strict=True):
+                row[j] = value_text(self.table.columns[j], value)
+        return tuple(map(tuple, texts))
 
     def laws(self, rows: Floats) -> tuple[list[ProductDesign], Callable[[Floats], Floats]]:
         """Return the designs of rows (n, d), and the model's answers; the form's where the model was read.
@@ -260,13 +269,15 @@ def _family(
     table: Table, marginals: tuple[Marginal, ...], units: Floats, options: TabularOptions
 ) -> ProductFamily:
     empty = np.isnan(table.matrix).all(axis=0)
-    slopes = table.numeric & ~empty & (options.bins is None)
+    held = np.isin(table.names, options.hold)
+    slopes = table.numeric & ~empty & ~held & (options.bins is None)
     bandwidth = 0.75 * np.sqrt(len(marginals)) if options.bandwidth is None else options.bandwidth
     return ProductFamily(
         marginals,
         named_weights(options.weights_name, bandwidth),
         slopes=slopes if slopes.any() else None,
         scales=units,
+        held=held if held.any() else None,
     )
 
 
@@ -290,6 +301,7 @@ def _provenance(
         **({"quantity": "log-odds"} if bound.is_log_odds else {}),
         "background": f"{len(table.matrix)} rows",
         "bins": bins if bins is None or isinstance(bins, str | int) else "given",
+        **({"hold": list(options.hold)} if options.hold else {}),
         **({"categories of the model": [table.names[j] for j in by_model]} if by_model else {}),
         "law": options.law,
         "weights": options.weights_name,
