@@ -264,8 +264,8 @@ class TabularExplainer(Described):
         Raises
         ------
         InputError
-            If columns do not match, or a value is infinite, of an unseen category, or missing where the
-            background has none: says which row and column.
+            If columns do not match, or a value is infinite, of a new category (unless the model is read and
+            takes it), or missing where the background has none: says which row and column.
         ModelError
             If the model fails. Its ``batch`` is the table it was given, its ``partial`` the explanation of
             the rows so far; calls made so far are kept, and the same call continues from them.
@@ -331,21 +331,16 @@ class TabularExplainer(Described):
 
         Threads may read a model twice, but each explains all of its rows from one reading.
         """
-        model = self._model
-        encoded = self._encoded(model, X)
+        present = self._model
+        model, encoded = present.encoded(X, self._errors)
         answers = model.bound.answers(encoded.matrix)
         if answers is not None:
             return model, encoded, answers
-        model = TabularModel.fit(self._explained, self._background, self._options, few_rows(encoded.matrix))
+        also = few_rows(encoded.matrix) if model is present else None
+        model = TabularModel.fit(self._explained, self._background, self._options, also)
         self._model = model = model.reproducible() if self._is_reproducible else model
-        encoded = self._encoded(model, X)
+        model, encoded = model.encoded(X, self._errors)
         return model, encoded, model.bound.predict_all(encoded.matrix)
-
-    def _encoded(self, model: TabularModel, X: Any) -> EncodedRows:
-        if self._errors == "row":
-            return model.table.encode_good(X)
-        matrix = model.table.encode(X)
-        return EncodedRows(matrix, np.arange(len(matrix)), {})
 
     @cached_property
     def reproducible(self) -> TabularExplainer:
@@ -416,16 +411,17 @@ class TabularExplainer(Described):
         InputError
             If features or outputs are not those of the explainer.
         """
-        model, table = self._model, self._model.table
-        if explanation.feature_names != table.names:
+        if explanation.feature_names != self.feature_names:
             raise InputError(
                 "diagnose needs an explanation by this explainer with all its features, in their order: "
                 "diagnose first, and pick features afterwards"
             )
+        model, encoded = self._model.encoded(explanation.data, "raise")
+        table = model.table
         context = TableContext if isinstance(model.law, ProductFamily) else JointContext
         return context(
             row_outputs=row_outputs(explanation, output),
-            rows=table.encode(explanation.data),
+            rows=encoded.matrix,
             positions=output_positions(explanation, output, model.bound.outputs),
             predict=model.bound.predict,
             source=source_of(model.bound.expectation),

@@ -74,7 +74,7 @@ def _fit_law(column: TableColumn, x: Floats, source: BinStatistics | Floats | No
         if isinstance(source, BinStatistics):
             return _from_statistics(column, x, source)
         if column.categorical:
-            return categorical(x)
+            return categorical(x, column.points)
         return unbinned(x, law=law) if source is None else binned(x, source, law=law)
     except InputError as error:
         raise InputError(f"column {column.name!r} {error}") from None

@@ -328,6 +328,17 @@ class Table:
             raise InputError("hold= names every column, and nothing is left to change: leave one out")
         return tuple(self.names[j] for j in sorted(at))
 
+    def with_levels_of(self, X: Any) -> Table:
+        """Return the same background with the texts of ``X`` that it does not have as levels without mass."""
+        if isinstance(self.converter, ArrayConverter) and self.converter.dtype.kind == "U":
+            return self  # it would cut longer texts
+        pairs = zip(self.columns, self._aligned(open_table(X)), strict=True)
+        new = [column.new_levels(values) for column, values in pairs]
+        if not any(new):
+            return self
+        columns = zip(self.columns, new, strict=True)
+        return replace(self, columns=tuple(c.with_levels(more) if more else c for c, more in columns))
+
     def with_categories(self, columns: Sequence[int]) -> Table:
         """Return the same background with further columns of numbers, by position, as categories."""
         if not columns:

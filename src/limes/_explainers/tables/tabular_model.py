@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -23,18 +23,22 @@ from limes._explainers.tables.joint_fits import JointFits
 from limes._explainers.tables.laws import cell_texts, fit_laws, value_text
 from limes._explainers.tables.read_model import ReadModel
 from limes._explainers.tables.sampled_fits import PooledFits, SampledFits
-from limes._explainers.tables.table import Table
+from limes._explainers.tables.table import EncodedRows, Table
 from limes._explainers.tables.table_laws import TABLE_LAWS, Family, TabularOptions
 from limes._explainers.warnings import RowWarnings
 from limes._explanation.fit import RowFits
 from limes._pipeline import Fitted, Interrupted, Pipeline
+from limes._threads import LRUCache
 from limes.designs._marginals import Marginal
 from limes.designs._product import ProductDesign, ProductFamily
 from limes.designs._weights import named_weights
-from limes.exceptions import InputError
+from limes.exceptions import InputError, ModelError
+from limes.models._identity import few_rows
 
 # Background rows that a model is asked about where only the laws are compared
 _COMPARED = 4096
+# Sets of categories beyond the background's whose models are cached
+_WIDER = 8
 
 SLOPE_MEANING = (
     "how much the surrogate changes per unit of a number, or if a category holds rather than not; bars are "
@@ -140,6 +144,51 @@ class TabularModel:
             _provenance(model, table, family, bound, options, by_model),
         )
 
+    def encoded(self, X: Any, errors: str) -> tuple[TabularModel, EncodedRows]:
+        """Return rows ``X`` as a matrix, and the model that explains them: a wider one if categories are new.
+
+        Raises
+        ------
+        InputError
+            As for :class:`limes.TabularExplainer`; ``errors`` is its option.
+        """
+        try:
+            rows = _encode(self.table, X, errors)
+        except InputError:
+            wider = self._admitting(X)
+            if wider is None:
+                raise
+        else:
+            wider = self._admitting(X) if rows.errors else None
+            if wider is None:
+                return self, rows
+        return wider, _encode(wider.table, X, errors)
+
+    def _admitting(self, X: Any) -> TabularModel | None:
+        """Return the same for rows ``X`` with categories that the background does not have.
+
+        Such a category is a cell without mass. None if the model could not be read, refuses the category, or
+        none is new; and where results must not depend on other rows of a call, to the last bit.
+        """
+        if self.bound.form is None or not self.warns:
+            return None
+        table = self.table.with_levels_of(X)
+        if table is self.table:
+            return None
+        return self._wider.get(table.schema.levels, partial(self._of_table, table, X))
+
+    def _of_table(self, table: Table, X: Any) -> TabularModel | None:
+        try:
+            also = table.encode_good(X).matrix
+            model = TabularModel.fit(self.model, table, self.options, few_rows(also))
+        except (InputError, ModelError):
+            return None
+        return None if model.bound.form is None else model
+
+    @cached_property
+    def _wider(self) -> LRUCache[Any, TabularModel | None]:
+        return LRUCache(_WIDER)
+
     def reproducible(self) -> TabularModel:
         """Return the same, with results that depend on no other row, to the last bit; without warnings."""
         bound = replace(self.bound, predict=self.bound.predict_reproducibly)
@@ -244,6 +293,14 @@ class TabularModel:
     def row_warnings(self) -> RowWarnings:
         """Warnings about rows, by what is ordinary in the background."""
         return RowWarnings.from_background(self.table, self.family, self.units)
+
+
+def _encode(table: Table, X: Any, errors: str) -> EncodedRows:
+    """Turn rows into a matrix: all of them for "raise", those whose cells are all usable for "row"."""
+    if errors == "row":
+        return table.encode_good(X)
+    matrix = table.encode(X)
+    return EncodedRows(matrix, np.arange(len(matrix)), {})
 
 
 def _units(table: Table) -> Floats:
