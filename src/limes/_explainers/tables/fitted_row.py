@@ -11,7 +11,7 @@ import numpy as np
 
 from limes._arrays import Floats, Ints
 from limes.designs._product import ProductDesign, ProductFamily
-from limes.designs._slices import cells_of, instance_cells, sliced
+from limes.designs._slices import instance_cells, sliced
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ class FittedRow:
     def cells_of(self, x: Floats) -> Ints:
         """Cells of rows x (m, d), (d, m)."""
         is_cut = self.family.slopes is not None or self.family.held is not None
-        return cells_of(self.cut, x) if is_cut else self.family.cells(x).T
+        return self.cut.locate(x).T if is_cut else self.family.cells(x).T
 
     @property
     def masses(self) -> list[Floats]:
