@@ -11,8 +11,8 @@ and contrast_e, the two functionals of 1[x_j in I_e], and anc(e) the last edge a
 Then E_w f = Σ G(root), and a column's gains add up to its coefficient. mean, contrast and ρ depend on the
 row only through the law of its column, which under bin weights is decided by the row's cell: a table of
 splits × cells, made once, serves all rows. Smooth weights and slopes have a law a row, and the pass computes
-what it needs on the way. Means given every cell of every column come out of another pass, at about twice the
-cost: ``kernels/forest_effects.h``. The passes are compiled: ``kernels/forest_*``.
+what it needs on the way. Means given every cell of every column come out of another pass, at about 1.6 times
+the cost: ``kernels/forest_effects.h``. The passes are compiled: ``kernels/forest_*``.
 """
 
 from __future__ import annotations
