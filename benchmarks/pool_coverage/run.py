@@ -1,6 +1,6 @@
 """Three models on two tables under two bandwidths, each explained from many pools of 2,048 answers.
 
-A pool this small leaves errors far above those of the truth, which is the one of ``black_boxes``. The interval
+A pool this small leaves errors far above those of the truth, which is that of ``black_boxes``. An interval
 of a difference takes the errors of two rows as independent; answers that they share make them alike.
 """
 
