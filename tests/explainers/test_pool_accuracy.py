@@ -12,12 +12,12 @@ def corners(x):
     return 1.0 * ((x[:, 0] > 0) & (x[:, 1] > 0)) - 2.0 * ((x[:, 2] > 0.5) & (x[:, 3] < 0)) * (x[:, 4] > 0)
 
 
-def test_without_a_tolerance_errors_are_below_two_percent_or_the_pool_is_the_largest():
+def test_without_a_tolerance_errors_are_small_or_the_pool_is_the_largest():
     rows = X[:20]
     explanation = limes.TabularExplainer(lambda x: x[:, 0] + 0.1 * np.sin(3 * x[:, 1]), X)(rows)
     largest = np.abs(explanation.values).max(axis=1)
     worst = explanation.standard_errors.max(axis=1) / largest
-    assert ((worst <= 0.02) | (explanation.shared_calls == 16_384)).all()
+    assert ((worst <= 0.015) | (explanation.shared_calls == 16_384)).all()
     assert (explanation.shared_calls < 16_384).any()
 
 
