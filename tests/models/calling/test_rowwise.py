@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_diabetes
-from sklearn.neural_network import MLPRegressor
 
 from limes.exceptions import ModelError
 from limes.models._calling.rowwise import RowwisePredictions
@@ -30,24 +28,35 @@ def shifted(rows):
     return (rows + mean).sum(axis=1) - mean * rows.shape[1]
 
 
-@pytest.fixture(scope="module")
-def network():
-    X, y = load_diabetes(return_X_y=True)
-    return MLPRegressor(hidden_layer_sizes=(64, 64), max_iter=20, random_state=0).fit(X, y).predict, X
-
-
-def test_a_network_is_asked_in_blocks_and_says_the_same_in_any_company(network):
-    predict, X = network
-    asked = Asked(predict)
-    predictions = RowwisePredictions(asked, X)
+def assert_same_in_any_company(predictions, X):
     whole = predictions(X)
-    assert predictions.in_blocks and set(asked.sizes) == {BLOCK}
-    assert np.allclose(whole, predict(X), rtol=1e-12)
     order = np.random.default_rng(0).permutation(len(X))
     assert np.array_equal(predictions(X[order]), whole[order])
     for size in (1, 7, BLOCK, 100):
         pieces = [predictions(X[i : i + size]) for i in range(0, len(X), size)]
         assert np.array_equal(np.concatenate(pieces), whole)
+
+
+def test_a_model_of_single_rows_is_asked_in_blocks():
+    X = np.random.default_rng(0).normal(size=(300, 5))
+    asked = Asked(lambda rows: np.tanh(rows).sum(axis=1))
+    predictions = RowwisePredictions(asked, X)
+    assert np.array_equal(predictions(X), np.tanh(X).sum(axis=1))
+    assert predictions.in_blocks and set(asked.sizes) == {BLOCK}
+    assert_same_in_any_company(predictions, X)
+
+
+def test_a_network_says_the_same_in_any_company():
+    """Whether in blocks or one at a time, which depends on the matrix products of the machine."""
+    rng = np.random.default_rng(0)
+    X, first, second = rng.normal(size=(300, 10)), rng.normal(size=(10, 64)), rng.normal(size=(64, 2))
+
+    def network(rows):
+        return np.tanh(rows @ first) @ second
+
+    predictions = RowwisePredictions(network, X)
+    assert np.allclose(predictions(X), network(X), rtol=1e-12)
+    assert_same_in_any_company(predictions, X)
 
 
 def test_a_model_that_mixes_rows_is_asked_about_one_at_a_time():
