@@ -10,7 +10,6 @@ import limes
 from limes._functions import Bump, Filled, Identity, Interval, Polynomial, Power, Shape, Step
 from limes.designs._coordinates import functionals
 from limes.designs._tilted_rows import SlopeColumn, numbers_of, serves, tilted_columns
-
 from oracle import EXACT
 
 FUNCTIONS = {

@@ -42,7 +42,8 @@ def test_a_model_of_single_rows_is_asked_in_blocks():
     asked = Asked(lambda rows: np.tanh(rows).sum(axis=1))
     predictions = RowwisePredictions(asked, X)
     assert np.array_equal(predictions(X), np.tanh(X).sum(axis=1))
-    assert predictions.in_blocks and set(asked.sizes) == {BLOCK}
+    assert predictions.in_blocks
+    assert set(asked.sizes) == {BLOCK}
     assert_same_in_any_company(predictions, X)
 
 
@@ -65,7 +66,8 @@ def test_a_model_that_mixes_rows_is_asked_about_one_at_a_time():
     asked = Asked(shifted)
     predictions = RowwisePredictions(asked, X)
     assert np.array_equal(predictions(X), [shifted(row[None])[0] for row in X])
-    assert not predictions.in_blocks and asked.sizes[-len(X) :] == [1] * len(X)
+    assert not predictions.in_blocks
+    assert asked.sizes[-len(X) :] == [1] * len(X)
 
 
 def test_a_difference_in_one_place_of_a_block_is_noticed():
