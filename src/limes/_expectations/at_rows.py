@@ -1,4 +1,4 @@
-r"""Moments at many rows under smooth weights, where every row has a law of its own.
+r"""Moments at many rows under smooth weights, where every row has separate laws.
 
 A column's laws at a block of rows are tilted together, and its functions integrated together
 (``designs/_tilted_rows.py``); an expectation combines the columns' functionals of each row. What it

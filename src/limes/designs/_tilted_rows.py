@@ -1,7 +1,7 @@
 r"""One column's tilted laws at many rows, where distances count: with smooth weights every row has a law.
 
 What ``_coordinates.py`` computes for a row is computed here for n rows at once, by the same formulas. Pieces
-of laws have an axis of rows, and numbers of a row are made of its own pieces alone, added up in one order:
+of laws have an axis of rows, and numbers of a row are made of its pieces alone, added up in one order:
 they are the same to the last bit whatever other rows there are. Functions that need quadrature are not
 served: it refines all pieces until the last has converged.
 """
