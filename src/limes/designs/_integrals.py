@@ -164,7 +164,7 @@ def _one_sided_moment(start: Floats, end: Floats, slope: Floats, precision: Floa
 
 
 def decay_integrals(
-    pieces: GaussianPieces, center: Floats, rate: float, centred: tuple[Floats, float] | None = None
+    pieces: GaussianPieces, center: Floats, rate: float, centred: tuple[Floats, Floats | float] | None = None
 ) -> Floats:
     """Return ∫ exp(-rate |x - center|) [(x - origin) / unit] d(piece), (m, P).
 
@@ -175,7 +175,7 @@ def decay_integrals(
     center, rate
         (m,) and one number > 0.
     centred
-        (origin (P,), unit) of the factor in brackets; without it, the factor is 1.
+        (origin (P,), unit () or (P,)) of the factor in brackets; without it, the factor is 1.
     """
     step = max(1, _DECAY_BLOCK // (_DECAY_NODES.size * pieces.anchor.size))
     blocks = [
@@ -185,7 +185,7 @@ def decay_integrals(
 
 
 def _decay_block(
-    pieces: GaussianPieces, center: Floats, rate: float, centred: tuple[Floats, float] | None
+    pieces: GaussianPieces, center: Floats, rate: float, centred: tuple[Floats, Floats | float] | None
 ) -> Floats:
     """Return the integrals of one block of centers, (m, 1)."""
     ends = [(side - pieces.anchor) / pieces.scale for side in (pieces.lower, pieces.upper)]
@@ -202,7 +202,7 @@ def _one_side(
     ends: tuple[Floats, Floats],
     middle: Floats,
     pull: Floats,
-    centred: tuple[Floats, float] | None,
+    centred: tuple[Floats, Floats | float] | None,
 ) -> Floats:
     """Return ∫ exp(-slope t - precision t²/2 - pull (t - middle)) [...] dt between the ends."""
     start, end = np.broadcast_arrays(*ends)
@@ -254,7 +254,7 @@ def adaptive_quadrature(
     pieces: GaussianPieces,
     shape: Callable[[Floats], Floats],
     breaks: Sequence[float] | Floats,
-    centred: tuple[Floats, float] | None = None,
+    centred: tuple[Floats, Floats | float] | None = None,
 ) -> Floats:
     """Return ∫ shape(x) [(x - origin) / unit] d(piece), (m, P).
 
@@ -267,7 +267,7 @@ def adaptive_quadrature(
     breaks
         Points where a function may jump or bend.
     centred
-        (origin (P,), unit) of the factor in brackets; without it, the factor is 1.
+        (origin (P,), unit () or (P,)) of the factor in brackets; without it, the factor is 1.
 
     Raises
     ------
@@ -354,7 +354,7 @@ class _Rule:
 
     pieces: GaussianPieces
     shape: Callable[[Floats], Floats]
-    centred: tuple[Floats, float] | None
+    centred: tuple[Floats, Floats | float] | None
 
     def panels(self, piece: Ints, start: Floats, end: Floats) -> _Panels:
         """Evaluate panels [start, end] of pieces, in blocks of bounded memory."""
