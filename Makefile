@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 # The documentation site, in docs/_build/html: pages are executed, warnings are errors, links inside are checked.
 SITE := docs/_build
 
-.PHONY: docs kernels sanitize demo test-coverage test test-deep test-lowest test-wrappers mutants test-spark test-stores \
+.PHONY: docs kernels sanitize demo test-coverage test test-deep test-lowest test-wrappers mutants test-spark test-ray test-stores \
 	test-install test-bridges \
 	lint bench fuzz papers test-browser clean
 
@@ -70,6 +70,10 @@ test-spark: $(INSTALLED)
 	$(BIN)/pip install --quiet --editable '.[spark]' \
 		|| echo "pyspark could not be installed: the tests of Spark will be skipped"
 	$(BIN)/pytest tests/scale/test_spark.py tests/scale/test_spark_session.py
+
+test-ray: $(INSTALLED)
+	$(BIN)/pip install --quiet 'ray[data]' || echo "ray could not be installed: its test will be skipped"
+	$(BIN)/pytest tests/scale/test_ray.py
 
 test-stores: $(INSTALLED)
 	$(BIN)/pip install --quiet 'moto[s3,server]>=5' deltalake 'pyiceberg[sql-sqlite]' \
