@@ -100,7 +100,8 @@ def test_control_c_keeps_what_a_slow_model_answered_and_nothing_is_asked_twice()
     import subprocess
     import sys
 
-    run = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=True)
+    run = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
     kept, asked, total, distinct, values = json.loads(run.stdout)
     assert 600 < kept < 1024
     assert asked - kept == 2 + 3 + 64  # a first look, the rows, and the batch that was cut short
