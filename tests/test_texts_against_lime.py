@@ -22,6 +22,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeRegressor
 
+from effort import repeats
 from limes import TextExplainer
 from repeated import TOO_FAR, assert_agree, scores
 
@@ -30,7 +31,7 @@ lime_text = pytest.importorskip("lime.lime_text")
 REVIEWS = Path(
     Path(__file__).parents[1], os.environ.get("LIMES_DATA", "../shared/data"), "text", "yelp_reviews.csv.gz"
 )
-RUNS = 8
+RUNS = repeats(8, 5)
 MADE_UP = [
     ("the food was good and the service was good too", 5.0),
     ("good food, slow service; we waited and waited", 3.5),
