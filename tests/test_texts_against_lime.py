@@ -120,7 +120,7 @@ def test_a_yelp_review():
 
 def test_a_heavy_penalty_shrinks_both_alike():
     (model, method), text = models("made up")[0], "never again: bad food and rude staff, but great coffee"
-    (runs,), words = lime_runs([getattr(model, method)], text, regressor=Ridge(alpha=500.0))
+    (runs,), words = lime_runs([getattr(model, method)], text, runs=8, regressor=Ridge(alpha=500.0))
     assert np.abs(scores(runs, exact(model, method, text, words, ridge=500.0))).max() < TOO_FAR
     # and the penalty is seen
     assert np.abs(scores(runs, exact(model, method, text, words, ridge=0.0)))[:-1].min() > TOO_FAR
