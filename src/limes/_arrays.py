@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
+# cells of values, or bytes that tell them apart
+CellNumbers: TypeAlias = NDArray[np.integer[Any]]
 # positions in compiled loops
 Places: TypeAlias = NDArray[np.uint32]
 Bools: TypeAlias = NDArray[np.bool_]

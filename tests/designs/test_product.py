@@ -248,14 +248,16 @@ def test_rows_are_finite_at_the_very_ends_of_the_unit_cube(monkeypatch):
 @pytest.mark.parametrize("d", [1, 7, 300])
 def test_points_are_spread_evenly_in_every_dimension(d):
     """The first 2^m points of a Sobol' sequence have one value in each of 2^m equal intervals."""
-    sequence = _product.sobol_points(d, np.random.SeedSequence(0))
-    points = np.concatenate([sequence.random(16), sequence.random(48)])
-    counts = [np.bincount((column * 64).astype(int), minlength=64) for column in points.T]
+    sequences = _product.sobol_points(d, np.random.SeedSequence(0).spawn(2))
+    draws = [sequences.random(n).reshape(2, n, d) for n in (16, 48)]
+    points = np.concatenate(draws, axis=1)
+    assert (points[0] != points[1]).all()
+    counts = [np.bincount((column * 64).astype(int), minlength=64) for one in points for column in one.T]
     assert (np.array(counts) == 1).all()
 
 
 def test_points_beyond_the_last_dimension_of_sobol_are_independent():
     d = _product.SOBOL_DIMENSIONS + 1
-    points = _product.sobol_points(d, np.random.SeedSequence(0)).random(64)
+    points = _product.sobol_points(d, [np.random.SeedSequence(0)]).random(64)
     assert points.shape == (64, d)
     assert ((points >= 0) & (points < 1)).all()

@@ -7,9 +7,10 @@ import pytest
 from tests.expectations.test_pool import D, background, explain, family, pooled
 
 from effort import repeats
-from limes._expectations.crossfit import network
+from limes._expectations.crossfit import additive, network
+from limes._expectations.explained import ExplainedRows
 from limes._expectations.pool import Pool
-from limes._expectations.simulated import simulated_rows
+from limes._expectations.simulated import SimulatedLaw
 from limes.designs._columns import binned, categorical
 from limes.designs._product import ProductFamily
 from limes.designs._weights import named_weights
@@ -54,7 +55,8 @@ def test_intervals_cover_and_errors_fall(bandwidth):
     assert min(inside) >= 0.93
 
 
-def test_no_row_is_subtracted_from_by_a_fit_that_has_seen_it():
+@pytest.mark.parametrize("control", [additive, network])
+def test_no_row_is_subtracted_from_by_a_fit_that_has_seen_it(control):
     laws = family(1.5)
     pool = Pool(laws, smooth, seed=0, batch_size=4096)
     pool.grow(1024, on_progress=lambda count: None)
@@ -62,7 +64,7 @@ def test_no_row_is_subtracted_from_by_a_fit_that_has_seen_it():
     f = rows.answers[:, None]
     other = f.copy()
     other[-128:] *= 0.999  # answers of the last sequence: so little that penalty and link are the same
-    one, two = (network(laws, 0, rows, answers).values for answers in (f, other))
+    one, two = (control(SimulatedLaw(laws, 0), rows, answers).values for answers in (f, other))
     assert two[-128:] == pytest.approx(one[-128:], abs=1e-9)
     assert np.abs(two[:-128] - one[:-128]).max() > 1e-5
 
@@ -75,7 +77,7 @@ def test_simulated_rows_follow_the_law():
         (binned(number, np.nanquantile(number, [0, 0.3, 0.6, 1])), categorical(word)),
         named_weights("bins", 1.0),
     )
-    rows = simulated_rows(laws, 0, 4096)
+    rows = SimulatedLaw(laws, 0).rows(4096)
     assert np.array_equal(laws.cells(rows.x), rows.cells)
     for j, law in enumerate(laws.marginals):
         share = np.bincount(rows.cells[:, j], minlength=law.cells.count) / len(rows.cells)
@@ -84,3 +86,25 @@ def test_simulated_rows_follow_the_law():
             inside = rows.x[rows.cells[:, j] == cell, j]
             if np.isfinite(inside).all():
                 assert inside.mean() == pytest.approx(law.means[cell], abs=2e-3)
+
+
+def test_the_expectation_of_an_additive_control_is_that_of_the_mean_of_its_fits():
+    """By weighted least squares of its own values at many rows of the law."""
+    laws, rows = family(1.5), background()[:3]
+    pool = Pool(laws, smooth, seed=0, batch_size=4096)
+    pool.grow(1024, on_progress=lambda count: None)
+    answered = pool.rows(1024)
+    [control] = additive(SimulatedLaw(laws, 0), answered, answered.answers[:, None]).expectations
+    x, cells = laws.draw(np.random.default_rng(3).random((1 << 17, D)))
+    h = control.predict(x)[:, 0]
+    moments = control.many(ExplainedRows(laws, laws.cells(rows)))
+    for row, coef in zip(rows, moments.coef[..., 0], strict=True):
+        design = laws.at(row)
+        z = (cells == design.cells).astype(float)
+        w = laws.weights.ratio ** (D - z.sum(axis=1))
+        a = np.column_stack([np.ones(len(z)), z])
+        normal = np.linalg.inv(a.T @ (w[:, None] * a))
+        fit = normal @ (a.T @ (w * h))
+        scores = a * (w * (h - a @ fit))[:, None]
+        errors = np.sqrt(np.diag(normal @ (scores.T @ scores) @ normal))
+        assert (np.abs(fit[1:] - coef) < 4 * errors[1:]).all()

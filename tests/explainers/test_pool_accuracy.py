@@ -13,12 +13,12 @@ def corners(x):
     return 1.0 * ((x[:, 0] > 0) & (x[:, 1] > 0)) - 2.0 * ((x[:, 2] > 0.5) & (x[:, 3] < 0)) * (x[:, 4] > 0)
 
 
-def test_without_a_tolerance_errors_are_below_one_percent_or_the_pool_is_the_largest():
+def test_without_a_tolerance_errors_are_below_two_percent_or_the_pool_is_the_largest():
     rows = X[:20]
     explanation = limes.TabularExplainer(lambda x: x[:, 0] + 0.1 * np.sin(3 * x[:, 1]), X)(rows)
     largest = np.abs(explanation.values).max(axis=1)
     worst = explanation.standard_errors.max(axis=1) / largest
-    assert ((worst <= 0.01) | (explanation.shared_calls == 16_384)).all()
+    assert ((worst <= 0.02) | (explanation.shared_calls == 16_384)).all()
     assert (explanation.shared_calls < 16_384).any()
 
 
@@ -29,7 +29,7 @@ def test_rows_that_the_largest_pool_does_not_serve_get_a_thorough_control_once()
         asked.append(len(x))
         return corners(x)
 
-    explainer = limes.TabularExplainer(model, X, max_calls=8192)
+    explainer = limes.TabularExplainer(model, X, max_calls=8192, tolerance="1%")
     explanation = explainer(X[:6])
     assert explainer.pool_calls == 8192
     assert sum(asked) <= 8192 + 2 + 6  # the first look at the model, and the rows themselves

@@ -15,9 +15,10 @@ from limes._arrays import Floats
 from limes._expectations.controls import Control
 from limes._expectations.controls.control import ControlMoments
 from limes._expectations.controls.network import Units, fit_network, units_for
+from limes._expectations.controls.tables import additive_out_of_sequence
 from limes._expectations.explained import ExplainedRows
 from limes._expectations.pool import SEQUENCES, PoolRows
-from limes._expectations.simulated import SimulatedControl, simulated_rows
+from limes._expectations.simulated import SimulatedControl, SimulatedLaw
 from limes.designs._product import ProductDesign, ProductFamily
 
 # Parts of a pool, whole sequences each: an ordinary control is fitted to the other parts
@@ -80,48 +81,55 @@ class CrossFit:
         return float((rest[total > 0] / total[total > 0]).mean())
 
 
-# (family, seed, rows of a pool, answers (n, k)) -> a control of the answers
-CrossFitting: TypeAlias = Callable[[ProductFamily, int, PoolRows, Floats], CrossFit]
+# (law, rows of a pool, answers (n, k)) -> a control of the answers
+CrossFitting: TypeAlias = Callable[[SimulatedLaw, PoolRows, Floats], CrossFit]
 
 
 def in_folds(control: Control) -> CrossFitting:
     """Fit a control to all folds but each in turn."""
 
-    def fit(family: ProductFamily, seed: int, rows: PoolRows, f: Floats) -> CrossFit:  # noqa: ARG001 - one signature
-        # under bin weights a control is fitted to laws that are the same at every instance
-        anywhere = ProductDesign(tuple(column[0] for column in family.variants))
-        part = np.arange(len(f)) * _FOLDS // len(f)
-        fits = [control(anywhere, rows.x[part != k], f[part != k]) for k in range(_FOLDS)]
+    def fit(law: SimulatedLaw, rows: PoolRows, f: Floats) -> CrossFit:
+        part, design = np.arange(len(f)) * _FOLDS // len(f), _anywhere(law.family)
+        fits = [control(design, rows.x[part != k], f[part != k]) for k in range(_FOLDS)]
         values = [fit.predict(rows.x[part == k]) for k, fit in enumerate(fits)]
         return CrossFit(np.concatenate(values), fits)
 
     return fit
 
 
-def network(family: ProductFamily, seed: int, rows: PoolRows, f: Floats) -> CrossFit:
+def additive(law: SimulatedLaw, rows: PoolRows, f: Floats) -> CrossFit:
+    """Fit an additive model without each sequence in turn."""
+    values, mean = additive_out_of_sequence(_anywhere(law.family), rows.x, rows.cells, f, SEQUENCES)
+    return CrossFit(values, [mean])
+
+
+def network(law: SimulatedLaw, rows: PoolRows, f: Floats) -> CrossFit:
     """Fit a network without each sequence in turn, and simulate its expectation."""
-    simulated = simulated_rows(family, seed, len(f))
-    units = Units.of(family.marginals, simulated.x, simulated.cells, units_for(len(f)), seed)
+    simulated = law.rows(len(f))
+    units = Units.of(law.family.marginals, simulated.x, simulated.cells, units_for(len(f)), law.seed)
     features = units(rows.x, rows.cells)
     fit = fit_network(units, features, f, SEQUENCES)
     values = fit.mean(simulated.x, simulated.cells)
-    mean = SimulatedControl.of(family, simulated.cells, values)
+    mean = SimulatedControl.of(law.family, simulated.cells, values)
     # effects of cells are exact: the rest alone is simulated
     share = mean.rest.var(axis=0).sum() / max(values.var(axis=0).sum(), np.finfo(np.float64).tiny)
     factor = float(_EVEN * share * len(f) / len(simulated.x))
     return CrossFit(fit.out_of_sequence(features), [mean], simulated=factor)
 
 
+def _anywhere(family: ProductFamily) -> ProductDesign:
+    """A design of the family: under bin weights a control is fitted to laws that all instances share."""
+    return ProductDesign(tuple(column[0] for column in family.variants))
+
+
 # Controls that are made for the many rows of a pool
-SHARED: Mapping[str, CrossFitting] = {"network": network}
+SHARED: Mapping[str, CrossFitting] = {"additive": additive, "network": network}
 
 
-def best_fit(fits: Mapping[str, CrossFit], f: Floats) -> str:
-    """Name of the control that leaves least of answers f (n, k), cheapest first."""
-    name, *others = fits
-    if others:
-        shares = {candidate: fit.share(f) for candidate, fit in fits.items()}
-        for candidate in others:
-            if shares[candidate] < _WORTH * shares[name]:
-                name = candidate
+def least_left(shares: Mapping[str, float]) -> str:
+    """Name of the control that leaves the least share of the answers' variance, cheapest first."""
+    name, *others = shares
+    for candidate in others:
+        if shares[candidate] < _WORTH * shares[name]:
+            name = candidate
     return name

@@ -150,22 +150,20 @@ class _BackgroundRows:
         # where cells decide all values rows repeat, and a pattern of cells is a question
         self._questions: dict[bytes, int] | None = {} if _is_discrete(family) else None
         self._count = 0
-        self._points: tuple[int, list[Any]] = (-1, [])
+        self._points: tuple[int, Any] = (-1, None)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_points": (-1, [])}
+        return {**vars(self), "_points": (-1, None)}
 
     def draw(self, first: int, count: int) -> tuple[Floats, CellCodes, Ints, Ints]:
         """Draw rows from ``first`` on: x and cells (count, d), new questions, each row's question."""
         position, points = self._points
         if position != first:
-            seeds = streams(self._seed, _KEY, SEQUENCES)
-            points = [sobol_points(len(self._family.marginals), seed) for seed in seeds]
-            for sequence in points if first else ():
-                sequence.random(first // SEQUENCES)
-        levels = np.concatenate([sequence.random(count // SEQUENCES) for sequence in points])
+            points = sobol_points(len(self._family.marginals), streams(self._seed, _KEY, SEQUENCES))
+            if first:
+                points.random(first // SEQUENCES)
+        x, cells = self._family.draw(points.random(count // SEQUENCES))
         self._points = first + count, points
-        x, cells = self._family.draw(levels)
         codes = cell_codes(self._family, cells)
         return (x, codes, *self._new_questions(codes))
 

@@ -7,9 +7,8 @@ row's cells,
     share_j = (E π)² / E π² · v_j / E_π²[(z_j - α_j)²],     E π^m = ∏_j (p_j + (1 - p_j) t^m).
 
 Rows with a share of 1/32 or more take the smallest pool that is predicted, and then confirmed, to make their
-coefficients as accurate as wanted: their errors at the smallest pool, under the cheapest control, tell which
-sizes can hardly be enough, and these are passed over. The others, far out or under a narrow bandwidth, draw
-their own rows of w (``sampled.py``).
+coefficients as accurate as wanted: their errors at one size tell which sizes can hardly be enough, and these
+are passed over. The others, far out or under a narrow bandwidth, draw their own rows of w (``sampled.py``).
 
 The control variate h is fitted once a pool (``crossfit.py``), and chosen by what it leaves of rows that it
 has not seen. Rows that the largest pool does not serve accurately enough get a more laborious control, fitted
@@ -31,8 +30,8 @@ from limes._expectations.crossfit import (
     SHARED,
     ControlExpectation,
     CrossFit,
-    best_fit,
     in_folds,
+    least_left,
     moments_around,
 )
 from limes._expectations.estimate import check_squares
@@ -47,26 +46,25 @@ from limes._expectations.moments import (
 from limes._expectations.pool import SEQUENCES, SMALLEST, Pool
 from limes._expectations.sampled import CUT_SHORT, SampledExpectation
 from limes._expectations.sampling import CALLS, Progress, Sampling, Tolerance
+from limes._expectations.simulated import SimulatedLaw
 from limes._expectations.weighted import PoolSample, WeightedFits
 from limes._threads import Locked, in_threads
 from limes.designs._product import ProductDesign, ProductFamily
 
 # Accuracy that is wanted where the user names none: a share of the largest coefficient
-DEFAULT_TOLERANCE = Tolerance(0.01, relative=True)
+DEFAULT_TOLERANCE = Tolerance(0.02, relative=True)
 # Least share of a pool's rows that must count for an explained row
 _LEAST_SHARE = 1 / 32
 # Errors of even points fall about as 1 / n: after a pool of n rows, whose error is c times what is wanted,
 # the next has this many times n c rows
 _RATE = 0.75
-# Controls that "auto" tries: the cheapest at the smallest pool; then, at a size that may do, those whose cost
-# is worth it for one row; where the largest pool leaves a row less accurate than wanted, those that take a
-# second, once, if it has this many rows
-_CHEAPEST = ("additive",)
+# Controls that "auto" tries: those whose cost is worth it for one row; where the largest pool leaves a row
+# less accurate than wanted, those that take a second, once, if it has this many rows
 _QUICK = ("additive", "margin", "network")
 _THOROUGH = ("additive", "margin", "network", "tree")
 _FEWEST_THOROUGH = 8192
-# Times that quick controls may lower the errors that the cheapest leaves
-_HOPE = 4.0
+# A control is not fitted to larger pools if it leaves this many times what the best leaves of the smallest
+_CLOSE = 1.5
 # Share of the answers' variance that quick controls must leave for these to be worth their second
 _WORTH_A_SECOND = 0.25
 # Rows that are fitted at once, and numbers of their normal equations at most
@@ -92,15 +90,17 @@ class PooledExpectation(Locked):
         )
         self._family = family
         self._sampling = sampling
+        self._law = SimulatedLaw(family, sampling.seed)
         self.single = SampledExpectation(predict, sampling)
         self._sizes = pool_sizes(len(family.marginals), sampling.max_shared)
         self._samples: dict[_Stage, _ControlledPool] = {}
         self._fits: dict[tuple[int, str], CrossFit] = {}
+        self._first_shares: dict[str, float] = {}
         super().__init__()
 
     def __getstate__(self) -> dict[str, Any]:
         # controls are fitted again: to the same answers, with the same result
-        return {**super().__getstate__(), "_samples": {}, "_fits": {}}
+        return {**super().__getstate__(), "_samples": {}, "_fits": {}, "_first_shares": {}}
 
     @property
     def ratio(self) -> float:
@@ -207,17 +207,14 @@ class PooledExpectation(Locked):
 
     @cached_property
     def _stages(self) -> list[_Stage]:
-        """Stages in their order: a first look, growing pools with quick controls, at last thorough ones."""
+        """Stages in their order: growing pools with quick controls, at last thorough ones."""
         available = self._sampling.controls
         if len(available) == 1:
             return [_Stage(size, tuple(available)) for size in self._sizes]
-        cheapest, quick, thorough = (
-            tuple(n for n in names if n in available) for names in (_CHEAPEST, _QUICK, _THOROUGH)
-        )
+        quick, thorough = (tuple(n for n in names if n in available) for names in (_QUICK, _THOROUGH))
         stages = [_Stage(size, quick) for size in self._sizes]
-        first = [_Stage(stage.size, cheapest, hope=_HOPE) for stage in stages[:-1][:1]]
         largest = [stage for stage in stages[-1:] if stage.size >= _FEWEST_THOROUGH]
-        return [*first, *stages, *(_Stage(stage.size, thorough, before=stage) for stage in largest)]
+        return [*stages, *(_Stage(stage.size, thorough, before=stage) for stage in largest)]
 
     def _is_worthwhile(self, stage: _Stage) -> bool:
         """Whether thorough controls are worth trying, by what quick ones left of the same pool."""
@@ -278,15 +275,25 @@ class PooledExpectation(Locked):
         shape, complement = rows.answers.shape[1:], are_complements(f)
         if complement:
             f, shape = np.ascontiguousarray(f[:, 1:]), (1,)
-        for name in stage.controls:
+        names = self._candidates(stage)
+        for name in names:
             if (key := (stage.size, name)) not in self._fits:
                 fitting = SHARED.get(name) or in_folds(self._sampling.controls[name])
-                self._fits[key] = fitting(self._family, self._sampling.seed, rows, f)
-        fits = {name: self._fits[stage.size, name] for name in stage.controls}
-        name = best_fit(fits, f)
+                self._fits[key] = fitting(self._law, rows, f)
+        fits = {name: self._fits[stage.size, name] for name in names}
+        shares = {name: fit.share(f) for name, fit in fits.items()}
+        if stage == self._stages[0]:
+            self._first_shares = shares
+        name = least_left(shares)
         fit = fits[name]
         sample = PoolSample(by_column(rows.cells), f, f - fit.values, SEQUENCES)
         return _ControlledPool(sample, shape, complement, name, fit.expectations)
+
+    def _candidates(self, stage: _Stage) -> list[str]:
+        """Controls of a stage, but for those that left much more than the best of the smallest pool."""
+        first = self._first_shares
+        most = _CLOSE * min(first.values(), default=np.inf)
+        return [name for name in stage.controls if first.get(name, most) <= most]
 
     def _fit(self, pool: _ControlledPool, rows: ExplainedRows, predictions: Floats | None) -> _Fits:
         """Fit rows to the pool of one size, given the model's predictions (n, k) there, if there are any."""
@@ -353,15 +360,12 @@ class _Stage:
 
     Attributes
     ----------
-    hope
-        Times that other controls may lower the errors.
     before
         Stage that must have left much of the answers' variance for this one to be worthwhile.
     """
 
     size: int
     controls: tuple[str, ...]
-    hope: float = 1.0
     before: _Stage | None = None
 
 
@@ -390,7 +394,7 @@ class _Look:
 
     def wants(self, size: float) -> bool:
         """Whether to look at a larger pool: sizes that can hardly be enough are passed over."""
-        return not self.is_last and size >= _RATE * self.stage.size * self.excess / self.stage.hope
+        return not self.is_last and size >= _RATE * self.stage.size * self.excess
 
     def is_of(self, size: int, control: str) -> bool:
         """Whether a pool of this size with this control would say the same."""

@@ -12,7 +12,8 @@ they differ is the standard error.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,8 +24,8 @@ from limes._expectations.pool import SEQUENCES
 from limes._expectations.residual import student_factors
 from limes.designs._product import ProductFamily, sobol_points
 
-# Key of the streams of these rows, which are other ones than those of the pool
-_KEY = 0x73696D75
+# Keys of the streams of these rows, which are other ones than those of the pool, and of their values
+_KEY, _KEY_OF_VALUES = 0x73696D75, 0x73747261
 # Rows in units of those that the model has answered, and at most
 _TIMES, _MOST = 8, 1 << 16
 # Values of a column
@@ -38,21 +39,35 @@ class SimulatedRows(NamedTuple):
     cells: CellCodes
 
 
-def simulated_rows(family: ProductFamily, seed: int, answered: int) -> SimulatedRows:
-    """Draw the rows for a control that was fitted to ``answered`` answers.
+class SimulatedLaw:
+    """A background's law from which rows are drawn for controls.
 
     A column takes one of 2^12 values, one drawn from each of as many strata of its law; which one, is
-    a Sobol' point's first digits, shifted at random for each sequence. Every row follows the law.
+    a Sobol' point's first digits. Every row follows the law.
     """
-    d, count = len(family.marginals), min(_TIMES * answered, _MOST) // SEQUENCES
-    of_points, of_others = streams(seed, _KEY, 2)
-    points = (sobol_points(d, of_points).random(count) * _STRATA).astype(np.int64)
-    rng = np.random.default_rng(of_others)
-    shifts = rng.integers(_STRATA, size=(SEQUENCES, 1, d))
-    x, cells = family.draw((np.arange(_STRATA)[:, None] + rng.random((_STRATA, d))) / _STRATA)
-    strata = (points ^ shifts).reshape(-1, d)
-    columns = np.arange(d)
-    return SimulatedRows(x[strata, columns], cell_codes(family, cells)[strata, columns])
+
+    def __init__(self, family: ProductFamily, seed: int) -> None:
+        self.family = family
+        self.seed = seed
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"family": self.family, "seed": self.seed}
+
+    def rows(self, answered: int) -> SimulatedRows:
+        """Draw the rows for a control that was fitted to ``answered`` answers."""
+        x, cells = self._strata
+        d, count = x.shape[1], min(_TIMES * answered, _MOST) // SEQUENCES
+        points = sobol_points(d, streams(self.seed, _KEY, SEQUENCES)).random(count)
+        strata, columns = (points * _STRATA).astype(np.int64), np.arange(d)
+        return SimulatedRows(x[strata, columns], cells[strata, columns])
+
+    @cached_property
+    def _strata(self) -> SimulatedRows:
+        """The values of every column, and their cells, (strata, d)."""
+        rng = np.random.default_rng(np.random.SeedSequence([self.seed, _KEY_OF_VALUES]))
+        places = rng.random((_STRATA, len(self.family.marginals)))
+        x, cells = self.family.draw((np.arange(_STRATA)[:, None] + places) / _STRATA)
+        return SimulatedRows(x, cell_codes(self.family, cells))
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,6 +30,8 @@ from limes.exceptions import InputError
 
 # Direction numbers exist for this many dimensions; beyond, columns are independent numbers.
 SOBOL_DIMENSIONS = 21_201
+# Binary digits of their points
+_BITS = 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,6 +161,11 @@ class ProductDesign(Uncorrelated):
     def log_weight(self) -> Floats:
         """Log E[π] before tilting, (): how much of the unweighted law the weights keep."""
         return np.array(sum(c.log_weight for c in self.coordinates))
+
+    def locate(self, x: Floats) -> Ints:
+        """Cell of every value of rows x, (n, d) -> (n, d)."""
+        columns = zip(self.coordinates, x.T, strict=True)
+        return np.stack([c.marginal.cells.locate(column) for c, column in columns], axis=1)
 
     def sampler(self, streams: Sequence[np.random.SeedSequence]) -> SobolRows:
         """Return scrambled sequences of rows of w, all of the same weight, one of each of the ``streams``."""
@@ -306,46 +313,54 @@ class SobolRows:
 
     A column's inverse distribution function turns one number into the cell and the place inside it, so that d
     numbers make a row of the tilted law. A scrambled sequence is random, every row of it follows the law, and
-    low-order effects of the model average out faster than with independent rows. Some pairs of dimensions
-    depend strongly on each other in the first few hundred points, however they are scrambled; every sequence
-    therefore assigns its dimensions to the columns in a random order. The first draw should be a power of
-    two.
+    low-order effects of the model average out faster than with independent rows. The first draw should be a
+    power of two.
     """
 
     def __init__(self, design: ProductDesign, streams: Sequence[np.random.SeedSequence]) -> None:
         self._design = design
-        self._sequences = [sobol_points(design.size, stream) for stream in streams]
+        self._points = sobol_points(design.size, streams)
 
     def draw(self, rows: int) -> tuple[Floats, Floats, Ints]:
         """Draw the next rows of every sequence: x and h, (sequences · rows, d) each, sequence by sequence.
 
         The third value is the number of each row's group: every row is a group.
         """
-        levels = np.concatenate([sequence.random(rows) for sequence in self._sequences])
-        x, h = self._design.draw(levels)
+        x, h = self._design.draw(self._points.random(rows))
         return x, h, np.arange(len(x))
 
 
-def sobol_points(d: int, stream: np.random.SeedSequence) -> _Sobol | _Independent:
-    """Return an endless scrambled Sobol' sequence in d dimensions, or independent points beyond them."""
+def sobol_points(d: int, streams: Sequence[np.random.SeedSequence]) -> _Sobol | _Independent:
+    """Return random Sobol' sequences in d dimensions, one a stream; independent points beyond them."""
     make = _Independent if d > SOBOL_DIMENSIONS else _Sobol
-    return make(d, np.random.default_rng(stream))
+    return make(d, [np.random.default_rng(stream) for stream in streams])
 
 
 class _Sobol:
-    def __init__(self, d: int, rng: np.random.Generator) -> None:
+    """Sequences that share a random matrix; each has a separate random digital shift.
+
+    Given the matrix, they are independent of each other, and every point is uniform. Some pairs of dimensions
+    depend strongly on each other in the first few hundred points, whatever the matrix; every sequence
+    therefore assigns its dimensions to the columns in a random order.
+    """
+
+    def __init__(self, d: int, rngs: Sequence[np.random.Generator]) -> None:
         from scipy.stats.qmc import Sobol
 
-        self._points = Sobol(d, scramble=True, rng=rng)
-        self._order = rng.permutation(d)
+        self._points = Sobol(d, scramble=True, bits=_BITS, rng=rngs[0])
+        self._shifts = [rng.integers(1 << _BITS, size=d) for rng in rngs]
+        self._orders = [rng.permutation(d) for rng in rngs]
 
     def random(self, n: int) -> Floats:
-        return np.asarray(self._points.random(n)[:, self._order])
+        """Draw the next n points of every sequence, (sequences · n, d), sequence by sequence."""
+        digits = (self._points.random(n) * (1 << _BITS)).astype(np.int64)
+        shifted = zip(self._orders, self._shifts, strict=True)
+        return np.concatenate([digits[:, order] ^ shift for order, shift in shifted]) / (1 << _BITS)
 
 
 class _Independent:
-    def __init__(self, d: int, rng: np.random.Generator) -> None:
-        self._d, self._rng = d, rng
+    def __init__(self, d: int, rngs: Sequence[np.random.Generator]) -> None:
+        self._d, self._rngs = d, rngs
 
     def random(self, n: int) -> Floats:
-        return self._rng.random((n, self._d))
+        return np.concatenate([rng.random((n, self._d)) for rng in self._rngs])

@@ -25,11 +25,6 @@ def sliced(design: ProductDesign) -> ProductDesign:
     return replace(design, coordinates=tuple(_sliced(column) for column in design.coordinates))
 
 
-def cells_of(design: ProductDesign, x: Floats) -> Ints:
-    """Cells of rows x (m, d) under a design, (d, m)."""
-    return np.stack([c.marginal.cells.locate(x[:, j]) for j, c in enumerate(design.coordinates)])
-
-
 def instance_cells(design: ProductDesign) -> Ints:
     """Cells of the instance of a sliced design, (d,)."""
     # a slope that is left has a single value

@@ -1,18 +1,19 @@
 """Control variates: what each offers, none at all, one that is used only where it pays, and ridge regression.
 
-Ridge regression fits columns, with a penalty for each output by generalised cross-validation, and kernels,
-with leave-one-out errors of many penalties and few centres.
+Ridge regression fits columns, with a penalty for each output by generalised cross-validation; columns without
+each sequence of rows in turn; and kernels, with leave-one-out errors of many penalties and few centres.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from limes._arrays import Bools, Floats
+from limes._arrays import Bools, Floats, Reals
 from limes._expectations.explained import ExplainedRows
 from limes.designs._features import Features
 
@@ -124,6 +125,8 @@ def _is_better(control: Control, design: Any, rows: Floats, answers: Floats) -> 
 
 # Penalties, of columns of variance 1 in units of the number of rows, and of kernels that are 1 at no distance
 PENALTIES = np.logspace(-5, 1, 13)
+# A constant is not penalised, but for what keeps its equation regular
+_CONSTANT = 1e-9
 
 
 def ridge_path(columns: Floats, values: Floats) -> tuple[Floats, Floats]:
@@ -149,6 +152,66 @@ def ridge_path(columns: Floats, values: Floats) -> tuple[Floats, Floats]:
     coef = np.zeros((columns.shape[1], values.shape[1]))
     coef[live] = (axes @ best) / scale[live, None]
     return mean - center @ coef, coef
+
+
+@dataclass(frozen=True, eq=False)
+class SequenceRidge:
+    """Ridge regression on features (n, p), the first of them 1, without each sequence of rows in turn.
+
+    The normal equations without a sequence are those of all rows, less the sequence's own.
+
+    Attributes
+    ----------
+    grams, products
+        Of each sequence, (sequences, p, p) and (sequences, p, k).
+    rows
+        Number of rows of a sequence.
+    """
+
+    grams: Floats
+    products: Floats
+    rows: int
+
+    @classmethod
+    def of(cls, features: Reals, targets: Floats, sequences: int) -> SequenceRidge:
+        """Set them up for targets (n, k); equal sequences follow one another."""
+        parts = [part.astype(np.float64, copy=False) for part in np.split(features, sequences)]
+        of_parts = zip(parts, np.split(targets, sequences), strict=True)
+        # a matrix by its own transpose takes half the time of any other product
+        grams = np.stack([part.T @ part for part in parts])
+        return cls(grams, np.stack([part.T @ target for part, target in of_parts]), len(parts[0]))
+
+    @cached_property
+    def _totals(self) -> tuple[Floats, Floats]:
+        return self.grams.sum(axis=0), self.products.sum(axis=0)
+
+    def without(self, sequence: int, penalty: float) -> Floats:
+        """Coefficients (p, k) of the fit to all other sequences; the penalty is in units of their rows."""
+        from scipy.linalg import cho_factor, cho_solve
+
+        count = self.rows * (len(self.grams) - 1)
+        ridge = np.full(self.grams.shape[1], penalty * count)
+        ridge[0] *= _CONSTANT
+        gram, product = self._totals
+        normal = gram - self.grams[sequence]
+        normal[np.diag_indices_from(normal)] += ridge
+        return np.asarray(cho_solve(cho_factor(normal), product - self.products[sequence]))
+
+    def without_each(self, penalty: float) -> Floats:
+        """Coefficients (sequences, p, k) of all these fits."""
+        return np.stack([self.without(sequence, penalty) for sequence in range(len(self.grams))])
+
+
+def out_of_sequence(features: Reals, coef: Floats) -> Reals:
+    """Values (n, k) of fits (sequences, p, k), each at its sequence, in the features' precision."""
+    parts = features.reshape(len(coef), -1, features.shape[1])
+    return np.concatenate(list(parts @ coef.astype(features.dtype)))
+
+
+def share_left(misses: Floats, f: Floats) -> float:
+    """Share of the variance of answers f (n, k) that misses have, added up over outputs that vary."""
+    total = f.var(axis=0)
+    return float((misses.var(axis=0)[total > 0] / total[total > 0]).sum())
 
 
 def evenly_spread(n: int, most: int) -> slice:

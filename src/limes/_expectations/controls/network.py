@@ -6,8 +6,7 @@ s(x) are the columns in units of their spread, and indicators of categories. Dir
 drawn (Rahimi & Recht 2007), c, v and a follow by ridge regression. Answers between 0 and 1 are fitted on
 their log odds, with the logistic link, or as they are, whichever predicts unseen rows better.
 
-What is fitted is linear in c, v and a, so that fits without each sequence of rows cost no more than a solve:
-their normal equations are those of all rows, less the sequence's own.
+What is fitted is linear in c, v and a, so that fits without each sequence of rows cost no more than a solve.
 
 Its expectation is simulated on rows that the model is not asked about.
 """
@@ -16,17 +15,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from limes._arrays import Floats, Ints, Reals, fingerprint, streams
+from limes._arrays import CellNumbers, Floats, Ints, Reals, fingerprint, streams
 from limes._expectations.controls.control import (
     ControlMoments,
     FittedControl,
+    SequenceRidge,
     ZeroControl,
     evenly_spread,
+    out_of_sequence,
+    share_left,
 )
 from limes._expectations.residual import student_factors
 from limes.designs._marginals import BinCells, Marginal
@@ -38,8 +38,6 @@ _UNITS_PER_ROOT, _MOST_UNITS = 4, 512
 _FREQUENCIES = (0.4, 0.7, 1.0)
 # Penalties in units of the number of rows
 _PENALTIES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
-# A constant is not penalised, but for what keeps its equation regular
-_CONSTANT = 1e-9
 # Probabilities are clipped to this distance from 0 and 1 before their log odds are taken
 _NEAREST = 1e-4
 # Rows by which columns are scaled
@@ -51,8 +49,6 @@ _FITTED_SEQUENCES, _SIMULATED_SEQUENCES, _SIMULATED = 3, 8, 2048
 _FEWEST_ROWS = 96
 # Key of their streams
 _KEY = 0x756E6974
-
-CellNumbers: TypeAlias = NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,8 +141,7 @@ class Network:
 
     def out_of_sequence(self, features: Reals) -> Floats:
         """Values (n, k) at the rows that were fitted, each by the fit without its sequence."""
-        parts = features.reshape(len(self.coef), -1, features.shape[1])
-        return self._behind_link(np.concatenate(list(parts @ self.coef.astype(np.float32))))
+        return self._behind_link(out_of_sequence(features, self.coef))
 
     def mean(self, x: Floats, cells: CellNumbers) -> Floats:
         """Mean over all fits at rows x with these cells (n, d): (n, k)."""
@@ -170,12 +165,12 @@ class _NetworkControl:
     """The mean of a network's fits to rows of one design, whose features h (n, d) at rows x are simulated."""
 
     network: Network
-    laws: Sequence[Marginal]
+    design: ProductDesign
     x: Floats
     h: Floats
 
     def predict(self, x: Floats) -> Floats:
-        return self.network.mean(x, _cells(self.laws, x))
+        return self.network.mean(x, self.design.locate(x))
 
     def moments(self, design: ProductDesign) -> ControlMoments:
         values, used = self.predict(self.x), design.variance > 0
@@ -199,13 +194,9 @@ def network_control(design: ProductDesign, x: Floats, f: Floats) -> FittedContro
     laws = [coordinate.marginal for coordinate in design.coordinates]
     sampler = design.sampler(streams(fingerprint(x), _KEY, _SIMULATED_SEQUENCES))
     simulated, h, _ = sampler.draw(_SIMULATED)
-    units = Units.of(laws, simulated, _cells(laws, simulated), units_for(count), 0)
-    network = fit_network(units, units(x, _cells(laws, x)), f, _FITTED_SEQUENCES)
-    return _NetworkControl(network, laws, simulated, h)
-
-
-def _cells(laws: Sequence[Marginal], x: Floats) -> Ints:
-    return np.stack([law.cells.locate(column) for law, column in zip(laws, x.T, strict=True)], axis=1)
+    units = Units.of(laws, simulated, design.locate(simulated), units_for(count), 0)
+    network = fit_network(units, units(x, design.locate(x)), f, _FITTED_SEQUENCES)
+    return _NetworkControl(network, design, simulated, h)
 
 
 def units_for(rows: int) -> int:
@@ -218,31 +209,17 @@ def fit_network(units: Units, features: Reals, f: Floats, sequences: int) -> Net
 
     Penalty and link are those that predict the first sequence best.
     """
-    from scipy.linalg import cho_factor, cho_solve
-
-    k, targets = f.shape[1], _targets(f)
-    parts = features.reshape(sequences, -1, features.shape[1]).astype(np.float64)
-    grams = parts.transpose(0, 2, 1) @ parts
-    products = parts.transpose(0, 2, 1) @ targets.reshape(sequences, -1, targets.shape[1])
-    others, moments = grams.sum(axis=0) - grams, products.sum(axis=0) - products
-    ridge = np.ones(units.size)
-    ridge[0] = _CONSTANT
-    count = len(f) - len(f) // sequences
-
-    def solved(part: int, penalty: float) -> Floats:
-        normal = others[part] + np.diag(penalty * count * ridge)
-        return np.asarray(cho_solve(cho_factor(normal), moments[part]))
-
+    k, targets, count = f.shape[1], _targets(f), len(f) // sequences
+    ridge = SequenceRidge.of(features, targets, sequences)
     candidates = []
     for penalty in _PENALTIES:
-        coef = solved(0, penalty)
+        coef = ridge.without(0, penalty)
         for first in range(0, targets.shape[1], k):
             network = Network(units, coef[None, :, first : first + k], is_logistic=first > 0)
-            misses = f[: len(parts[0])] - network.out_of_sequence(features[: len(parts[0])])
-            candidates.append((_share(misses, f), penalty, first))
+            misses = f[:count] - network.out_of_sequence(features[:count])
+            candidates.append((share_left(misses, f), penalty, first))
     _, penalty, first = min(candidates)
-    coef = np.stack([solved(part, penalty)[:, first : first + k] for part in range(sequences)])
-    return Network(units, coef, is_logistic=first > 0)
+    return Network(units, ridge.without_each(penalty)[..., first : first + k], is_logistic=first > 0)
 
 
 def _targets(f: Floats) -> Floats:
@@ -252,8 +229,3 @@ def _targets(f: Floats) -> Floats:
     if f.min() < 0 or f.max() > 1:
         return f
     return np.concatenate([f, logit(np.clip(f, _NEAREST, 1.0 - _NEAREST))], axis=1)
-
-
-def _share(misses: Floats, f: Floats) -> float:
-    total = f.var(axis=0)
-    return float((misses.var(axis=0)[total > 0] / total[total > 0]).sum())

@@ -22,13 +22,17 @@ from typing import Any
 
 import numpy as np
 
-from limes._arrays import Bools, Floats
+from limes._arrays import Bools, CellNumbers, Floats
 from limes._expectations.controls.control import (
+    PENALTIES,
     Control,
     ControlMoments,
     FittedControl,
+    SequenceRidge,
     ZeroControl,
+    out_of_sequence,
     ridge_path,
+    share_left,
 )
 from limes._expectations.explained import CellEffects, ExplainedRows
 from limes._expectations.forest import ForestExpectation
@@ -36,6 +40,7 @@ from limes._expectations.moments import ExactMoments, Moments
 from limes._threads import LRUCache
 from limes.designs._coordinates import CellMeans, Coordinate, functionals
 from limes.designs._features import Features
+from limes.designs._marginals import Marginal
 from limes.designs._product import ProductDesign
 from limes.models.forms._trees import Forest
 from limes.models.readers.sklearn_trees import histogram
@@ -59,20 +64,21 @@ class _ColumnBasis:
         return int(self.cells.sum() + (self.spread > 0).sum())
 
     @classmethod
-    def from_rows(cls, coordinate: Coordinate, x: Floats) -> _ColumnBasis:
-        law = coordinate.marginal
-        count = np.bincount(law.cells.locate(x), minlength=law.cells.count)
+    def from_rows(cls, law: Marginal, cell: CellNumbers) -> _ColumnBasis:
+        count = np.bincount(cell, minlength=law.cells.count)
         sloped = (law.spreads > 0) & (count >= _FEWEST)
         return cls(count >= _FEWEST, np.where(sloped, law.spreads, 0.0))
 
-    def values(self, coordinate: Coordinate, x: Floats) -> Floats:
-        """(n, m)."""
-        law = coordinate.marginal
-        cell = law.cells.locate(x)
-        in_cell = cell[:, None] == np.arange(law.cells.count)
-        sloped = self.spread > 0
-        inside = np.where(in_cell[:, sloped], x[:, None] - law.means[sloped], 0.0) / self.spread[sloped]
-        return np.concatenate([in_cell[:, self.cells], inside], axis=1)
+    def put(self, law: Marginal, x: Floats, cell: CellNumbers, values: Floats) -> None:
+        """Put the functions' values at x, which lie in these cells (n,), into values (n, m) of zeros."""
+        rows, effects = np.arange(len(x)), int(self.cells.sum())
+        place = np.where(self.cells, np.cumsum(self.cells) - 1, -1)[cell]
+        live = place >= 0
+        values[rows[live], place[live]] = 1.0
+        place = np.where(self.spread > 0, effects + np.cumsum(self.spread > 0) - 1, -1)[cell]
+        live = place >= 0
+        inside = cell[live]
+        values[rows[live], place[live]] = (x[live] - law.means[inside]) / self.spread[inside]
 
     def functionals(self, coordinate: Coordinate) -> tuple[Floats, Floats]:
         """Mean and contrast of every function of the basis, (m,) each."""
@@ -93,7 +99,7 @@ class _Additive:
     effects: list[CellEffects] = field(default_factory=list)
 
     def predict(self, x: Floats) -> Floats:
-        return self.intercept + _basis(self.design, self.columns, x) @ self.coef
+        return self.intercept + _values(self.design, self.columns, x, self.design.locate(x)) @ self.coef
 
     def moments(self, design: ProductDesign) -> ControlMoments:
         parts = [self._column(j, coordinate) for j, coordinate in enumerate(design.coordinates)]
@@ -124,13 +130,52 @@ class _Additive:
 
 def additive_control(design: ProductDesign, x: Floats, f: Floats) -> FittedControl:
     """Fit an additive model by ridge regression."""
-    columns = tuple(_ColumnBasis.from_rows(c, x[:, j]) for j, c in enumerate(design.coordinates))
-    return _Additive(design, columns, *ridge_path(_basis(design, columns, x), f))
+    cells = design.locate(x)
+    columns = _bases(design, cells)
+    return _Additive(design, columns, *ridge_path(_values(design, columns, x, cells), f))
 
 
-def _basis(design: ProductDesign, columns: tuple[_ColumnBasis, ...], x: Floats) -> Floats:
-    parts = zip(columns, design.coordinates, strict=True)
-    return np.concatenate([column.values(c, x[:, j]) for j, (column, c) in enumerate(parts)], axis=1)
+def additive_out_of_sequence(
+    design: ProductDesign, x: Floats, cells: CellNumbers, f: Floats, sequences: int
+) -> tuple[Floats, FittedControl]:
+    """Fit an additive model to rows x and their cells (n, d) without each sequence of them in turn.
+
+    Returns the values (n, k) of the fits, each at the rows that it has not seen, and the mean of all fits.
+    The penalty is the one that predicts the first sequence best.
+    """
+    columns = _bases(design, cells)
+    values = _values(design, columns, x, cells)
+    center, scale = values.mean(axis=0), values.std(axis=0)
+    scale = np.where(scale > 0, scale, np.inf)
+    features = np.concatenate([np.ones((len(x), 1)), (values - center) / scale], axis=1)
+    ridge, first = SequenceRidge.of(features, f, sequences), slice(len(f) // sequences)
+
+    def share(penalty: float) -> float:
+        return share_left(f[first] - features[first] @ ridge.without(0, penalty), f)
+
+    fits = ridge.without_each(min(PENALTIES[::2], key=share))
+    coef = fits.mean(axis=0)[1:] / scale[:, None]
+    intercept = fits.mean(axis=0)[0] - center @ coef
+    values = np.asarray(out_of_sequence(features, fits), dtype=np.float64)
+    return values, _Additive(design, columns, intercept, coef)
+
+
+def _bases(design: ProductDesign, cells: CellNumbers) -> tuple[_ColumnBasis, ...]:
+    """The basis of every column of a fit to rows in these cells (n, d)."""
+    laws = (coordinate.marginal for coordinate in design.coordinates)
+    return tuple(_ColumnBasis.from_rows(*one) for one in zip(laws, cells.T, strict=True))
+
+
+def _values(
+    design: ProductDesign, columns: tuple[_ColumnBasis, ...], x: Floats, cells: CellNumbers
+) -> Floats:
+    """Values of all functions at rows x in these cells (n, d), column by column."""
+    ends = np.cumsum([column.size for column in columns])
+    values = np.zeros((len(x), ends[-1]))
+    parts = np.split(values, ends[:-1], axis=1)
+    for column, coordinate, *its in zip(columns, design.coordinates, x.T, cells.T, parts, strict=True):
+        column.put(coordinate.marginal, *its)
+    return values
 
 
 # -- boosted trees -------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import numpy as np
 
 from limes._arrays import Floats, Ints
 from limes.designs._product import ProductDesign, ProductFamily
-from limes.designs._slices import cells_of, instance_cells, sliced
+from limes.designs._slices import instance_cells, sliced
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,7 @@ class FittedRow:
 
     def cells_of(self, x: Floats) -> Ints:
         """Cells of rows x (m, d), (d, m)."""
-        return self.family.cells(x).T if self.family.slopes is None else cells_of(self.cut, x)
+        return self.family.cells(x).T if self.family.slopes is None else self.cut.locate(x).T
 
     @property
     def masses(self) -> list[Floats]:
