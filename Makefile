@@ -108,7 +108,8 @@ kernels: $(INSTALLED)
 sanitize: $(INSTALLED)
 	$(CMAKE) -S . -B build/sanitize -DCMAKE_BUILD_TYPE=Debug -DLIMES_SANITIZE=ON
 	$(BIN)/cmake --build build/sanitize
-	LD_PRELOAD="$$(c++ -print-file-name=libasan.so) $$(c++ -print-file-name=libstdc++.so)" ASAN_OPTIONS=detect_leaks=0 \
+	LIMES_DEEP=1 ASAN_OPTIONS=detect_leaks=0 \
+		LD_PRELOAD="$$(c++ -print-file-name=libasan.so) $$(c++ -print-file-name=libstdc++.so)" \
 		PYTHONPATH=build/sanitize $(BIN)/pytest tests/kernels
 
 docs: $(INSTALLED)
