@@ -33,6 +33,7 @@ from limes._functions import Function, Interval, Members
 from limes._threads import LRUCache, in_threads, workers
 from limes.designs._coordinates import CellMeans, Coordinate
 from limes.designs._product import ProductDesign, ProductFamily
+from limes.designs._tilted_rows import TiltedColumn
 from limes.exceptions import InputError
 from limes.models.forms._trees import Forest
 
@@ -96,6 +97,27 @@ class ForestExpectation:
             _kernels.explain_law, layout.splits, layout.intervals, functionals[:, 0], mixing[:, 0]
         )
         return self._moments(*self._one(explain), design.variance)
+
+    @property
+    def functions(self) -> Sequence[Function | None]:
+        """What is integrated over each column."""
+        return self._layout.functions
+
+    def of_bases(self, bases: Sequence[Floats | None], columns: Sequence[TiltedColumn]) -> Moments:
+        """Moments at n rows, given the functions' ``basis`` (m, n, 2) under each column's laws there."""
+        layout = self._layout
+        variance = np.stack([column.variance for column in columns], axis=1)
+        mixing = np.ascontiguousarray(np.stack([column.mixing for column in columns], axis=1))
+        functionals = np.zeros((len(variance), layout.start[-1], 2))
+        for j, basis in enumerate(bases):
+            if basis is not None:
+                functionals[:, layout.start[j] : layout.start[j + 1]] = basis.transpose(1, 0, 2)
+        each = [
+            self._one(partial(_kernels.explain_law, layout.splits, layout.intervals, *row))
+            for row in zip(functionals, mixing, strict=True)
+        ]
+        mean, contrast = (np.stack(arrays) for arrays in zip(*each, strict=True))
+        return self._moments(mean, contrast, variance)
 
     def serves(self, family: ProductFamily) -> bool:
         """Whether `many` can be used: cells decide the designs, and the table is not too large."""

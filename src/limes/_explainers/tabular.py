@@ -346,8 +346,8 @@ class TabularExplainer(Described):
     def reproducible(self) -> TabularExplainer:
         """The same explainer, with results that are the same to the last bit however a table is cut.
 
-        Else few rows of a forest are added up in another order than many, and a black box is asked for many
-        predictions at once, which is quicker. Its explanations carry no warnings.
+        Else a few rows of a forest are added up in another order than many, and a black box predicts all rows
+        at once, where last bits may depend on their number. Its explanations carry no warnings.
         """
         other = copy(self)
         vars(other).update(_is_reproducible=True, _errors="raise", _model=self._model.reproducible())

@@ -27,7 +27,7 @@ from limes.designs._weights import Weights
 
 # A cell with less probability than this still has an exact conditional law, while products of two such masses
 # stay above the smallest float64.
-_SMALLEST_MASS = 1e-100
+SMALLEST_MASS = 1e-100
 # Probability of all values but one, below which 1 less the probability of that one has too few digits
 _FIXED = 1e-6
 
@@ -156,8 +156,8 @@ class IndicatorCoordinate:
         return cls(
             law,
             cell,
-            max(float(expit(odds)), _SMALLEST_MASS),
-            max(float(expit(-odds)), _SMALLEST_MASS),
+            max(float(expit(odds)), SMALLEST_MASS),
+            max(float(expit(-odds)), SMALLEST_MASS),
             normalised(others, rest),
             float(np.logaddexp(log_inside, rest - penalty)),
         )

@@ -163,7 +163,7 @@ class ProductDesign(Uncorrelated):
         return np.array(sum(c.log_weight for c in self.coordinates))
 
     def locate(self, x: Floats) -> Ints:
-        """Return the cell of every value of rows ``x``, (n, d) -> (n, d)."""
+        """Cell of every value of rows ``x``, (n, d) -> (n, d)."""
         columns = zip(self.coordinates, x.T, strict=True)
         return np.stack([c.marginal.cells.locate(column) for c, column in columns], axis=1)
 

@@ -29,7 +29,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 import limes
 import oracle
-from effort import repeats
+from effort import crossed, repeats
 from limes._expectations import spread, weighted_rows
 from limes._explainers.tables import additive, fits
 from limes.exceptions import InputError
@@ -184,9 +184,8 @@ DRAWS = repeats(1 << 16, 1 << 14)
 
 
 @pytest.mark.parametrize(
-    "options", repeats([{}, {"bins": None}, {"bandwidth": 0.5}], [{}, {"bins": None}]), ids=str
+    ("name", "options"), crossed(READERS, [{}, {"bins": None}, *repeats([{"bandwidth": 0.5}], [])])
 )
-@pytest.mark.parametrize("name", READERS)
 def test_fidelity_is_that_of_many_draws(name, options):
     """Within its stated error, for every family of models that is read."""
     model, y, output = READERS[name]
