@@ -68,7 +68,7 @@ class TiltedColumn(Protocol):
 
 def serves(family: ProductFamily, functions: Sequence[Function | None]) -> bool:
     """Whether the columns of a family's designs can be tilted at many rows, and integrate these functions."""
-    if not isinstance(family.weights, EuclideanWeights):
+    if not isinstance(family.weights, EuclideanWeights) or family.held is not None:
         return False
     slopes = np.zeros(len(family.marginals), dtype=np.bool_) if family.slopes is None else family.slopes
     return all(map(_serves_column, family.marginals, slopes.tolist(), functions))
