@@ -15,8 +15,8 @@ import limes
 from effort import repeats
 from limes._expectations.controls import CONTROLS
 from limes._expectations.explained import ExplainedRows
-from limes._expectations.pool import SEQUENCES, SMALLEST, Pool
-from limes._expectations.pooled import PooledExpectation, pool_sizes
+from limes._expectations.pool import SEQUENCES, SMALLEST, Pool, pool_sizes
+from limes._expectations.pooled import PooledExpectation
 from limes._expectations.sampling import Sampling, Tolerance
 from limes.designs._columns import binned, categorical
 from limes.designs._product import ProductFamily

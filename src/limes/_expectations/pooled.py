@@ -43,7 +43,7 @@ from limes._expectations.moments import (
     boxed,
     with_complement,
 )
-from limes._expectations.pool import SEQUENCES, SMALLEST, Pool
+from limes._expectations.pool import SEQUENCES, Pool, pool_sizes
 from limes._expectations.sampled import CUT_SHORT, SampledExpectation
 from limes._expectations.sampling import CALLS, Progress, Sampling, Tolerance
 from limes._expectations.simulated import SimulatedLaw
@@ -446,9 +446,3 @@ class _ControlledPool:
 
 def _silent(total: int, unit: str = "rows", /) -> nullcontext[Callable[[int], object]]:  # noqa: ARG001 - one signature
     return nullcontext(lambda count: None)  # noqa: ARG005 - one signature
-
-
-def pool_sizes(d: int, most: int) -> list[int]:
-    """Sizes of the pools that d coefficients can be fitted to, with at most ``most`` rows: powers of two."""
-    first = max(SMALLEST, 1 << (4 * (d + 1) - 1).bit_length())
-    return [first << i for i in range(most.bit_length()) if first << i <= most]

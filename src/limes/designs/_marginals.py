@@ -44,7 +44,7 @@ class Atoms:
         """Value of each piece."""
         return np.asarray(self.value[piece])
 
-    def times(self, center: float, precision: float, unit: float = 1.0) -> tuple[Atoms, Floats]:
+    def times(self, center: Floats | float, precision: float, unit: float = 1.0) -> tuple[Atoms, Floats]:
         """Multiply by exp(-precision ((x - center) / unit)²/2): the atoms, and the log factor of each."""
         return self, -0.5 * precision * ((self.value - center) / unit) ** 2
 
