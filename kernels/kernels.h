@@ -15,6 +15,7 @@ void add_tree_bounds(nanobind::module_& module);
 void add_presence(nanobind::module_& module);
 void add_words(nanobind::module_& module);
 void add_waves_to(nanobind::module_& module);
+void add_node_products_to(nanobind::module_& module);
 void add_switches(nanobind::module_& module);
 void add_pairwise(nanobind::module_& module);
 void add_pool(nanobind::module_& module);

@@ -7,7 +7,7 @@ from typing import Any
 from warnings import catch_warnings, simplefilter
 
 import numpy as np
-from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
@@ -29,12 +29,30 @@ def measure(rounds: int = 7) -> dict:
     """Ways to explain what is behind a link, on what machine, and error against time."""
     ways = [
         *({"model": "logistic regression, 30 columns", **way} for way in _probabilities(rounds)),
+        *_three_classes(rounds),
         *_networks(rounds),
         *_texts(rounds),
     ]
     say("error against nodes")
     found = {"machine": machine(), "ways": ways, "curve": curve.measure()}
     say("done\n")
+    return found
+
+
+def _three_classes(rounds: int) -> list[dict]:
+    """Multinomial logistic regressions, all three probabilities: a batch, and one row."""
+    found = []
+    wine, kinds = load_wine(return_X_y=True)
+    X, _ = load_breast_cancer(return_X_y=True)
+    for table, classes in ((wine, kinds), (X, np.digitize(X[:, 0], [12, 16]))):
+        model = make_pipeline(StandardScaler(), LogisticRegression()).fit(table, classes)
+        explainer = limes.TabularExplainer(model, table, method="exact")
+        name = f"logistic regression of three classes, {table.shape[1]} columns"
+        say(name)
+        timed = _timed(lambda e=explainer, x=table: e(x, progress=False), len(table), min(rounds, 3))
+        found.append({"model": name, "way": f"exact, {len(table)} rows", **timed})
+        alone = _timed(lambda e=explainer, x=table: e(x[:1]), 1, rounds)
+        found.append({"model": name, "way": "exact, one row", **alone})
     return found
 
 

@@ -1,4 +1,4 @@
-"""Probabilities of two classes behind a sum, also of texts; means behind a log link; networks."""
+"""Probabilities of two and three classes behind sums, also of texts; means behind a log link; networks."""
 
 from __future__ import annotations
 
@@ -81,7 +81,12 @@ def _scaled(rng: Any, model: Call) -> Call:
 def _task(rng: Any) -> tuple[Call, str, tuple[Any, ...]]:
     if rng.random() < 0.25:
         return _scaled(rng, pick(rng, _MEANS)), f"np.exp(np.clip({target(rng)}, -3, 3))", (None,)
-    return _scaled(rng, pick(rng, (*_LINEAR, *_BAGS))), classes(rng, 2), _OUTPUTS
+    return _scaled(rng, pick(rng, (*_LINEAR, *_BAGS))), _few_classes(rng), _OUTPUTS
+
+
+def _few_classes(rng: Any) -> str:
+    """Two behind a link, three behind a softmax."""
+    return classes(rng, int(rng.choice([2, 2, 3])))
 
 
 def plain(rng: Any, seed: int) -> TableCase:
@@ -97,7 +102,7 @@ def plain(rng: Any, seed: int) -> TableCase:
 def stumps(rng: Any, seed: int) -> TableCase:
     """Steps behind a link, under laws of points."""
     model = pick(rng, _STUMPS)
-    setup = Setup(seed, size(rng, 30, 120), few(rng, 3), classes(rng, 2), model)
+    setup = Setup(seed, size(rng, 30, 120), few(rng, 3), _few_classes(rng), model)
     return TableCase(model.short, setup, Menu(_OUTPUTS, laws=("empirical",)), "atoms")
 
 

@@ -1,5 +1,6 @@
 """Types of the compiled loops; ``kernels/`` holds their sources, and states what each computes."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from numpy import uint8
@@ -174,6 +175,17 @@ def add_waves(
     within: Floats,
     profile: Floats,
     loss: Floats,
+    /,
+) -> None: ...
+
+# node_products.cpp
+def add_node_products(
+    means: Sequence[Floats],
+    replaced: Sequence[Floats],
+    patterns: Ints,
+    weights: Floats,
+    sums: Floats,
+    changes: Floats,
     /,
 ) -> None: ...
 

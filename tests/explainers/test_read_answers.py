@@ -25,6 +25,11 @@ def iris():
     return load_iris(return_X_y=True, as_frame=True)
 
 
+def many():
+    X, y = iris()
+    return X, 2 * y + (X.iloc[:, 1] > 3.0)
+
+
 MODELS = {
     "boosting": (GradientBoostingClassifier(n_estimators=30, max_depth=4, random_state=0), cancer),
     "exponential loss": (
@@ -33,8 +38,8 @@ MODELS = {
     ),
     "histograms": (HistGradientBoostingClassifier(max_iter=10), cancer),
     "boosting of three classes": (GradientBoostingClassifier(n_estimators=5, random_state=0), iris),
-    "AdaBoost": (AdaBoostClassifier(n_estimators=5, random_state=0), iris),
-    "softmax": (make_pipeline(StandardScaler(), LogisticRegression()), iris),
+    "AdaBoost": (AdaBoostClassifier(n_estimators=5, random_state=0), many),
+    "softmax": (make_pipeline(StandardScaler(), LogisticRegression()), many),
 }
 
 

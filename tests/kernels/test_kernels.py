@@ -800,6 +800,63 @@ def test_waves_are_means_over_subsets(d):
     close(loss, without)
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_node_products_are_products(seed):
+    rng = np.random.default_rng(seed)
+    rows, nodes, outputs = rng.integers(1, 9), rng.choice([1, 7, 128, 300]), rng.integers(1, 4)
+    factors = rng.integers(1, 5)
+    widths, counts = rng.integers(1, 4, size=factors), rng.integers(1, 6, size=factors)
+
+    def numbers(*shape):
+        return rng.normal(size=shape) + 1j * rng.normal(size=shape)
+
+    means = [numbers(count, nodes) for count in counts]
+    replaced = [numbers(count, width, nodes) for count, width in zip(counts, widths, strict=True)]
+    patterns = np.stack([rng.integers(count, size=rows) for count in counts])
+    weights = numbers(outputs, nodes)
+    sums = rng.normal(size=(rows, outputs))
+    changes = rng.normal(size=(rows, widths.sum(), outputs))
+    expected_sums, expected_changes = sums.copy(), changes.copy()
+    kernels.add_node_products(
+        [mean.view(float) for mean in means],
+        [change.view(float) for change in replaced],
+        patterns,
+        np.conj(weights).view(float),
+        sums,
+        changes,
+    )
+    for i in range(rows):
+        chosen = np.array([mean[patterns[f, i]] for f, mean in enumerate(means)])
+        expected_sums[i] += (weights * chosen.prod(axis=0)).sum(axis=1).real
+        place = 0
+        for f in range(factors):
+            others = np.delete(chosen, f, axis=0).prod(axis=0)
+            for change in replaced[f][patterns[f, i]]:
+                expected_changes[i, place] += (weights * others * change).sum(axis=1).real
+                place += 1
+    close(sums, expected_sums)
+    close(changes, expected_changes)
+
+
+def test_node_products_refuse_what_does_not_fit():
+    table, change, patterns = np.ones((1, 4)), np.ones((1, 1, 4)), np.zeros((1, 3), dtype=np.int64)
+    fitting = [[table], [change], patterns, np.ones((1, 4)), np.zeros((3, 1)), np.zeros((3, 1, 1))]
+    kernels.add_node_products(*fitting)
+    wrong = [
+        (0, [np.ones((1, 6))]),
+        (1, [np.ones((2, 1, 4))]),
+        (1, []),
+        (2, np.ones((1, 3), dtype=np.int64)),
+        (2, np.zeros((2, 3), dtype=np.int64)),
+        (3, np.ones((2, 4))),
+        (4, np.zeros((2, 1))),
+        (5, np.zeros((3, 2, 1))),
+    ]
+    for place, array in wrong:
+        with pytest.raises(ValueError, match=r"must|no such pattern"):
+            kernels.add_node_products(*fitting[:place], array, *fitting[place + 1 :])
+
+
 def test_waves_refuse_what_does_not_fit():
     two, one = np.ones((1, 2)), np.ones(1)
     fitting = [two, two, two, np.array([3]), one, one, np.ones(3), np.zeros(3), np.zeros(2)]

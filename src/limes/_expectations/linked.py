@@ -59,6 +59,8 @@ class LinkedExpectation(TabulatedExpectation["list[_Margin]"]):
         If the margin has no finite value somewhere, or the error of a row cannot be bounded.
     """
 
+    _form: Linked
+
     def __init__(self, form: Linked, smallest: float = _TINY) -> None:
         super().__init__(form)
         self._smallest = smallest

@@ -14,6 +14,7 @@ from limes._expectations.moments import (
     CombinedExpectation,
     ExactMoments,
 )
+from limes._expectations.softmax import SoftmaxExpectation
 from limes._expectations.summed import SummedExpectation
 from limes._expectations.tfidf import NormalizedExpectation
 from limes.designs._exchangeable import ExchangeableDesign
@@ -26,6 +27,7 @@ from limes.models.forms._linked import Linked
 from limes.models.forms._normalized_linear import NormalizedLinear
 from limes.models.forms._presence import PresenceProducts, presence_products
 from limes.models.forms._ridges import Ridges
+from limes.models.forms._softmax import Softmax
 from limes.models.forms._switches import SwitchProducts
 from limes.models.forms._trees import Forest
 
@@ -65,6 +67,8 @@ def _over_columns(form: Form) -> ExactMoments | None:
             return None
         case Linked():
             return SummedExpectation(form) if form.adds_up else LinkedExpectation(form)
+        case Softmax():
+            return SoftmaxExpectation(form)
         case Reducible():
             return ExactExpectation(form)
     return None

@@ -15,20 +15,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from limes._arrays import Floats, Ints
 from limes._expectations.decays import Envelope, envelope, joint_decay, slope_of
-from limes._expectations.groups import Group, GroupTables, factors_of
+from limes._expectations.groups import Group, factors_of
 from limes._expectations.kinks import Halves
 from limes._expectations.moments import Moments
 from limes._expectations.tabulated import (
     TOLERANCE,
     Column,
-    ColumnTables,
     NodeGroup,
+    NodeProducts,
+    Numbers,
     TabulatedExpectation,
     product_rounding,
 )
@@ -39,8 +39,6 @@ from limes.models.forms._activations import Rectifier
 from limes.models.forms._linked import Linked
 from limes.models.forms._links import Complexes, ExponentialSum, Link
 
-# Nodes of one block, and complex numbers of all columns of a block of rows: 2 MB
-_NODES, _BLOCK = 2048, 131_072
 # Complex numbers of a background's tables: 256 MB
 _LARGEST = 16_000_000
 
@@ -56,6 +54,8 @@ class SummedExpectation(TabulatedExpectation["_Network | Halves"]):
     ModelError
         If a margin has no finite value somewhere, or the error of a row is above 1e-9.
     """
+
+    _form: Linked
 
     @property
     def needs_densities(self) -> bool:
@@ -94,17 +94,6 @@ class SummedExpectation(TabulatedExpectation["_Network | Halves"]):
         )
 
 
-class _Numbers(NamedTuple):
-    """One factor: means (P, N), contrasts (P, g, N) and offsets (N,)."""
-
-    means: Complexes
-    contrasts: Complexes
-    offsets: Floats
-
-
-_Tables: TypeAlias = ColumnTables[_Numbers] | GroupTables[_Numbers]
-
-
 # Nodes of an activation, about: what tables may cost is decided before they are made
 _USUAL_NODES = 128
 
@@ -115,21 +104,15 @@ class _Network:
 
     Attributes
     ----------
-    places
-        Positions of the columns of each factor.
-    tables
-        Means (P, N) and contrasts (P, g, N) of each factor.
-    weights
-        (k, 2 N): of real and imaginary parts of products, one after the other, for each output.
+    products
+        Of all margins' nodes.
     lines
         Column, mean and contrast of the linear part, (V, k) each.
     constant, error
         (k,).
     """
 
-    places: Sequence[Ints]
-    tables: Sequence[_Tables]
-    weights: Floats
+    products: NodeProducts
     lines: Sequence[tuple[int, Floats, Floats]]
     constant: Floats
     error: Floats
@@ -144,10 +127,10 @@ class _Network:
         rules = _rules(form.curve, factors, constants)
         groups = [NodeGroup(rule.nodes, rule.contour) for rule in rules]
         slopes = coef * np.array([rule.slope for rule in rules])[:, None]
-        tables = [factor.tables(groups, _Numbers) for factor in factors]
+        tables = [factor.tables(groups, Numbers) for factor in factors]
         sizes = sum([table.offsets for table in tables], np.zeros(sum(rule.nodes.size for rule in rules)))
         owner = np.repeat(np.arange(len(rules)), [rule.nodes.size for rule in rules])
-        weights = np.concatenate([rule.weights for rule in rules]) * np.exp(
+        weights: Complexes = np.concatenate([rule.weights for rule in rules]) * np.exp(
             np.concatenate([r.nodes * c + r.log_weights for r, c in zip(rules, constants, strict=True)])
             + sizes
         )
@@ -155,11 +138,8 @@ class _Network:
         errors = np.array([rule.error for rule in rules]) + rounding * (
             1.0 + np.bincount(owner, np.abs(weights), minlength=len(rules))
         )
-        loaded = (weights[:, None] * coef[owner]).T
         return cls(
-            [factor.places for factor in factors],
-            tables,
-            np.stack([loaded.real, -loaded.imag], axis=2).reshape(len(loaded), -1),
+            NodeProducts([factor.places for factor in factors], tables, (weights[:, None] * coef[owner]).T),
             [_line(factor, slopes) for factor in factors] if slopes.any() else [],
             form.intercept.reshape(-1)
             + np.array([rule.base + rule.rest for rule in rules]) @ coef
@@ -169,45 +149,12 @@ class _Network:
 
     def moments(self, cells: Ints) -> tuple[Floats, Floats]:
         """E f (n, k) and contrasts (n, d, k) of rows, given the variant of each column, (n, d)."""
-        n, outputs = len(cells), self.constant.size
-        mean: Floats = np.broadcast_to(self.constant, (n, outputs)).copy()
-        contrast = np.zeros((n, cells.shape[1], outputs))
+        mean, contrast = self.products.moments(cells)
+        mean += self.constant
         for place, of_mean, of_contrast in self.lines:
             mean += of_mean[cells[:, place]]
-            contrast[:, place] = of_contrast[cells[:, place]]
-        step = max(1, _BLOCK // (_NODES * max(1, sum(places.size for places in self.places))))
-        for start in range(0, n, step):
-            rows = slice(start, start + step)
-            parts = [table.at(cells[rows]) for table in self.tables]
-            for first in range(0, self.weights.shape[1] // 2, _NODES):
-                self._add(parts, slice(first, first + _NODES), mean[rows], contrast[rows])
+            contrast[:, place] += of_contrast[cells[:, place]]
         return mean, contrast
-
-    def _add(
-        self, parts: Sequence[tuple[Ints, _Numbers]], nodes: slice, mean: Floats, contrast: Floats
-    ) -> None:
-        """Add what some nodes contribute to rows."""
-        weights = self.weights[:, 2 * nodes.start : 2 * nodes.stop]
-        means = [part.means[:, nodes][pattern] for pattern, part in parts]
-        before = [np.ones((len(mean), weights.shape[1] // 2), dtype=np.complex128)]
-        for factor in means:
-            before.append(before[-1] * factor)
-        mean += _weighted(before.pop(), weights)
-        after: Complexes | None = None
-        for f in range(len(means) - 1, -1, -1):
-            others = before[f] if after is None else before[f] * after
-            pattern, part = parts[f]
-            for i, place in enumerate(self.places[f]):
-                # a factor with a name: numpy multiplies large temporaries in place, and in the other order
-                change = part.contrasts[:, i, nodes][pattern]
-                contrast[:, place] += _weighted(others * change, weights)
-            after = means[f] if after is None else after * means[f]
-
-
-def _weighted(products: Complexes, weights: Floats) -> Floats:
-    """Re Σ_n W_n product_n, (n, N) -> (n, k), in one order for few rows and for many."""
-    parts = products.view(np.float64)
-    return np.stack([(parts * weight).sum(axis=1) for weight in weights], axis=1)
 
 
 def _rules(link: Link, factors: Sequence[Column | Group], constants: Floats) -> list[ExponentialSum]:

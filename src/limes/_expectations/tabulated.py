@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Generic, Literal, NamedTuple, TypeVar
+from typing import Generic, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -17,21 +17,24 @@ from limes._arrays import Floats, Ints
 from limes._expectations.moments import Moments
 from limes._expectations.waves import WaveBundle, Waves, extent
 from limes._functions import Function
+from limes._kernels import add_node_products
 from limes._threads import LRUCache
 from limes.designs._coordinates import Coordinate, functionals
 from limes.designs._product import ProductDesign, ProductFamily
 from limes.exceptions import InputError, ModelError
-from limes.models.forms._linked import Linked
+from limes.models.forms._base import Form
 from limes.models.forms._links import Complexes
 
 # The promise, relative to E f
 TOLERANCE = 1e-9
 # Relative rounding of a product of d factors is about (d + this) times that of one
 _ROUNDINGS = 8
+# Rows whose tables are looked up together
+_ROWS = 256
 # Backgrounds whose tables are cached
 _CACHED = 4
 
-Tables = TypeVar("Tables")
+Store = TypeVar("Store")
 T = TypeVar("T")
 
 
@@ -119,6 +122,56 @@ class ColumnTables(Generic[T]):
         return cells[:, self._place], self._patterns
 
 
+class Numbers(NamedTuple):
+    """One factor: means (P, N), contrasts (P, g, N) and offsets (N,)."""
+
+    means: Complexes
+    contrasts: Complexes
+    offsets: Floats
+
+
+class Tables(Protocol):
+    """What looks up the numbers of one factor."""
+
+    def at(self, cells: Ints) -> tuple[Ints, Numbers]:
+        """The pattern of each row (n,), given the variant of each column (n, d), and tables of patterns."""
+        ...
+
+
+class NodeProducts:
+    """Re Σ_n W_n ∏_j mean_j(n), and its contrasts, for k outputs with weights W (k, N).
+
+    ``places`` are the positions of the columns of each factor, whose numbers ``tables`` look up.
+    """
+
+    def __init__(self, places: Sequence[Ints], tables: Sequence[Tables], weights: Complexes) -> None:
+        self._places, self._tables = places, tables
+        # of real and imaginary parts of products, one after the other
+        self._weights = np.stack([weights.real, -weights.imag], axis=2).reshape(len(weights), -1)
+
+    def moments(self, cells: Ints) -> tuple[Floats, Floats]:
+        """Sums (n, k) and contrasts (n, d, k) of rows, given the variant of each column, (n, d)."""
+        n, outputs = len(cells), len(self._weights)
+        mean, contrast = np.zeros((n, outputs)), np.zeros((*cells.shape, outputs))
+        if not self._tables:
+            return mean + self._weights[:, ::2].sum(axis=1), contrast
+        places = np.concatenate(self._places)
+        for start in range(0, n, _ROWS):
+            rows = slice(start, start + _ROWS)
+            patterns, parts = zip(*(table.at(cells[rows]) for table in self._tables), strict=True)
+            changes = np.zeros((mean[rows].shape[0], places.size, outputs))
+            add_node_products(
+                [np.ascontiguousarray(part.means).view(np.float64) for part in parts],
+                [np.ascontiguousarray(part.contrasts).view(np.float64) for part in parts],
+                np.stack(patterns),
+                self._weights,
+                mean[rows],
+                changes,
+            )
+            contrast[rows, places] = changes
+        return mean, contrast
+
+
 def tabulated(place: int, variants: Sequence[Coordinate], function: Function) -> tuple[Complexes, Complexes]:
     """Return mean and contrast of N functions under every variant of a column's law, (V, N) each.
 
@@ -140,23 +193,23 @@ def tabulated(place: int, variants: Sequence[Coordinate], function: Function) ->
     return np.stack([mean for mean, _ in pairs]), np.stack([contrast for _, contrast in pairs])
 
 
-class TabulatedExpectation(ABC, Generic[Tables]):
+class TabulatedExpectation(ABC, Generic[Store]):
     """Moments of links of sums under many designs, by tables of their columns."""
 
     method: Literal["exact"] = "exact"
     # of every E f, relative to itself; designs where the bound of the quadrature is larger are refused
     error_bound: float = TOLERANCE
 
-    def __init__(self, form: Linked) -> None:
+    def __init__(self, form: Form) -> None:
         self._form = form
-        self._tables: LRUCache[ProductFamily, Tables] = LRUCache(_CACHED)
+        self._tables: LRUCache[ProductFamily, Store] = LRUCache(_CACHED)
 
     @abstractmethod
-    def _tabulate(self, variants: Sequence[Sequence[Coordinate]]) -> Tables:
+    def _tabulate(self, variants: Sequence[Sequence[Coordinate]]) -> Store:
         """Return tables of the variants of every column."""
 
     @abstractmethod
-    def _moments(self, tables: Tables, cells: Ints, variance: Floats) -> Moments:
+    def _moments(self, tables: Store, cells: Ints, variance: Floats) -> Moments:
         """Return moments of n rows, given the variant of each column and Var_w h, both (n, d)."""
 
     def moments(self, design: ProductDesign, row: Floats | None = None) -> Moments:  # noqa: ARG002
@@ -180,4 +233,5 @@ class TabulatedExpectation(ABC, Generic[Tables]):
 
     def _check(self, columns: int) -> None:
         if columns != self._form.size:
-            raise InputError(f"the design has {columns} columns, the form (Linked) has {self._form.size}")
+            name, size = type(self._form).__name__, self._form.size
+            raise InputError(f"the design has {columns} columns, the form ({name}) has {size}")

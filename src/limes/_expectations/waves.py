@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from limes._arrays import Floats
+from limes._arrays import Floats, Ints
 from limes._functions import Density, Function, texture
 from limes.designs._gaussian import GaussianPieces
 from limes.designs._marginals import Marginal
@@ -115,6 +115,67 @@ class WaveBundle:
             # of one function the steepest loading is the fastest
             waves = (max(waves, key=lambda each: each.speed),)
         return np.concatenate([each.fastest(each.loading @ values) for each in waves])
+
+
+@dataclass(frozen=True, eq=False)
+class PlaneWaves:
+    """e^{level(x) - offset + i (t₁ a(x) + t₂ b(x))} at N nodes (t₁, t₂) of a grid, where a law is.
+
+    Attributes
+    ----------
+    function
+        m functions of the column.
+    loading
+        (m, 3): level, a and b as sums of these.
+    heights
+        t₁ and t₂, (K₁,) and (K₂,).
+    first, second
+        Positions of each node's heights, (N,).
+    offset
+        About the largest level.
+    """
+
+    function: Function
+    loading: Floats
+    heights: tuple[Floats, Floats]
+    first: Ints
+    second: Ints
+    offset: float
+
+    def __call__(self, x: Floats) -> Complexes:
+        along, across = self._factors(x, *self.heights)
+        return np.asarray(along[self.first] * across[self.second])
+
+    def integrate(self, density: Density) -> Complexes:
+        """Integrate against P measures -> (N, P): the grid is a product of two matrices."""
+        breaks, constant, panels = texture(self.function)
+        count = self.function.integrate(density).shape[1]  # raises where a lookup meets a density
+        if constant:
+            ends = np.concatenate([[-np.inf], breaks, [np.inf]])
+            points, weights = [ends[1:]] * count, list(density.interval(ends[:-1], ends[1:]).T)
+        else:
+            piece, x, weight = density.points(self._fastest, breaks, panels)
+            ends = np.searchsorted(piece, np.arange(1, count))
+            points, weights = np.split(x, ends), np.split(weight, ends)
+        sums = [self._sums(x, weight) for x, weight in zip(points, weights, strict=True)]
+        return np.stack(sums, axis=1)
+
+    def _sums(self, x: Floats, weight: Floats) -> Complexes:
+        along, across = self._factors(x, *self.heights)
+        return np.asarray(((along * weight) @ across.T)[self.first, self.second])
+
+    def _factors(self, x: Floats, first: Floats, second: Floats) -> tuple[Complexes, Complexes]:
+        """The waves of a, with the level, and those of b, (K₁, n) and (K₂, n)."""
+        level, a, b = self.loading.T @ self.function(x)
+        along = np.exp(1j * np.multiply.outer(first, a) + (level - self.offset))
+        return along, np.exp(1j * np.multiply.outer(second, b))
+
+    def _fastest(self, x: Floats) -> Floats:
+        """The waves at the corners of the hexagon that the nodes fill, as real functions."""
+        high = self.heights[0].max()
+        along, across = self._factors(x, np.array([high, high, 0.0]), np.array([0.0, -high, high]))
+        waves = along * across
+        return np.concatenate([waves.real, waves.imag]) + _TINY
 
 
 def extent(marginal: Marginal, function: Function, loading: Floats) -> tuple[Floats, Floats]:

@@ -22,10 +22,11 @@ from limes.models.forms._kernels import GaussianKernels
 from limes.models.forms._linked import Linked
 from limes.models.forms._quadratic import Quadratic
 from limes.models.forms._ridges import Ridges
+from limes.models.forms._softmax import Softmax
 from limes.models.forms._trees import Forest
 
 # Forms whose outputs can be mapped linearly, by their ``output_arrays`` and intercept
-_LINEAR_IN_OUTPUTS = (Boxes, Forest, GaussianKernels, Linear, Linked, Quadratic, Ridges)
+_LINEAR_IN_OUTPUTS = (Boxes, Forest, GaussianKernels, Linear, Linked, Quadratic, Ridges, Softmax)
 
 
 def _each(form: Any, change: Callable[[Floats], ArrayLike]) -> Any:
@@ -192,7 +193,7 @@ def _move_kernels(form: GaussianKernels, positions: Ints, size: int) -> Form:
     return GaussianKernels(centers, form.coef * height, scale, form.intercept)
 
 
-def _move_linked(form: Linked, positions: Ints, size: int) -> Form:
+def _move_linked(form: Linked | Softmax, positions: Ints, size: int) -> Form:
     return replace(form, margin=on_columns(form.margin, positions, size))
 
 
@@ -222,6 +223,7 @@ _MOVE: Mapping[type, Callable[..., Form]] = {
     Linked: _move_linked,
     Quadratic: _move_quadratic,
     Ridges: _move_ridges,
+    Softmax: _move_linked,
 }
 
 
@@ -232,7 +234,7 @@ def category_columns(form: Form) -> frozenset[int]:
     """Positions of the columns that a form splits by sets of categories or looks up in a table."""
     if isinstance(form, Combination):
         return frozenset().union(*(category_columns(part) for part in form.parts))
-    if isinstance(form, Linked):
+    if isinstance(form, Linked | Softmax):
         return category_columns(form.margin)
     if isinstance(form, Forest):
         return frozenset(np.unique(form.feature[form.set_of >= 0]).tolist())

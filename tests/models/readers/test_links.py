@@ -146,10 +146,75 @@ def test_probabilities_that_are_no_links_of_sums_say_why(model, reason):
     assert re.search(reason, form.reason)
 
 
-def test_three_classes_are_sampled():
-    y = np.digitize(X[:, 0], [12, 16])
+def test_four_classes_and_other_functions_of_three_margins_are_sampled():
+    y = np.digitize(X[:, 0], [12, 14, 16])
     form = limes.models.read(make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y))
     assert isinstance(form, forms.BlackBox)
+    apart = SGDClassifier(loss="log_loss", random_state=0).fit(X, np.digitize(X[:, 0], [12, 16]))
+    assert isinstance(limes.models.read(apart), forms.BlackBox)
+
+
+SOFTMAX = {
+    name: EXACT[name]
+    for name in ("logistic", "in bins", "splines", "discriminant", "binary", "counts", "stumps",
+                 "histogram stumps", "votes of stumps", "bagged")
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", SOFTMAX)
+@pytest.mark.parametrize("seed", range(repeats(200, 1)))
+def test_three_classes_against_enumeration(name, seed):
+    """The model's own probabilities at all combinations of two or three values of up to six columns."""
+    rng = np.random.default_rng(seed)
+    d = 4 if name == "bagged" else int(rng.integers(1, 7))
+    values = [np.sort(rng.gamma(2.0, 4.0, size=rng.integers(2, 4))) for _ in range(d)]
+    table = table_of(values, 80, rng)
+    y = np.digitize(0.1 * (table - 8.0) @ rng.normal(size=d) + rng.logistic(size=80), [-0.5, 0.5])
+    y[:15] = [0, 1, 2] * 5
+    model = clone(SOFTMAX[name]).fit(table, y)
+    row, bandwidth = table[rng.integers(80)], float(rng.choice([0.5, 1.0, 0.75 * np.sqrt(d)]))
+    explainer = limes.TabularExplainer(
+        model, table, categorical=list(range(d)), bandwidth=bandwidth, max_calls=64
+    )
+    explanation = explainer(row[None])
+    if explanation.method == "sampled":  # margins of thousands
+        assert name == "discriminant"
+        assert "range too far" in explanation.reason
+        return
+    coef, start, size = explained(model.predict_proba, values, table, row, bandwidth)
+    assert oracle.error(explanation.values[0], coef, size) < oracle.EXACT
+    assert oracle.error(explanation.intercepts[0], start, size) < oracle.EXACT
+
+
+@pytest.mark.parametrize("name", ["logistic", "splines"])
+@pytest.mark.parametrize("options", [{}, {"bins": None}])
+def test_three_classes_against_the_models_own_answers(name, options):
+    """Draws of w, the model asked at each: |z| of the mean and of every coefficient."""
+    x = X / X.std(axis=0)
+    model = clone(EXACT[name]).fit(x, np.digitize(X[:, 0], [12, 16]))
+    explainer = limes.TabularExplainer(model, x, method="exact", **options)
+    design = explainer._model.family.at(x[17]).in_units()
+    moments = explainer._model.bound.expectation.moments(design)
+    drawn, h = design.draw(np.random.default_rng(1).random((DRAWS, x.shape[1])))
+    f = model.predict_proba(drawn)
+    # a few draws decide a mean that is nearly 0
+    seen = f.mean(axis=0) > 1e-3
+    spread = np.maximum(f.std(axis=0), 1e-12) / np.sqrt(DRAWS)
+    assert (np.abs(f.mean(axis=0) - moments.mean) <= 5 * spread)[seen].all()
+    products = (h - design.inclusion)[:, :, None] * (f - f.mean(axis=0))[:, None]
+    z = (products.mean(axis=0) - moments.gamma) / (products.std(axis=0) / np.sqrt(DRAWS))
+    assert np.abs(z[:, seen]).max() < 5
+
+
+def test_margins_that_range_too_far_are_sampled_with_the_reason():
+    y = np.digitize(X[:, 0], [12, 16])
+    model = make_pipeline(StandardScaler(), LogisticRegression(C=1e9, max_iter=10_000)).fit(X, y)
+    steep = clone(model).fit(X, y)
+    steep[-1].coef_ *= 100.0
+    explanation = limes.TabularExplainer(steep, X, max_calls=256)(X[:1])
+    assert explanation.method == "sampled"
+    assert "range too far" in explanation.reason
 
 
 def test_one_probability_and_both():

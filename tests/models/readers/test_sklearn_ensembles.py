@@ -406,7 +406,7 @@ REFUSED = [
     (lambda: ensemble.AdaBoostRegressor(n_estimators=2).fit(X, Y), "predict", "weighted median"),
     (lambda: ensemble.AdaBoostClassifier(SVC(), n_estimators=2).fit(X, TWO), "decision_function", "of SVC"),
     (
-        lambda: ensemble.AdaBoostClassifier(n_estimators=2).fit(X, np.arange(120) % 3),
+        lambda: ensemble.AdaBoostClassifier(n_estimators=2).fit(X, np.arange(120) % 4),
         "predict_proba",
         "output='margin'",
     ),

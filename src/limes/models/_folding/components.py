@@ -23,6 +23,7 @@ from limes.models.forms._base import Combination, Form
 from limes.models.forms._linked import Linked
 from limes.models.forms._quadratic import Quadratic
 from limes.models.forms._ridges import Ridges
+from limes.models.forms._softmax import Softmax
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +98,7 @@ def _compose(form: Form, matrix: Floats, shift: Floats, model: str) -> Form:
     if isinstance(form, Combination):
         parts = [_compose(part, matrix, shift, model) for part in form.parts]
         return Combination(parts, form.weights, form.intercept)
-    if isinstance(form, Linked):
+    if isinstance(form, Linked | Softmax):
         return replace(form, margin=_compose(form.margin, matrix, shift, model))
     if type(form) not in _COMPOSE:
         raise CannotRead(

@@ -46,6 +46,7 @@ from limes.models.forms._kernels import GaussianKernels
 from limes.models.forms._linked import Linked
 from limes.models.forms._quadratic import Quadratic
 from limes.models.forms._ridges import Ridges
+from limes.models.forms._softmax import Softmax
 from limes.models.forms._trees import Forest
 
 # How many of its units a scaled column may lie from 0 before a closed form in x would cancel digits
@@ -93,7 +94,7 @@ def _fold(form: Form, columns: Sequence[ModelColumn], names: Sequence[str]) -> F
     if isinstance(form, Combination):
         parts = [_fold(part, columns, names) for part in form.parts]
         return combine(parts, form.weights, intercept=form.intercept)
-    if isinstance(form, Linked):
+    if isinstance(form, Linked | Softmax):
         return replace(form, margin=_fold(form.margin, columns, names))
     if isinstance(form, Forest):
         return fold_forest(form, columns, names)

@@ -13,6 +13,7 @@
 | ``NormalizedLinear`` | c + Σ_j c_j z_j / √(Σ_j a_j z_j) | linear models on normalised TF-IDF |
 | ``SwitchProducts`` | c + Σ_i a_i ∏_j (on_ij or off_ij) | RBF machines on images |
 | ``Linked`` | c + Σ_k a_k link(sum_k(x)) | probabilities of additive margins, means behind a log link |
+| ``Softmax`` | c + Σ_c a_c softmax_c(sums(x)) | probabilities of three classes, of additive margins |
 | ``Ridges`` | c + Σ_h v_h activation(w_h·x + b_h) | networks with one hidden layer, random Fourier features |
 | ``Combination`` | c + Σ_i w_i f_i(x) | voting, bagging, stacking of readable parts |
 | ``Reduced`` | any sum, or sum of products, of functions of a column | explainable boosting machines |
@@ -27,6 +28,7 @@ from limes.models.forms._normalized_linear import NormalizedLinear
 from limes.models.forms._presence import PresenceProducts
 from limes.models.forms._quadratic import Quadratic
 from limes.models.forms._ridges import Ridges
+from limes.models.forms._softmax import Softmax
 from limes.models.forms._switches import SwitchProducts
 from limes.models.forms._trees import Forest
 
@@ -46,5 +48,6 @@ __all__ = [
     "Quadratic",
     "Reduced",
     "Ridges",
+    "Softmax",
     "SwitchProducts",
 ]

@@ -30,6 +30,7 @@ from limes.models.forms._base import (
 from limes.models.forms._linked import Linked
 from limes.models.forms._presence import presence_of_columns
 from limes.models.forms._ridges import Ridges
+from limes.models.forms._softmax import Softmax
 from limes.models.forms._trees import Forest
 
 
@@ -151,6 +152,10 @@ def over_switches(form: Form, switches: Switches) -> Form:
         return replace(form, margin=over_switches(form.margin, switches))
     if isinstance(form, Ridges):
         return over_switches(form.expanded, switches)
+    if isinstance(form, Softmax):
+        raise InputError(
+            "probabilities of three classes over pixels have no exact expectation; their margins have"
+        )
     if form.size != switches.labels.size:
         raise InputError(f"the form reads {form.size} columns, the image has {switches.labels.size} numbers")
     if isinstance(form, Linear):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -49,7 +50,12 @@ _TRIED = 10_000
 _HASH = 0xFFFFFFFF
 
 
-@with_probabilities
+def _softmax_scale(model: Any) -> float:
+    """1 of the softmax of several classes; 0 where each has a logistic function."""
+    return float(model.get_all_params().get("loss_function") == "MultiClass")
+
+
+@partial(with_probabilities, scale=_softmax_scale)
 def booster(model: Any, method: str, schema: Schema | None) -> Forest:
     """Bias + scale · Σ trees: raw formula values."""
     _refuse_links(model, method)

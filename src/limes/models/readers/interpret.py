@@ -10,6 +10,7 @@ them are one sum of products.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +29,11 @@ _BLOCK = 4_000_000
 _SCORED = ("logit", "mlogit", "vlogit")
 
 
-@with_probabilities
+def _softmax_scale(model: Any) -> float:
+    return float(model.link_ == "mlogit")
+
+
+@partial(with_probabilities, scale=_softmax_scale)
 def machine(model: Any, method: str, schema: Schema | None) -> Form:
     """Predictions of the regressor with identity link, margin of the classifier."""
     _check_link(model, method)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,12 @@ _MISSING_ZERO = 1
 Fields = Mapping[str, str]
 
 
-@with_probabilities
+def _softmax_scale(model: Any) -> float:
+    """1 of the softmax of several classes; 0 where each has a logistic function, or the user's own."""
+    return float(getattr(model, "objective_", "") in ("multiclass", "softmax"))
+
+
+@partial(with_probabilities, scale=_softmax_scale)
 def booster(model: Any, method: str, schema: Schema | None) -> Forest:
     """Σ trees, or the mean of random forests, of a Booster or a model of scikit-learn's kind."""
     name = type(model).__name__

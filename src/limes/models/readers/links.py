@@ -1,4 +1,4 @@
-"""Probabilities of two classes behind a link, from the form of their margin."""
+"""Probabilities of two classes behind a link, and of three behind a softmax, from their margins."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from limes.exceptions import InputError
+from limes.models._algebra import combine
 from limes.models._reading import CannotRead, Reader, Schema
 from limes.models.forms._base import Form
 from limes.models.forms._linked import Linked
+from limes.models.forms._softmax import CLASSES, Softmax
 
 
 def logistic_of(margin: Form) -> Linked:
@@ -29,19 +31,36 @@ def _always(model: Any) -> bool:  # noqa: ARG001
     return True
 
 
-def with_probabilities(reader: Reader, *, where: Callable[[Any], bool] = _always) -> Reader:
-    """Let a reader of margins read probabilities of two classes, the logistic of the margin.
+def _unscaled(model: Any) -> float:  # noqa: ARG001
+    return 1.0
+
+
+def with_probabilities(
+    reader: Reader,
+    *,
+    where: Callable[[Any], bool] = _always,
+    scale: Callable[[Any], float] = _unscaled,
+) -> Reader:
+    """Let a reader of margins read probabilities: of two classes the logistic, of three the softmax.
 
     Where the margin is no sum of functions of a few columns, the reader itself raises the reason.
-    ``where`` tells of which models the probability is the logistic of the margin.
+    ``where`` tells of which models the probability is the logistic of the margin. ``scale`` is what three
+    margins are multiplied by before the softmax; 0 where probabilities are another function of them.
     """
+
+    def probabilities(model: Any, classes: int, schema: Schema | None) -> Form:
+        margin = reader(model, "decision_function", schema)
+        if classes < CLASSES:
+            return logistic_of(margin)
+        factor = scale(model)
+        return Softmax(margin if factor == 1.0 else combine([margin], [factor]))
 
     @wraps(reader)
     def read(model: Any, method: str, schema: Schema | None) -> Form:
-        if method == "predict_proba" and len(getattr(model, "classes_", ())) == 2 and where(model):
-            margin = reader(model, "decision_function", schema)
+        classes = len(getattr(model, "classes_", ())) if method == "predict_proba" else 0
+        if (classes == 2 and where(model)) or (classes == CLASSES and scale(model)):
             try:
-                return logistic_of(margin)
+                return probabilities(model, classes, schema)
             except InputError as error:
                 raise CannotRead(f"{_reason(reader, model, schema)} ({error})") from error
         return reader(model, method, schema)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Never
 
 import numpy as np
@@ -106,7 +107,11 @@ def _numbers_only(schema: Schema | None) -> None:
         raise CannotRead("passthrough passes texts to the final estimator; encode them in a Pipeline")
 
 
-@with_probabilities
+def _per_other_class(model: Any) -> float:
+    return 1.0 / (len(model.classes_) - 1)
+
+
+@partial(with_probabilities, scale=_per_other_class)
 def adaboost(model: Any, method: str, schema: Schema | None) -> Form:
     """Margin of AdaBoostClassifier, multi-class SAMME: a tree adds w to its class, -w / (K - 1) to others.
 

@@ -43,7 +43,15 @@ def _is_logistic(model: Any) -> bool:
     return type(model).__name__ != "SGDClassifier" or bool(model.loss == "log_loss")
 
 
-@partial(with_probabilities, where=_is_logistic)
+def _softmax_scale(model: Any) -> float:
+    """1 where probabilities are the softmax of the margins; else each class has a logistic function."""
+    if type(model).__name__ == "SGDClassifier":
+        return 0.0
+    apart = getattr(model, "multi_class", "") == "ovr" or getattr(model, "solver", "") == "liblinear"
+    return float(not apart)
+
+
+@partial(with_probabilities, where=_is_logistic, scale=_softmax_scale)
 def classifier(model: Any, method: str, schema: Schema | None) -> Linear:  # noqa: ARG001
     """coef_ (k, d), intercept_ (k,); two classes have one margin, and the logistic of it as probability."""
     refuse_all_but_margin(model, method, "effects")

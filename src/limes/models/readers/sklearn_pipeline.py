@@ -22,6 +22,7 @@ from limes.models._reading import CannotRead, Schema, read_form, refuse_replaced
 from limes.models.forms._additive import Linear
 from limes.models.forms._base import Form
 from limes.models.forms._linked import Linked
+from limes.models.forms._softmax import Softmax
 from limes.models.readers import sklearn_encoders as encoders
 from limes.models.readers import sklearn_expansions as expansions
 from limes.models.readers import sklearn_functions as functions
@@ -119,7 +120,7 @@ def _read_expansion(
     count = len(step.get_feature_names_out())
     outputs = tuple(ModelColumn(t, identity_map()) for t in range(count))
     form, scaled = _read_steps(rest, method, StepColumns(outputs, sparse=columns.sparse))
-    if isinstance(form, Linked):
+    if isinstance(form, Linked | Softmax):
         raise CannotRead(f"behind {kind} margins are read, not what follows them: output='margin'")
     if not isinstance(form, Linear):
         raise CannotRead(f"behind {kind} linear models are read, not {type(rest[-1][1]).__qualname__}")

@@ -21,6 +21,7 @@ from limes.models.forms._base import Combination, Form
 from limes.models.forms._linked import Linked
 from limes.models.forms._normalized_linear import LARGEST_GROUP, NormalizedLinear, shared_words
 from limes.models.forms._presence import presence_of_columns
+from limes.models.forms._softmax import Softmax
 from limes.models.forms._trees import Forest
 from limes.models.readers.word_rows import WordRows, is_single
 
@@ -71,6 +72,10 @@ def _over_words(form: Form, word_rows: WordRows, columns: Any) -> Form:
         return _presence(form, word_rows, columns)
     if isinstance(form, Linked):
         return _linked(form, word_rows, columns)
+    if isinstance(form, Softmax):
+        raise CannotRead(
+            "probabilities of three classes over words have no exact expectation; output='margin' has"
+        )
     raise CannotRead(f"a {type(form).__name__} is not read over the words of a text")
 
 

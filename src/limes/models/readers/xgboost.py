@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -64,7 +65,11 @@ _OBJECTIVES: Mapping[str, tuple[Callable[[Floats], Floats], bool]] = {
 }
 
 
-@with_probabilities
+def _softmax_scale(model: Any) -> float:
+    return float(getattr(model, "objective", "") in ("multi:softprob", "multi:softmax"))
+
+
+@partial(with_probabilities, scale=_softmax_scale)
 def booster(model: Any, method: str, schema: Schema | None) -> Forest | Linear:
     """Base score + Σ trees, of a Booster or a model of scikit-learn's kind."""
     name = type(model).__name__

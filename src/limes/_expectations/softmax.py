@@ -1,0 +1,300 @@
+r"""Exact expectations of the softmax of three sums under a product design, by a double integral.
+
+p_r is a sum of exponentials e^{i (t₁ a + t₂ b)} of two differences of margins (``models/forms/_softmax.py``),
+whose expectations are products over columns, so that E_w p_r and its contrasts follow as for one frequency
+(``linked.py``): tables of cells × nodes, made once, serve all rows. Errors are bounded by E e^{±a} and
+E e^{±b}, which are products, too.
+
+The class r that is likely at a row is the complement of the two others, and these are e^{m_c - m_r} p_r where
+that has the smaller bound: probabilities of 1e-12 keep their digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from limes._arrays import Floats, Ints
+from limes._expectations.moments import Moments
+from limes._expectations.tabulated import (
+    TOLERANCE,
+    Column,
+    ColumnTables,
+    NodeGroup,
+    NodeProducts,
+    Numbers,
+    TabulatedExpectation,
+    product_rounding,
+)
+from limes._expectations.waves import PlaneWaves
+from limes.designs._coordinates import Coordinate
+from limes.designs._marginals import Atoms
+from limes.designs._product import ProductFamily
+from limes.exceptions import ModelError
+from limes.models.forms._links import Complexes
+from limes.models.forms._softmax import CLASSES, COPIES, NODES, PlaneSum, Softmax, plane_sum
+
+# Probabilities below this are compared with it
+_TINY = 1e-15
+# -ln of what copies of a probability add up to
+_DIGITS = 30.0
+# Nodes times columns of a class, some 8 ms a row; complex numbers of its tables, 128 MB
+_MOST_WORK, _MOST_NUMBERS = 1_000_000, 8_000_000
+# Complex numbers of a background's tables, 256 MB, and nodes of a class, about
+_LARGEST, _USUAL_NODES = 16_000_000, 10_000
+# Complex numbers of a table of nodes and values
+_BLOCK = 4_000_000
+
+
+class SoftmaxExpectation(TabulatedExpectation["_Classes"]):
+    """Moments of probabilities of three classes under many designs.
+
+    Raises
+    ------
+    InputError
+        If design and form have different numbers of columns.
+    ModelError
+        If a margin has no finite value somewhere, or the error of a row is above 1e-9.
+    """
+
+    _form: Softmax
+
+    def serves(self, family: ProductFamily) -> bool:
+        """Whether `many` can be used: cells decide the designs, and are few."""
+        cells = sum(law.cells.count for law in family.marginals)
+        return family.by_cell and 2 * cells * CLASSES * _USUAL_NODES <= _LARGEST
+
+    def _tabulate(self, variants: Sequence[Sequence[Coordinate]]) -> _Classes:
+        return _Classes(self._form, variants)
+
+    def _moments(self, tables: _Classes, cells: Ints, variance: Floats) -> Moments:
+        coef = self._form.coef
+        assert coef is not None  # noqa: S101 - set by __post_init__
+        values = tables.moments(cells)
+        # 1 less a probability of almost 1 is exact: 1 - 1 goes first
+        base = self._form.intercept + values.base @ coef
+        mean, contrast, bound = base + values.rest @ coef, values.contrast @ coef, values.bound @ np.abs(coef)
+        size = np.abs(mean) + np.abs(contrast).max(axis=1, initial=0.0)
+        allowed = TOLERANCE * np.maximum(size, _TINY)
+        if not (bound <= allowed).all():
+            raise _too_far()
+        gamma = contrast * variance.reshape(*variance.shape, *(1,) * self._form.intercept.ndim)
+        return Moments.exact(mean, gamma, designs=variance.shape[:-1])
+
+
+@dataclass(frozen=True, eq=False)
+class _Values:
+    """Of n rows E p = base + rest, and the bound of its error, (n, 3) each; contrasts (n, d, 3)."""
+
+    base: Floats
+    rest: Floats
+    contrast: Floats
+    bound: Floats
+
+
+# Exponents θ of E e^{θ·m}: differences of margins, and sums of two of these
+_EDGES = np.array([row - other for row in np.eye(3) for other in np.eye(3) if (row != other).any()])
+_EXPONENTS = np.unique(
+    np.concatenate([np.zeros((1, 3)), _EDGES, *(_EDGES + edge for edge in _EDGES)]), axis=0
+)
+
+
+def _too_far() -> ModelError:
+    return ModelError(
+        "the margins of three classes range too far, or spread far on both sides, for nine digits of their "
+        "probabilities: use method='sampled'"
+    )
+
+
+def _position(exponent: Floats) -> int:
+    return int(np.flatnonzero((exponent == _EXPONENTS).all(axis=1))[0])
+
+
+# Where e_c - e_r is among the exponents, (3, 3)
+_DIFFERENCES = np.array([[_position(one - other) for other in np.eye(3)] for one in np.eye(3)])
+
+
+class _Classes:
+    """The form under the variants of every column's law."""
+
+    def __init__(self, form: Softmax, variants: Sequence[Sequence[Coordinate]]) -> None:
+        self._margins = form.terms.intercept
+        pairs = zip(form.terms.functions, form.terms.loadings, strict=True)
+        self._columns = [
+            Column.of(j, function, loading @ _EXPONENTS.T, variants[j])
+            for j, (function, loading) in enumerate(pairs)
+            if function is not None and np.ptp(loading, axis=1).any()
+        ]
+        self._rules: dict[tuple[int, int], _Rule] = {}
+
+    def moments(self, cells: Ints) -> _Values:
+        """E p and its contrasts for rows, given the variant of each column, (n, d)."""
+        levels = self._levels(cells)
+        n, d = cells.shape
+        rest, contrast, bound = np.zeros((n, CLASSES)), np.zeros((n, d, CLASSES)), np.zeros((n, CLASSES))
+        # (n, class, reference): the logarithms of what errors are multiplied by
+        level = levels[:, _DIFFERENCES]
+        others = np.where(np.eye(CLASSES, dtype=np.bool_), -np.inf, level).max(axis=1)
+        likely, reference = np.argmin(others, axis=1), self._references(levels)
+        for c in range(CLASSES):
+            for r in range(CLASSES):
+                rows = np.flatnonzero((likely != c) & (reference[:, c] == r))
+                if rows.size:
+                    rule = self._rule(c, r)
+                    rest[rows, c], contrast[rows, :, c] = rule.moments(cells[rows])
+                    bound[rows, c] = rule.bound(levels[rows])
+        rows = np.arange(n)
+        base = np.zeros((n, CLASSES))
+        base[rows, likely] = 1.0
+        rest[rows, likely] = -rest.sum(axis=1)
+        contrast[rows, :, likely] = -contrast.sum(axis=2)
+        bound[rows, likely] = bound.sum(axis=1)
+        return _Values(base, rest, contrast, bound)
+
+    def _references(self, levels: Floats) -> Ints:
+        """The class whose sum gives each class the least error, (n, class), about."""
+        errors = np.empty((len(levels), CLASSES, CLASSES))
+        for c, r in np.ndindex(CLASSES, CLASSES):
+            copies = levels[:, _copies(c, r)] - self._periods[c, r]
+            errors[:, c, r] = np.logaddexp(levels[:, _DIFFERENCES[c, r]] - _DIGITS, copies.max(axis=1))
+        least = np.sort(errors.min(axis=2), axis=1)
+        # of two classes the sums are needed; none is larger than 1
+        if not (least[:, -2] <= np.log(TOLERANCE)).all():
+            raise _too_far()  # before tables are made
+        return np.asarray(np.argmin(errors, axis=2))
+
+    @cached_property
+    def _periods(self) -> Floats:
+        """P of each class by the sum of each, (3, 3)."""
+        return np.array([[self._period(c, r) for r in range(CLASSES)] for c in range(CLASSES)])
+
+    def _rule(self, c: int, r: int) -> _Rule:
+        if (c, r) not in self._rules:
+            self._rules[c, r] = _Rule(self._columns, self._margins, (c, r), self._periods[c, r])
+        return self._rules[c, r]
+
+    def _period(self, c: int, r: int) -> float:
+        """The P at which copies are negligible at all rows, or the longest."""
+        tilt, copies = _DIFFERENCES[c, r], _copies(c, r)
+        reach = (_EXPONENTS[copies] - _EXPONENTS[tilt]) @ self._margins
+        beyond = np.zeros(copies.size)
+        for log, ratio in self._logs:
+            reach = reach + (log[:, copies] - log[:, [tilt]]).max(axis=0)
+            beyond = np.maximum(beyond, ratio[:, copies].max(axis=0))
+        wanted = _DIGITS + np.log(copies.size * COPIES) + (reach + beyond).max()
+        return float(min(wanted, self._longest))
+
+    @property
+    def _longest(self) -> float:
+        """The P whose nodes are as many as a row may cost."""
+        variants = sum(len(column.variants) for column in self._columns)
+        nodes = min(_MOST_WORK / max(1, len(self._columns)), 0.5 * _MOST_NUMBERS / max(1, variants))
+        return float(np.sqrt(nodes / NODES))
+
+    def _levels(self, cells: Ints) -> Floats:
+        """Logarithms of E e^{θ·m}, of the largest part of it given that one column is in its cell or not."""
+        level = _EXPONENTS @ self._margins + np.zeros((len(cells), 1))
+        beyond = np.zeros(level.shape)
+        for column, (log, ratio) in zip(self._columns, self._logs, strict=True):
+            level += log[cells[:, column.place]]
+            beyond = np.maximum(beyond, ratio[cells[:, column.place]])
+        return level + beyond
+
+    @cached_property
+    def _logs(self) -> list[tuple[Floats, Floats]]:
+        """The logarithms of mean(e^{θ·m_j}), and of 1 + |contrast| / mean, (V, exponents) of each column."""
+        once = [NodeGroup(np.ones(1, dtype=np.complex128))] * len(_EXPONENTS)
+        return [_logs_of(*column.functionals(once)) for column in self._columns]
+
+
+def _logs_of(means: Complexes, contrasts: Complexes, offsets: Floats) -> tuple[Floats, Floats]:
+    # a mean that underflows is no larger than this
+    mean = np.maximum(means.real, np.finfo(np.float64).tiny)
+    log = np.log(mean)
+    return log + offsets, np.log(mean + np.abs(contrasts.real)) - log
+
+
+def _others(r: int) -> list[int]:
+    return [c for c in range(CLASSES) if c != r]
+
+
+def _copies(c: int, r: int) -> Ints:
+    """Where the exponents are that bound the copies of e^{m_c - m_r} p_r."""
+    tilt = _EXPONENTS[_DIFFERENCES[c, r]]
+    edges = [_EXPONENTS[_DIFFERENCES[k, r]] for k in _others(r)]
+    return np.array([_position(tilt + sign * edge) for edge in edges for sign in (1.0, -1.0)])
+
+
+class _Rule:
+    """Tables of e^{m_c - m_r} p_r: means over that of e^{m_c - m_r}, contrasts over the same."""
+
+    def __init__(
+        self, columns: Sequence[Column], margins: Floats, classes: tuple[int, int], period: float
+    ) -> None:
+        c, r = classes
+        self._tilt, self._copies = _DIFFERENCES[c, r], _copies(c, r)
+        self._exponents = _DIFFERENCES[[c, *_others(r)], r]  # level, a and b
+        nodes = plane_sum(period)
+        t1, t2 = nodes.heights[0][nodes.first], nodes.heights[1][nodes.second]
+        level, a, b = _EXPONENTS[self._exponents] @ margins
+        self._period, self._start = nodes.period, level
+        self._places = [column.place for column in columns]
+        self._logs, tables = [], []
+        for column in columns:
+            log, numbers = self._tabulate(column, nodes)
+            self._logs.append(log)
+            tables.append(ColumnTables(column.place, np.zeros(t1.size), numbers))
+        weights = nodes.weights * np.exp(1j * (t1 * a + t2 * b))
+        self._products = NodeProducts([column.places for column in columns], tables, weights[None])
+        # of products, and of the phases of waves
+        turns = np.abs(t1 * a) + np.abs(t2 * b)
+        for column in columns:
+            reach = np.maximum(np.abs(column.lower), np.abs(column.upper))[self._exponents]
+            turns = turns + np.abs(t1) * reach[1] + np.abs(t2) * reach[2]
+        size = np.abs(nodes.weights)
+        self._error = nodes.error + product_rounding(len(columns)) * (1.0 + float(size.sum()))
+        self._error += float(np.finfo(np.float64).eps * (size @ turns))
+
+    def _tabulate(self, column: Column, nodes: PlaneSum) -> tuple[Floats, Numbers]:
+        """The logarithms of e^{m_c - m_r}'s means, (V,), and the nodes' numbers relative to these."""
+        offset = float(column.upper[self._exponents[0]])
+        values = max(_values(coordinate) for coordinate in column.variants)
+        step = max(1, _BLOCK // max(1, values))
+        parts = []
+        for start in range(0, nodes.first.size, step):
+            some = slice(start, start + step)
+            waves = PlaneWaves(
+                column.function,
+                column.loading[:, self._exponents],
+                nodes.heights,
+                nodes.first[some],
+                nodes.second[some],
+                offset,
+            )
+            parts.append(column.tabulate(waves))
+        means, contrasts = (np.concatenate(part, axis=1) for part in zip(*parts, strict=True))
+        scale = means[:, :1].real  # the origin
+        scale = np.where(scale > 0, scale, 1.0)
+        numbers = Numbers(means / scale, (contrasts / scale)[:, None], np.zeros(nodes.first.size))
+        return np.log(scale[:, 0]) + offset, numbers
+
+    def moments(self, cells: Ints) -> tuple[Floats, Floats]:
+        """Return E p_c (n,) and its contrasts (n, d), given the variant of each column."""
+        level = self._start + np.zeros(len(cells))
+        for place, log in zip(self._places, self._logs, strict=True):
+            level = level + log[cells[:, place]]
+        mean, contrast = self._products.moments(cells)
+        return mean[:, 0] * np.exp(level), contrast[:, :, 0] * np.exp(level)[:, None]
+
+    def bound(self, levels: Floats) -> Floats:
+        """The error of rows (n,), from the logarithms of E e^{θ·m}."""
+        copies = COPIES * np.exp(levels[:, self._copies] - self._period).sum(axis=1)
+        return np.asarray(self._error * np.exp(levels[:, self._tilt]) + copies)
+
+
+def _values(coordinate: Coordinate) -> int:
+    """Values of a law that has no density."""
+    return sum(each.value.size for each in coordinate.marginal.measures if isinstance(each, Atoms))
