@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 # The documentation site, in docs/_build/html: pages are executed, warnings are errors, links inside are checked.
 SITE := docs/_build
 
-.PHONY: docs kernels sanitize demo test-coverage test test-deep test-lowest test-wrappers mutants test-spark test-stores \
+.PHONY: docs kernels sanitize demo test-coverage test test-deep test-lowest test-wrappers mutants test-spark test-ray test-stores \
 	test-install test-bridges \
 	lint bench fuzz papers test-browser clean
 
@@ -71,6 +71,10 @@ test-spark: $(INSTALLED)
 		|| echo "pyspark could not be installed: the tests of Spark will be skipped"
 	$(BIN)/pytest tests/scale/test_spark.py tests/scale/test_spark_session.py
 
+test-ray: $(INSTALLED)
+	$(BIN)/pip install --quiet 'ray[data]' || echo "ray could not be installed: its test will be skipped"
+	$(BIN)/pytest tests/scale/test_ray.py
+
 test-stores: $(INSTALLED)
 	$(BIN)/pip install --quiet 'moto[s3,server]>=5' deltalake 'pyiceberg[sql-sqlite]' \
 		|| echo "moto could not be installed: the tests of stores will be skipped"
@@ -104,7 +108,8 @@ kernels: $(INSTALLED)
 sanitize: $(INSTALLED)
 	$(CMAKE) -S . -B build/sanitize -DCMAKE_BUILD_TYPE=Debug -DLIMES_SANITIZE=ON
 	$(BIN)/cmake --build build/sanitize
-	LD_PRELOAD="$$(c++ -print-file-name=libasan.so) $$(c++ -print-file-name=libstdc++.so)" ASAN_OPTIONS=detect_leaks=0 \
+	LIMES_DEEP=1 ASAN_OPTIONS=detect_leaks=0 \
+		LD_PRELOAD="$$(c++ -print-file-name=libasan.so) $$(c++ -print-file-name=libstdc++.so)" \
 		PYTHONPATH=build/sanitize $(BIN)/pytest tests/kernels
 
 docs: $(INSTALLED)

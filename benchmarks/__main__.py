@@ -16,6 +16,7 @@ PARTS = {
     "kernels": ("rounds", "cases"),
     "accuracy": ("seeds", "cases"),
     "black_boxes": ("seeds", "cases"),
+    "pool_coverage": ("seeds", "cases"),
     "one_row": ("rounds", "cases"),
     "joint": ("cases",),
     "coverage": ("seeds", "cases"),

@@ -21,8 +21,8 @@ EffectsOfRows portable_effects(std::size_t width);
 EffectsOfRows avx2_effects(std::size_t width);
 EffectsOfRows avx512_effects(std::size_t width);
 
-// An edge costs much beside its rows: where there are many, a block has twice as many.
-constexpr std::size_t kLargeBlock = 2 * kBlock;
+// An edge costs much beside its rows: where there are many, a block has four times as many.
+constexpr std::size_t kLargeBlock = 4 * kBlock;
 
 template <typename Lanes, std::size_t W, std::size_t kSize>
 class CellEffects {
@@ -220,7 +220,8 @@ void effects_in_blocks(const Splits& splits, Table probabilities, Table shares, 
 template <typename Lanes, std::size_t W>
 void effects_of_rows(const Splits& splits, Table probabilities, Table shares, const std::uint32_t* cells,
                      std::size_t rows, double* effects) {
-  const auto of_rows = rows > kBlock ? &effects_in_blocks<Lanes, W, kLargeBlock> : &effects_in_blocks<Lanes, W, kBlock>;
+  const bool many = 2 * rows > kLargeBlock;
+  const auto of_rows = many ? &effects_in_blocks<Lanes, W, kLargeBlock> : &effects_in_blocks<Lanes, W, kBlock>;
   of_rows(splits, probabilities, shares, cells, rows, effects);
 }
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from typing import TypeVar
+from collections.abc import Iterable
+from itertools import product
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 DEEP = os.environ.get("LIMES_DEEP", "0") != "0"
@@ -17,3 +19,14 @@ def repeats(whole: T, part: T) -> T:
 def examples(whole: int) -> int:
     """Examples of a property: a third, and ten at least, of the whole."""
     return repeats(whole, max(whole // 3, min(whole, 10)))
+
+
+def crossed(*parameters: Iterable[Any], share: int = 2) -> list[tuple[Any, ...]]:
+    """Return all combinations of parameters, or the squares of one colour of a board of ``share`` colours.
+
+    Every value of each parameter is among the latter, and beside every value of any other parameter where a
+    third has ``share`` values.
+    """
+    places = product(*(enumerate(values) for values in parameters))
+    board = [(sum(i for i, _ in place), tuple(value for _, value in place)) for place in places]
+    return [values for total, values in board if DEEP or total % share == 0]

@@ -24,7 +24,7 @@ from sklearn.linear_model import LinearRegression, Ridge
 
 import limes
 import oracle
-from effort import repeats
+from effort import crossed, repeats
 from limes._expectations.exact import ExactExpectation
 from limes.designs import ProductFamily
 from limes.designs._columns import categorical, marginals_from_bins
@@ -35,7 +35,7 @@ from repeated import SHARP, TOO_FAR, assert_agree, scores
 
 lime_tabular = pytest.importorskip("lime.lime_tabular")
 
-SAMPLES = 50_000
+SAMPLES = repeats(50_000, 25_000)
 DEFAULT_SAMPLES = 5000
 # lime adds 1e-11 to the standard deviation of every bin.
 LIME_STD_SLACK = 2e-11
@@ -428,15 +428,7 @@ def test_slopes_without_bins(case):
     assert_agree(runs, per_standard_deviation(case, case.limes(bins=None)(case.X[0])))
 
 
-@pytest.mark.parametrize(
-    "standardised",
-    [
-        True,
-        False,
-    ],
-    ids=["standardised", "own units"],
-)
-@pytest.mark.parametrize("bandwidth", [None, 1.5])
+@pytest.mark.parametrize(("standardised", "bandwidth"), crossed([True, False], [None, 1.5]))
 def test_the_option_ridge_without_bins(standardised, bandwidth):
     case = diabetes(standardised=standardised)
     lime = case.lime(discretize_continuous=False, kernel_width=bandwidth)

@@ -10,6 +10,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 import limes
+from effort import repeats
 from limes._threads import _libraries, one_blas_thread, user_blas_threads
 
 X = np.random.default_rng(0).normal(size=(200, 6))
@@ -157,7 +158,7 @@ def test_models_have_the_users_threads_and_explanations_do_not_depend_on_them(ki
         seen.update(blas_threads())
         return answers
 
-    for number in (1, 2, 3):
+    for number in repeats((1, 2, 3), (1, 3)):
         with threadpool_limits(number, user_api="blas"):
             explanation = EXPLAIN[kind](model)
             values.append((explanation.values, explanation.standard_errors))

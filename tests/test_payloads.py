@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import json
 import unicodedata
+from functools import cache
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
@@ -181,16 +182,22 @@ def bar(names):
         return terminal(heartbeat.at_work())
 
 
+@cache
+def diagnosis(x):
+    """Of the first row."""
+    return limes.diagnose(x[0])
+
+
 OUTPUTS = {
     "str": lambda e, x, X: terminal(str(x)),
     "repr": lambda e, x, X: terminal(repr(x)),
     "row": lambda e, x, X: terminal(str(x[0])),
     "rich": lambda e, x, X: terminal(printed(x)),
     "summary": lambda e, x, X: terminal(printed(limes.summary(x)) + str(limes.summary(x))),
-    "diagnosis": lambda e, x, X: terminal(printed(limes.diagnose(x[0])) + str(limes.diagnose(x[0]))),
+    "diagnosis": lambda e, x, X: terminal(printed(diagnosis(x)) + str(diagnosis(x))),
     "html": lambda e, x, X: page(x.to_html()),
     "notebook": lambda e, x, X: page(x[0]._repr_html_()),
-    "diagnosis html": lambda e, x, X: page(limes.diagnose(x[0])._repr_html_()),
+    "diagnosis html": lambda e, x, X: page(diagnosis(x)._repr_html_()),
     "json": lambda e, x, X: json_again(x),
     "bar": lambda e, x, X: svg(plot(x[0], "bar")),
     "waterfall": lambda e, x, X: svg(plot(x[0], "waterfall")),

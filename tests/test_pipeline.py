@@ -10,6 +10,7 @@ import pytest
 import limes
 import oracle
 import strategies
+from effort import repeats
 from limes._expectations.controls import CONTROLS
 from limes._expectations.sampled import SampledExpectation
 from limes._expectations.sampling import Sampling
@@ -24,7 +25,7 @@ from oracle import EXACT
 
 RNG = np.random.default_rng(0)
 BACKGROUND = RNG.normal(size=(80, 3))
-ROWS = RNG.normal(size=(40, 3))
+ROWS = RNG.normal(size=(repeats(40, 16), 3))
 SAMPLING = Sampling(512, None, 7, {"additive": CONTROLS["additive"]})
 FORM = strategies.random_boxes(np.random.default_rng(1), [np.linspace(-1, 1, 5)] * 3, 6)
 FOREST = strategies.as_forest(

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from papers.__main__ import main
 
 
 @pytest.mark.parametrize(
     ("paper", "figures", "runs"),
     [("garreau-2020", ("3", "4"), 20), ("garreau-2022", ("2", "9", "10", "13"), 5)],
 )
-def test_figures_have_the_numbers_that_are_kept(paper, figures, runs):
-    command = [sys.executable, "-m", "papers", paper, "--figures", *figures, "--runs", str(runs)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "as expected" in done.stdout
+@pytest.mark.filterwarnings("default")
+def test_figures_have_the_numbers_that_are_kept(paper, figures, runs, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["papers", paper, "--figures", *figures, "--runs", str(runs)])
+    with pytest.raises(SystemExit) as done:
+        main()
+    printed = capsys.readouterr().out
+    assert done.value.code == 0, printed
+    assert "as expected" in printed

@@ -22,6 +22,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeRegressor
 
+from effort import repeats
 from limes import TextExplainer
 from repeated import TOO_FAR, assert_agree, scores
 
@@ -30,7 +31,7 @@ lime_text = pytest.importorskip("lime.lime_text")
 REVIEWS = Path(
     Path(__file__).parents[1], os.environ.get("LIMES_DATA", "../shared/data"), "text", "yelp_reviews.csv.gz"
 )
-RUNS = 8
+RUNS = repeats(8, 5)
 MADE_UP = [
     ("the food was good and the service was good too", 5.0),
     ("good food, slow service; we waited and waited", 3.5),
@@ -119,7 +120,7 @@ def test_a_yelp_review():
 
 def test_a_heavy_penalty_shrinks_both_alike():
     (model, method), text = models("made up")[0], "never again: bad food and rude staff, but great coffee"
-    (runs,), words = lime_runs([getattr(model, method)], text, regressor=Ridge(alpha=500.0))
+    (runs,), words = lime_runs([getattr(model, method)], text, runs=8, regressor=Ridge(alpha=500.0))
     assert np.abs(scores(runs, exact(model, method, text, words, ridge=500.0))).max() < TOO_FAR
     # and the penalty is seen
     assert np.abs(scores(runs, exact(model, method, text, words, ridge=0.0)))[:-1].min() > TOO_FAR

@@ -47,8 +47,8 @@ def _case(name: str, lime_rows: int) -> list[dict[str, Any]]:
     rows = X.iloc[places].reset_index(drop=True)
     size = X.shape[1]
     explainers = {b: limes.TabularExplainer(case.ask, X, bandwidth=b * np.sqrt(size)) for b in BANDWIDTHS}
-    truths = _truths(case, explainers, rows.iloc[:lime_rows])
-    return [_compared(name, case, b, explainers[b], rows, truths[b], lime_rows) for b in BANDWIDTHS]
+    exact = truths(case, explainers, rows.iloc[:lime_rows])
+    return [_compared(name, case, b, explainers[b], rows, exact[b], lime_rows) for b in BANDWIDTHS]
 
 
 def _compared(
@@ -92,7 +92,7 @@ def _compared(
     }
 
 
-def _truths(
+def truths(
     case: Case, explainers: dict[float, limes.TabularExplainer], rows: pd.DataFrame
 ) -> dict[float, tuple[np.ndarray, np.ndarray]]:
     """Coefficients (rows, d) at each bandwidth, and the squares of their standard errors."""

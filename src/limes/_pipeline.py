@@ -13,6 +13,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints, distinct_rows, first_of_each
+from limes._expectations.at_rows import at_rows, serves_rows
 from limes._expectations.forest import ForestExpectation
 from limes._expectations.joint import JointExpectation
 from limes._expectations.moments import (
@@ -266,6 +267,9 @@ class Pipeline:
         if self._family.by_cell:
             return self._by_cell(rows, cells, predictions, progress)
         with progress(len(rows)) as on_progress:
+            if serves_rows(self._expectation, self._family):
+                exact = at_rows(self._expectation, self._family, rows, cells, on_progress)
+                return self._fitted(*exact, predictions)
             pairs = [self._at(row, on_progress) for row in rows]
         numbers = InUnits.of_designs([design for design, _ in pairs])
         return self._fitted(numbers, stack_moments([moments for _, moments in pairs]), predictions)

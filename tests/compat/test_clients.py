@@ -19,6 +19,7 @@ import pytest
 
 from compat import client_images, client_tables, client_texts
 from compat.lime_alias import installed
+from effort import crossed
 from limes.compat.lime import engine
 
 MODULES = ("discretize", "explanation", "lime_base", "lime_image", "lime_tabular", "lime_text")
@@ -82,8 +83,7 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("clients")
 
 
-@pytest.mark.parametrize("chosen", ["limit", "lime"])
-@pytest.mark.parametrize("name", PATTERNS)
+@pytest.mark.parametrize(("name", "chosen"), crossed(PATTERNS, ["limit", "lime"]))
 def test_client(name, chosen, folder):
     pattern = PATTERNS[name]
     with installed(), engine(chosen), warnings.catch_warnings(record=True) as caught:

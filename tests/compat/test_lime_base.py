@@ -7,6 +7,7 @@ import pytest
 from lime.lime_base import LimeBase as Original
 from sklearn.linear_model import LinearRegression
 
+from effort import repeats
 from limes.compat.lime.lime_base import LimeBase
 from limes.exceptions import InputError
 
@@ -26,7 +27,7 @@ def sample(seed, n=200, d=9):
     return x, np.stack([1 - y, y], axis=1), np.linalg.norm(x - x[0], axis=1)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(repeats(5, 3)))
 @pytest.mark.parametrize("method", ["auto", "forward_selection", "highest_weights", "lasso_path", "none"])
 @pytest.mark.parametrize("count", [1, 4, 8])
 def test_the_fit_is_lime_s(seed, method, count):

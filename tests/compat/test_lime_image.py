@@ -14,7 +14,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression
 
 import limes
-from effort import repeats
+from effort import crossed, repeats
 from limes.compat.lime.exceptions import LimeError
 from limes.compat.lime.lime_image import ImageExplanation, LimeImageExplainer
 from limes.exceptions import InputError, ModelError, UnknownOptionError
@@ -120,8 +120,10 @@ def test_the_engine_lime_has_lime_s_law():
     assert min(stats.levene(a, b).pvalue for a, b in zip(first.T, second.T, strict=True)) > level
 
 
-@pytest.mark.parametrize("count", [2, 8])
-@pytest.mark.parametrize("selection", ["auto", "forward_selection", "highest_weights", "lasso_path", "none"])
+@pytest.mark.parametrize(
+    ("count", "selection"),
+    crossed([2, 8], ["auto", "forward_selection", "highest_weights", "lasso_path", "none"]),
+)
 @ENGINES
 def test_fewer_features(chosen, selection, count):
     explainer = LimeImageExplainer(random_state=0, engine=chosen, feature_selection=selection)
@@ -298,15 +300,15 @@ def test_one_superpixel(chosen):
 # -- pictures ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("positive_only", [True, False])
-@pytest.mark.parametrize("negative_only", [True, False])
-@pytest.mark.parametrize("hide_rest", [True, False])
-@pytest.mark.parametrize(("num_features", "min_weight"), [(5, 0.0), (3, 0.01), (12, 0.03), (12, -0.02)])
-def test_pictures_are_lime_s(positive_only, negative_only, hide_rest, num_features, min_weight):
+@pytest.mark.parametrize(
+    ("positive_only", "negative_only", "hide_rest", "size"),
+    crossed(*[[True, False]] * 3, [(5, 0.0), (3, 0.01), (12, 0.03), (12, -0.02)]),
+)
+def test_pictures_are_lime_s(positive_only, negative_only, hide_rest, size):
     found = explained()
     theirs = lime.lime_image.ImageExplanation(found.image, found.segments)
     theirs.local_exp = found.local_exp
-    options = (positive_only, negative_only, hide_rest, num_features, min_weight)
+    options = (positive_only, negative_only, hide_rest, *size)
     if positive_only and negative_only:
         with pytest.raises(InputError, match="exclude each other"):
             found.get_image_and_mask(1, *options)

@@ -12,6 +12,7 @@ import sklearn.ensemble
 from skimage.segmentation import quickshift
 
 from compat.lime_alias import suite
+from effort import crossed
 from limes.compat.lime import engine
 
 # np.array_equal is False of any two ragged lists since NumPy 1.24: it cannot pass for anyone
@@ -76,7 +77,7 @@ def small_forests(monkeypatch):
     monkeypatch.setattr(forest, "fit", fit_few)
 
 
-CHOSEN = [(c, chosen) for chosen in EXCEPTIONS for c in cases() if named(c) not in EXCEPTIONS[chosen]]
+CHOSEN = [(c, chosen) for c, chosen in crossed(cases(), EXCEPTIONS) if named(c) not in EXCEPTIONS[chosen]]
 
 
 # lime passes a column of labels to its forest

@@ -22,7 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import limes
-from effort import repeats
+from effort import crossed, repeats
 from limes.compat.lime import engine, lime_text
 from limes.compat.lime._sampling import deletions, distances
 from limes.compat.lime.exceptions import LimeError
@@ -97,8 +97,10 @@ def test_any_other_function_is_sampled_with_error_bars_that_hold_the_limit():
     assert abs(sampled.score - exact.score) < 4 * (sampled.limes.fidelity_errors[0] + 0.02)
 
 
-@pytest.mark.parametrize("count", [1, 3, 7])
-@pytest.mark.parametrize("selection", ["auto", "forward_selection", "highest_weights", "lasso_path"])
+@pytest.mark.parametrize(
+    ("count", "selection"),
+    crossed([1, 3, 7], ["auto", "forward_selection", "highest_weights", "lasso_path"]),
+)
 def test_the_limit_is_lime_s_with_many_samples(count, selection):
     options = {"feature_selection": selection}
     limit = explained(num_features=count, options=options)
@@ -171,7 +173,7 @@ def test_the_engine_lime_has_lime_s_law():
 
 
 def test_the_engine_lime_selects_as_lime_does():
-    count = repeats(60, 30)
+    count = repeats(60, 20)
 
     def chosen(explainer, seeds):
         found = [

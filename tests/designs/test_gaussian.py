@@ -10,7 +10,7 @@ from scipy.stats import truncnorm
 
 import oracle
 import strategies
-from effort import examples
+from effort import crossed, examples
 from limes.designs._gaussian import GaussianPieces
 from limes.designs._integrals import gaussian_area, gaussian_moment, normal_quantile
 from oracle import EXACT
@@ -94,8 +94,7 @@ def test_interval_mass_far_out_keeps_its_digits():
     assert oracle.error(found, np.exp(oracle.log_sum(tail) - oracle.log_sum(whole))) < EXACT
 
 
-@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
-@pytest.mark.parametrize("case", PIECES.values(), ids=PIECES.keys())
+@pytest.mark.parametrize(("case", "scale"), crossed(PIECES.values(), [1e-3, 1.0, 1e3]))
 def test_bump(case, scale):
     """A bump is a weight: the mass that it leaves, and the first moment of what is left."""
     found = piece(*case)

@@ -12,7 +12,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 import limes
 import oracle
-from effort import examples, repeats
+from effort import crossed, examples, repeats
 from limes._arrays import column_stds, mean_and_std, power_of_two
 from limes.designs._columns import binned, unbinned
 from limes.designs._gaussian import GaussianPieces
@@ -113,8 +113,7 @@ def line(factor):
     return model
 
 
-@pytest.mark.parametrize("form", [tree, line])
-@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS.keys())
+@pytest.mark.parametrize(("form", "options"), crossed([tree, line], OPTIONS.values()))
 def test_an_explanation_in_other_units(form, options):
     """A column times 1e150 gave 0.2867, times 1e300 0.2691; a column of p-values gave NaN everywhere."""
     expected = explained(form, 1.0, options)

@@ -283,13 +283,13 @@ def test_the_scaffolding_attack_is_reported():
 
 @pytest.mark.parametrize("block", range(repeats(4, 1)))
 def test_well_behaved_models_raise_no_alarm(block):
-    """Blocks of 50; less than 5 % in each."""
-    alarms = 0
-    for seed in range(50 * block, 50 * block + 50):
+    """5 % at most in each block."""
+    alarms, size = 0, repeats(50, 25)
+    for seed in range(size * block, size * block + size):
         case = well_behaved(seed)
         found = diagnosed(case.model, case.X, case.row[None], control="additive", max_calls=512, calls=512)
         alarms += bool(found.findings)
-    assert alarms <= 2
+    assert alarms <= 0.05 * size
 
 
 # -- effective sample size --------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import limes
 import oracle
 import strategies
 import words
-from effort import examples
+from effort import crossed, examples
 from limes.designs import ExchangeableDesign, ProductDesign
 from limes.exceptions import InputError
 from limes.models import forms
@@ -78,9 +78,10 @@ def test_combinations(kind, d, bandwidth, rng, outputs):
     check(kind, d, bandwidth, forms.Combination(parts, rng.normal(size=2), rng.normal(size=outputs)))
 
 
-@pytest.mark.parametrize("kind", words.KINDS)
-@pytest.mark.parametrize("bandwidth", [1e-200, 1e-3, *words.BANDWIDTHS])
-@pytest.mark.parametrize("d", [2, 3, 12, 10_000])
+@pytest.mark.parametrize(
+    ("kind", "bandwidth", "d"),
+    crossed(words.KINDS, [1e-200, 1e-3, *words.BANDWIDTHS], [2, 3, 12, 10_000]),
+)
 def test_sums_explain_themselves_at_any_bandwidth(kind, bandwidth, d):
     rng, design = np.random.default_rng(d), MAKE[kind](d, bandwidth)
     coef, intercept = rng.normal(size=(d, 2)), rng.normal(size=2)

@@ -11,10 +11,12 @@ from scipy.sparse import csr_array
 
 import limes
 from limes._expectations.linked_norms import PANEL_ERROR, functions, nodes_of, panel_nodes
+from limes._expectations.linked_words import _of_margin
 from limes._expectations.of_forms import exact_expectation
 from limes.designs import ExchangeableDesign
 from limes.exceptions import InputError, ModelError
 from limes.models import forms
+from limes.models.forms._links import LINKS
 from limes.models.forms._normalized_linear import shared_words
 from oracle import EXACT
 
@@ -41,6 +43,20 @@ def enumerated(design, f):
     gamma = (centred * p[:, None]).T @ (values - mean)
     covariance = ((centred * p[:, None]).T @ centred).astype(float)
     return float(mean), np.linalg.solve(covariance, gamma.astype(float))
+
+
+@pytest.mark.parametrize("make", DESIGNS)
+@pytest.mark.parametrize("bandwidth", [0.25, 2.0])
+def test_the_bound_of_a_coefficient_holds_whatever_the_error_of_the_link(make, bandwidth):
+    """An error |e| <= ε of f moves β_j by ε times the sum of |dβ_j / df| over subsets, and E f by ε."""
+    design = make(5, bandwidth)
+    z = np.array(list(product((0, 1), repeat=5)), dtype=float)
+    columns = [
+        enumerated(design, lambda rows, i=i: LONG(np.arange(len(rows)) == i))[1] for i in range(len(z))
+    ]
+    worst = np.abs(columns).sum(axis=0).max()
+    found = _of_margin(LINKS["logistic"], (0.0,), 0.2, np.linspace(-1.0, 1.5, 5), design)
+    assert found.coef_error >= worst * found.mean_error * (1 - 1e-9) > 0
 
 
 def assert_exact(design, form, f):

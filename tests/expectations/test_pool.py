@@ -15,8 +15,8 @@ import limes
 from effort import repeats
 from limes._expectations.controls import CONTROLS
 from limes._expectations.explained import ExplainedRows
-from limes._expectations.pool import SEQUENCES, SMALLEST, Pool
-from limes._expectations.pooled import PooledExpectation, pool_sizes
+from limes._expectations.pool import SEQUENCES, SMALLEST, Pool, pool_sizes
+from limes._expectations.pooled import PooledExpectation
 from limes._expectations.sampling import Sampling, Tolerance
 from limes.designs._columns import binned, categorical
 from limes.designs._product import ProductFamily
@@ -108,7 +108,7 @@ def test_intervals_cover(bandwidth, control, size):
 
 @pytest.mark.parametrize(("bandwidth", "control"), [(0.25, "additive"), (0.75, "none")])
 def test_intervals_cover_in_short(bandwidth, control):
-    cover(bandwidth, control, 1024, seeds=60)
+    cover(bandwidth, control, 1024, seeds=repeats(60, 30))
 
 
 def cover(bandwidth, control, size, seeds):
@@ -141,7 +141,7 @@ def test_fidelity_and_the_surrogate_at_the_row_have_errors_that_cover():
     fidelity = truth.coef @ design.gamma(truth.coef) / variance
     at_row = truth.intercept + truth.coef.sum()
     found = []
-    for seed in range(60):
+    for seed in range(repeats(60, 40)):
         (fit,), (its,) = explain(pooled(form.predict, laws, 2048, seed=seed), laws, [row])
         found.append(
             [
@@ -366,11 +366,12 @@ def bent(x):
 
 def test_cuts_order_threads_and_pickles_change_no_bit():
     x = background()
-    whole = limes.TabularExplainer(bent, x)(x[:12], progress=False)
-    other = limes.TabularExplainer(bent, x, batch_size=700)
+    options = {"max_calls": repeats(16_384, 4096)}
+    whole = limes.TabularExplainer(bent, x, **options)(x[:12], progress=False)
+    other = limes.TabularExplainer(bent, x, batch_size=700, **options)
     backwards = np.concatenate([other(x[i : i + 5], progress=False).values for i in (10, 5, 0)][::-1])
     assert np.array_equal(whole.values, backwards[:12])
-    shared = limes.TabularExplainer(bent, x)
+    shared = limes.TabularExplainer(bent, x, **options)
     with ThreadPoolExecutor(4) as threads:
         parts = list(threads.map(lambda i: shared(x[i : i + 3], progress=False), range(0, 12, 3)))
     assert np.array_equal(whole.values, np.concatenate([part.values for part in parts]))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import oracle
+from effort import repeats
 from limes._expectations.precision import (
     bernstein_bound,
     precision,
@@ -48,12 +49,13 @@ def ask(near, predict, w, **options):
 @pytest.mark.parametrize("weights", [[0.3, -0.1, 0.25], [0.2, -0.2, 0.1], [0.1, 0.1, -0.2]])
 def test_precision_is_that_of_all_rows(weights):
     rng = np.random.default_rng(1)
-    instance, w = rng.choice([-1.0, 1.0], 20), np.zeros(20)
+    d = repeats(20, 15)
+    instance, w = rng.choice([-1.0, 1.0], d), np.zeros(d)
     w[[2, 5, 11]] = weights
     w[[0, 1, 3, 4]] = 0.05, 0.07, 0.011, 0.013
     near = LiteralFlips(instance, 1.0)
-    found, target = ask(near, bent(20), w)
-    expected, _, coincidence = enumerated(bent(20), instance, 1.0, w, target)
+    found, target = ask(near, bent(d), w)
+    expected, _, coincidence = enumerated(bent(d), instance, 1.0, w, target)
     assert found.error == 0.0
     assert found.value == pytest.approx(expected, rel=oracle.EXACT)
     assert found.coincidence == pytest.approx(coincidence, rel=oracle.EXACT)

@@ -16,7 +16,7 @@ import limes
 import oracle
 import slopes
 import strategies
-from effort import repeats
+from effort import examples, repeats
 from limes._expectations.decays import envelope
 from limes._expectations.of_forms import exact_expectation
 from limes.designs._columns import binned, categorical
@@ -119,7 +119,7 @@ def test_enumeration_of_up_to_twelve_columns(activation, seed):
 # -- against grids ----------------------------------------------------------------------------------------
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(strategies.designs(sizes=(1, 2), most_bins=3), strategies.rngs, st.sampled_from(SMOOTH))
 def test_smooth_activations(stated, rng, activation):
     form = network(rng, 3, stated.size, activation)
@@ -202,7 +202,7 @@ def test_a_kink_under_uniform_laws(seed):
 # -- what decides the number of terms ---------------------------------------------------------------------
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(strategies.designs(sizes=(1,), most_bins=4))
 def test_characteristic_functions_stay_below_their_envelopes(stated):
     (coordinate,) = stated.design().coordinates

@@ -14,7 +14,7 @@ import limes
 import oracle
 import strategies
 import words
-from effort import examples, repeats
+from effort import crossed, examples, repeats
 from limes import _threads
 from limes._expectations import tfidf
 from limes.designs import ExchangeableDesign
@@ -64,10 +64,9 @@ def test_few_words(kind, d, bandwidth, rng, outputs, norm):
     check(kind, d, bandwidth, random_form(rng, d, norm, outputs=outputs))
 
 
-@pytest.mark.parametrize("kind", words.KINDS)
-@pytest.mark.parametrize("bandwidth", words.BANDWIDTHS)
-@pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.parametrize("unknown", [0.0, 0.4])
+@pytest.mark.parametrize(
+    ("kind", "bandwidth", "norm", "unknown"), crossed(words.KINDS, words.BANDWIDTHS, NORMS, [0.0, 0.4])
+)
 def test_twelve_words(kind, bandwidth, norm, unknown):
     check(kind, 12, bandwidth, random_form(np.random.default_rng(12), 12, norm, unknown=unknown))
 
@@ -178,9 +177,10 @@ def of_groups(p, sizes, c, a, power, together=0.0):
     return solution[0], solution[1:]
 
 
-@pytest.mark.parametrize("sizes", [*repeats([(100, 60, 40)], []), (30, 20, 10), (290, 7, 3)])
-@pytest.mark.parametrize("kind", words.KINDS)
-@pytest.mark.parametrize("bandwidth", words.BANDWIDTHS)
+@pytest.mark.parametrize(
+    ("sizes", "kind", "bandwidth"),
+    crossed([(30, 20, 10), (290, 7, 3), *repeats([(100, 60, 40)], [])], words.KINDS, words.BANDWIDTHS),
+)
 def test_groups_of_equal_words(sizes, kind, bandwidth):
     """Up to 300 words, one group of them unknown; enough for several blocks and threads."""
     c, a, d = (1.0, -30.0, 0.0), (1.0, 400.0, 0.0), sum(sizes)
@@ -194,9 +194,9 @@ def test_groups_of_equal_words(sizes, kind, bandwidth):
         assert oracle.error(found.intercept, intercept, 1.0) < EXACT
 
 
-@pytest.mark.parametrize("sizes", [(20, 15, 2), (120, 90, 3)])
-@pytest.mark.parametrize("kind", words.KINDS)
-@pytest.mark.parametrize("bandwidth", words.BANDWIDTHS)
+@pytest.mark.parametrize(
+    ("sizes", "kind", "bandwidth"), crossed([(20, 15, 2), (120, 90, 3)], words.KINDS, words.BANDWIDTHS)
+)
 def test_spellings_that_share_a_column_among_many_words(sizes, kind, bandwidth):
     c, a, load, d = (1.0, -30.0, 8.0), (1.0, 400.0, 9.0), 3.0, sum(sizes)
     design = MAKE[kind](d, bandwidth)

@@ -19,6 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import limes
+from effort import repeats
 from limes._expectations.sampling import Sampling
 from limes._explainers.sampling_warnings import sampling_warnings
 from limes.exceptions import InputError, Interrupted, ModelError
@@ -295,7 +296,10 @@ def test_fidelity_shares_and_local_error_have_errors_that_cover(diabetes):
         given = {"method": "sampled", "control": "additive", "max_calls": 512, **more}
         return limes.TabularExplainer(model, X, **given)(X.iloc[[3]])
 
-    exact, long = limes.TabularExplainer(model, X)(X.iloc[[3]]), explained(max_calls=2**17, rng=99)
+    exact, long = (
+        limes.TabularExplainer(model, X)(X.iloc[[3]]),
+        explained(max_calls=repeats(2**17, 2**15), rng=99),
+    )
     assert exact.shares is None
     runs = [explained(rng=seed) for seed in range(40)]
     fidelity = [abs(e.fidelity[0] - long.fidelity[0]) <= 1.96 * e.fidelity_errors[0] for e in runs]

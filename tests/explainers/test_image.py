@@ -13,6 +13,7 @@ from sklearn.svm import SVR
 import limes
 import onnx_models as onnx
 import words
+from effort import repeats
 from limes import Explanation, ImageExplainer, Preprocess
 from limes.exceptions import InputError, Interrupted, ModelError, NotReadableError, UnknownOptionError
 
@@ -316,7 +317,9 @@ def test_error_bars_stopping_and_batches():
 
 def test_a_gaussian_process_follows_probabilities_closer_than_kernels():
     """The truth is of many more calls, and error bars hold it."""
-    truth = ImageExplainer(bumps, **{**SAMPLED, "max_calls": 2**16}, control="none", rng=9)(IMAGE)
+    truth = ImageExplainer(bumps, **{**SAMPLED, "max_calls": repeats(2**16, 2**14)}, control="none", rng=9)(
+        IMAGE
+    )
     off = {"kernel": [], "process": []}
     for name, errors in off.items():
         for seed in range(3):

@@ -11,6 +11,7 @@ from sklearn.datasets import load_diabetes
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
 
 import limes
+from effort import repeats
 from limes.exceptions import InputError, ModelError
 from oracle import EXACT
 
@@ -105,6 +106,20 @@ def test_effects_are_means_of_cells_and_all_together_fit_best(diabetes, forest):
     assert 0 <= pair.share < 1 - r2
 
 
+def test_shares_of_effects_and_pairs_do_not_depend_on_the_unit_of_the_answers(diabetes, forest):
+    X, _ = diabetes
+    plain, large = (
+        limes.TabularExplainer(lambda x, unit=unit: unit * forest.predict(x), X, law="joint")(X.iloc[:1])
+        for unit in (1.0, 1e4)
+    )
+    assert large.additive_fidelity_errors[0] == pytest.approx(plain.additive_fidelity_errors[0], rel=EXACT)
+    for one, other in zip(plain.interactions(top=3), large.interactions(top=3), strict=True):
+        assert one.features == other.features
+        assert other.share == pytest.approx(one.share, rel=EXACT)
+        assert other.share_error == pytest.approx(one.share_error, rel=EXACT)
+        assert one.share_error > 0
+
+
 def test_errors_cover_the_population():
     """Backgrounds are samples of a population; its own weighted least squares is the truth."""
     rng = np.random.default_rng(0)
@@ -121,7 +136,7 @@ def test_errors_cover_the_population():
     z = (cells == np.searchsorted(edges[0][1:-1], row[0])).astype(float)
     _, truth = plain(z, model(population), 1.5)
     inside, ratios = [], []
-    for _ in range(300):
+    for _ in range(repeats(300, 150)):
         sample = population[rng.choice(len(population), 250)]
         found = limes.TabularExplainer(model, sample, law="joint", bins=edges, bandwidth=1.5)(
             row, progress=False

@@ -37,7 +37,7 @@ BOXES = {
     "grace_hopper": [(65, 0, 165, 55), (8, 122, 224, 224)],
     "china_palace": [(0, 12, 132, 205)],
 }
-CALLS, TOP, DRAWS = 256, 5, 50
+CALLS, TOP, DRAWS = 256, 5, repeats(50, 20)
 PIXELS = limes.Preprocess(mean=127, scale=128, size=224)
 
 pytestmark = pytest.mark.skipif(
@@ -77,7 +77,7 @@ def explained(photograph):
     return image, explainer()(image, progress=False)
 
 
-@pytest.mark.parametrize("photograph", repeats([*BOXES], ["bird", "coffee"]))
+@pytest.mark.parametrize("photograph", repeats([*BOXES], ["bird"]))
 def test_the_top_superpixels_lie_on_the_object(photograph):
     """The largest coefficient's by more than half, and most of what the five largest add up to."""
     _, explanation = explained(photograph)
@@ -95,9 +95,9 @@ def test_the_top_superpixels_lie_on_the_object(photograph):
     assert share > inside.mean()
 
 
-@pytest.mark.parametrize("photograph", repeats([*CLASSES], ["bird", "coffee", "rocket"]))
+@pytest.mark.parametrize("photograph", repeats([*CLASSES], ["bird"]))
 def test_deleting_the_top_fifth_is_worse_than_deleting_any_fifth(photograph):
-    """Mean over 50 draws; deleted superpixels show their mean."""
+    """Mean over draws; deleted superpixels show their mean."""
     image, explanation = explained(photograph)
     d = explanation.values.shape[1]
     fifth = round(0.2 * d)

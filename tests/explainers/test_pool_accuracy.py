@@ -3,6 +3,7 @@
 import numpy as np
 
 import limes
+from effort import repeats
 
 X = np.random.default_rng(0).normal(size=(600, 8))
 
@@ -12,12 +13,12 @@ def corners(x):
     return 1.0 * ((x[:, 0] > 0) & (x[:, 1] > 0)) - 2.0 * ((x[:, 2] > 0.5) & (x[:, 3] < 0)) * (x[:, 4] > 0)
 
 
-def test_without_a_tolerance_errors_are_below_two_percent_or_the_pool_is_the_largest():
+def test_without_a_tolerance_errors_are_small_or_the_pool_is_the_largest():
     rows = X[:20]
     explanation = limes.TabularExplainer(lambda x: x[:, 0] + 0.1 * np.sin(3 * x[:, 1]), X)(rows)
     largest = np.abs(explanation.values).max(axis=1)
     worst = explanation.standard_errors.max(axis=1) / largest
-    assert ((worst <= 0.02) | (explanation.shared_calls == 16_384)).all()
+    assert ((worst <= 0.015) | (explanation.shared_calls == 16_384)).all()
     assert (explanation.shared_calls < 16_384).any()
 
 
@@ -57,7 +58,8 @@ def test_errors_with_the_thorough_control_cover():
     inside = [
         np.abs(found.values - np.array(truth)) <= 1.96 * np.hypot(found.standard_errors, 0.003)
         for found in (
-            limes.TabularExplainer(corners, X, max_calls=8192, rng=seed)(rows) for seed in range(12)
+            limes.TabularExplainer(corners, X, max_calls=8192, rng=seed)(rows)
+            for seed in range(repeats(12, 5))
         )
     ]
     assert np.mean(inside) >= 0.93
@@ -100,7 +102,8 @@ def test_control_c_keeps_what_a_slow_model_answered_and_nothing_is_asked_twice()
     import subprocess
     import sys
 
-    run = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=True)
+    run = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
     kept, asked, total, distinct, values = json.loads(run.stdout)
     assert 600 < kept < 1024
     assert asked - kept == 2 + 3 + 64  # a first look, the rows, and the batch that was cut short

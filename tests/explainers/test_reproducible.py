@@ -20,7 +20,7 @@ from sklearn.svm import SVR
 from xgboost import XGBRegressor
 
 import limes
-from effort import repeats
+from effort import crossed, repeats
 from limes import _threads
 from limes._expectations import forest as forest_expectation
 
@@ -55,8 +55,7 @@ def fields(explanation):
     return explanation.values, explanation.standard_errors, explanation.intercepts, explanation.predictions
 
 
-@pytest.mark.parametrize("options", repeats([*OPTIONS], ["bins", "slopes"]))
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(("name", "options"), crossed(MODELS, repeats([*OPTIONS], ["bins", "slopes"])))
 def test_exact_explanations_are_the_same_in_any_company(name, options):
     X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
     X, y = X.iloc[:200, 2:7], y[:200]

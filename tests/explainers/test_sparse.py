@@ -114,7 +114,7 @@ def test_error_bars_of_sampled_weights_cover():
     def model(rows):
         return rows @ beta + 0.1 * rows[:, 3] * rows[:, 4]
 
-    exact = limes.SparseExplainer(model, k=3, samples=200_000, rng=1)(x).values[0]
+    exact = limes.SparseExplainer(model, k=3, samples=repeats(200_000, 50_000), rng=1)(x).values[0]
     scores = []
     for seed in range(repeats(100, 40)):
         found = limes.SparseExplainer(model, k=3, samples=500, rng=seed)(x)

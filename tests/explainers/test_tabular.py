@@ -20,6 +20,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 import limes
 import oracle
+from effort import repeats
 from limes.exceptions import (
     InputError,
     ModelError,
@@ -287,7 +288,8 @@ def test_ridge_shrinks_towards_lime(diabetes):
 
 def test_sampled_results_depend_on_seed_and_row_only(diabetes):
     X, _, model = diabetes
-    make = lambda seed: limes.TabularExplainer(model, X, method="sampled", max_calls=256, rng=seed)  # noqa: E731
+    options = {"method": "sampled", "max_calls": repeats(256, 128), "control": repeats("auto", "additive")}
+    make = lambda seed: limes.TabularExplainer(model, X, rng=seed, **options)  # noqa: E731
     explainer = make(3)
     forward, backward = explainer(X.iloc[:2]), explainer(X.iloc[1::-1])
     np.testing.assert_array_equal(forward.values, backward.values[::-1])
@@ -423,7 +425,7 @@ def test_a_constant_column_gets_zero_and_a_warning(diabetes):
     numbers = X.drop(columns="country")
     model = RandomForestRegressor(5, random_state=0).fit(numbers, y)
     for method in ("exact", "sampled"):
-        e = limes.TabularExplainer(model, numbers, method=method)(numbers.iloc[:1])
+        e = limes.TabularExplainer(model, numbers, method=method, max_calls=1024)(numbers.iloc[:1])
         assert e.values[0, 10] == 0.0
         assert e.standard_errors[0, 10] == 0.0
         assert any("clinic" in w for w in e.warnings)

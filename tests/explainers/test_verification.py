@@ -95,7 +95,7 @@ def test_the_margin_control_knows_every_category():
     row = x[code == -1][:1]
     options = {"categorical": [0], "output": 1}
     chosen = limes.TabularExplainer(model, x, control="margin", **options)(row)
-    plain = limes.TabularExplainer(model, x, control="none", max_calls=1 << 14, **options)(row)
+    plain = limes.TabularExplainer(model, x, control="none", max_calls=1 << 12, **options)(row)
     error = np.hypot(chosen.standard_errors, plain.standard_errors)
     assert (np.abs(chosen.values - plain.values) < 4 * error).all()
 

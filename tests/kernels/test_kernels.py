@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import plain_kernels as plain
+from effort import repeats
 
 # `make kernels` and `make sanitize` put a build of their own on the path
 kernels = import_module("_kernels" if find_spec("_kernels") else "limes._kernels")
@@ -695,12 +696,12 @@ def test_spoiled_arguments_are_refused_or_answered(name):
     """Under `make sanitize`, no read or write beyond an array."""
     rng, kernel, refused = np.random.default_rng(7), getattr(kernels, name), 0
     kernel(*calls(rng)[name])
-    for _ in range(200):
+    for _ in range(repeats(200, 60)):
         arguments = calls(rng)[name]
         place = int(rng.integers(len(arguments)))
         arguments[place] = spoiled(rng, arguments[place])
         refused += refuses(kernel, arguments)
-    assert refused > 20
+    assert refused > repeats(20, 6)
 
 
 # -- pools ---------------------------------------------------------------------------------------------------

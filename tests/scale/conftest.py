@@ -9,9 +9,9 @@ from sklearn.ensemble import RandomForestRegressor
 import limes
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def cluster():
-    """Two workers on this machine, which take seconds to start."""
+    """Two workers on this machine, which take seconds to start, and compute even when idle."""
     distributed = pytest.importorskip("distributed", reason="dask is not installed")
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": "localhost:0"}
     with distributed.LocalCluster(**options) as cluster:

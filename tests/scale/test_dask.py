@@ -15,6 +15,7 @@ import pytest
 from sklearn.datasets import load_diabetes
 
 import limes
+from effort import repeats
 from jobs import read, same
 from limes._checks import MissingLibraryError
 from limes.exceptions import InputError
@@ -138,7 +139,7 @@ def test_workers_that_are_killed_every_time_are_given_up_on(table, tmp_path):
     X.to_parquet(tmp_path / "in.parquet", index=False)
     calm = table[0].loc[table[0]["age"] < 0.09, ["age", "bmi"]]
     explainer = limes.TabularExplainer(kills, calm, method="sampled", max_calls=64, control="none")
-    options = {"cluster": Cluster(workers=2), "rows_per_part": 4}
+    options = {"cluster": Cluster(workers=repeats(2, 1)), "rows_per_part": 4}
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 0}),
         pytest.raises(InputError, match=r"killed again and again.*fewer workers"),

@@ -30,7 +30,7 @@ from limes.scale._processes import _Search
 from limes.scale._sources import Part, Source
 from limes.scale._tables import explain_files
 
-ALONE, PROCESSES, DASK = ("local", 1), ("local", 2), ("dask", 2)
+ALONE, PROCESSES, DASK = ("local", 1), ("local", 2), ("dask", repeats(2, 1))
 
 
 @pytest.fixture(scope="module")
@@ -330,21 +330,21 @@ def test_rows_that_hang_are_errors_and_the_run_ends(tmp_path, table, engine):
     if engine == "spark":
         pytest.importorskip("pyspark", reason="pyspark is not installed")
     X = table[0].assign(age=np.arange(442.0))
-    hang = repeats([163.0, 183.0], [183.0])
-    X.iloc[160:184].to_parquet(tmp_path / "some.parquet", index=False)
+    hang, first = repeats(([163.0, 183.0], 160), ([183.0], 172))
+    X.iloc[first:184].to_parquet(tmp_path / "some.parquet", index=False)
     calm = X[~X["age"].isin(hang)][["age", "bmi"]]
 
     def explainer(model):
         return limes.TabularExplainer(model, calm, method="sampled", max_calls=64, control="none")
 
     source = Source.of(tmp_path / "some.parquet")
-    options = {"rows_per_part": 4, "engine": engine, "cluster": Cluster(2, timeout=5)}
+    options = {"rows_per_part": repeats(4, 2), "engine": engine, "cluster": Cluster(repeats(2, 1), timeout=3)}
     summary = explain(source, explainer(hanging(hang)), tmp_path / "out", **options)
-    assert (summary.rows, summary.errors) == (24, len(hang))
+    assert (summary.rows, summary.errors) == (184 - first, len(hang))
     found = read(tmp_path / "out")
     late = found["error"].notna()
-    assert (found.loc[late, "row"] + 160).tolist() == hang
-    assert found.loc[late, "error"].str.contains("the row alone takes longer than 5 seconds").all()
+    assert (found.loc[late, "row"] + first).tolist() == hang
+    assert found.loc[late, "error"].str.contains("the row alone takes longer than 3 seconds").all()
     explain(source, explainer(hanging([])), tmp_path / "calm", rows_per_part=4)
     same(found[~late], read(tmp_path / "calm")[~late])
     assert not [one for one in active_children() if "loky" in one.name.lower()]

@@ -100,6 +100,6 @@ def test_notebooks_and_narrow_terminals_show_them_too(shown):
 
 def test_names_are_escaped():
     one = replace(effect([1.0, 2.0], [0.0, 0.0]), cells=("<script>alert(1)</script>", "b"))
-    axes = EffectAxes(1, ("risk",), ("bmi",))
-    hostile = Effects(axes, lambda first: [lambda output, feature: one], range(1))
+    axes = EffectAxes(1, ("risk",), ("bmi",), [0])
+    hostile = Effects(axes, lambda first: lambda row, output, feature: one, range(1))
     assert "<script>" not in hostile._repr_html_() + hostile[0]._repr_html_()

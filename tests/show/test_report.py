@@ -182,9 +182,9 @@ def test_effects_are_within_half_a_step(of_iris):
 @pytest.mark.parametrize("bins", ["quartile", None])
 def test_the_slider_has_what_limes_computes_at_each_bandwidth(iris, bins):
     model, X = iris
-    rows = X.iloc[::30]
+    rows = X.iloc[:: repeats(30, 75)]
     made = limes.TabularExplainer(model, X, bins=bins)(rows)
-    bandwidths, values = Data(report(made)).curves(5, 4, 3)
+    bandwidths, values = Data(report(made)).curves(len(rows), 4, 3)
     units = np.ones(4) if bins else np.array([made.provenance["slopes"][name]["deviation"] for name in X])
     assert len(bandwidths) == 25
     whole = np.abs(values).max(axis=(0, 2))[:, None]

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from matplotlib import pyplot as plt
 
+from effort import crossed
 from limes._show.axes import LOWERS, RAISES
 from limes._show.effects import Curve, draw_effect, draw_effects
 from limes.exceptions import InputError
@@ -40,9 +41,9 @@ PICTURES = {
 }
 
 
-@pytest.mark.parametrize("picture", PICTURES)
-@pytest.mark.parametrize("style", ["default", "dark_background"])
-@pytest.mark.parametrize("sampled", [True, False])
+@pytest.mark.parametrize(
+    ("picture", "style", "sampled"), crossed(PICTURES, ["default", "dark_background"], [True, False])
+)
 def test_all_take_axes_and_words_on_any_paper(picture, style, sampled):
     with plt.style.context(style):
         ax = plt.subplots(figsize=(4, 3), layout="constrained")[1]

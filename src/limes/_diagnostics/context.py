@@ -246,8 +246,9 @@ class TableContext(DiagnosticContext):
     @cached_property
     def binned(self) -> Bools:
         """(d,) whether a column's feature is its cell, one of several."""
+        fixed = [whole for whole in (self.family.slopes, self.family.held) if whole is not None]
         several = np.array([law.cells.count > 1 for law in self.family.marginals])
-        return several if self.family.slopes is None else several & ~self.family.slopes
+        return np.asarray(np.logical_and.reduce([several, *(~columns for columns in fixed)]))
 
     def design_in_cell(self, i: int, j: int, cell: int) -> ProductDesign:
         """Return the design at row i, if its column j lay in another cell and all else were unchanged."""
@@ -278,7 +279,7 @@ class TableContext(DiagnosticContext):
     def squared_distances_from(self, row: Floats, x: Floats) -> Floats:
         """Return D of rows x from any row (d,)."""
         differs = self.family.cells(x) != self.family.cells(row[None])
-        if self.family.by_cell:
+        if self.family.counts_cells:
             return np.asarray(differs.sum(axis=1), dtype=np.float64)
         scales = np.ones(row.size) if self.family.scales is None else self.family.scales
         measured = np.array([isinstance(law.cells, BinCells) for law in self.family.marginals])

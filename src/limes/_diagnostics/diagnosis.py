@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 
 from limes._arrays import Floats
+from limes._bars import progress_bar
 from limes._diagnostics.alignment import alignments
 from limes._diagnostics.bandwidth import Path, paths
 from limes._diagnostics.cancellation import Cancellation, Profile, cancellations
@@ -117,8 +118,6 @@ def diagnose(
     >>> all(finding.advice for finding in diagnosis.findings)
     True
     """
-    from tqdm.auto import tqdm
-
     if not isinstance(explanation, Explanation):
         raise InputError(
             f"diagnose needs an explanation, got {type(explanation).__name__}: first make one, "
@@ -131,7 +130,7 @@ def diagnose(
             "limes.diagnose(explanation, explainer)"
         )
     positions, rows = output_positions(explanation, output), []
-    with tqdm(total=len(explanation), desc="diagnosing", delay=1.0, disable=not progress) as bar:
+    with progress_bar(len(explanation), "diagnosing", unit="rows", shown=progress) as bar:
         for start in range(0, len(explanation), _BLOCK):
             block = slice(start, start + _BLOCK)
             context: DiagnosticContext = explainer.diagnostic_context(

@@ -106,7 +106,7 @@ class SampledSource:
             h = sample.h.copy()
             h[:, j] = cells[:, j] == cell
             # weights of bins count from the other cell; distances hardly change across an edge
-            shift = sample.h[:, j] - h[:, j] if context.family.by_cell else 0.0
+            shift = sample.h[:, j] - h[:, j] if context.family.counts_cells else 0.0
             estimates.append(sample.fit(sample.weights(context.bandwidth, sample.squared + shift), h))
         return _stacked(estimates)
 

@@ -24,6 +24,7 @@ from limes._arrays import Bools, Floats, Objects
 from limes._checks import is_count
 from limes._explanation import Explanation
 from limes._explanation.drawing import Printable, drawer
+from limes._explanation.view import output_title
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -192,7 +193,7 @@ def summary(
     low, high = np.quantile(values, [0.1, 0.9], axis=0)
     return Summary(
         names=one.feature_names,
-        output=one.output_names[0],
+        output=output_title(one, 0),
         rows=len(one),
         mean_abs=size.mean(axis=0),
         spread=size.std(axis=0),

@@ -10,7 +10,7 @@ and E_w f is the same with means alone. Nothing large is subtracted beyond the c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -21,6 +21,7 @@ from limes._functions import Function
 from limes.designs._coordinates import CellMeans, Coordinate, functionals
 from limes.designs._marginals import Marginal
 from limes.designs._product import ProductDesign, ProductFamily
+from limes.designs._tilted_rows import TiltedColumn
 from limes.exceptions import InputError, ModelError
 from limes.models.forms._base import Reducible, Sum, SumOfProducts
 
@@ -65,6 +66,31 @@ class ExactExpectation:
             mean, contrast = _COMBINE[type(self._reduced)](self._reduced, columns)
             variance = design.variance.reshape(-1, *(1,) * mean.ndim)
             return Moments.exact(mean, contrast * variance)
+
+    @property
+    def functions(self) -> Sequence[Function | None]:
+        """What is integrated over each column."""
+        return self._reduced.functions
+
+    def of_bases(self, bases: Sequence[Floats | None], columns: Sequence[TiltedColumn]) -> Moments:
+        """Moments at n rows, given the functions' ``basis`` (m, n, 2) under each column's laws there."""
+        pairs = [
+            None if basis is None else np.einsum("nab,mnb->anm", column.mixing, _finite(basis, j))
+            for j, (basis, column) in enumerate(zip(bases, columns, strict=True))
+        ]
+        variance = np.stack([column.variance for column in columns], axis=1)
+        combine = _COMBINE[type(self._reduced)]
+        with np.errstate(over="ignore", invalid="ignore"):
+            each = [
+                combine(
+                    self._reduced,
+                    {j: (pair[0, i], pair[1, i]) for j, pair in enumerate(pairs) if pair is not None},
+                )
+                for i in range(len(variance))
+            ]
+            mean, contrast = (np.stack(arrays) for arrays in zip(*each, strict=True))
+            gamma = contrast * variance.reshape(*variance.shape, *(1,) * (contrast.ndim - 2))
+            return Moments.exact(mean, gamma, designs=(len(variance),))
 
     def serves(self, family: ProductFamily) -> bool:
         """Whether `many` can be used: cells decide the designs, and what it caches is small."""
@@ -117,13 +143,19 @@ class ExactExpectation:
         entry = self._tables.get(j)
         if entry is None or entry[0] is not coordinate.marginal:
             table = coordinate.tabulate(function)
-            if not np.isfinite(table.values).all():
-                raise ModelError(
-                    f"the model has no finite value everywhere in column {j}: it cannot take a missing or an "
-                    "extreme value that the background holds there; impute it in a Pipeline"
-                )
+            _finite(table.values, j)
             entry = self._tables[j] = (coordinate.marginal, table)
         return entry[1]
+
+
+def _finite(values: Floats, j: int) -> Floats:
+    """Return the integrals of column j's functions; raise ModelError where the model has no finite value."""
+    if not np.isfinite(values).all():
+        raise ModelError(
+            f"the model has no finite value everywhere in column {j}: it cannot take a missing or an "
+            "extreme value that the background holds there; impute it in a Pipeline"
+        )
+    return values
 
 
 # mean and contrast of each column's functions

@@ -11,8 +11,8 @@ and contrast_e, the two functionals of 1[x_j in I_e], and anc(e) the last edge a
 Then E_w f = Σ G(root), and a column's gains add up to its coefficient. mean, contrast and ρ depend on the
 row only through the law of its column, which under bin weights is decided by the row's cell: a table of
 splits × cells, made once, serves all rows. Smooth weights and slopes have a law a row, and the pass computes
-what it needs on the way. Means given every cell of every column come out of another pass, at about twice the
-cost: ``kernels/forest_effects.h``. The passes are compiled: ``kernels/forest_*``.
+what it needs on the way. Means given every cell of every column come out of another pass, at about 1.6 times
+the cost: ``kernels/forest_effects.h``. The passes are compiled: ``kernels/forest_*``.
 """
 
 from __future__ import annotations
@@ -33,11 +33,14 @@ from limes._functions import Function, Interval, Members
 from limes._threads import LRUCache, in_threads, workers
 from limes.designs._coordinates import CellMeans, Coordinate
 from limes.designs._product import ProductDesign, ProductFamily
+from limes.designs._tilted_rows import TiltedColumn
 from limes.exceptions import InputError
 from limes.models.forms._trees import Forest
 
 # Rows of one call of the kernel: few enough that all threads have work.
 _BLOCK = 128
+# The same of effects of cells: the rows that the kernel takes through the trees together.
+_EFFECTS_BLOCK = 256
 # Up to this many rows are quicker one at a time; sums are then added up in another order.
 _FEW = 8
 # Bytes of the largest table of splits × cells, and of all cached ones; beyond it each row gets its own one
@@ -95,6 +98,27 @@ class ForestExpectation:
         )
         return self._moments(*self._one(explain), design.variance)
 
+    @property
+    def functions(self) -> Sequence[Function | None]:
+        """What is integrated over each column."""
+        return self._layout.functions
+
+    def of_bases(self, bases: Sequence[Floats | None], columns: Sequence[TiltedColumn]) -> Moments:
+        """Moments at n rows, given the functions' ``basis`` (m, n, 2) under each column's laws there."""
+        layout = self._layout
+        variance = np.stack([column.variance for column in columns], axis=1)
+        mixing = np.ascontiguousarray(np.stack([column.mixing for column in columns], axis=1))
+        functionals = np.zeros((len(variance), layout.start[-1], 2))
+        for j, basis in enumerate(bases):
+            if basis is not None:
+                functionals[:, layout.start[j] : layout.start[j + 1]] = basis.transpose(1, 0, 2)
+        each = [
+            self._one(partial(_kernels.explain_law, layout.splits, layout.intervals, *row))
+            for row in zip(functionals, mixing, strict=True)
+        ]
+        mean, contrast = (np.stack(arrays) for arrays in zip(*each, strict=True))
+        return self._moments(mean, contrast, variance)
+
     def serves(self, family: ProductFamily) -> bool:
         """Whether `many` can be used: cells decide the designs, and the table is not too large."""
         widest = max(law.cells.count for law in family.marginals)
@@ -126,10 +150,10 @@ class ForestExpectation:
         codes = np.ascontiguousarray(cells, dtype=np.uint32)
 
         def block(start: int) -> None:
-            rows = slice(start, start + _BLOCK)
+            rows = slice(start, start + _EFFECTS_BLOCK)
             add(codes[rows], means[rows], "")
 
-        in_threads(block, range(0, len(cells), _BLOCK))
+        in_threads(block, range(0, len(cells), _EFFECTS_BLOCK))
         return means
 
     @cached_property

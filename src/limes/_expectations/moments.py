@@ -258,14 +258,15 @@ class CombinedExpectation:
 
     def moments(self, design: Any, row: Floats | None = None) -> Moments:
         """E_w f and Cov_w(h, f), exactly."""
-        return self._sum([part.moments(design, row) for part in self.parts])
+        return self.add_up([part.moments(design, row) for part in self.parts])
 
     def many(self, family: Any, cells: Ints, variance: Floats) -> Moments:
         """Moments under the designs at n rows, given their cells, where every part has them at once."""
         parts: Sequence[Any] = self.parts
-        return self._sum([part.many(family, cells, variance) for part in parts], designs=(len(cells),))
+        return self.add_up([part.many(family, cells, variance) for part in parts], designs=(len(cells),))
 
-    def _sum(self, parts: Sequence[Moments], designs: tuple[int, ...] = ()) -> Moments:
+    def add_up(self, parts: Sequence[Moments], designs: tuple[int, ...] = ()) -> Moments:
+        """Add up the parts' moments under the same designs."""
         mean = self.intercept + sum(w * m.mean for w, m in zip(self.weights, parts, strict=True))
         # one part after the other, whatever the shape: `np.sum` adds a single column in another order
         gamma = reduce(np.add, [w * m.gamma for w, m in zip(self.weights, parts, strict=True)])

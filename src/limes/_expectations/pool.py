@@ -194,3 +194,9 @@ def _by_sequence(steps: Sequence[Any]) -> Any:
     parts = [step.reshape(SEQUENCES, -1, *step.shape[1:]) for step in steps]
     whole = np.concatenate(parts, axis=1)
     return whole.reshape(-1, *whole.shape[2:])
+
+
+def pool_sizes(d: int, most: int) -> list[int]:
+    """Sizes of the pools that d coefficients can be fitted to, with at most ``most`` rows: powers of two."""
+    first = max(SMALLEST, 1 << (4 * (d + 1) - 1).bit_length())
+    return [first << i for i in range(most.bit_length()) if first << i <= most]

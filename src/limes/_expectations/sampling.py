@@ -42,7 +42,7 @@ class Sampling:
     max_calls
         Largest number of rows that the model is called with for one explained row alone.
     tolerance
-        Stop as soon as it is met. None spends the budget of a row alone, and a pool serves a row at 2 % of
+        Stop as soon as it is met. None spends the budget of a row alone, and a pool serves a row at 1.5 % of
         its largest coefficient.
     seed
         Same seed and same row, same result.

@@ -37,8 +37,8 @@ class SamplingOptions:
         a table share one pool of answers if ``weights="bins"``, at least 1,024 answers are allowed, and
         enough of the pool lies near the explained row; a row takes the smallest pool that a first look at
         1,024 answers predicts to be accurate enough, or the next larger one until it is. None allows a pool
-        of 16,384, which doubles until standard errors are below 2 % of the largest coefficient (less than one
-        sees in a picture), and 4,096 separate answers for a row that the pool does not serve.
+        of 16,384, which doubles until standard errors are below 1.5 % of the largest coefficient (less than
+        one sees in a picture), and 4,096 separate answers for a row that the pool does not serve.
         ``explainer.fill_pool()``, and tables explained by several processes, ask for the whole pool at once.
     control
         Readable model that takes variance away from the sampler: one of ``controls``, or "auto".

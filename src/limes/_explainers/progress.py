@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from limes._arrays import Ints
+from limes._bars import progress_bar
 from limes._expectations.sampling import Progress
 from limes._explainers.tables.table import EncodedRows
 from limes._explanation import Explanation
@@ -39,11 +40,9 @@ def _bar(total: int, unit: str = "rows", /) -> Iterator[Callable[[int], object]]
     if total == 1:
         yield _ignore
         return
-    from tqdm.auto import tqdm
-
     live = sys.stderr.isatty() or "ipykernel" in sys.modules
-    options = {"desc": "explaining", "delay": 1.0, "leave": False, "unit": unit, "bar_format": _FORMAT}
-    with tqdm(total=total, mininterval=0.1 if live else _LOG_SECONDS, **options) as bar:
+    interval = 0.1 if live else _LOG_SECONDS
+    with progress_bar(total, "explaining", unit=unit, bar_format=_FORMAT, mininterval=interval) as bar:
         yield bar.update
 
 

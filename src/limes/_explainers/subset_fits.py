@@ -67,9 +67,9 @@ class SubsetFits:
         """R² of all effects together and its standard errors, (k,) each, of the one row there is."""
         return [(self._effects.additive, self._effects.additive_errors) for _ in rows]
 
-    def effects(self, rows: Sequence[int]) -> list[RowEffects]:
-        """Effects of the features' two cells, of the one row there is."""
-        return [self._effects for _ in rows]
+    def effects(self, rows: Sequence[int]) -> Callable[[int], RowEffects]:  # noqa: ARG002 - there is one row
+        """Return what makes the effects of the features' two cells, of the one row there is."""
+        return lambda _: self._effects
 
     @cached_property
     def _fidelity(self) -> tuple[Floats, Floats]:

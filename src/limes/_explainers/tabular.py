@@ -90,6 +90,9 @@ class TabularExplainer(Described):
     weights
         "bins": exp(-#changed columns / (2ν²)), LIME's default. "euclidean": exp(-‖x - ξ‖² / (2ν²)), in
         standard deviations of each column; another category counts 1. Without bins weights are always smooth.
+    hold
+        Names or positions of columns that keep the row's value in all perturbed rows; their coefficients are
+        0. Rows are then explained one by one. Not with ``law="joint"``.
     ridge
         0, or the penalty of ``lime``'s own fit on 5000 rows (``lime`` uses 1).
     method, tolerance, max_calls, rng, batch_size, retry
@@ -120,8 +123,7 @@ class TabularExplainer(Described):
         If ``method="exact"`` and the model cannot be read.
     ReadMismatchError
         If ``method="exact"`` and what was read off the model does not answer what the model answers, on the
-        background or on rows of its law: says where. With "auto" such a model is sampled, and the reason
-        says where.
+        background or on rows of its law: says where. With "auto" such a model is sampled.
 
     Notes
     -----
@@ -157,6 +159,7 @@ class TabularExplainer(Described):
         categorical: Any = None,
         bandwidth: float | None = None,
         weights: str = "bins",
+        hold: Any = None,
         ridge: float = 0.0,
         method: str = "auto",
         tolerance: float | str | None = None,
@@ -171,6 +174,7 @@ class TabularExplainer(Described):
         refuse_unknown(unknown, TabularExplainer)
         controls = (*CONTROLS, "margin")
         model, output = behind_method(model, output)
+        self._background = Table.fit(background, categorical=categorical)
         self._options = TabularOptions(
             output=output,
             bins=bins,
@@ -182,10 +186,10 @@ class TabularExplainer(Described):
             sampling=SamplingOptions(
                 method, tolerance, max_calls, control, rng, batch_size, retry, controls=controls
             ),
+            hold=self._background.held(hold),
         )
         self._errors = check_choice("errors", errors, ("raise", "row"))
         self._explained = model
-        self._background = Table.fit(background, categorical=categorical)
         self._is_reproducible = False
         automatic = isinstance(bins, str) and bins == "auto"
         if automatic:
@@ -260,8 +264,8 @@ class TabularExplainer(Described):
         Raises
         ------
         InputError
-            If columns do not match, or a value is infinite, of an unseen category, or missing where the
-            background has none: says which row and column.
+            If columns do not match, or a value is infinite, of a new category (unless the model is read and
+            takes it), or missing where the background has none: says which row and column.
         ModelError
             If the model fails. Its ``batch`` is the table it was given, its ``partial`` the explanation of
             the rows so far; calls made so far are kept, and the same call continues from them.
@@ -310,7 +314,7 @@ class TabularExplainer(Described):
             predictions=predictions,
             feature_names=names,
             output_names=outputs,
-            conditions=model.conditions(cells),
+            conditions=model.conditions(cells, rows),
             data=model.table.originals(rows),
             method=model.pipeline.method,
             reason=model.bound.reason,
@@ -327,28 +331,23 @@ class TabularExplainer(Described):
 
         Threads may read a model twice, but each explains all of its rows from one reading.
         """
-        model = self._model
-        encoded = self._encoded(model, X)
+        present = self._model
+        model, encoded = present.encoded(X, self._errors)
         answers = model.bound.answers(encoded.matrix)
         if answers is not None:
             return model, encoded, answers
-        model = TabularModel.fit(self._explained, self._background, self._options, few_rows(encoded.matrix))
+        also = few_rows(encoded.matrix) if model is present else None
+        model = TabularModel.fit(self._explained, self._background, self._options, also)
         self._model = model = model.reproducible() if self._is_reproducible else model
-        encoded = self._encoded(model, X)
+        model, encoded = model.encoded(X, self._errors)
         return model, encoded, model.bound.predict_all(encoded.matrix)
-
-    def _encoded(self, model: TabularModel, X: Any) -> EncodedRows:
-        if self._errors == "row":
-            return model.table.encode_good(X)
-        matrix = model.table.encode(X)
-        return EncodedRows(matrix, np.arange(len(matrix)), {})
 
     @cached_property
     def reproducible(self) -> TabularExplainer:
         """The same explainer, with results that are the same to the last bit however a table is cut.
 
-        Else a few rows of a forest are added up in another order than many, and a black box is asked for the
-        predictions of many rows at once, which is quicker. Its explanations carry no warnings.
+        Else a few rows of a forest are added up in another order than many, and a black box predicts all rows
+        at once, where last bits may depend on their number. Its explanations carry no warnings.
         """
         other = copy(self)
         vars(other).update(_is_reproducible=True, _errors="raise", _model=self._model.reproducible())
@@ -412,16 +411,17 @@ class TabularExplainer(Described):
         InputError
             If features or outputs are not those of the explainer.
         """
-        model, table = self._model, self._model.table
-        if explanation.feature_names != table.names:
+        if explanation.feature_names != self.feature_names:
             raise InputError(
                 "diagnose needs an explanation by this explainer with all its features, in their order: "
                 "diagnose first, and pick features afterwards"
             )
+        model, encoded = self._model.encoded(explanation.data, "raise")
+        table = model.table
         context = TableContext if isinstance(model.law, ProductFamily) else JointContext
         return context(
             row_outputs=row_outputs(explanation, output),
-            rows=table.encode(explanation.data),
+            rows=encoded.matrix,
             positions=output_positions(explanation, output, model.bound.outputs),
             predict=model.bound.predict,
             source=source_of(model.bound.expectation),

@@ -11,7 +11,7 @@ coefficient compares the row's cell with the average of the others, one number o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, overload
 
@@ -109,11 +109,16 @@ ROWS_TOGETHER = 1000
 
 
 class EffectAxes(NamedTuple):
-    """What effects are of: a number of rows, names of outputs and of features, in this order."""
+    """What effects are of: a number of rows, names of outputs and of features, in this order.
+
+    ``shown`` are the positions of the outputs that a column's name alone refers to: of two classes the
+    second, the positive one.
+    """
 
     rows: int
     outputs: tuple[str, ...]
     features: tuple[str, ...]
+    shown: Sequence[int]
 
     @property
     def size(self) -> int:
@@ -137,12 +142,12 @@ class Effects(Sequence[Effect], Printable):
     def __init__(
         self,
         axes: EffectAxes,
-        rows_from: Callable[[int], Iterable[Callable[[int, int], Effect]]],
+        rows_from: Callable[[int], Callable[[int, int, int], Effect]],
         positions: range,
     ) -> None:
         self._axes, self._rows_from, self._positions = axes, rows_from, positions
-        # first row and what makes the effects of each from there on, replaced together
-        self._block: tuple[int, list[Callable[[int, int], Effect]]] = (-1, [])
+        # first row and what makes the effects of rows from there on, replaced together
+        self._block: tuple[int, Callable[[int, int, int], Effect]] | None = None
 
     def __len__(self) -> int:
         return len(self._positions)
@@ -159,10 +164,12 @@ class Effects(Sequence[Effect], Printable):
     def __getitem__(self, key: int | str | slice) -> Effect | Effects:
         """Return an effect by position or by the name of its column, or a slice of them.
 
+        By name it is the effect on the positive class of two.
+
         Raises
         ------
         InputError
-            If no column has this name, or several rows or outputs have it.
+            If no column has this name, or several rows or other outputs have it.
         """
         if isinstance(key, slice):
             return Effects(self._axes, self._rows_from, self._positions[key])
@@ -173,23 +180,24 @@ class Effects(Sequence[Effect], Printable):
     def _at(self, position: int) -> Effect:
         row, output, feature = self._axes.place(position)
         first = row - row % ROWS_TOGETHER
-        start, makers = self._block
-        if start != first:
-            makers = list(self._rows_from(first))
-            self._block = first, makers
-        return makers[row - first](output, feature)
+        block = self._block
+        if block is None or block[0] != first:
+            block = self._block = first, self._rows_from(first)
+        return block[1](row, output, feature)
 
     def _named(self, name: str) -> int:
         """Return the position of the one effect of a column."""
-        features = self._axes.features
+        features, shown = self._axes.features, set(self._axes.shown)
         named = [p for p in self._positions if features[p % len(features)] == name]
-        if len(named) == 1:
-            return named[0]
         if not named:
             raise InputError(f"no column is called {name!r}; use one of {', '.join(dict.fromkeys(features))}")
+        if len(named) > 1:
+            named = [p for p in named if self._axes.place(p)[1] in shown]
+        if len(named) == 1:
+            return named[0]
         raise InputError(
             f"{len(named)} rows, outputs or columns have an effect of {name!r}: pick a row and an output of "
-            "the explanation first, as in explanation[0, :, 'Bad'].effects"
+            f"the explanation first, as in explanation[0, :, {self._axes.outputs[-1]!r}].effects"
         )
 
     def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:

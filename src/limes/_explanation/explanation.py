@@ -13,10 +13,11 @@ import numpy as np
 from limes._checks import is_count
 from limes._explanation import json
 from limes._explanation.drawing import Page, Plots, drawer, write_text
-from limes._explanation.fields import Certificate, data_field_names, select, validate
+from limes._explanation.fields import data_field_names, select, validate
 from limes._explanation.fit import Fit, left_to_fit
 from limes._explanation.pictured import Pictured
 from limes._explanation.reported import Reported
+from limes._explanation.ruled import Ruled
 from limes._explanation.selection import by_size, is_single, name_positions, row_positions, split_key
 from limes.exceptions import InputError
 
@@ -48,7 +49,7 @@ _OTHER_NAMES = {
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Explanation(Page, Pictured, Reported):
+class Explanation(Page, Pictured, Reported, Ruled):
     """Local linear surrogates of n rows, d features and one or k outputs.
 
     The surrogate of a row is ``intercept + sum_j value_j * [condition j holds]``: a value is how much
@@ -208,15 +209,15 @@ class Explanation(Page, Pictured, Reported):
         A slope's cells are ten slices of its law around the row.
 
         A column's coefficient compares the row's own cell with the average of the others: one number of this
-        curve. ``effects["bmi"]`` picks one, ``to_frame()`` lists all. Computed when it is looked at; the
-        model is not called.
+        curve. ``effects["bmi"]`` picks one, of two classes on the positive one; ``to_frame()`` lists all.
+        Computed when it is looked at; the model is not called.
 
         Raises
         ------
         InputError
             If the explanation comes from JSON or a pickle.
         """
-        return self._computed("effects").effects(self.feature_names, self.output_names)
+        return self._computed("effects").effects(self.feature_names, self.output_names, self.predictions)
 
     @property
     def additive_fidelity(self) -> Floats:
@@ -257,44 +258,6 @@ class Explanation(Page, Pictured, Reported):
     def warnings(self) -> tuple[str, ...]:
         """The rows' warnings, without repetitions, in their order."""
         return tuple(dict.fromkeys(text for row in self.row_warnings for text in row))
-
-    @property
-    def certificate(self) -> Certificate:
-        """The certificate of a sparse explanation; for several rows use ``explanation[i].certificate``.
-
-        Raises
-        ------
-        InputError
-            If the explanation is not sparse, or not of one row.
-        """
-        return Certificate(**self._certified(None))
-
-    def rule(self, row: int | None = None) -> str:
-        """Return a sparse explanation as text: ``0.5 [income > 70] - 0.75 [debt > 35]  ->  score = -0.25``.
-
-        Raises
-        ------
-        InputError
-            If the explanation is not sparse, or has several rows and ``row`` is None.
-        """
-        return str(self._certified(row)["rule"])
-
-    def rules(self) -> tuple[str, ...]:
-        """Return the rules of all rows as texts, in their order.
-
-        Raises
-        ------
-        InputError
-            If the explanation is not sparse.
-        """
-        return tuple(self.rule(row) for row in range(len(self)))
-
-    def _certified(self, row: int | None) -> Mapping[str, Any]:
-        if not self.certificates:
-            raise InputError("only explanations of limes.SparseExplainer have a certificate and a rule")
-        if row is None and len(self) != 1:
-            raise InputError(f"the explanation has {len(self)} rows: choose one, as in explanation[0]")
-        return self.certificates[row or 0]
 
     @property
     def plot(self) -> Plots:

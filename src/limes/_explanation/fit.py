@@ -7,7 +7,7 @@ until they are first read. JSON and pickles store the numbers, not the fit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from limes._explanation.effects import ROWS_TOGETHER, Effect, EffectAxes, Effects, Interaction
+from limes._explanation.selection import shown_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -70,8 +71,8 @@ class RowFits(Protocol):
         """R² of all effects of rows together and their standard errors, (k,) each."""
         ...
 
-    def effects(self, rows: Sequence[int]) -> Iterable[RowEffects]:
-        """Effects of rows' columns."""
+    def effects(self, rows: Sequence[int]) -> Callable[[int], RowEffects]:
+        """Compute effects of rows' columns together, and return what makes those at a place among them."""
         ...
 
     @property
@@ -145,26 +146,32 @@ class Fit:
         """R² of all effects together and its standard errors, (n,) or (n, k) each."""
         return self.stacked(self.source.additive(self.rows.tolist()))
 
-    def effects(self, names: Sequence[str], outputs: Sequence[str]) -> Effects:
-        """Effects of the chosen columns, row by row and output by output, under these names."""
-        axes = EffectAxes(len(self.rows), tuple(outputs), tuple(names))
+    def effects(self, names: Sequence[str], outputs: Sequence[str], predictions: Floats) -> Effects:
+        """Effects of the chosen columns, row by row and output by output, under these names.
+
+        ``predictions`` (n,) or (n, k) tell whether the outputs are two classes.
+        """
+        shown = shown_of(predictions) if self.several else [0]
+        axes = EffectAxes(len(self.rows), tuple(outputs), tuple(names), shown)
         return Effects(axes, partial(self._effects, axes), range(axes.size))
 
-    def _effects(self, axes: EffectAxes, first: int) -> Iterator[Callable[[int, int], Effect]]:
-        """Yield, of each row from the first on, what makes its effect on an output of a feature."""
+    def _effects(self, axes: EffectAxes, first: int) -> Callable[[int, int, int], Effect]:
+        """Return what makes an effect of a row from the first on, on an output of a feature."""
         rows = self.rows[first : first + ROWS_TOGETHER].tolist()
-        for place, (row, numbers) in enumerate(zip(rows, self.source.effects(rows), strict=True)):
-            yield partial(self._effect, axes, first + place, row, numbers)
+        numbers = self.source.effects(rows)
 
-    def _effect(
-        self, axes: EffectAxes, place: int, row: int, numbers: RowEffects, output: int, feature: int
-    ) -> Effect:
+        def effect(row: int, output: int, feature: int) -> Effect:
+            return self._effect(axes, row, numbers(row - first), output, feature)
+
+        return effect
+
+    def _effect(self, axes: EffectAxes, place: int, numbers: RowEffects, output: int, feature: int) -> Effect:
         j, k = int(self.features[feature]), int(self.outputs[output])
         return Effect(
             feature=axes.features[feature],
             output=axes.outputs[output],
             row=place,
-            cells=self.source.cell_texts(row, j),
+            cells=self.source.cell_texts(int(self.rows[place]), j),
             values=numbers.values[j][:, k],
             standard_errors=numbers.errors[j][:, k],
             masses=numbers.masses[j],
@@ -178,7 +185,7 @@ class Fit:
 
     def _interactions(self, names: dict[int, str], outputs: Sequence[str], top: int) -> Iterator[Interaction]:
         for place, row in enumerate(self.rows.tolist()):
-            (effects,) = self.source.effects([row])
+            effects = self.source.effects([row])(0)
             for k, output in zip(self.outputs.tolist(), outputs, strict=True):
                 for pair in self.source.pairs(row, k, top):
                     i, j = pair.columns

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _ALL = slice(None)
 _LISTED = 20  # names in a message
+# Two probabilities that add up to 1 within this much are one
+_ROUNDING = 1e-6
 
 
 class UnknownNameError(InputError, KeyError):
@@ -130,3 +132,17 @@ def _advice(name: str, names: Sequence[str], what: str) -> str:
     more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
     listed = ", ".join(map(repr, names[:_LISTED]))
     return f"There is no {what} {name!r}.{guess} The {what}s are {listed}{more}."
+
+
+def shown_of(predictions: Floats) -> list[int]:
+    """Return the positions of the outputs to show, of predictions (..., k): of two classes the second."""
+    outputs = list(range(predictions.shape[-1]))
+    return outputs[1:] if predictions.size and _are_complementary(predictions) else outputs
+
+
+def _are_complementary(predictions: Floats) -> bool:
+    """Tell whether predictions are the probabilities of two classes: one mirrors the other."""
+    if predictions.shape[-1] != 2 or not np.isfinite(predictions).all():
+        return False
+    unit = (predictions >= -_ROUNDING) & (predictions <= 1 + _ROUNDING)
+    return bool(unit.all() and (np.abs(predictions.sum(axis=-1) - 1) <= _ROUNDING).all())

@@ -14,7 +14,7 @@ import numpy as np
 
 from limes._explanation.fields import is_missing
 from limes._explanation.fit import fidelity_at
-from limes._explanation.selection import by_size
+from limes._explanation.selection import by_size, shown_of
 from limes._explanation.sentences import certificate_sentences
 from limes._explanation.wording import cell, count, estimate, estimates, number, one_line, signed_column
 
@@ -30,8 +30,6 @@ MEANING = "how much the surrogate changes if the condition holds rather than not
 POOR_FIT, PARTIAL_FIT = 0.25, 0.5
 # Standard errors by which a sampled R² must be below
 _SURE = 2.0
-# Two probabilities that add up to 1 within this much are one
-_ROUNDING = 1e-6
 _ANONYMOUS = "output"
 
 
@@ -238,19 +236,9 @@ def left_out(explanation: Explanation) -> str:
     )
 
 
-def are_complementary(predictions: Floats) -> bool:
-    """Tell whether predictions (..., 2) are the probabilities of two classes: one mirrors the other."""
-    if predictions.shape[-1] != 2 or not np.isfinite(predictions).all():
-        return False
-    unit = (predictions >= -_ROUNDING) & (predictions <= 1 + _ROUNDING)
-    return bool(unit.all() and (np.abs(predictions.sum(axis=-1) - 1) <= _ROUNDING).all())
-
-
 def shown_outputs(explanation: Explanation, row: int) -> list[int]:
     """Return the positions of the outputs that are shown: of two classes the second, the positive one."""
-    predictions = with_outputs(explanation.predictions, explanation)[row]
-    outputs = list(range(predictions.size))
-    return outputs[1:] if are_complementary(predictions) else outputs
+    return shown_of(with_outputs(explanation.predictions, explanation)[row])
 
 
 def main_output(explanation: Explanation, row: int) -> int:

@@ -99,9 +99,7 @@ def draw_effect(curve: Curve, ax: Axes | None = None, *, title: str | None = Non
     labels = [shorten(without_name(curve.cells[b], curve.feature), 18) for b in chosen]
     axes.set_xticks(positions, labels=labels, fontsize=8.5, parse_math=False)
     if sum(map(len, labels)) > _LABELS_PER_INCH * width_of(axes):
-        axes.tick_params(axis="x", rotation=35)
-        for label in axes.get_xticklabels():
-            label.set_horizontalalignment("right")
+        _turn(axes)
     axes.get_xticklabels()[current].set_fontweight("bold")
     axes.margins(y=0.12)
     axes.set_ylabel(f"effect on the prediction{f' ({unit})' if unit else ''}", fontsize=9, parse_math=False)
@@ -125,23 +123,40 @@ def draw_effects(
     high = max(ax.get_ylim()[1] for ax in axes[: len(order)])
     for k, ax in enumerate(axes[: len(order)]):
         ax.set_ylim(low, high)
-        if k % _COLUMNS:
+        if k % _columns(len(order)):
             ax.set_ylabel("")
+        if any(map(_is_turned, axes[: len(order)])):
+            _turn(ax)
     return axes
 
 
 def _grid(curves: Sequence[Curve]) -> Sequence[Axes]:
     from matplotlib import pyplot as plt
 
-    columns = min(_COLUMNS, len(curves))
+    columns = _columns(len(curves))
     lines = -(-len(curves) // columns)
-    figure, grid = plt.subplots(
-        lines, columns, figsize=(3.6 * columns, 2.9 * lines), layout="constrained", squeeze=False
-    )
+    size = (min(10.8, 5.4 * columns), 2.9 * lines)
+    figure, grid = plt.subplots(lines, columns, figsize=size, layout="constrained", squeeze=False)
     panels = list(grid.ravel())
     for unused in panels[len(curves) :]:
         figure.delaxes(unused)
     return panels[: len(curves)]
+
+
+def _columns(curves: int) -> int:
+    """Return how many pictures stand side by side: as few lines as `_COLUMNS` allow, all about full."""
+    lines = -(-curves // _COLUMNS)
+    return -(-curves // lines)
+
+
+def _is_turned(axes: Axes) -> bool:
+    return any(label.get_rotation() for label in axes.get_xticklabels())
+
+
+def _turn(axes: Axes) -> None:
+    axes.tick_params(axis="x", rotation=35)
+    for label in axes.get_xticklabels():
+        label.set_horizontalalignment("right")
 
 
 def _colour(value: float) -> str:

@@ -94,10 +94,14 @@ def binned(x: Floats, edges: Floats, *, law: str = "truncnorm") -> Marginal:
     return marginal(cells, mass, parts)
 
 
-def categorical(x: Floats) -> Marginal:
-    """Return the law of a column of codes (n,): every level is an atom and a cell; so is NaN."""
-    values, counts = np.unique(x, return_counts=True)
+def categorical(x: Floats, points: Floats | None = None) -> Marginal:
+    """Return the law of a column of codes (n,): every level is an atom and a cell; so is NaN.
+
+    ``points`` are all levels, increasing, NaN last: those that x does not hold have no mass.
+    """
+    values = np.unique(x) if points is None else points
     levels = Levels(values)
+    counts = np.bincount(levels.locate(x), minlength=values.size)
     return marginal(levels, counts, [(Atoms(values, np.ones(values.size)), np.arange(values.size))])
 
 

@@ -22,12 +22,12 @@ from scipy.special import expit, logsumexp
 
 from limes._arrays import Floats
 from limes._functions import Function, Identity
-from limes.designs._marginals import Atoms, Marginal, split_level
+from limes.designs._marginals import Atoms, Levels, Marginal, split_level
 from limes.designs._weights import Weights
 
 # A cell with less probability than this still has an exact conditional law, while products of two such masses
 # stay above the smallest float64.
-_SMALLEST_MASS = 1e-100
+SMALLEST_MASS = 1e-100
 # Probability of all values but one, below which 1 less the probability of that one has too few digits
 _FIXED = 1e-6
 
@@ -156,11 +156,18 @@ class IndicatorCoordinate:
         return cls(
             law,
             cell,
-            max(float(expit(odds)), _SMALLEST_MASS),
-            max(float(expit(-odds)), _SMALLEST_MASS),
+            max(float(expit(odds)), SMALLEST_MASS),
+            max(float(expit(-odds)), SMALLEST_MASS),
             normalised(others, rest),
             float(np.logaddexp(log_inside, rest - penalty)),
         )
+
+    @classmethod
+    def held(cls, x: float) -> IndicatorCoordinate:
+        """Return the column that keeps the instance's value: one cell, of one value."""
+        value = np.array([x])
+        law = Marginal(Levels(value), np.zeros(1), (Atoms(value, np.ones(1)),), np.zeros(1, dtype=np.int64))
+        return cls(law, 0, 1.0, 0.0, np.zeros(1), 0.0)
 
     @property
     def unit(self) -> float:

@@ -172,7 +172,7 @@ class GaussianPieces:
         """Points x with weights, (K,) each after their piece, that integrate functions as smooth as shape."""
         return quadrature_points(self, shape, breaks, panels)
 
-    def centred(self, origin: Floats, unit: float = 1.0) -> CentredPieces:
+    def centred(self, origin: Floats, unit: Floats | float = 1.0) -> CentredPieces:
         """The signed measures (x - origin) / unit · d(piece)."""
         return CentredPieces(self, origin, unit)
 
@@ -224,6 +224,8 @@ class GaussianPieces:
     @cached_property
     def mean_step(self) -> Floats:
         """Mean of t, (P,)."""
+        if np.isinf(self.lower).all() and np.isinf(self.upper).all():
+            return np.zeros(np.shape(self.anchor))  # symmetric about the anchor
         t, w = self._rule
         return np.asarray((w * t).sum(axis=-1))
 
@@ -277,14 +279,18 @@ class GaussianPieces:
 
 @dataclass(frozen=True, eq=False)
 class CentredPieces:
-    """The signed measures (x - origin) / unit · d(piece), for slopes Cov(x, f) / Var(x)."""
+    """The signed measures (x - origin) / unit · d(piece), for slopes Cov(x, f) / Var(x).
+
+    There may be a unit for each piece.
+    """
 
     pieces: GaussianPieces
     origin: Floats
-    unit: float
+    unit: Floats | float
 
     @property
-    def _mean(self) -> Floats:
+    def mean(self) -> Floats:
+        """E(x - origin) / unit of each piece, (P,)."""
         return self._centred_mean(self.pieces)
 
     def _centred_mean(self, pieces: GaussianPieces) -> Floats:
@@ -297,7 +303,7 @@ class CentredPieces:
 
     def interval(self, lower: Floats, upper: Floats) -> Floats:
         """∫ (x - origin) / unit · 1[lower < x <= upper], (m, P)."""
-        whole = self.pieces.weight * self._mean
+        whole = self.pieces.weight * self.mean
         return self.pieces.partly(lower, upper, whole, self._interval_moment)
 
     def _interval_moment(self, pieces: GaussianPieces, piece: Ints, start: Floats, end: Floats) -> Floats:
@@ -307,8 +313,9 @@ class CentredPieces:
             pieces.slope[piece],
             pieces.precision[piece],
         )
-        shift = (pieces.anchor[piece] - self.origin[piece]) / self.unit
-        centred = moment * (pieces.scale[piece] / self.unit) + shift * area
+        unit = np.broadcast_to(self.unit, self.origin.shape)[piece]
+        shift = (pieces.anchor[piece] - self.origin[piece]) / unit
+        centred = moment * (pieces.scale[piece] / unit) + shift * area
         return np.asarray(pieces.weight[piece] * centred / pieces.area[piece])
 
     def bump(self, center: Floats, precision: float) -> Floats:
@@ -319,14 +326,14 @@ class CentredPieces:
     def identity(self, center: float = 0.0) -> Floats:
         """∫ (x - origin) / unit · (x - center), (1, P)."""
         pieces = self.pieces
-        second = pieces.central(2, self.unit) + self._mean * pieces.mean_from(center)
+        second = pieces.central(2, self.unit) + self.mean * pieces.mean_from(center)
         return (pieces.weight * second)[None, :]
 
     def square(self, center: float = 0.0) -> Floats:
         """∫ (x - origin) / unit · (x - center)², (1, P)."""
         pieces, mean = self.pieces, self.pieces.mean_from(center)
         third = pieces.central(3, self.unit) + 2.0 * mean * pieces.central(2, self.unit)
-        third = third + self._mean * (pieces.variance + mean**2)
+        third = third + self.mean * (pieces.variance + mean**2)
         return (pieces.weight * third)[None, :]
 
     def decay(self, center: Floats, rate: float) -> Floats:

@@ -63,16 +63,34 @@ def gaussian_area(start: Floats, end: Floats, slope: Floats, precision: Floats) 
     The maximum of the integrand over the piece must lie at t = 0: slope >= 0 where the piece lies right of 0,
     <= 0 where it lies left, 0 where it lies on both sides.
     """
-    right = _one_sided(np.maximum(start, 0.0), np.maximum(end, 0.0), slope, precision)
-    left = _one_sided(np.maximum(-end, 0.0), np.maximum(-start, 0.0), -slope, precision)
-    return right + left
+    start, end, slope, precision = np.broadcast_arrays(start, end, slope, precision)
+    sign, near, far = _folded(start, end)
+    area = _one_sided(near, far, sign * slope, precision)
+    both = (start < 0) & (end > 0)
+    if both.any():
+        area[both] += _one_sided(np.zeros(1), -start[both], -slope[both], precision[both])
+    return area
 
 
 def gaussian_moment(start: Floats, end: Floats, slope: Floats, precision: Floats) -> tuple[Floats, Floats]:
     """Return :func:`gaussian_area`, and ∫ t exp(-slope t - precision t²/2) dt over the same interval."""
-    right = _one_sided_moment(np.maximum(start, 0.0), np.maximum(end, 0.0), slope, precision)
-    left = _one_sided_moment(np.maximum(-end, 0.0), np.maximum(-start, 0.0), -slope, precision)
-    return right[0] + left[0], right[1] - left[1]
+    start, end, slope, precision = np.broadcast_arrays(start, end, slope, precision)
+    sign, near, far = _folded(start, end)
+    area, moment = _one_sided_moment(near, far, sign * slope, precision)
+    moment = sign * moment
+    both = (start < 0) & (end > 0)
+    if both.any():
+        left = _one_sided_moment(np.zeros(1), -start[both], -slope[both], precision[both])
+        area[both] += left[0]
+        moment[both] -= left[1]
+    return area, moment
+
+
+def _folded(start: Floats, end: Floats) -> tuple[Floats, Floats, Floats]:
+    """Mirror intervals left of 0: -1 there, near and far end; of an interval on both sides the right part."""
+    left = end <= 0
+    near = np.where(left, -end, np.maximum(start, 0.0))
+    return np.where(left, -1.0, 1.0), near, np.where(left, -start, end)
 
 
 def normal_quantile(level: Floats, lower: Floats, upper: Floats) -> Floats:
@@ -113,7 +131,9 @@ def _area_from_edge(width: Floats, slope: Floats, precision: Floats) -> Floats:
     narrow = width * (slope + np.sqrt(precision)) < _NARROW
     w, a, p = width[narrow], slope[narrow], precision[narrow]
     t = 0.5 * w[:, None] * (1.0 + _NARROW_NODES)
-    area[narrow] = 0.5 * w * (np.exp(-t * (a[:, None] + 0.5 * p[:, None] * t)) @ _NARROW_WEIGHTS)
+    # not a matrix product, which would add up in an order that depends on the number of pieces
+    height = np.exp(-t * (a[:, None] + 0.5 * p[:, None] * t))
+    area[narrow] = 0.5 * w * (height * _NARROW_WEIGHTS).sum(axis=1)
     w, a, p = width[~narrow], slope[~narrow], precision[~narrow]
     root = np.sqrt(0.5 * p)
     with np.errstate(over="ignore"):
@@ -134,7 +154,7 @@ def _one_sided_moment(start: Floats, end: Floats, slope: Floats, precision: Floa
     w, a, p = width[narrow], edge[narrow], precision[narrow]
     t = 0.5 * w[:, None] * (1.0 + _NARROW_NODES)
     height_at = t * np.exp(-t * (a[:, None] + 0.5 * p[:, None] * t))
-    moment[narrow] = 0.5 * w * (height_at @ _NARROW_WEIGHTS)
+    moment[narrow] = 0.5 * w * (height_at * _NARROW_WEIGHTS).sum(axis=1)
     w, a, p = width[~narrow], edge[~narrow], precision[~narrow]
     # d/dt exp(-a t - p t²/2) = -(a + p t) exp(...)
     moment[~narrow] = (-np.expm1(-w * (a + 0.5 * p * w)) - a * area[~narrow]) / p
@@ -144,7 +164,7 @@ def _one_sided_moment(start: Floats, end: Floats, slope: Floats, precision: Floa
 
 
 def decay_integrals(
-    pieces: GaussianPieces, center: Floats, rate: float, centred: tuple[Floats, float] | None = None
+    pieces: GaussianPieces, center: Floats, rate: float, centred: tuple[Floats, Floats | float] | None = None
 ) -> Floats:
     """Return ∫ exp(-rate |x - center|) [(x - origin) / unit] d(piece), (m, P).
 
@@ -155,7 +175,7 @@ def decay_integrals(
     center, rate
         (m,) and one number > 0.
     centred
-        (origin (P,), unit) of the factor in brackets; without it, the factor is 1.
+        (origin (P,), unit () or (P,)) of the factor in brackets; without it, the factor is 1.
     """
     step = max(1, _DECAY_BLOCK // (_DECAY_NODES.size * pieces.anchor.size))
     blocks = [
@@ -165,7 +185,7 @@ def decay_integrals(
 
 
 def _decay_block(
-    pieces: GaussianPieces, center: Floats, rate: float, centred: tuple[Floats, float] | None
+    pieces: GaussianPieces, center: Floats, rate: float, centred: tuple[Floats, Floats | float] | None
 ) -> Floats:
     """Return the integrals of one block of centers, (m, 1)."""
     ends = [(side - pieces.anchor) / pieces.scale for side in (pieces.lower, pieces.upper)]
@@ -182,7 +202,7 @@ def _one_side(
     ends: tuple[Floats, Floats],
     middle: Floats,
     pull: Floats,
-    centred: tuple[Floats, float] | None,
+    centred: tuple[Floats, Floats | float] | None,
 ) -> Floats:
     """Return ∫ exp(-slope t - precision t²/2 - pull (t - middle)) [...] dt between the ends."""
     start, end = np.broadcast_arrays(*ends)
@@ -234,7 +254,7 @@ def adaptive_quadrature(
     pieces: GaussianPieces,
     shape: Callable[[Floats], Floats],
     breaks: Sequence[float] | Floats,
-    centred: tuple[Floats, float] | None = None,
+    centred: tuple[Floats, Floats | float] | None = None,
 ) -> Floats:
     """Return ∫ shape(x) [(x - origin) / unit] d(piece), (m, P).
 
@@ -247,7 +267,7 @@ def adaptive_quadrature(
     breaks
         Points where a function may jump or bend.
     centred
-        (origin (P,), unit) of the factor in brackets; without it, the factor is 1.
+        (origin (P,), unit () or (P,)) of the factor in brackets; without it, the factor is 1.
 
     Raises
     ------
@@ -334,7 +354,7 @@ class _Rule:
 
     pieces: GaussianPieces
     shape: Callable[[Floats], Floats]
-    centred: tuple[Floats, float] | None
+    centred: tuple[Floats, Floats | float] | None
 
     def panels(self, piece: Ints, start: Floats, end: Floats) -> _Panels:
         """Evaluate panels [start, end] of pieces, in blocks of bounded memory."""

@@ -44,7 +44,7 @@ class Atoms:
         """Value of each piece."""
         return np.asarray(self.value[piece])
 
-    def times(self, center: float, precision: float, unit: float = 1.0) -> tuple[Atoms, Floats]:
+    def times(self, center: Floats | float, precision: float, unit: float = 1.0) -> tuple[Atoms, Floats]:
         """Multiply by exp(-precision ((x - center) / unit)²/2): the atoms, and the log factor of each."""
         return self, -0.5 * precision * ((self.value - center) / unit) ** 2
 
@@ -197,13 +197,14 @@ class Marginal:
         last = np.searchsorted(owner, cell, side="right") - 1
         rank = np.minimum(rank, last)
         inside = (level - (cumulative[rank] - share[rank])) / share[rank]
-        return self._quantile_of(self._order[rank], np.clip(inside, 0.0, 1.0))
+        return self._quantile_of(self.order[0][rank], np.clip(inside, 0.0, 1.0))
 
     @cached_property
     def _shares(self) -> tuple[Ints, Floats, Floats]:
         """Of the pieces in the order of their cells: cell, share of the cell, cumulative share."""
-        owner = self.owners[self._order]
-        share = np.concatenate([m.weight for m in self.measures])[self._order]
+        order, _ = self.order
+        owner = self.owners[order]
+        share = np.concatenate([m.weight for m in self.measures])[order]
         total = np.cumsum(share)
         first = np.searchsorted(owner, owner)
         return owner, share, total - total[first] + share[first]
@@ -222,15 +223,15 @@ class Marginal:
         self, measures: Sequence[GaussianPieces | CentredPieces | Atoms], function: Function
     ) -> Floats:
         pieces = np.concatenate([m.expect(function) for m in measures], axis=1)
-        pieces = pieces[:, self._order]
-        if self.owners.size == self.cells.count:
-            return pieces
-        starts = np.searchsorted(self.owners[self._order], np.arange(self.cells.count))
-        return np.add.reduceat(pieces, starts, axis=1)
+        order, starts = self.order
+        pieces = pieces[:, order]
+        return pieces if order.size == starts.size else np.add.reduceat(pieces, starts, axis=1)
 
     @cached_property
-    def _order(self) -> Ints:
-        return np.argsort(self.owners, kind="stable")
+    def order(self) -> tuple[Ints, Ints]:
+        """Pieces in the order of their cells, and the place of each cell's first."""
+        order = np.argsort(self.owners, kind="stable")
+        return order, np.searchsorted(self.owners[order], np.arange(self.cells.count))
 
     def _split(self, per_piece: Floats) -> list[Floats]:
         sizes = [m.weight.size for m in self.measures]

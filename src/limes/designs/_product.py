@@ -163,7 +163,7 @@ class ProductDesign(Uncorrelated):
         return np.array(sum(c.log_weight for c in self.coordinates))
 
     def locate(self, x: Floats) -> Ints:
-        """Cell of every value of rows x, (n, d) -> (n, d)."""
+        """Cell of every value of rows ``x``, (n, d) -> (n, d)."""
         columns = zip(self.coordinates, x.T, strict=True)
         return np.stack([c.marginal.cells.locate(column) for c, column in columns], axis=1)
 
@@ -198,6 +198,8 @@ class ProductFamily:
         a column is missing at the instance, its feature is the indicator of missing values.
     scales
         (d,) unit of distance of each column for smooth weights; ones by default.
+    held
+        (d,) columns that keep the instance's value: their law is a point mass there. None by default.
 
     Examples
     --------
@@ -212,6 +214,7 @@ class ProductFamily:
     weights: Weights
     slopes: Bools | None = None
     scales: Floats | None = None
+    held: Bools | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.weights, BinWeights) and self.slopes is not None and self.slopes.any():
@@ -237,7 +240,12 @@ class ProductFamily:
 
     @property
     def by_cell(self) -> bool:
-        """Whether a row's cells alone decide its design: not where distances count."""
+        """Whether a row's cells alone decide its design: not where distances count, or values are held."""
+        return self.counts_cells and self.held is None
+
+    @property
+    def counts_cells(self) -> bool:
+        """Whether rows are weighted by the number of cells that they change."""
         return isinstance(self.weights, BinWeights) and self.slopes is None
 
     def at(self, row: Floats) -> ProductDesign:
@@ -300,6 +308,8 @@ class ProductFamily:
         return numbers
 
     def _coordinate(self, j: int, x: float, cell: int) -> Coordinate:
+        if self.held is not None and self.held[j]:
+            return IndicatorCoordinate.held(x)
         scale = 1.0 if self.scales is None else float(self.scales[j])
         if self.slopes is not None and self.slopes[j] and not np.isnan(x):
             missing = self.marginals[j].cells.of_missing >= 0

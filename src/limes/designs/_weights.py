@@ -67,15 +67,19 @@ class EuclideanWeights:
 
     bandwidth: float
 
+    @property
+    def precision(self) -> float:
+        """1 / ν²."""
+        with np.errstate(over="ignore", divide="ignore"):
+            # below 1e-50 units nothing changes: the weight is 0 beyond the nearest float64
+            return float(min((1.0 / np.float64(self.bandwidth)) ** 2, 1e100))
+
     def tilt(self, marginal: Marginal, x: float, scale: float) -> tuple[Marginal, float]:
         if not isinstance(marginal.cells, BinCells) or np.isnan(x):
             return marginal, _penalty(self.bandwidth)
-        with np.errstate(over="ignore", divide="ignore"):
-            # below 1e-50 units nothing changes: the weight is 0 beyond the nearest float64
-            precision = float(min((1.0 / np.float64(self.bandwidth)) ** 2, 1e100))
         factors = []
         for measure in marginal.measures:
-            product, log_factor = measure.times(x, precision, scale)
+            product, log_factor = measure.times(x, self.precision, scale)
             if not isinstance(measure, GaussianPieces):
                 missing = np.isnan(measure.value)
                 log_factor = np.where(missing, -_penalty(self.bandwidth), log_factor)

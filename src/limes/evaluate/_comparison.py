@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from limes._bars import progress_bar
 from limes.evaluate._faithfulness import Bins, Curves, curves, fidelity, infidelity
 from limes.evaluate._repetition import Explain, sensitivity, stability
 from limes.evaluate._task import EvaluationTask, Score
@@ -159,11 +160,9 @@ def compare(
     """
     if not explainers:
         raise InputError("there are no explainers to compare: pass a name and a function (X, seed) of each")
-    from tqdm.auto import tqdm
-
     settings = _Settings(task, Bins(task), runs, k, noise, draws, output, rng)
     scores: dict[str, dict[str, Score]] = {name: {} for name in explainers}
-    with tqdm(total=len(explainers) * len(_STEPS), desc="evaluating", disable=not progress) as bar:
+    with progress_bar(len(explainers) * len(_STEPS), "evaluating", unit="steps", shown=progress) as bar:
         for name, explain in explainers.items():
             once = explain(task.X, rng)
             for step in _STEPS:

@@ -11,8 +11,7 @@ from threading import Event, Thread
 from time import monotonic
 from typing import Any
 
-from tqdm.auto import tqdm
-
+from limes._bars import tqdm_class
 from limes.scale._parts import PartRecord
 from limes.scale._sources import Part
 
@@ -34,7 +33,7 @@ class Heartbeat:
         options: dict[str, Any] = {"unit": " rows", "unit_scale": True, "desc": "explaining"}
         if log:
             options |= {"mininterval": _LOG}
-        self._bar = tqdm(total=total, initial=finished, disable=not show, **options)
+        self._bar = tqdm_class()(total=total, initial=finished, disable=not show, **options)
 
     def __enter__(self) -> Heartbeat:
         if self._show:

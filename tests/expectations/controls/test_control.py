@@ -31,6 +31,13 @@ def test_products_do(z):
     assert (f[300:] - fitted.predict(z[300:])).var() < 0.5 * f[300:].var()
 
 
+@pytest.mark.parametrize("unit", [1e-6, 1e6])
+def test_the_choice_does_not_depend_on_the_unit_of_the_answers(z, unit):
+    curved, linear = np.sin(5 * z[:, :1] * z[:, 1:2] + z[:, 2:3] * z[:, 3:4]), z[:, :1] * 2.0
+    assert not isinstance(if_better_than_linear(switch_kernels)(DESIGN, z, unit * curved), ZeroControl)
+    assert isinstance(if_better_than_linear(switch_kernels)(DESIGN, z, unit * linear), ZeroControl)
+
+
 def test_what_is_decided_holds_for_as_many_rows(z):
     control = if_better_than_linear(switch_kernels)
     linear, curved = z[:, :1] * 2.0, np.sin(5 * z[:, :1] * z[:, 1:2] + z[:, 2:3] * z[:, 3:4])

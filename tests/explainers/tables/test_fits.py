@@ -29,9 +29,9 @@ from sklearn.tree import DecisionTreeRegressor
 
 import limes
 import oracle
-from effort import repeats
+from effort import crossed, repeats
 from limes._expectations import spread, weighted_rows
-from limes._explainers.tables import fits
+from limes._explainers.tables import additive, fits
 from limes.exceptions import InputError
 from limes.models.forms import BlackBox
 
@@ -184,9 +184,8 @@ DRAWS = repeats(1 << 16, 1 << 14)
 
 
 @pytest.mark.parametrize(
-    "options", repeats([{}, {"bins": None}, {"bandwidth": 0.5}], [{}, {"bins": None}]), ids=str
+    ("name", "options"), crossed(READERS, [{}, {"bins": None}, *repeats([{"bandwidth": 0.5}], [])])
 )
-@pytest.mark.parametrize("name", READERS)
 def test_fidelity_is_that_of_many_draws(name, options):
     """Within its stated error, for every family of models that is read."""
     model, y, output = READERS[name]
@@ -359,6 +358,39 @@ def test_effects_by_name_and_as_a_frame():
         effects["bmi"]
     with pytest.raises(InputError, match="top is the number of pairs"):
         explanation.interactions(0)
+
+
+def test_effects_by_name_are_those_on_the_positive_class_of_two():
+    names = np.array(["Bad", "Good"])
+    model = RandomForestClassifier(5, random_state=0).fit(X, names[(Y > 0).astype(int)])
+    explanation = limes.TabularExplainer(model, X)(X[:4], progress=False)
+    for row in range(4):
+        effect = explanation[row].effects["x1"]
+        assert (effect.output, effect.row) == ("Good", 0)
+        np.testing.assert_array_equal(effect.values, explanation[row, :, "Good"].effects["x1"].values)
+        np.testing.assert_array_equal(
+            effect.values, explanation.effects[row * 10 + 5 : row * 10 + 10][1].values
+        )
+    assert explanation[0, :, "Bad"].effects["x1"].output == "Bad"
+    assert explanation[0, ["x1"]].effects["x1"].output == "Good"
+    with pytest.raises(InputError, match=r"4 rows, outputs or columns .* as in explanation.0, :, .Good."):
+        explanation.effects["x1"]
+    three = RandomForestClassifier(5, random_state=0).fit(X, np.digitize(Y, [-1, 1]))
+    with pytest.raises(InputError, match="3 rows, outputs or columns"):
+        limes.TabularExplainer(three, X)(X[:1], progress=False).effects["x1"]
+
+
+def test_effects_of_a_batch_make_objects_of_the_rows_that_are_indexed_alone(monkeypatch):
+    model = RandomForestRegressor(5, random_state=0).fit(X, Y)
+    explanation = limes.TabularExplainer(model, X)(X, progress=False)
+    made, effects = [], additive.RowEffects
+    monkeypatch.setattr(additive, "RowEffects", lambda *parts: made.append(1) or effects(*parts))
+    _ = explanation.additive_fidelity, explanation.effects
+    assert not made
+    seventh = explanation.effects[5 * 7 : 5 * 8]
+    for _ in range(2):
+        assert [effect.row for effect in seventh] == [7] * 5
+    assert len(made) == 1
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def test_the_winner_wins_on_fresh_draws():
     model = RandomForestRegressor(10, random_state=0).fit(X, boosted(X))
     explainer = limes.TabularExplainer(model, X)
     wins = []
-    for i in range(repeats(20, 6)):
+    for i in range(repeats(20, 3)):
         suggestion = limes.suggest_design(explainer, X[[i]])
         x, _ = explainer.design(X[i]).draw(np.random.default_rng(i).random((20_000, 4)))
         f, scores = model.predict(x), {}

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import limes
 import oracle
 import strategies
+from effort import crossed
 from limes._functions import (
     Bump,
     Decay,
@@ -25,7 +26,16 @@ from limes._functions import (
     Step,
 )
 from limes.models import forms
-from limes.models._folding.feature_maps import Affine, CurveMap, LookupMap, MonotoneMap, StepMap, identity_map
+from limes.models._folding.feature_maps import (
+    Affine,
+    CurveMap,
+    LookupMap,
+    MonotoneMap,
+    StepMap,
+    _float_of,
+    _key_of,
+    identity_map,
+)
 from limes.models._folding.fold import fold, on_common_domains
 from limes.models._folding.operations import Codebook, ModelColumn, Pointwise, then
 from limes.models._reading import CannotRead
@@ -205,9 +215,16 @@ LINES = {
 }
 
 
-@pytest.mark.parametrize("line", LINES)
-@pytest.mark.parametrize("kind", bricks(np.random.default_rng(0), 3))
-@pytest.mark.parametrize("outputs", [(), (2,)], ids=["one", "two"])
+def test_keys_of_floats_are_in_their_order_and_neighbours_one_apart():
+    largest = np.finfo(float).max
+    x = np.array([-largest, -1.0 - np.finfo(float).eps, -0.1, -5e-324, 0.0, 5e-324, 0.1, 0.3, largest])
+    np.testing.assert_array_equal(_float_of(_key_of(x)), x)
+    np.testing.assert_array_equal(_key_of(np.nextafter(x[:-1], np.inf)) - _key_of(x[:-1]), 1)
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "outputs"), crossed(LINES, bricks(np.random.default_rng(0), 3), [(), (2,)])
+)
 def test_a_sum_of_any_bricks_folds_and_integrates(line, kind, outputs):
     rng = np.random.default_rng(3)
     families = [bricks(rng, 3)[kind], bricks(rng, 3)[Step], None]

@@ -32,7 +32,7 @@ from sklearn.svm import LinearSVC
 
 import limes
 import oracle
-from effort import repeats
+from effort import crossed, repeats
 from enumerated import explained, table_of
 from limes.models import forms
 
@@ -68,8 +68,9 @@ EXACT = {
 }
 
 
-@pytest.mark.parametrize("name", EXACT)
-@pytest.mark.parametrize("options", [{}, {"law": "empirical"}, {"weights": "euclidean"}])
+@pytest.mark.parametrize(
+    ("name", "options"), crossed(EXACT, [{}, {"law": "empirical"}, {"weights": "euclidean"}])
+)
 def test_probabilities_are_exact(name, options):
     model = EXACT[name].fit(X, Y)
     explainer = limes.TabularExplainer(model, X, method="exact", **options)
@@ -113,8 +114,9 @@ def test_means_behind_a_log_link_are_exact(model, options):
     assert limes.TabularExplainer(model, D, method="exact", **options)(D[:1]).method == "exact"
 
 
-@pytest.mark.parametrize("name", ["logistic", "normal", "calibrated", "splines"])
-@pytest.mark.parametrize("options", [{}, {"bins": None}])
+@pytest.mark.parametrize(
+    ("name", "options"), crossed(["logistic", "normal", "calibrated", "splines"], [{}, {"bins": None}])
+)
 def test_exact_probabilities_against_the_models_own_answers(name, options):
     """Draws of w, the model asked at each: |z| of the mean and of every coefficient."""
     model = EXACT[name].fit(X, Y)

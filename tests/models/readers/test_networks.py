@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 import limes
-from effort import repeats
+from effort import crossed, repeats
 from limes.models import forms
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -64,8 +64,7 @@ def test_predictions_of_networks(activation):
     assert np.allclose(form.predict(D * 20), model.predict(D * 20), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("activation", ACTIVATIONS)
-@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize(("activation", "classes"), crossed(ACTIVATIONS, [2, 3]))
 def test_margins_of_networks(activation, classes):
     X = StandardScaler().fit_transform(C)
     y = L if classes == 2 else np.digitize(X[:, 0], [-0.5, 0.5])
@@ -110,8 +109,10 @@ PIPELINES = {
 }
 
 
-@pytest.mark.parametrize("name", PIPELINES)
-@pytest.mark.parametrize("options", [{}, {"law": "uniform"}, {"weights": "euclidean"}, {"bins": None}])
+@pytest.mark.parametrize(
+    ("name", "options"),
+    crossed(PIPELINES, [{}, {"law": "uniform"}, {"weights": "euclidean"}, {"bins": None}]),
+)
 def test_networks_and_random_features_are_exact(name, options):
     model, X, y, output = PIPELINES[name]
     if name == "skewed" and options.get("bins", 1) is None:
@@ -120,8 +121,9 @@ def test_networks_and_random_features_are_exact(name, options):
     assert explainer(X[:1]).method == "exact"
 
 
-@pytest.mark.parametrize("name", ["relu", "tanh", "margin", "fourier"])
-@pytest.mark.parametrize("options", [{}, {"bins": None}])
+@pytest.mark.parametrize(
+    ("name", "options"), crossed(["relu", "tanh", "margin", "fourier"], [{}, {"bins": None}])
+)
 def test_exact_networks_against_their_own_answers(name, options):
     """Draws of w, the model asked at each: |z| of the mean and of every coefficient."""
     model, X, y, output = PIPELINES[name]

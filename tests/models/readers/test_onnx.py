@@ -8,6 +8,7 @@ from scipy.special import ndtr
 
 import limes
 import onnx_models
+from effort import crossed
 from limes.models import forms
 
 pytest.importorskip("onnxruntime")
@@ -50,9 +51,7 @@ def general(activation):
     ]
 
 
-@pytest.mark.parametrize("activation", HIDDEN)
-@pytest.mark.parametrize("outputs", [1, 3])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("activation", "outputs", "seed"), crossed(HIDDEN, [1, 3], range(3)))
 def test_networks_are_exact(activation, outputs, seed):
     tensors = weights(seed, outputs)
     w, b, v, c = (tensors[name].astype(float) for name in "wbvc")

@@ -27,7 +27,7 @@ import limes
 import oracle
 import slopes
 import strategies
-from effort import examples
+from effort import crossed, examples
 from limes.exceptions import InputError, ModelError, NotReadableError
 from limes.models import forms
 from limes.models._reading import CannotRead, Schema, read_form
@@ -106,22 +106,21 @@ SUBSETS = [
 ]
 
 
-@pytest.mark.parametrize("options", SUBSETS, ids=str)
-@pytest.mark.parametrize(
-    ("part", "kind"),
-    [
-        (None, "Forest"),
-        (TREE, "Forest"),
-        (ensemble.RandomForestRegressor(3), "Forest"),
-        (ensemble.GradientBoostingRegressor(n_estimators=3), "Forest"),
-        (Ridge(), "Linear"),
-        (SVR(), None),
-        (SVR(kernel="poly", degree=2), "Quadratic"),
-        (ensemble.VotingRegressor(PARTS), "Combination"),
-    ],
-    ids=str,
-)
-def test_bagged_regression(part, kind, options):
+BAGGED = [
+    (None, "Forest"),
+    (TREE, "Forest"),
+    (ensemble.RandomForestRegressor(3), "Forest"),
+    (ensemble.GradientBoostingRegressor(n_estimators=3), "Forest"),
+    (Ridge(), "Linear"),
+    (SVR(), None),
+    (SVR(kernel="poly", degree=2), "Quadratic"),
+    (ensemble.VotingRegressor(PARTS), "Combination"),
+]
+
+
+@pytest.mark.parametrize(("options", "bagged"), crossed(SUBSETS, BAGGED), ids=str)
+def test_bagged_regression(bagged, options):
+    part, kind = bagged
     model = ensemble.BaggingRegressor(part, 5, random_state=0, **options).fit(X, Y)
     assert_read(model, kind=kind)
 

@@ -362,7 +362,7 @@ def test_no_form_is_finite_where_the_model_raises(name):
     model = RAISING[name].fit(LOGNORMAL, GROWING)
     form = read_form(model, "predict", Schema(("a", "b"), ((), ())))
     rng = np.random.default_rng(7)
-    count = repeats(80, 40)
+    count = repeats(80, 24)
     x = np.column_stack([rng.normal(size=count) * 3, rng.normal(size=count)])
     answers = np.full(len(x), np.nan)
     for i, row in enumerate(x):

@@ -45,6 +45,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import limes
 import oracle
+from effort import crossed
 from limes._explainers.tables.table import Table
 from limes.exceptions import ModelError
 from limes.models import forms
@@ -157,8 +158,7 @@ TREE = DecisionTreeRegressor(random_state=0)
 FOREST = RandomForestRegressor(8, random_state=0)
 
 
-@pytest.mark.parametrize("scaler", SCALERS)
-@pytest.mark.parametrize("last", [LINEAR, TREE, FOREST], ids=["linear", "tree", "forest"])
+@pytest.mark.parametrize(("scaler", "last"), crossed(SCALERS, [LINEAR, TREE, FOREST]))
 def test_scalers(scaler, last):
     check(make_pipeline(prepared(imputed(SCALERS[scaler])), last).fit(FRAME, TARGET))
 

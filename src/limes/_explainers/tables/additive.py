@@ -3,36 +3,148 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
-from typing import NamedTuple
+from typing import Protocol
 
 import numpy as np
 
-from limes._arrays import Floats
+from limes._arrays import Floats, Ints
 from limes._expectations.one_hot import OneHotFit, PairEstimate, pair_estimate
 from limes._expectations.weighted_rows import WeightedRows, r_squared
-from limes._explainers.tables.fitted_row import FittedRow
+from limes._explainers.tables.fitted_row import Designs, FittedRow, FittedRows
 from limes._explanation.fit import RowEffects
 from limes.designs._product import ProductDesign
 
 
-class Additive(NamedTuple):
-    """The additive fit of one row.
+class Additive(Protocol):
+    """The additive fit of one row."""
 
-    ``r_squared`` are R² of all effects and its errors, (k,) each, and ``total`` is Var_w f, (k,). ``effects``
-    makes the row's effects, ``cut`` the design whose cells they are of, and ``residuals`` rows of w with what
-    the effects leave of f there, (m, k).
+    @property
+    def r_squared(self) -> tuple[Floats, Floats]:
+        """R² of all effects and its errors, (k,) each."""
+        ...
+
+    @property
+    def total(self) -> Floats:
+        """Var_w f, (k,)."""
+        ...
+
+    @property
+    def effects(self) -> RowEffects:
+        """The row's effects."""
+        ...
+
+    @property
+    def cut(self) -> ProductDesign:
+        """The design whose cells the effects are of."""
+        ...
+
+    def residuals(self) -> tuple[WeightedRows, Floats]:
+        """Return rows of w with what the effects leave of f there, (m, k)."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class ExactBlock:
+    """Exact effects of n rows: a row's own objects are made when somebody looks at it.
+
+    Attributes
+    ----------
+    rows, designs
+        The rows, and the designs whose cells have effects.
+    values
+        Effects in the model's own numbers, (n, d, B, k).
+    masses, counts
+        P_w(cell), (n, d, B), and numbers of cells, (n, d).
+    shares
+        Parts of Var_w f, (n, d, k).
+    total, additive, errors
+        Var_w f in units², R² of all effects and its errors, (n, k) each.
+    residuals
+        Returns rows of w around row i with what the effects leave of f there.
     """
 
-    r_squared: tuple[Floats, Floats]
+    rows: FittedRows
+    designs: Designs
+    values: Floats
+    masses: Floats
+    counts: Ints
+    shares: Floats
     total: Floats
-    effects: Callable[[], RowEffects]
-    cut: Callable[[], ProductDesign]
-    residuals: Callable[[], tuple[WeightedRows, Floats]]
+    additive: Floats
+    errors: Floats
+    residuals: Callable[[int], tuple[WeightedRows, Floats]]
 
 
-def estimated(rows: WeightedRows, row: FittedRow, unit: Floats) -> Additive:
+@dataclass(frozen=True, eq=False)
+class ExactAdditive:
+    """The additive fit of row i of a block."""
+
+    block: ExactBlock
+    i: int
+
+    @property
+    def r_squared(self) -> tuple[Floats, Floats]:
+        """R² of all effects and its errors, (k,) each."""
+        return self.block.additive[self.i], self.block.errors[self.i]
+
+    @property
+    def total(self) -> Floats:
+        """Var_w f, (k,)."""
+        return np.asarray(self.block.total[self.i])
+
+    @property
+    def cut(self) -> ProductDesign:
+        """The design whose cells the effects are of."""
+        return self.block.designs[self.i]
+
+    @cached_property
+    def effects(self) -> RowEffects:
+        """The row's effects."""
+        block, i = self.block, self.i
+        counts, rows = block.counts[i].tolist(), block.rows
+        exact = np.zeros(block.values.shape[2:])
+        return RowEffects(
+            [curve[:count] for curve, count in zip(block.values[i], counts, strict=True)],
+            [exact[:count] for count in counts],
+            [mass[:count] for mass, count in zip(block.masses[i], counts, strict=True)],
+            block.designs.rows[i].cells.tolist() if rows.designs else rows.cells[i].tolist(),
+            block.shares[i],
+            *self.r_squared,
+        )
+
+    def residuals(self) -> tuple[WeightedRows, Floats]:
+        """Return rows of w with what the effects leave of f there, (m, k)."""
+        return self.block.residuals(self.i)
+
+
+@dataclass(frozen=True, eq=False)
+class EstimatedAdditive:
+    """The additive fit of one row by the rows of w of ``fit``."""
+
+    effects: RowEffects
+    total: Floats
+    row: FittedRow
+    fit: OneHotFit
+
+    @property
+    def r_squared(self) -> tuple[Floats, Floats]:
+        """R² of all effects and its errors, (k,) each."""
+        return self.effects.additive, self.effects.additive_errors
+
+    @property
+    def cut(self) -> ProductDesign:
+        """The design whose cells the effects are of."""
+        return self.row.cut
+
+    def residuals(self) -> tuple[WeightedRows, Floats]:
+        """Return rows of w with what the effects leave of f there, (m, k)."""
+        return self.fit.rows, self.fit.residuals
+
+
+def estimated(rows: WeightedRows, row: FittedRow, unit: Floats) -> EstimatedAdditive:
     """Estimate effects of cells: of what slopes leave of f, where there are slopes."""
     zero, masses = np.zeros(unit.size), row.masses
     beside_line = replace(rows, f=rows.residuals(zero, row.inclusion, row.line))
@@ -54,13 +166,7 @@ def estimated(rows: WeightedRows, row: FittedRow, unit: Floats) -> Additive:
         value,
         error * (between + rest) / safe,
     )
-    return Additive(
-        (effects.additive, effects.additive_errors),
-        total,
-        lambda: effects,
-        lambda: row.cut,
-        lambda: (fit.rows, fit.residuals),
-    )
+    return EstimatedAdditive(effects, total, row, fit)
 
 
 def pairs_of_columns(masses: list[Floats]) -> list[tuple[int, int]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,7 @@ from limes.models._calling.bound_methods import is_log_odds
 from limes.models._calling.caller import ModelCaller
 from limes.models._calling.direct import direct_question
 from limes.models._calling.outputs import Output
+from limes.models._calling.rowwise import RowwisePredictions
 from limes.models._identity import Predict, Watch, few_rows
 from limes.models._inverse_links import matching_curve
 from limes.models._reading import EXACT_TOLERANCE, SINGLE_TOLERANCE, tolerance_of, watch
@@ -186,7 +187,7 @@ class BoundModel:
     ) -> BoundModel:
         return cls(
             source.ask,
-            partial(_one_by_one, source.ask),
+            RowwisePredictions(source.ask, check.table.matrix),
             expectation,
             source.names,
             reading.output.method or "call",
@@ -422,7 +423,3 @@ def _margin_control(reading: ReadModel, control: str, check: _Check) -> Control 
         if control == "margin":
             raise
         return None
-
-
-def _one_by_one(ask: Callable[[Floats], Floats], rows: Floats) -> Floats:
-    return np.concatenate([ask(rows[i : i + 1]) for i in range(len(rows))])

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from typing import Any
 
@@ -56,6 +56,30 @@ class TableColumn:
     def points(self) -> Floats:
         """Every value of a categorical column in the matrix, increasing; NaN last."""
         return np.array([*self.codes.values()] + [np.nan] * self.missing)
+
+    def with_levels(self, new: Sequence[str]) -> TableColumn:
+        """Return a column of texts with further levels, which the background does not have."""
+        first, size = len(self.levels), len(new)
+        # the cell of missing values comes last
+        order = np.array([*range(first), *[0] * size, *range(first, first + self.missing)])
+        at = np.arange(first, first + size)
+        if isinstance(self.template, np.ndarray):
+            template = self.template[order]
+            template[at] = new
+        else:
+            cells = nw.from_native(self.template, series_only=True)[order]
+            template = nw.maybe_reset_index(cells).scatter(at, list(new)).to_native()
+        return replace(self, levels=(*self.levels, *new), template=template)
+
+    def new_levels(self, values: Objects) -> list[str]:
+        """Return texts that are no levels, if the column's dtype lists none."""
+        if not self.coded or _lists_levels(self.template):
+            return []
+        return [
+            value
+            for value in dict.fromkeys(values.tolist())
+            if isinstance(value, str) and value not in self.codes
+        ]
 
     def places(self, values: Floats) -> Ints:
         """Return the positions of encoded values among `points`."""
@@ -149,6 +173,13 @@ def template_of(column: TableColumn, values: Floats, cells: Any) -> Any:
     return None if plain and not column.categorical else cells[rows].to_native()
 
 
+def _lists_levels(template: Any) -> bool:
+    """Tell whether cells are of a dtype that lists its levels."""
+    if isinstance(template, np.ndarray):
+        return False
+    return nw.from_native(template, series_only=True).dtype in (nw.Categorical, nw.Enum)
+
+
 def _is_plain(series: nw.Series[Any]) -> bool:
     return not series.implementation.is_pandas_like() and series.null_count() == 0
 
@@ -232,3 +263,24 @@ def narrow(values: Floats, dtype: np.dtype[Any]) -> Objects:
     with np.errstate(invalid="ignore", over="ignore"):
         cast = values.astype(dtype)
     return cast if dtype.kind == "f" or np.array_equal(cast, values) else values.copy()
+
+
+def column_positions(option: str, chosen: Any, keys: list[Hashable], names: list[str]) -> set[int]:
+    """Return the positions of the columns that an option names; none for None."""
+    if chosen is None:
+        return set()
+    single = isinstance(chosen, str) or not isinstance(chosen, Iterable)
+    return {_position(option, wanted, keys, names) for wanted in ([chosen] if single else chosen)}
+
+
+def _position(option: str, wanted: Any, keys: list[Hashable], names: list[str]) -> int:
+    if not isinstance(wanted, bool | np.bool_):
+        for labels in (keys, names):
+            if wanted in labels:
+                return labels.index(wanted)
+        if isinstance(wanted, int | np.integer) and 0 <= wanted < len(names):
+            return int(wanted)
+    raise InputError(
+        f"{option}={wanted!r} is no column{did_you_mean(wanted, names)}: pass names or positions among "
+        f"{listed(names)}"
+    )

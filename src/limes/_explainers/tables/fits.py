@@ -21,6 +21,8 @@ from limes._expectations.one_hot import PairEstimate
 from limes._expectations.weighted_rows import WeightedRows, r_squared
 from limes._explainers.tables.additive import (
     Additive,
+    ExactAdditive,
+    ExactBlock,
     estimated,
     pairs_of_columns,
     ranked_pairs,
@@ -91,9 +93,10 @@ class TableFits(ABC):
         """R² of all effects of rows together and their standard errors, (k,) each."""
         return [additive.r_squared for additive in self._additive_at(rows)]
 
-    def effects(self, rows: Sequence[int]) -> Iterator[RowEffects]:
-        """Effects of rows' columns."""
-        return (additive.effects() for additive in self._additive_at(rows))
+    def effects(self, rows: Sequence[int]) -> Callable[[int], RowEffects]:
+        """Compute effects of rows' columns together; the effects at a place among them are made there."""
+        additive = self._additive_at(rows)
+        return lambda place: additive[place].effects
 
     def pairs(self, row: int, output: int, top: int) -> list[RowPair]:
         """The pairs of columns that explain most beyond the effects, at most ``top``, largest first."""
@@ -101,7 +104,7 @@ class TableFits(ABC):
         pairs = self._pairs_of(self._row(row), additive, output, top)
         pairs = sorted(pairs, key=lambda pair: -pair[1].variance[output])[:top]
         total, unit = float(additive.total[output]) or 1.0, self._unit[output]
-        masses = [coordinate.probability for coordinate in additive.cut().coordinates]
+        masses = [coordinate.probability for coordinate in additive.cut.coordinates]
         return [
             RowPair(
                 columns,
@@ -119,10 +122,12 @@ class TableFits(ABC):
     def cell_texts(self, row: int, column: int) -> tuple[str, ...]:
         """The cells of a column in words: a slope's are slices of its law around the row."""
         texts = self._cell_texts[column]
+        if self._family.held is not None and self._family.held[column]:
+            return (texts[self._cells[row, column]],)
         if self._family.slopes is None or not self._family.slopes[column]:
             return texts
         (additive,) = self._additive_at([row])
-        cells = additive.cut().coordinates[column].marginal.cells
+        cells = additive.cut.coordinates[column].marginal.cells
         assert isinstance(cells, BinCells)  # noqa: S101 - slopes are of numbers
         if cells.count == 1:
             return texts
@@ -139,11 +144,14 @@ class TableFits(ABC):
         missing = [row for row in dict.fromkeys(rows) if row not in self._additive]
         fresh = dict(zip(missing, self._in_blocks(self._additive_of, missing), strict=True))
 
+        for row, additive in fresh.items():
+            self._additive.put(row, additive)
+
         def one(row: int) -> Additive:
             # another thread may have pushed the row out of the cache meanwhile
-            return fresh[row] if row in fresh else next(iter(self._additive_of(self._rows_at([row]))))
+            return next(iter(self._additive_of(self._rows_at([row]))))
 
-        return [self._additive.get(row, partial(one, row)) for row in rows]
+        return [fresh[row] if row in fresh else self._additive.get(row, partial(one, row)) for row in rows]
 
     def _in_blocks(self, compute: Callable[[FittedRows], Iterable[T]], rows: list[int]) -> Iterator[T]:
         """Compute rows by their positions, few enough at once to bound memory."""
@@ -232,7 +240,7 @@ class ReadFits(TableFits):
 
     def _by_surrogate(self, rows: FittedRows, i: int) -> tuple[WeightedRows, Floats]:
         row = rows[i]
-        weighted = self._spread.rows(row.design, row.row, row.cells_of)
+        weighted = self._weighted(row)
         return weighted, weighted.residuals(row.mean, row.inclusion, row.coef)
 
     def _own_curves(self, rows: FittedRows) -> tuple[Floats, Floats]:
@@ -245,27 +253,24 @@ class ReadFits(TableFits):
     def _additive_of(self, rows: FittedRows) -> Iterable[Additive]:
         cells = self._spread.cells
         if cells is not None:
-            yield from self._exactly(cells, rows)
-            return
-        for row in rows:
-            weighted = self._spread.rows(row.design, row.row, row.cells_of)
-            yield estimated(weighted, row, self._unit)
+            return self._exactly(cells, rows)
+        return (estimated(self._weighted(row), row, self._unit) for row in rows)
 
-    def _exactly(self, cells: CellEffects, rows: FittedRows) -> Iterator[Additive]:
+    def _exactly(self, cells: CellEffects, rows: FittedRows) -> list[ExactAdditive]:
         designs = Designs(rows)
         masses, counts = cell_masses(self._family, rows.cells, designs)
-        values = cells.effects(rows.cells, designs, masses, counts) / self._unit
-        steps, by_line = values, np.zeros(())
+        values = cells.effects(rows.cells, designs, masses, counts)
+        steps, by_line = values / self._unit, np.zeros(())
         if self._family.slopes is not None:
             # what the cells add to the line
-            steps = values - np.stack([row.line_in_cells(masses.shape[2]) for row in designs.rows])
+            steps -= np.stack([row.line_in_cells(masses.shape[2]) for row in designs.rows])
             by_line = np.stack([row.explained_by_line for row in designs.rows])
         between = np.einsum("ndb,ndbk->ndk", masses, steps**2) + by_line
         explained = between.sum(axis=1)
 
         def residuals(i: int) -> tuple[WeightedRows, Floats]:
             row = rows[i]
-            weighted = self._spread.rows(row.design, row.row, row.cells_of)
+            weighted = self._weighted(row)
             assert weighted.cells is not None  # noqa: S101 - rows of tables have cells
             curves = sum(curve[cell] for curve, cell in zip(steps[i], weighted.cells, strict=True))
             return weighted, weighted.residuals(row.mean, row.inclusion, row.line) - curves
@@ -274,28 +279,22 @@ class ReadFits(TableFits):
         total = explained + rest
         additive, additive_errors = r_squared(explained, rest, errors, size_of_answers(rows.mean))
         shares = between / np.where(total > 0, total, 1.0)[:, None]
-        scaled = values * self._unit
+        block = ExactBlock(
+            rows,
+            designs,
+            values,
+            masses,
+            counts,
+            shares,
+            total,
+            additive,
+            additive_errors,
+            residuals,
+        )
+        return [ExactAdditive(block, i) for i in range(len(rows))]
 
-        def effects(i: int) -> RowEffects:
-            curves = [curve[:count] for curve, count in zip(scaled[i], counts[i].tolist(), strict=True)]
-            return RowEffects(
-                curves,
-                [np.zeros_like(curve) for curve in curves],
-                [mass[:count] for mass, count in zip(masses[i], counts[i].tolist(), strict=True)],
-                designs.rows[i].cells.tolist() if rows.designs else rows.cells[i].tolist(),
-                shares[i],
-                additive[i],
-                additive_errors[i],
-            )
-
-        for i in range(len(rows)):
-            yield Additive(
-                (additive[i], additive_errors[i]),
-                total[i],
-                partial(effects, i),
-                partial(designs.__getitem__, i),
-                partial(residuals, i),
-            )
+    def _weighted(self, row: FittedRow) -> WeightedRows:
+        return self._spread.rows(row.design, row.row, row.cells_of)
 
     def _pairs_of(
         self, row: FittedRow, additive: Additive, output: int, top: int
@@ -306,7 +305,7 @@ class ReadFits(TableFits):
         if cells is None or len(columns) > max(_ALL_PAIRS, _CANDIDATES * top):
             ranked = ranked_pairs(row.masses, columns, additive, output)[: max(_ALL_PAIRS, _CANDIDATES * top)]
             columns = [pair for pair, _ in ranked]
-        values = None if cells is None else cells.pairs(additive.cut(), columns)
+        values = None if cells is None else cells.pairs(additive.cut, columns)
         if values is None:
             return ranked if cells is None else ranked_pairs(row.masses, columns, additive, output)
         return [

@@ -48,7 +48,8 @@ class FittedRow:
 
     def cells_of(self, x: Floats) -> Ints:
         """Cells of rows x (m, d), (d, m)."""
-        return self.family.cells(x).T if self.family.slopes is None else self.cut.locate(x).T
+        is_cut = self.family.slopes is not None or self.family.held is not None
+        return self.cut.locate(x).T if is_cut else self.family.cells(x).T
 
     @property
     def masses(self) -> list[Floats]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import combinations
 
@@ -47,9 +47,9 @@ class JointFits:
         """R² of all effects of rows together and their standard errors, (k,) each."""
         return [self._at(row).additive for row in rows]
 
-    def effects(self, rows: Sequence[int]) -> list[RowEffects]:
-        """Effects of rows' columns."""
-        return [self._effects_of(row) for row in rows]
+    def effects(self, rows: Sequence[int]) -> Callable[[int], RowEffects]:
+        """Return what computes the effects of the row at a place among these."""
+        return lambda place: self._effects_of(rows[place])
 
     def _effects_of(self, row: int) -> RowEffects:
         effects = self._at(row)

@@ -24,6 +24,8 @@ from limes.exceptions import InputError
 _LARGEST = 1e307
 # Digits of a number in words, at least
 _DIGITS = 3
+# Digits of a number that has no others beside it
+_DIGITS_OF_ONE = 6
 
 
 def fit_laws(table: Table, bins: Any, target: ArrayLike | None, law: str) -> tuple[Marginal, ...]:
@@ -72,7 +74,7 @@ def _fit_law(column: TableColumn, x: Floats, source: BinStatistics | Floats | No
         if isinstance(source, BinStatistics):
             return _from_statistics(column, x, source)
         if column.categorical:
-            return categorical(x)
+            return categorical(x, column.points)
         return unbinned(x, law=law) if source is None else binned(x, source, law=law)
     except InputError as error:
         raise InputError(f"column {column.name!r} {error}") from None
@@ -91,10 +93,15 @@ def cell_texts(column: TableColumn, marginal: Marginal) -> tuple[str, ...]:
     cells = marginal.cells
     if isinstance(cells, BinCells):
         return (*bin_texts(column.name, cells.edges), *[f"{column.name} is missing"] * cells.missing)
-    levels = column.originals(cells.values)
-    return tuple(
-        f"{column.name} is missing" if level is None else f"{column.name} = {level}" for level in levels
-    )
+    return tuple(value_text(column, value) for value in cells.values.tolist())
+
+
+def value_text(column: TableColumn, value: float) -> str:
+    """Return the condition that a column has this value of the matrix."""
+    if np.isnan(value):
+        return f"{column.name} is missing"
+    (original,) = column.originals(np.array([value]))
+    return f"{column.name} = {original if column.categorical else _plain(value, _DIGITS_OF_ONE)}"
 
 
 def bin_texts(name: str, edges: Floats) -> list[str]:

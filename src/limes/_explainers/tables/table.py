@@ -9,7 +9,7 @@ gets the dtypes and categories that it was trained on.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -22,6 +22,7 @@ from limes._checks import SHOWN, did_you_mean, listed
 from limes._explainers.tables.columns import (
     EXACT,
     TableColumn,
+    column_positions,
     encode,
     learn,
     narrow,
@@ -132,27 +133,6 @@ def names_of(raw: RawTable) -> list[str]:
     if repeated:
         raise InputError(f"columns share a name: {listed(repeated)}. Rename them")
     return names
-
-
-def categorical_columns(categorical: Any, keys: list[Hashable], names: list[str]) -> set[int]:
-    """Return the positions of the columns that the user names as categorical."""
-    if categorical is None:
-        return set()
-    single = isinstance(categorical, str) or not isinstance(categorical, Iterable)
-    return {_position(wanted, keys, names) for wanted in ([categorical] if single else categorical)}
-
-
-def _position(wanted: Any, keys: list[Hashable], names: list[str]) -> int:
-    if not isinstance(wanted, bool | np.bool_):
-        for labels in (keys, names):
-            if wanted in labels:
-                return labels.index(wanted)
-        if isinstance(wanted, int | np.integer) and 0 <= wanted < len(names):
-            return int(wanted)
-    raise InputError(
-        f"categorical={wanted!r} is no column{did_you_mean(wanted, names)}: pass names or positions among "
-        f"{listed(names)}"
-    )
 
 
 def open_table(X: Any) -> RawTable:
@@ -321,7 +301,7 @@ class Table:
                 "columns: pass a dataframe, or an array of two dimensions"
             )
         names = names_of(raw)
-        chosen = categorical_columns(categorical, raw.keys or [], names)
+        chosen = column_positions("categorical", categorical, raw.keys or [], names)
         columns, encoded = [], []
         for j, values in enumerate(raw.arrays):
             series = raw.series[j] if raw.series else None
@@ -332,6 +312,32 @@ class Table:
         matrix = np.column_stack(encoded)
         matrix.setflags(write=False)
         return cls(tuple(columns), matrix, raw.converter)
+
+    def held(self, hold: Any) -> tuple[str, ...]:
+        """Return the names of the columns that ``hold`` names, in their order.
+
+        Raises
+        ------
+        InputError
+            If it names no column, or all of them.
+        """
+        labels = getattr(self.converter, "labels", None)
+        keys = [] if labels is None else [*labels]
+        at = column_positions("hold", hold, keys, [*self.names])
+        if len(at) == len(self.columns):
+            raise InputError("hold= names every column, and nothing is left to change: leave one out")
+        return tuple(self.names[j] for j in sorted(at))
+
+    def with_levels_of(self, X: Any) -> Table:
+        """Return the same background with the texts of ``X`` that it does not have as levels without mass."""
+        if isinstance(self.converter, ArrayConverter) and self.converter.dtype.kind == "U":
+            return self  # it would cut longer texts
+        pairs = zip(self.columns, self._aligned(open_table(X)), strict=True)
+        new = [column.new_levels(values) for column, values in pairs]
+        if not any(new):
+            return self
+        columns = zip(self.columns, new, strict=True)
+        return replace(self, columns=tuple(c.with_levels(more) if more else c for c, more in columns))
 
     def with_categories(self, columns: Sequence[int]) -> Table:
         """Return the same background with further columns of numbers, by position, as categories."""

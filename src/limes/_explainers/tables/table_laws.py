@@ -43,7 +43,7 @@ class TableLaw(Protocol):
     @property
     def sample(self) -> SampleKind: ...
 
-    def check(self, *, bins: Any, weights: str, method: str) -> None:
+    def check(self, *, bins: Any, weights: str, method: str, hold: Any) -> None:
         """Raise InputError if other options do not go with the law."""
         ...
 
@@ -64,7 +64,7 @@ class ProductLaw:
     in_bin: str
     sample: SampleKind = PERTURBED
 
-    def check(self, *, bins: Any, weights: str, method: str) -> None:
+    def check(self, *, bins: Any, weights: str, method: str, hold: Any) -> None:
         pass
 
     def family(
@@ -85,7 +85,12 @@ class JointLaw:
     in_bin: str = "truncnorm"
     sample: SampleKind = OCCURRING
 
-    def check(self, *, bins: Any, weights: str, method: str) -> None:
+    def check(self, *, bins: Any, weights: str, method: str, hold: Any) -> None:
+        if hold:
+            raise InputError(
+                f"law='joint' explains by rows that occur, and few of them share the values that "
+                f"hold={hold!r} asks for: use another law, or a background of such rows"
+            )
         if bins is None or (isinstance(bins, str) and bins == "auto"):
             raise InputError(
                 f"law='joint' compares cells, and bins={bins!r} has none: pass bins='quartile', or "
@@ -125,10 +130,11 @@ class TabularOptions:
     weights: str
     ridge: float
     sampling: SamplingOptions
+    hold: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         method = self.sampling.method
-        self.table_law.check(bins=self.bins, weights=self.weights, method=method)
+        self.table_law.check(bins=self.bins, weights=self.weights, method=method, hold=self.hold)
 
     @cached_property
     def table_law(self) -> TableLaw:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -20,21 +20,25 @@ from limes._explainers.tables.bound_model import BoundModel
 from limes._explainers.tables.fits import ReadFits
 from limes._explainers.tables.form_spread import FormSpread
 from limes._explainers.tables.joint_fits import JointFits
-from limes._explainers.tables.laws import cell_texts, fit_laws
+from limes._explainers.tables.laws import cell_texts, fit_laws, value_text
 from limes._explainers.tables.read_model import ReadModel
 from limes._explainers.tables.sampled_fits import PooledFits, SampledFits
-from limes._explainers.tables.table import Table
+from limes._explainers.tables.table import EncodedRows, Table
 from limes._explainers.tables.table_laws import TABLE_LAWS, Family, TabularOptions
 from limes._explainers.warnings import RowWarnings
 from limes._explanation.fit import RowFits
 from limes._pipeline import Fitted, Interrupted, Pipeline
+from limes._threads import LRUCache
 from limes.designs._marginals import Marginal
 from limes.designs._product import ProductDesign, ProductFamily
 from limes.designs._weights import named_weights
-from limes.exceptions import InputError
+from limes.exceptions import InputError, ModelError
+from limes.models._identity import few_rows
 
 # Background rows that a model is asked about where only the laws are compared
 _COMPARED = 4096
+# Sets of categories beyond the background's whose models are cached
+_WIDER = 8
 
 SLOPE_MEANING = (
     "how much the surrogate changes per unit of a number, or if a category holds rather than not; bars are "
@@ -140,19 +144,73 @@ class TabularModel:
             _provenance(model, table, family, bound, options, by_model),
         )
 
+    def encoded(self, X: Any, errors: str) -> tuple[TabularModel, EncodedRows]:
+        """Return rows ``X`` as a matrix, and the model that explains them: a wider one if categories are new.
+
+        Raises
+        ------
+        InputError
+            As for :class:`limes.TabularExplainer`; ``errors`` is its option.
+        """
+        try:
+            rows = _encode(self.table, X, errors)
+        except InputError:
+            wider = self._admitting(X)
+            if wider is None:
+                raise
+        else:
+            wider = self._admitting(X) if rows.errors else None
+            if wider is None:
+                return self, rows
+        return wider, _encode(wider.table, X, errors)
+
+    def _admitting(self, X: Any) -> TabularModel | None:
+        """Return the same for rows ``X`` with categories that the background does not have.
+
+        Such a category is a cell without mass. None if the model could not be read, refuses the category, or
+        none is new; and where results must not depend on other rows of a call, to the last bit.
+        """
+        if self.bound.form is None or not self.warns:
+            return None
+        table = self.table.with_levels_of(X)
+        if table is self.table:
+            return None
+        return self._wider.get(table.schema.levels, partial(self._of_table, table, X))
+
+    def _of_table(self, table: Table, X: Any) -> TabularModel | None:
+        try:
+            also = table.encode_good(X).matrix
+            model = TabularModel.fit(self.model, table, self.options, few_rows(also))
+        except (InputError, ModelError):
+            return None
+        return None if model.bound.form is None else model
+
+    @cached_property
+    def _wider(self) -> LRUCache[Any, TabularModel | None]:
+        return LRUCache(_WIDER)
+
     def reproducible(self) -> TabularModel:
         """Return the same, with results that depend on no other row, to the last bit; without warnings."""
         bound = replace(self.bound, predict=self.bound.predict_reproducibly)
         return replace(self, bound=bound, pipeline=self.pipeline.reproducible(), warns=False)
 
-    def conditions(self, cells: Ints) -> tuple[tuple[str, ...], ...]:
-        """Return the texts of rows' cells (n, d); rows with the same cells share a tuple."""
+    def conditions(self, cells: Ints, rows: Floats) -> tuple[tuple[str, ...], ...]:
+        """Return the texts of rows' cells (n, d), and of the values (n, d) of columns that are held.
+
+        Rows with the same cells share a tuple.
+        """
         patterns, place = distinct_rows(cells)
         conditions = [
             tuple(text[cell] for text, cell in zip(self.texts, pattern, strict=True))
             for pattern in patterns.tolist()
         ]
-        return tuple(map(conditions.__getitem__, place.tolist()))
+        if self.family.held is None:
+            return tuple(map(conditions.__getitem__, place.tolist()))
+        texts = [list(conditions[i]) for i in place.tolist()]
+        for j in np.flatnonzero(self.family.held).tolist():
+            for row, value in zip(texts, rows[:, j].tolist(), strict=True):
+                row[j] = value_text(self.table.columns[j], value)
+        return tuple(map(tuple, texts))
 
     def laws(self, rows: Floats) -> tuple[list[ProductDesign], Callable[[Floats], Floats]]:
         """Return the designs of rows (n, d), and the model's answers; the form's where the model was read.
@@ -237,6 +295,14 @@ class TabularModel:
         return RowWarnings.from_background(self.table, self.family, self.units)
 
 
+def _encode(table: Table, X: Any, errors: str) -> EncodedRows:
+    """Turn rows into a matrix: all of them for "raise", those whose cells are all usable for "row"."""
+    if errors == "row":
+        return table.encode_good(X)
+    matrix = table.encode(X)
+    return EncodedRows(matrix, np.arange(len(matrix)), {})
+
+
 def _units(table: Table) -> Floats:
     scales = column_stds(table.matrix)
     return np.where(table.numeric & (scales > 0), scales, 1.0)
@@ -260,13 +326,15 @@ def _family(
     table: Table, marginals: tuple[Marginal, ...], units: Floats, options: TabularOptions
 ) -> ProductFamily:
     empty = np.isnan(table.matrix).all(axis=0)
-    slopes = table.numeric & ~empty & (options.bins is None)
+    held = np.isin(table.names, options.hold)
+    slopes = table.numeric & ~empty & ~held & (options.bins is None)
     bandwidth = 0.75 * np.sqrt(len(marginals)) if options.bandwidth is None else options.bandwidth
     return ProductFamily(
         marginals,
         named_weights(options.weights_name, bandwidth),
         slopes=slopes if slopes.any() else None,
         scales=units,
+        held=held if held.any() else None,
     )
 
 
@@ -290,6 +358,7 @@ def _provenance(
         **({"quantity": "log-odds"} if bound.is_log_odds else {}),
         "background": f"{len(table.matrix)} rows",
         "bins": bins if bins is None or isinstance(bins, str | int) else "given",
+        **({"hold": list(options.hold)} if options.hold else {}),
         **({"categories of the model": [table.names[j] for j in by_model]} if by_model else {}),
         "law": options.law,
         "weights": options.weights_name,

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from limes._bars import progress_bar
 from limes._explanation.fields import is_missing
+from limes._explanation.selection import shown_of
 from limes._explanation.sentences import certificate_sentences
 from limes._explanation.view import (
-    are_complementary,
     fit_remark,
     headlined_rule,
     is_poor,
@@ -96,9 +97,7 @@ def explanation_content(
 
 def shown_positions(explanation: Explanation) -> list[int]:
     """Return the positions of the outputs that a report shows: of two classes the second, in all rows."""
-    predictions = with_outputs(explanation.predictions, explanation)
-    outputs = list(range(predictions.shape[1]))
-    return outputs[1:] if len(predictions) and are_complementary(predictions) else outputs
+    return shown_of(with_outputs(explanation.predictions, explanation))
 
 
 def _ids(explanation: Explanation, packer: Packer) -> Any:
@@ -197,14 +196,12 @@ def _effects(
 def _effect_numbers(
     explanation: Explanation, outputs: list[int], counts: list[int], packer: Packer, *, progress: bool
 ) -> dict[str, Any]:
-    from tqdm.auto import tqdm
-
     n, d = explanation.values.shape[:2]
     values = np.full((len(outputs), sum(counts), n), np.nan)
     errors, current = np.zeros_like(values), np.zeros((d, n), dtype=np.int64)
     texts: list[list[tuple[str, ...]]] = [[] for _ in range(d)]
     places = np.cumsum([0, *counts])
-    with tqdm(total=n, desc="effects", delay=1.0, disable=not progress) as bar:
+    with progress_bar(n, "effects", unit="rows", shown=progress) as bar:
         for start in range(0, n, _BLOCK):
             block = explanation[start : start + _BLOCK, :, outputs].effects
             for position, effect in enumerate(block):

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limes._arrays import Floats
+from limes._bars import progress_bar
 from limes._diagnostics.bandwidth import placed_grid
 from limes._diagnostics.source import ExactSource
 from limes._explanation.view import slope_deviations
@@ -111,11 +112,9 @@ def bandwidth_curves(explanation: Explanation, outputs: list[int], *, progress: 
 
 
 def _curves(explanation: Explanation, outputs: list[int], *, progress: bool) -> Curves | str:
-    from tqdm.auto import tqdm
-
     bandwidths, current = placed_grid(float(explanation.provenance["bandwidth"]))
     blocks: list[Floats] = []
-    with tqdm(total=len(explanation), desc="bandwidths", delay=1.0, disable=not progress) as bar:
+    with progress_bar(len(explanation), "bandwidths", unit="rows", shown=progress) as bar:
         for start in range(0, len(explanation), _BLOCK):
             rows = explanation[start : start + _BLOCK]
             columns = []

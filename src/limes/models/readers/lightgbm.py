@@ -34,9 +34,9 @@ _VERSIONS = ("v3", "v4")
 # |x| up to this is zero for LightGBM: 1e-35 as float32
 ZERO = float(np.float32(1e-35))
 _ZEROS = Window(float(np.nextafter(-ZERO, -np.inf)), ZERO, "zero_as_missing=True")
-# bits of a node's decision type
+# bits of a node's decision type; the next two bits hold what counts as missing
 _CATEGORICAL, _DEFAULT_LEFT = 1, 2
-_MISSING_ZERO, _MISSING_NAN = 1, 2
+_MISSING_ZERO = 1
 
 Fields = Mapping[str, str]
 

@@ -1,0 +1,36 @@
+"""Write what was measured: JSON, and a table in README.md."""
+
+from __future__ import annotations
+
+import json
+
+from benchmarks import readme
+
+GOAL = 0.93
+
+
+def write(result: dict) -> None:
+    """Both."""
+    readme.RESULTS.mkdir(exist_ok=True)
+    (readme.RESULTS / "pool_coverage.json").write_text(json.dumps(result, indent=1) + "\n")
+    readme.replace("pool_coverage", text(result))
+
+
+def text(result: dict) -> str:
+    """Markdown."""
+    lines = [
+        f"Machine: {result['machine']}. {result['seeds']} pools of {result['calls']:,} answers a case, "
+        f"{result['rows']} rows each; a case counts pools that serve all of them.",
+        "",
+        "| case | bandwidth | pools | coefficients covered | differences covered | both at least 93 % |",
+        "|---" * 6 + "|",
+    ]
+    for case in result["cases"]:
+        one, other = case["coefficients"], case["differences"]
+        enough = min(one["covered"], other["covered"]) >= GOAL
+        lines.append(
+            f"| {case['case']} | {case['bandwidth']}√d | {case['pools']} "
+            f"| {one['covered']:.3f} ± {one['error']:.3f} | {other['covered']:.3f} ± {other['error']:.3f} "
+            f"| {'yes' if enough else '**no**'} |"
+        )
+    return "\n".join(lines)

@@ -1,0 +1,92 @@
+r"""Moments at many rows under smooth weights, where every row has separate laws.
+
+A column's laws at a block of rows are tilted together, and its functions integrated together
+(``designs/_tilted_rows.py``); an expectation combines the columns' functionals of each row. What it
+integrates by quadrature is computed row by row instead, by ``moments``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from limes._arrays import Floats, Ints
+from limes._expectations.moments import CombinedExpectation, Moments, concatenate_moments
+from limes._functions import Function
+from limes.designs._features import FeatureTable, InUnits
+from limes.designs._product import ProductFamily
+from limes.designs._tilted_rows import TiltedColumn, numbers_of, serves, tilted_columns
+
+# Rows of a block at most, and numbers of an array of its integrals
+_ROWS, _NUMBERS = 256, 1 << 20
+
+
+@runtime_checkable
+class OfBases(Protocol):
+    """An exact expectation that is made of functionals of each column's functions."""
+
+    @property
+    def functions(self) -> Sequence[Function | None]:
+        """What is integrated over each column."""
+        ...
+
+    def of_bases(self, bases: Sequence[Floats | None], columns: Sequence[TiltedColumn]) -> Moments:
+        """Moments at n rows, given the functions' ``basis`` (m, n, 2) under each column's laws there."""
+        ...
+
+
+def serves_rows(expectation: object, family: ProductFamily) -> bool:
+    """Whether `at_rows` can be used."""
+    if isinstance(expectation, CombinedExpectation):
+        return all(serves_rows(part, family) for part in expectation.parts)
+    return isinstance(expectation, OfBases) and serves(family, expectation.functions)
+
+
+def at_rows(
+    expectation: object,
+    family: ProductFamily,
+    rows: Floats,
+    cells: Ints,
+    on_progress: Callable[[int], object],
+) -> tuple[InUnits, Moments]:
+    """Features and moments at rows (n, d) with these cells (n, d), where `serves_rows`."""
+    step = min(_ROWS, max(1, _NUMBERS // _numbers(expectation, family)))
+    blocks = []
+    for start in range(0, len(rows), step):
+        columns = tilted_columns(family, rows[start : start + step], cells[start : start + step])
+        blocks.append((numbers_of(columns), _moments(expectation, columns)))
+        on_progress(len(rows[start : start + step]))
+    numbers, moments = zip(*blocks, strict=True)
+    return _joined(numbers), concatenate_moments(moments)
+
+
+def _moments(expectation: object, columns: Sequence[TiltedColumn]) -> Moments:
+    if isinstance(expectation, CombinedExpectation):
+        parts = [_moments(part, columns) for part in expectation.parts]
+        return expectation.add_up(parts, designs=columns[0].center.shape)
+    assert isinstance(expectation, OfBases)  # noqa: S101 - as `serves_rows` says
+    bases = [
+        None if function is None else column.basis(function)
+        for column, function in zip(columns, expectation.functions, strict=True)
+    ]
+    return expectation.of_bases(bases, columns)
+
+
+def _numbers(expectation: object, family: ProductFamily) -> int:
+    """Integrals of a row: functions times pieces of laws, over all columns."""
+    if isinstance(expectation, CombinedExpectation):
+        return max(_numbers(part, family) for part in expectation.parts)
+    assert isinstance(expectation, OfBases)  # noqa: S101 - as `serves_rows` says
+    pairs = zip(expectation.functions, family.marginals, strict=True)
+    return max(1, sum(law.owners.size * len(f(np.zeros(1))) for f, law in pairs if f is not None))
+
+
+def _joined(blocks: Sequence[InUnits]) -> InUnits:
+    def table(name: str) -> FeatureTable:
+        tables = [vars(getattr(block, name)) for block in blocks]
+        return FeatureTable(**{key: np.concatenate([each[key] for each in tables]) for key in tables[0]})
+
+    units, slopes = (np.concatenate([getattr(b, name) for b in blocks]) for name in ("units", "slopes"))
+    return InUnits(table("features"), table("inner"), units, slopes)

@@ -1,0 +1,419 @@
+r"""One column's tilted laws at many rows, where distances count: with smooth weights every row has a law.
+
+What ``_coordinates.py`` computes for a row is computed here for n rows at once, by the same formulas. Pieces
+of laws have an axis of rows, and numbers of a row are made of its pieces alone, added up in one order:
+they are the same to the last bit whatever other rows there are. Functions that need quadrature are not
+served: it refines all pieces until the last has converged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from scipy.special import expit
+
+from limes._arrays import Floats, Ints, power_of_two
+from limes._functions import Bump, Filled, Function, Identity, Interval, Polynomial, Power, Step
+from limes.designs._coordinates import SMALLEST_MASS, IndicatorCoordinate
+from limes.designs._features import FeatureTable, InUnits
+from limes.designs._gaussian import CentredPieces, GaussianPieces
+from limes.designs._marginals import Atoms, Levels, Marginal
+from limes.designs._product import ProductFamily
+from limes.designs._weights import EuclideanWeights
+
+_CLOSED = (Bump, Identity, Interval, Polynomial, Power, Step)
+
+
+class TiltedColumn(Protocol):
+    """A column at n rows; members as of ``Coordinate``, with an axis of rows."""
+
+    @property
+    def center(self) -> Floats:
+        """E_w h, (n,)."""
+        ...
+
+    @property
+    def variance(self) -> Floats:
+        """Var_w (h / unit), (n,)."""
+        ...
+
+    @property
+    def at_instance(self) -> Floats:
+        """Value of h at the rows, (n,)."""
+        ...
+
+    @property
+    def unit(self) -> Floats:
+        """About how far h spreads, powers of two, (n,)."""
+        ...
+
+    @property
+    def log_weight(self) -> Floats:
+        """Log of the column's factor of E[π], (n,)."""
+        ...
+
+    @property
+    def mixing(self) -> Floats:
+        """(n, 2, 2): mean and contrast of the feature in units are mixing @ basis."""
+        ...
+
+    def basis(self, function: Function) -> Floats:
+        """Two functionals of m functions that mean and contrast are mixed from, (m, n, 2)."""
+        ...
+
+
+def serves(family: ProductFamily, functions: Sequence[Function | None]) -> bool:
+    """Whether the columns of a family's designs can be tilted at many rows, and integrate these functions."""
+    if not isinstance(family.weights, EuclideanWeights) or family.held is not None:
+        return False
+    slopes = np.zeros(len(family.marginals), dtype=np.bool_) if family.slopes is None else family.slopes
+    return all(map(_serves_column, family.marginals, slopes.tolist(), functions))
+
+
+def _serves_column(law: Marginal, slope: bool, function: Function | None) -> bool:
+    if isinstance(law.cells, Levels):
+        return not slope
+    # without bins a column's law is one normal, or one value; law="empirical" has many
+    one_piece = law.owners.size == 1
+    return law.cells.of_missing < 0 and (one_piece or not slope) and _is_closed(function)
+
+
+def _is_closed(function: Function | None) -> bool:
+    if isinstance(function, Filled):
+        return _is_closed(function.function)
+    return function is None or isinstance(function, _CLOSED)
+
+
+def tilted_columns(family: ProductFamily, rows: Floats, cells: Ints) -> list[TiltedColumn]:
+    """Tilt each column's law at rows (n, d) with these cells (n, d)."""
+    assert isinstance(family.weights, EuclideanWeights)  # noqa: S101 - as `serves` says
+    columns: list[TiltedColumn] = []
+    for j, law in enumerate(family.marginals):
+        if isinstance(law.cells, Levels):
+            columns.append(LevelColumn(family.weights, law, cells[:, j]))
+            continue
+        scale = 1.0 if family.scales is None else float(family.scales[j])
+        laws = TiltedLaws.of(law, rows[:, j], scale, family.weights)
+        if family.slopes is None or not family.slopes[j]:
+            columns.append(IndicatorColumn(laws, cells[:, j]))
+        else:
+            columns.append((PointColumn if law.is_point else SlopeColumn)(laws, rows[:, j]))
+    return columns
+
+
+def numbers_of(columns: Sequence[TiltedColumn]) -> InUnits:
+    """Stack the features' moments of all columns, (n, d)."""
+    center, variance, at_instance, unit = (
+        np.stack([getattr(column, name) for column in columns], axis=1)
+        for name in ("center", "variance", "at_instance", "unit")
+    )
+    log_weight = np.add.reduce([column.log_weight for column in columns])
+    with np.errstate(over="ignore"):
+        features = FeatureTable(center, variance * unit * unit, at_instance, log_weight)
+    inner = FeatureTable(center / unit, variance, at_instance / unit, log_weight)
+    slopes = np.array([isinstance(column, SlopeColumn | PointColumn) for column in columns])
+    return InUnits(features, inner, unit, np.broadcast_to(slopes, unit.shape))
+
+
+@dataclass(frozen=True, eq=False)
+class TiltedLaws:
+    """The laws of a column at n rows; see ``Marginal``.
+
+    Attributes
+    ----------
+    log_mass
+        log P(cell) up to a constant, (n, p).
+    measures
+        P pieces a row, one row after the other, with weights that add up to 1 in each cell.
+    """
+
+    marginal: Marginal
+    log_mass: Floats
+    measures: tuple[GaussianPieces | Atoms, ...]
+
+    @classmethod
+    def of(cls, law: Marginal, x: Floats, scale: float, weights: EuclideanWeights) -> TiltedLaws:
+        """Tilt a law at the values x (n,)."""
+        products = [measure.times(x[:, None], weights.precision, scale) for measure in law.measures]
+        with np.errstate(divide="ignore"):
+            each = [factor + np.log(m.weight) for m, (_, factor) in zip(law.measures, products, strict=True)]
+        order, starts = law.order
+        log_piece = np.concatenate(each, axis=1)[:, order]
+        owner = law.owners[order]
+        largest = np.maximum.reduceat(log_piece, starts, axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):  # of cells without mass
+            ratios = np.nan_to_num(np.exp(log_piece - largest[:, owner]))
+            log_cell = largest + np.log(np.add.reduceat(ratios, starts, axis=1))
+        weight = np.exp(log_piece - log_cell[:, owner])
+        # the logarithms may be so large that they lose digits: weights must add up to 1 all the same
+        weight /= np.add.reduceat(weight, starts, axis=1)[:, owner]
+        back = np.empty_like(weight)
+        back[:, order] = weight
+        sizes = [measure.weight.size for measure in law.measures]
+        measures = tuple(
+            _with_weight(product, share)
+            for (product, _), share in zip(
+                products, np.split(back, np.cumsum(sizes)[:-1], axis=1), strict=True
+            )
+        )
+        return cls(law, law.log_mass + log_cell, measures)
+
+    def expect(self, function: Function) -> Floats:
+        """E[function | cell], (m, n, p)."""
+        order, starts = self.marginal.order
+        n = len(self.log_mass)
+        pieces = [measure.expect(function) for measure in self.measures]
+        each = np.concatenate([part.reshape(len(part), n, -1) for part in pieces], axis=2)
+        return np.asarray(np.add.reduceat(each[:, :, order], starts, axis=2))
+
+
+def _with_weight(measure: GaussianPieces | Atoms, weight: Floats) -> GaussianPieces | Atoms:
+    """Lay pieces (n, P) one row after the other, with weights (n, P)."""
+    if isinstance(measure, Atoms):
+        return Atoms(np.tile(measure.value, len(weight)), weight.ravel())
+    arrays = {
+        name: np.ascontiguousarray(array).ravel() for name, array in vars(measure).items() if name in _NAMES
+    }
+    return GaussianPieces(**{**arrays, "weight": weight.ravel()})
+
+
+_NAMES = ("anchor", "slope", "precision", "lower", "upper", "weight", "scale")
+
+
+@dataclass(frozen=True, eq=False)
+class IndicatorColumn:
+    """h = z: see ``IndicatorCoordinate``. ``cell`` (n,) are the rows'."""
+
+    laws: TiltedLaws
+    cell: Ints
+
+    @property
+    def center(self) -> Floats:
+        """E_w h, (n,)."""
+        return self._odds[0]
+
+    @property
+    def variance(self) -> Floats:
+        """Var_w h, (n,)."""
+        return self._odds[0] * self._odds[1]
+
+    @property
+    def at_instance(self) -> Floats:
+        """1."""
+        return np.ones(self.cell.size)
+
+    @property
+    def unit(self) -> Floats:
+        """1."""
+        return np.ones(self.cell.size)
+
+    @property
+    def log_weight(self) -> Floats:
+        """Log of the column's factor of E[π], (n,)."""
+        return self._odds[3]
+
+    @cached_property
+    def _odds(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """α, 1 - α, the law of the cell given z = 0 (n, p), and log E[π]: ``IndicatorCoordinate.tilted``."""
+        others, rows = self.laws.log_mass.copy(), np.arange(self.cell.size)
+        inside = others[rows, self.cell]
+        others[rows, self.cell] = -np.inf
+        rest = np.logaddexp.reduce(others, axis=1)
+        varies = rest > -np.inf
+        odds = np.where(varies, inside, np.inf) - np.where(varies, rest, 0.0)
+        elsewhere = np.exp(others - np.where(varies, rest, 0.0)[:, None])
+        elsewhere /= np.where(varies, elsewhere.sum(axis=1), 1.0)[:, None]
+        return (
+            np.maximum(expit(odds), SMALLEST_MASS),
+            np.where(varies, np.maximum(expit(-odds), SMALLEST_MASS), 0.0),
+            elsewhere,
+            np.logaddexp(inside, rest),
+        )
+
+    @property
+    def mixing(self) -> Floats:
+        """(n, 2, 2)."""
+        inclusion, exclusion, *_ = self._odds
+        varies = (exclusion > 0.0).astype(np.float64)
+        return np.stack([inclusion, exclusion, varies, -varies], axis=1).reshape(-1, 2, 2)
+
+    def basis(self, function: Function) -> Floats:
+        """E[g | z = 1] and E[g | z = 0] of m functions, (m, n, 2)."""
+        table = self.laws.expect(function)
+        inside = table[:, np.arange(self.cell.size), self.cell]
+        return np.stack([inside, (table * self._odds[2]).sum(axis=2)], axis=2)
+
+
+@dataclass(frozen=True, eq=False)
+class LevelColumn:
+    """A categorical column, whose law depends on the row's category alone."""
+
+    weights: EuclideanWeights
+    marginal: Marginal
+    cell: Ints
+
+    @cached_property
+    def _variants(self) -> tuple[list[IndicatorCoordinate], Ints]:
+        """A coordinate for each category that occurs, and which one each row has."""
+        cells, place = np.unique(self.cell, return_inverse=True)
+        tilted = [
+            IndicatorCoordinate.tilted(self.marginal, np.nan, int(cell), scale=1.0, weights=self.weights)
+            for cell in cells
+        ]
+        return tilted, place
+
+    def _each(self, name: str) -> Floats:
+        variants, place = self._variants
+        return np.array([getattr(variant, name) for variant in variants])[place]
+
+    @property
+    def center(self) -> Floats:
+        """E_w h, (n,)."""
+        return self._each("center")
+
+    @property
+    def variance(self) -> Floats:
+        """Var_w h, (n,)."""
+        return self._each("variance")
+
+    @property
+    def at_instance(self) -> Floats:
+        """1."""
+        return np.ones(self.cell.size)
+
+    @property
+    def unit(self) -> Floats:
+        """1."""
+        return np.ones(self.cell.size)
+
+    @property
+    def log_weight(self) -> Floats:
+        """Log of the column's factor of E[π], (n,)."""
+        return self._each("log_weight")
+
+    @property
+    def mixing(self) -> Floats:
+        """(n, 2, 2)."""
+        return self._each("mixing")
+
+    def basis(self, function: Function) -> Floats:
+        """E[g | z = 1] and E[g | z = 0] of m functions, (m, n, 2)."""
+        variants, place = self._variants
+        table = variants[0].tabulate(function)  # one law for all categories
+        return np.stack([variant.basis(table) for variant in variants], axis=1)[:, place]
+
+
+@dataclass(frozen=True, eq=False)
+class SlopeColumn:
+    """h = x, under one piece a row: see ``SlopeCoordinate``. ``x`` (n,) are the rows' values."""
+
+    laws: TiltedLaws
+    x: Floats
+
+    @property
+    def _piece(self) -> GaussianPieces:
+        (measure,) = self.laws.measures
+        assert isinstance(measure, GaussianPieces)  # noqa: S101 - as `serves` says
+        return measure
+
+    @cached_property
+    def center(self) -> Floats:
+        """E_w h, (n,)."""
+        return self._piece.mean_from(0.0)
+
+    @cached_property
+    def unit(self) -> Floats:
+        """About how far x spreads, powers of two, (n,)."""
+        left, right = (self._piece.anchor + self._piece.scale * side for side in self._piece.reach)
+        return power_of_two(0.5 * right - 0.5 * left)
+
+    @property
+    def at_instance(self) -> Floats:
+        """The rows' values."""
+        return self.x
+
+    @property
+    def log_weight(self) -> Floats:
+        """Log of the column's factor of E[π], (n,)."""
+        return self.laws.log_mass[:, 0]
+
+    @cached_property
+    def variance(self) -> Floats:
+        """Var_w (h / unit), (n,)."""
+        return np.asarray(self._covariance(Identity())[1][0] / self.unit)
+
+    @property
+    def mixing(self) -> Floats:
+        """(n, 2, 2)."""
+        return np.broadcast_to(np.eye(2), (self.x.size, 2, 2))
+
+    def basis(self, function: Function) -> Floats:
+        """Mean and contrast of m functions, (m, n, 2)."""
+        values, covariance = self._covariance(function)
+        contrast = np.divide(
+            covariance, self.variance, out=np.zeros_like(covariance), where=self.variance > 0
+        )
+        return np.stack([values, contrast], axis=2)
+
+    def _covariance(self, function: Function) -> tuple[Floats, Floats]:
+        """E_w g and Cov_w(x / unit, g), (m, n)."""
+        values, centred = self._piece.expect(function), self._centred
+        # the mean is rounded, so that x less its mean has a mean too: it must not count as a covariance
+        return values, centred.expect(function) - centred.mean * values
+
+    @cached_property
+    def _centred(self) -> CentredPieces:
+        return self._piece.centred(self.center, self.unit)
+
+
+@dataclass(frozen=True, eq=False)
+class PointColumn:
+    """h = x of a column that has a single value; ``x`` (n,) are the rows' values."""
+
+    laws: TiltedLaws
+    x: Floats
+
+    @property
+    def _value(self) -> Floats:
+        (measure,) = self.laws.marginal.measures
+        assert isinstance(measure, Atoms)  # noqa: S101 - of a column with a single value
+        return measure.value
+
+    @property
+    def center(self) -> Floats:
+        """The value."""
+        return np.repeat(self._value, self.x.size)
+
+    @property
+    def variance(self) -> Floats:
+        """0."""
+        return np.zeros(self.x.size)
+
+    @property
+    def at_instance(self) -> Floats:
+        """The rows' values."""
+        return self.x
+
+    @property
+    def unit(self) -> Floats:
+        """1."""
+        return np.ones(self.x.size)
+
+    @property
+    def log_weight(self) -> Floats:
+        """Log of the column's factor of E[π], (n,)."""
+        return self.laws.log_mass[:, 0]
+
+    @property
+    def mixing(self) -> Floats:
+        """(n, 2, 2)."""
+        return np.broadcast_to(np.eye(2), (self.x.size, 2, 2))
+
+    def basis(self, function: Function) -> Floats:
+        """Mean and contrast of m functions, (m, n, 2): the value's, and 0."""
+        values = np.repeat(function(self._value), self.x.size, axis=1)
+        return np.stack([values, 0.0 * values], axis=2)

@@ -1,0 +1,108 @@
+"""Laws of many rows at once are those of each row alone, for every kind of column, law and function."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import limes
+from limes._functions import Bump, Filled, Identity, Interval, Polynomial, Power, Shape, Step
+from limes.designs._coordinates import functionals
+from limes.designs._tilted_rows import SlopeColumn, numbers_of, serves, tilted_columns
+from oracle import EXACT
+
+FUNCTIONS = {
+    "identity": Identity(),
+    "powers": Power(np.array([0, 1, 2])),
+    "polynomial": Polynomial(np.array([[1.0, 2.0, 0.5]]), 0.3, np.zeros(1)),
+    "intervals": Interval(np.array([-np.inf, 0.1, 5.0]), np.array([0.2, 0.7, 6.0]), np.zeros(3, dtype=bool)),
+    "steps": Step(np.array([-0.5, 0.0, 1.0]), np.arange(8.0).reshape(2, 4), np.zeros(2)),
+    "bumps": Bump(np.array([-1.0, 0.5]), 3.0),
+    "filled": Filled(Identity(), np.array([2.0]), np.zeros(1)),
+}
+OPTIONS = [
+    {"weights": "euclidean"},
+    {"weights": "euclidean", "bandwidth": 0.05},
+    {"weights": "euclidean", "bandwidth": float("inf")},
+    {"weights": "euclidean", "law": "uniform"},
+    {"weights": "euclidean", "law": "empirical"},
+    {"bins": None},
+    {"bins": None, "bandwidth": 0.1},
+]
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(
+        {
+            "normal": rng.normal(size=80),
+            "skewed": rng.exponential(size=80) * 1e6,
+            "tied": np.repeat([0.0, 1.0, 2.0, 3.0], 20),
+            "constant": np.ones(80),
+            "level": rng.choice(["a", "b", "c"], size=80),
+        }
+    )
+
+
+def family_and_rows(table, options):
+    explainer = limes.TabularExplainer(lambda X: np.zeros(len(X)), table, **options)
+    rows = table.sample(9, random_state=1).reset_index(drop=True)
+    rows.loc[0, "normal"], rows.loc[1, "skewed"] = 8.0, -1e7  # far out
+    model, matrix = explainer.model_at(rows)
+    return model.family, matrix
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_columns_at_many_rows_are_those_of_each(table, options):
+    family, rows = family_and_rows(table, options)
+    columns = tilted_columns(family, rows, family.cells(rows))
+    designs = [family.at(row) for row in rows]
+    inner = [design.in_units() for design in designs]
+    numbers = numbers_of(columns)
+    for name in ("inclusion", "variance", "at_instance", "log_weight"):
+        for stacked, each in ((numbers.features, designs), (numbers.inner, inner)):
+            expected = np.stack([getattr(design, name) for design in each])
+            assert np.allclose(getattr(stacked, name), expected, rtol=EXACT, atol=1e-300), name
+    assert np.array_equal(numbers.units, [design.units for design in designs])
+    assert np.array_equal(numbers.slopes, [design.slopes for design in designs])
+    for function in FUNCTIONS.values():
+        assert serves(family, [function] * len(columns)) or options.get("bins", 0) is None
+        for j, column in enumerate(columns):
+            basis = column.basis(function)
+            mean, contrast = np.einsum("nab,mnb->anm", column.mixing, basis)
+            for i, design in enumerate(inner):
+                coordinate = design.coordinates[j]
+                m, c = functionals(coordinate, coordinate.tabulate(function))
+                size = max(1.0, np.abs(m).max())
+                assert np.allclose(mean[i], m, rtol=EXACT, atol=EXACT * size)
+                assert np.allclose(contrast[i], c, rtol=EXACT, atol=EXACT * max(size, np.abs(c).max()))
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_a_row_has_the_same_bits_in_any_company(table, options):
+    family, rows = family_and_rows(table, options)
+    cells = family.cells(rows)
+    whole = tilted_columns(family, rows, cells)
+    for i in range(len(rows)):
+        for one, column in zip(tilted_columns(family, rows[i : i + 1], cells[i : i + 1]), whole, strict=True):
+            for function in FUNCTIONS.values():
+                assert np.array_equal(one.basis(function)[:, 0], column.basis(function)[:, i])
+
+
+def test_quadrature_missing_values_and_bin_weights_go_row_by_row(table):
+    family, _ = family_and_rows(table, {"weights": "euclidean"})
+    plain = [None] * len(family.marginals)
+    assert serves(family, plain)
+    assert not serves(family, [Shape(np.exp), *plain[1:]])
+    assert not serves(family, [Filled(Shape(np.exp), np.ones(1), np.zeros(1)), *plain[1:]])
+    assert not serves(family_and_rows(table, {})[0], plain)
+    holes = table.assign(normal=table["normal"].where(table.index > 5))
+    assert not serves(family_and_rows(holes, {"weights": "euclidean"})[0], plain)
+
+
+def test_slopes_are_told_from_indicators(table):
+    family, rows = family_and_rows(table[["normal", "skewed", "level"]], {"bins": None})
+    kinds = [isinstance(column, SlopeColumn) for column in tilted_columns(family, rows, family.cells(rows))]
+    assert kinds == [True, True, False]

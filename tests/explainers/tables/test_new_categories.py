@@ -1,0 +1,126 @@
+"""Categories of a row that the background does not have: as the model treats them, or an error."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
+
+import limes
+import oracle
+from limes.exceptions import CellError
+
+rng = np.random.default_rng(0)
+TABLE = pd.DataFrame(
+    {name: rng.choice([*levels], 200) for name, levels in (("race", "abc"), ("sex", "fm"), ("job", "xyz"))}
+)
+ANSWERS = 2.0 * (TABLE.race == "a") * (TABLE.sex == "f") + (TABLE.job == "x") + 0.1 * rng.normal(size=200)
+ROWS = TABLE.iloc[:4].copy()
+ROWS.loc[1, "race"] = "Martian"
+IGNORES = OneHotEncoder(handle_unknown="ignore")
+RATIO = np.exp(-0.5 / (0.75 * np.sqrt(3)) ** 2)
+
+
+def pipeline(model, encoder=IGNORES, y=ANSWERS):
+    return make_pipeline(make_column_transformer((encoder, [*TABLE])), model).fit(TABLE, y)
+
+
+def enumerated(predict, row):
+    """Means E[f | cell] by enumeration, as contrasts of the row's cells with the others, (d,)."""
+    shares = {name: TABLE[name].value_counts(normalize=True) for name in TABLE}
+
+    def law(name, own):
+        """Levels and probabilities: of the row's own cell alone, of the others alone, or of all."""
+        levels = [*shares[name].index]
+        weights = shares[name].to_numpy() * np.where(np.array(levels) == row[name], 1.0, RATIO)
+        if own is not None:
+            weights = weights * (np.array(levels) == row[name] if own else np.array(levels) != row[name])
+        return ([row[name]], np.ones(1)) if own else (levels, weights / weights.sum())
+
+    def mean(column, own):
+        laws = [law(name, own if name == column else None) for name in TABLE]
+        cells = pd.DataFrame([*itertools.product(*(levels for levels, _ in laws))], columns=[*TABLE])
+        weights = np.prod([*itertools.product(*(q for _, q in laws))], axis=1)
+        return weights @ predict(cells)
+
+    return np.array([mean(name, True) - mean(name, False) for name in TABLE])
+
+
+@pytest.mark.parametrize(
+    "model", [Ridge(), RandomForestRegressor(5, random_state=0), GradientBoostingRegressor(n_estimators=10)]
+)
+@pytest.mark.parametrize(
+    "encoder", [IGNORES, OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)]
+)
+def test_a_new_category_is_explained_as_the_model_treats_it(model, encoder):
+    model = pipeline(model, encoder)
+    explainer = limes.TabularExplainer(model, TABLE)
+    found = explainer(ROWS, progress=False)
+    assert (found.method, found.conditions[1][0], found.data[1][0]) == ("exact", "race = Martian", "Martian")
+    expected = np.stack([enumerated(model.predict, row) for _, row in ROWS.iterrows()])
+    np.testing.assert_allclose(found.values, expected, rtol=0, atol=oracle.EXACT)
+    np.testing.assert_allclose(found.predictions, model.predict(ROWS), rtol=oracle.EXACT)
+    # other rows are explained as without it
+    others = explainer(ROWS.iloc[[0, 2, 3]], progress=False)
+    np.testing.assert_allclose(found[[0, 2, 3]].values, others.values, rtol=oracle.EXACT, atol=oracle.EXACT)
+    assert limes.diagnose(found, progress=False)
+    assert "Martian" in found.to_html()
+
+
+def test_classes_and_other_kinds_of_tables():
+    model = pipeline(LogisticRegression(), y=ANSWERS > 1)
+    expected = limes.TabularExplainer(model, TABLE)(ROWS, progress=False)
+    assert expected.method == "exact"
+
+    for kind in (pl.from_pandas, lambda frame: frame.astype("string")):
+        found = limes.TabularExplainer(model, kind(TABLE))(kind(ROWS), progress=False)
+        np.testing.assert_allclose(found.values, expected.values, rtol=1e-9, atol=1e-12)
+    missing = TABLE.copy()
+    missing.loc[5, "race"] = None
+    model = make_pipeline(make_column_transformer((IGNORES, [*TABLE])), Ridge()).fit(missing, ANSWERS)
+    found = limes.TabularExplainer(model, missing)(ROWS, progress=False)
+    assert found.conditions[1][0] == "race = Martian"
+    np.testing.assert_allclose(found.predictions, model.predict(ROWS), rtol=oracle.EXACT)
+
+
+REFUSALS = {
+    "the encoder": (lambda: pipeline(Ridge(), OneHotEncoder()), TABLE),
+    "a black box": (lambda: lambda table: table["race"].str.len().to_numpy(float), TABLE),
+    "declared categories": (lambda: pipeline(Ridge()), TABLE.astype("category")),
+}
+
+
+@pytest.mark.parametrize("refusal", REFUSALS)
+def test_what_the_model_does_not_take_is_an_error_of_its_row(refusal):
+    make, background = REFUSALS[refusal]
+    model = make()
+    with pytest.raises(CellError, match="row 1, column 'race': 'Martian' does not occur in the background"):
+        limes.TabularExplainer(model, background, max_calls=256)(ROWS, progress=False)
+    found = limes.TabularExplainer(model, background, max_calls=256, errors="row")(ROWS, progress=False)
+    assert (found.ids, [row for row, _ in found.errors]) == ((0, 2, 3), [1])
+
+
+def test_a_new_category_costs_no_row_and_another_bad_cell_its_own():
+    rows = ROWS.copy()
+    rows.loc[2, "sex"] = None
+    found = limes.TabularExplainer(pipeline(Ridge()), TABLE, errors="row")(rows, progress=False)
+    assert (found.ids, [row for row, _ in found.errors]) == ((0, 1, 3), [2])
+    with pytest.raises(CellError, match="row 2, column 'sex'"):
+        limes.TabularExplainer(pipeline(Ridge()), TABLE)(rows, progress=False)
+
+
+def test_a_model_that_is_fitted_again_is_read_again():
+    model = pipeline(Ridge())
+    explainer = limes.TabularExplainer(model, TABLE)
+    explainer(ROWS, progress=False)
+    model.fit(TABLE, -ANSWERS)
+    found = explainer(ROWS, progress=False)
+    np.testing.assert_allclose(found.predictions, model.predict(ROWS), rtol=oracle.EXACT)
+    expected = np.stack([enumerated(model.predict, row) for _, row in ROWS.iterrows()])
+    np.testing.assert_allclose(found.values, expected, rtol=0, atol=oracle.EXACT)
