@@ -22,6 +22,7 @@ from sklearn.ensemble import (
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import limes
 from effort import repeats
@@ -279,3 +280,18 @@ def test_findings_link_to_the_documentation_once_it_has_an_address(monkeypatch):
     assert finding("local error").url == "https://limes.example/findings.html#finding-local-error"
     monkeypatch.setattr("limes._diagnostics.finding.documentation", lambda: "")
     assert finding("edge").url == ""
+
+
+def test_three_classes_are_diagnosed_without_tables_of_every_bandwidth(monkeypatch):
+    """Tables of the double integral take a fifth of a second, and a diagnosis tries two dozen bandwidths."""
+    from limes._expectations.softmax import SoftmaxExpectation
+
+    X, y = load_wine(return_X_y=True, as_frame=True)
+    X = X[["alcohol", "hue", "proline"]]
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)
+    explanation = limes.TabularExplainer(model, X)(X.iloc[[5]])
+    assert explanation.method == "exact"
+    made = []
+    monkeypatch.setattr(SoftmaxExpectation, "_tabulate", lambda *_: made.append(1))
+    assert len(limes.diagnose(explanation)) == 1
+    assert not made

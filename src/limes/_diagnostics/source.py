@@ -6,7 +6,7 @@ bandwidths, the mean of the model in each cell of a column, and changes when one
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,8 @@ import numpy as np
 from limes._arrays import Floats
 from limes._diagnostics.context import SPREAD, DiagnosticContext, Source, TableContext
 from limes._diagnostics.sample import Estimate
-from limes._expectations.moments import InBlocks
+from limes._expectations.moments import CombinedExpectation, InBlocks
+from limes._expectations.softmax import SoftmaxExpectation
 from limes._pipeline import Expectation
 from limes.designs._coordinates import IndicatorCoordinate
 from limes.designs._product import ProductDesign
@@ -126,15 +127,17 @@ class SampledSource:
         return Estimate(value, error)
 
 
-_SOURCES: Mapping[str, type[ExactSource] | type[SampledSource]] = {
-    "exact": ExactSource,
-    "sampled": SampledSource,
-}
-
-
 def source_of(expectation: Expectation) -> Source:
     """Return the source for an expectation."""
-    return _SOURCES[expectation.method](expectation)
+    exact = expectation.method == "exact" and not _makes_large_tables(expectation)
+    return (ExactSource if exact else SampledSource)(expectation)
+
+
+def _makes_large_tables(expectation: Any) -> bool:
+    """Tell whether each bandwidth takes large tables: a diagnosis tries many of them."""
+    if isinstance(expectation, CombinedExpectation):
+        return any(map(_makes_large_tables, expectation.parts))
+    return isinstance(expectation, SoftmaxExpectation)
 
 
 def box_rows(context: TableContext, i: int) -> tuple[Floats, Floats]:
