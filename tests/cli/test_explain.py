@@ -9,6 +9,7 @@ import sys
 from contextlib import chdir
 
 import joblib
+import numpy as np
 import pandas as pd
 import pytest
 import skops.io
@@ -39,6 +40,8 @@ def files(tmp_path_factory):
     skops.io.dump(forest, folder / "forest.skops")
     joblib.dump(forest, folder / "forest.joblib")
     skops.io.dump(LogisticRegression(max_iter=5000).fit(X / 10, y), folder / "linear.skops")
+    four = np.digitize(X["alcohol"], X["alcohol"].quantile([0.25, 0.5, 0.75]))
+    skops.io.dump(LogisticRegression(max_iter=5000).fit(X / 10, four), folder / "four.skops")
     process = GaussianProcessRegressor(RBF(5.0), optimizer=None).fit(X.iloc[:20], y[:20])
     skops.io.dump(process, folder / "process.skops")
     table = X.assign(target=y)
@@ -107,13 +110,13 @@ def test_a_pickle_needs_trust(files):
 
 
 def test_a_model_that_cannot_be_read_is_sampled_and_says_why(files):
-    done = run(files, "explain", "linear.skops", "wine.csv", "--max-calls", "256")
+    done = run(files, "explain", "four.skops", "wine.csv", "--max-calls", "256")
     assert done.exit_code == 0, done.output
     assert "sampled" in done.output
-    exact = run(files, "explain", "linear.skops", "wine.csv", "--method", "exact")
+    exact = run(files, "explain", "four.skops", "wine.csv", "--method", "exact")
     assert exact.exit_code == 1
     assert "margin" in str(exact.exception)
-    margin = run(files, "explain", "linear.skops", "wine.csv", "--output", "margin")
+    margin = run(files, "explain", "four.skops", "wine.csv", "--output", "margin")
     assert "exact" in margin.output
 
 

@@ -284,13 +284,16 @@ def test_columns_of_a_frame_keep_their_names():
     ids=lambda each: str(each)[:20],
 )
 def test_the_margin_serves_as_control_of_what_is_behind_it(model, target, output):
-    """Standard errors cover, and are smaller than without a control."""
+    """Standard errors cover, and are smaller than without a control, over seeds."""
     model.fit(X, target)
-    options = {"output": output, "law": "empirical", "max_calls": 512, "rng": 3, "method": "sampled"}
-    plain = limes.TabularExplainer(model, X, control="none", **options)(X[:8])
-    helped = limes.TabularExplainer(model, X, control="margin", **options)(X[:8])
+    options = {"output": output, "law": "empirical", "max_calls": 512, "method": "sampled"}
+    ratios = []
+    for seed in range(6):
+        plain = limes.TabularExplainer(model, X, control="none", rng=seed, **options)(X[:8])
+        helped = limes.TabularExplainer(model, X, control="margin", rng=seed, **options)(X[:8])
+        ratios.append(np.median(helped.standard_errors) / np.median(plain.standard_errors))
     assert helped.method == "sampled"
-    assert np.median(helped.standard_errors) < 0.85 * np.median(plain.standard_errors)
+    assert np.mean(ratios) < 0.88
     wanted = resolve(model, output)
     z = []
     for i in range(8):
