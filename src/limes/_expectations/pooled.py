@@ -17,7 +17,7 @@ control instead, fitted once, unless that takes longer than asking for such a sm
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -96,12 +96,11 @@ class PooledExpectation(Locked):
         self._sizes = pool_sizes(len(family.marginals), sampling.max_shared)
         self._samples: dict[_Stage, _ControlledPool] = {}
         self._fits: dict[tuple[int, str], CrossFit] = {}
-        self._first_shares: dict[str, float] = {}
         super().__init__()
 
     def __getstate__(self) -> dict[str, Any]:
         # controls are fitted again: to the same answers, with the same result
-        return {**super().__getstate__(), "_samples": {}, "_fits": {}, "_first_shares": {}}
+        return {**super().__getstate__(), "_samples": {}, "_fits": {}}
 
     @property
     def ratio(self) -> float:
@@ -234,8 +233,7 @@ class PooledExpectation(Locked):
         if quick is None or stage.size < quick.size:
             return True
         sample = self._sample(quick)
-        share = self._fits[quick.size, sample.control].share(sample.rows.answers)
-        return (share > _WORTH_A_SECOND) == (stage != quick)
+        return (sample.shares[sample.control] > _WORTH_A_SECOND) == (stage != quick)
 
     def _look(
         self,
@@ -292,18 +290,18 @@ class PooledExpectation(Locked):
                 self._fits[key] = fitting(self._law, rows, f)
         fits = {name: self._fits[stage.size, name] for name in names}
         shares = {name: fit.share(f) for name, fit in fits.items()}
-        if stage == self._stages[0]:
-            self._first_shares = shares
         name = least_left(shares)
         fit = fits[name]
         sample = PoolSample(by_column(rows.cells), f, f - fit.values, SEQUENCES)
-        return _ControlledPool(sample, shape, complement, name, fit.expectations)
+        return _ControlledPool(sample, shape, complement, name, shares, fit.expectations)
 
     def _candidates(self, stage: _Stage) -> list[str]:
         """Controls of a stage, but for those that left much more than the best of the smallest pool."""
-        first = self._first_shares
-        most = _CLOSE * min(first.values(), default=np.inf)
-        return [name for name in stage.controls if first.get(name, most) <= most]
+        if stage == self._stages[0]:
+            return list(stage.controls)
+        shares = self._samples[self._stages[0]].shares  # every row begins there
+        most = _CLOSE * min(shares.values())
+        return [name for name in stage.controls if shares.get(name, most) <= most]
 
     def _fit(self, pool: _ControlledPool, rows: ExplainedRows, predictions: Floats | None) -> _Fits:
         """Fit rows to the pool of one size, given the model's predictions (n, k) there, if there are any."""
@@ -427,6 +425,8 @@ class _ControlledPool:
         Whether answers are two probabilities.
     control
         Its name.
+    shares
+        Of the answers' variance that each control leaves that was tried.
     expectations
         Of its fits, one for each equal part of the rows.
     """
@@ -435,6 +435,7 @@ class _ControlledPool:
     shape: tuple[int, ...]
     complement: bool
     control: str
+    shares: Mapping[str, float]
     expectations: Sequence[ControlExpectation]
 
     def outputs(self, predictions: Floats | None) -> Floats | None:

@@ -115,7 +115,7 @@ def numbers_of(columns: Sequence[TiltedColumn]) -> InUnits:
     with np.errstate(over="ignore"):
         features = FeatureTable(center, variance * unit * unit, at_instance, log_weight)
     inner = FeatureTable(center / unit, variance, at_instance / unit, log_weight)
-    slopes = np.array([isinstance(column, SlopeColumn | PointColumn) for column in columns])
+    slopes = np.array([isinstance(column, _OfValues) for column in columns])
     return InUnits(features, inner, unit, np.broadcast_to(slopes, unit.shape))
 
 
@@ -184,8 +184,24 @@ def _with_weight(measure: GaussianPieces | Atoms, weight: Floats) -> GaussianPie
 _NAMES = ("anchor", "slope", "precision", "lower", "upper", "weight", "scale")
 
 
+class _OfCells:
+    """What columns have whose feature is z, of rows in each ``cell`` (n,)."""
+
+    cell: Ints
+
+    @property
+    def at_instance(self) -> Floats:
+        """1."""
+        return np.ones(self.cell.size)
+
+    @property
+    def unit(self) -> Floats:
+        """1."""
+        return np.ones(self.cell.size)
+
+
 @dataclass(frozen=True, eq=False)
-class IndicatorColumn:
+class IndicatorColumn(_OfCells):
     """h = z: see ``IndicatorCoordinate``. ``cell`` (n,) are the rows'."""
 
     laws: TiltedLaws
@@ -200,16 +216,6 @@ class IndicatorColumn:
     def variance(self) -> Floats:
         """Var_w h, (n,)."""
         return self._odds[0] * self._odds[1]
-
-    @property
-    def at_instance(self) -> Floats:
-        """1."""
-        return np.ones(self.cell.size)
-
-    @property
-    def unit(self) -> Floats:
-        """1."""
-        return np.ones(self.cell.size)
 
     @property
     def log_weight(self) -> Floats:
@@ -249,7 +255,7 @@ class IndicatorColumn:
 
 
 @dataclass(frozen=True, eq=False)
-class LevelColumn:
+class LevelColumn(_OfCells):
     """A categorical column, whose law depends on the row's category alone."""
 
     weights: EuclideanWeights
@@ -281,16 +287,6 @@ class LevelColumn:
         return self._each("variance")
 
     @property
-    def at_instance(self) -> Floats:
-        """1."""
-        return np.ones(self.cell.size)
-
-    @property
-    def unit(self) -> Floats:
-        """1."""
-        return np.ones(self.cell.size)
-
-    @property
     def log_weight(self) -> Floats:
         """Log of the column's factor of E[π], (n,)."""
         return self._each("log_weight")
@@ -308,11 +304,31 @@ class LevelColumn:
 
 
 @dataclass(frozen=True, eq=False)
-class SlopeColumn:
-    """h = x, under one piece a row: see ``SlopeCoordinate``. ``x`` (n,) are the rows' values."""
+class _OfValues:
+    """What columns have whose feature is x; ``x`` (n,) are the rows' values."""
 
     laws: TiltedLaws
     x: Floats
+
+    @property
+    def at_instance(self) -> Floats:
+        """The rows' values."""
+        return self.x
+
+    @property
+    def log_weight(self) -> Floats:
+        """Log of the column's factor of E[π], (n,)."""
+        return self.laws.log_mass[:, 0]
+
+    @property
+    def mixing(self) -> Floats:
+        """(n, 2, 2)."""
+        return np.broadcast_to(np.eye(2), (self.x.size, 2, 2))
+
+
+@dataclass(frozen=True, eq=False)
+class SlopeColumn(_OfValues):
+    """h = x, under one piece a row: see ``SlopeCoordinate``."""
 
     @property
     def _piece(self) -> GaussianPieces:
@@ -331,25 +347,10 @@ class SlopeColumn:
         left, right = (self._piece.anchor + self._piece.scale * side for side in self._piece.reach)
         return power_of_two(0.5 * right - 0.5 * left)
 
-    @property
-    def at_instance(self) -> Floats:
-        """The rows' values."""
-        return self.x
-
-    @property
-    def log_weight(self) -> Floats:
-        """Log of the column's factor of E[π], (n,)."""
-        return self.laws.log_mass[:, 0]
-
     @cached_property
     def variance(self) -> Floats:
         """Var_w (h / unit), (n,)."""
         return np.asarray(self._covariance(Identity())[1][0] / self.unit)
-
-    @property
-    def mixing(self) -> Floats:
-        """(n, 2, 2)."""
-        return np.broadcast_to(np.eye(2), (self.x.size, 2, 2))
 
     def basis(self, function: Function) -> Floats:
         """Mean and contrast of m functions, (m, n, 2)."""
@@ -371,11 +372,8 @@ class SlopeColumn:
 
 
 @dataclass(frozen=True, eq=False)
-class PointColumn:
-    """h = x of a column that has a single value; ``x`` (n,) are the rows' values."""
-
-    laws: TiltedLaws
-    x: Floats
+class PointColumn(_OfValues):
+    """h = x of a column that has a single value."""
 
     @property
     def _value(self) -> Floats:
@@ -394,24 +392,9 @@ class PointColumn:
         return np.zeros(self.x.size)
 
     @property
-    def at_instance(self) -> Floats:
-        """The rows' values."""
-        return self.x
-
-    @property
     def unit(self) -> Floats:
         """1."""
         return np.ones(self.x.size)
-
-    @property
-    def log_weight(self) -> Floats:
-        """Log of the column's factor of E[π], (n,)."""
-        return self.laws.log_mass[:, 0]
-
-    @property
-    def mixing(self) -> Floats:
-        """(n, 2, 2)."""
-        return np.broadcast_to(np.eye(2), (self.x.size, 2, 2))
 
     def basis(self, function: Function) -> Floats:
         """Mean and contrast of m functions, (m, n, 2): the value's, and 0."""
