@@ -32,11 +32,11 @@ def _curves(rows, axis):
     for method in METHODS:
         values = np.array([[point[method] for point in row[axis]] for row in rows])
         curves[method] = {
-            "mean": np.round(values.mean(axis=0), 5).tolist(),
-            "std": np.round(values.std(axis=0), 5).tolist(),
+            "mean": np.round(np.nanmean(values, axis=0), 5).tolist(),
+            "std": np.round(np.nanstd(values, axis=0), 5).tolist(),
         }
-    proved = np.array([[point["proved"] for point in row[axis]] for row in rows])
-    return {**curves, "proved": proved.mean(axis=0).tolist()}
+    proved = np.array([[point["proved"] for point in row[axis]] for row in rows], dtype=float)
+    return {**curves, "proved": np.nanmean(proved, axis=0).tolist()}
 
 
 def sweeps(sets, folder):

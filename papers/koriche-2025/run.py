@@ -111,10 +111,13 @@ def _under(name: str, task, x, seed: int, others: dict, limit: float) -> dict:
 
 
 def _errors(task, x, seed: int, k: int, spread: float, lime, limit: float) -> dict[str, float]:
-    """In-sample errors under the literal law, as the figures have them."""
+    """In-sample errors under the literal law, as the figures have them; NaN where k weights cannot add up."""
     law, rng = LAWS["literal"](x.size, spread), np.random.default_rng(seed)
+    target = _target(task, x)
+    if abs(target) > k:
+        return {"optimum": np.nan, "iht": np.nan, "lime": np.nan, "proved": np.nan}
     signs, values = drawn(law, task, x, SAMPLES, rng)
-    problem = explainers.sample_problem(x, _target(task, x), signs, values)
+    problem = explainers.sample_problem(x, target, signs, values)
     best, proof = explainers.optimum(problem, k, limit)
     answers = {"optimum": best, "iht": explainers.thresholding(problem, k), "lime": lime}
     return {

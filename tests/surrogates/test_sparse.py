@@ -18,11 +18,7 @@ from limes.designs._literals import FlipLaw
 from limes.exceptions import InputError
 from limes.surrogates._branch_and_bound import branch_and_bound
 from limes.surrogates._branch_and_bound.nodes import Node
-from limes.surrogates._branch_and_bound.perspective import (
-    PerspectiveProblem,
-    PerspectiveSearch,
-    perspective_bound,
-)
+from limes.surrogates._branch_and_bound.perspective import PerspectiveSearch, perspective_bound
 from limes.surrogates._projection import hard_thresholding, project, projection
 from limes.surrogates._solvers import SOLVERS
 from limes.surrogates._sparse import PopulationProblem, SampleProblem, boxed, summing_to
@@ -296,8 +292,7 @@ def test_the_perspective_search_is_the_best_of_all_supports(intercept):
         rng = np.random.default_rng(seed)
         d, k = int(rng.integers(5, 11)), int(rng.integers(2, 5))
         problem = sample(rng, d=d, m=int(rng.integers(3 * d, 8 * d)), correlation=0.3, intercept=intercept)
-        quadratic = PerspectiveProblem.from_sample(problem)
-        search = PerspectiveSearch(quadratic, k, np.inf, np.arange(k), 0.0, 1e-12 * quadratic.square)
+        search = PerspectiveSearch(problem, k, np.inf, np.arange(k), 0.0, 1e-12 * problem.square)
         expected = best_objective(problem, k)
         bounds = list(search.run(np.inf))
         if not bounds:  # literals that determine each other
@@ -313,7 +308,7 @@ def test_the_perspective_search_is_the_best_of_all_supports(intercept):
 def test_many_literals_are_proved_by_the_perspective_search(intercept):
     problem = replace(uncrowded_instance(), intercept=intercept)
     found = branch_and_bound(problem, 14, time_limit=60.0)
-    alone = PerspectiveSearch(PerspectiveProblem.from_sample(problem), 14, np.inf, np.arange(14), 0.0, 0.0)
+    alone = PerspectiveSearch(problem, 14, np.inf, np.arange(14), 0.0, 0.0)
     *_, lower = alone.run(np.inf)
     assert found.proved is True
     json.dumps([found.proved, found.gap, found.lower_bound, found.objective])  # numbers of Python's own
@@ -567,18 +562,18 @@ def test_a_target_beyond_the_box_is_refused():
 @pytest.mark.parametrize("problem", [hard_instance(), uncrowded_instance()], ids=["crowded", "many rows"])
 def test_no_step_but_one_bound_follows_the_time_limit(monkeypatch, problem):
     """At the root too: no exchange, no better multiplier, no eigenvalues; the bound is valid all the same."""
-    from limes.surrogates._branch_and_bound import search
+    from limes.surrogates._branch_and_bound import pairwise, search
 
     best = branch_and_bound(problem, 3)
     tries = []
-    tighten = search._kernels.tighten
+    tighten = pairwise._kernels.tighten
 
     def counted(*arguments):
         tries.append(arguments[9])
         return tighten(*arguments)
 
-    monkeypatch.setattr(search._kernels, "tighten", counted)
-    monkeypatch.setattr(search, "_best_entrant", lambda *_: pytest.fail("an exchange after the time limit"))
+    monkeypatch.setattr(pairwise._kernels, "tighten", counted)
+    monkeypatch.setattr(pairwise, "_best_entrant", lambda *_: pytest.fail("an exchange after the time limit"))
     monkeypatch.setattr(search, "PerspectiveSearch", lambda *_: pytest.fail("a search after the time limit"))
     late = branch_and_bound(problem, 3, time_limit=1e-9)
     assert set(tries) == {0}

@@ -1,7 +1,7 @@
 """The certified optimum of a sample's problem, by branch and bound on its Gram matrix.
 
-``search.py`` is the search, ``nodes.py`` the nodes, the order in which they go and one lower bound;
-``kernels/pairwise.cpp`` is the other.
+``search.py`` lets two searches take turns: ``pairwise.py`` with the nodes of ``nodes.py`` and the bound of
+``kernels/pairwise.cpp``, and ``perspective.py`` with the semidefinite bound of ``relaxation.py``.
 """
 
 from limes.surrogates._branch_and_bound.search import branch_and_bound

@@ -1,0 +1,277 @@
+r"""The pairwise search over the supports of a sparse surrogate; a constant is a column that is always chosen.
+
+A node includes some literals (they are swept in) and excludes some; its children include one free literal
+each, in the order of their shares q of the pairwise bound (``kernels/pairwise.cpp``), and exclude those
+before it. Children are made one at a time, and the node with the lowest bound goes first: that bound is at
+any time a lower bound of the optimum. A literal whose share is too small for any descendant that contains it
+to beat the incumbent is excluded. Two free places are filled by trying all pairs.
+
+The first incumbent is the projection of the moments, improved by exchanges of single literals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from threading import Condition, get_ident
+from time import perf_counter
+from typing import TypeAlias
+
+import numpy as np
+
+from limes import _kernels
+from limes._arrays import Floats, Ints
+from limes.surrogates._branch_and_bound.nodes import Frontier, Node, SearchProblem
+from limes.surrogates._projection import project
+from limes.surrogates._sparse import summing_to
+
+# A literal that others determine up to this share of its variance is redundant, and cannot enter
+_DEPENDENT = 1e-9
+# Steps towards a better multiplier at the root, and at other nodes
+_ROOT_TRIES, _TRIES = 16, 6
+# A bound is computed again when more than this share of its literals has been excluded since
+_STALE = 0.1
+# An exchange must gain this share of the objective's scale: roundings are no gains
+_WORTH = 1e-12
+
+# Callback with lower bound and best objective
+Report: TypeAlias = Callable[[float, float], object]
+
+
+class PairwiseSearch:
+    """The incumbent and the open nodes; ``_turn`` guards both.
+
+    Parameters
+    ----------
+    problem
+        The problem with the constraint in it.
+    size
+        Number of literals without the constant.
+    k
+        Number of literals of an explanation.
+    deadline
+        Time at which exchanges of the first incumbent stop.
+    threads
+        Number of threads.
+    report
+        Called with the lower bound and the best objective before every node.
+    """
+
+    def __init__(
+        self, problem: SearchProblem, size: int, k: int, deadline: float, threads: int, report: Report
+    ) -> None:
+        self.problem = problem
+        self.k = k
+        self.nodes = 1
+        self._deadline, self._threads, self._size = deadline, threads, size
+        guess = np.flatnonzero(_projected_moments(problem, size, k))
+        guess = np.union1d(guess, np.setdiff1d(np.arange(size), guess)[: k - guess.size])
+        self.support = exchange_literals(problem, guess, deadline)
+        self.best, self._eta = problem.value(self.support)
+        self._open = Frontier()
+        # by thread: the bound of the child in progress
+        self._busy: dict[int, float] = {}
+        self._turn = Condition()
+        self._report = report
+
+    def start(self) -> float:
+        """Search from the root to the deadline; return the lower bound."""
+        if self.k == 1:
+            return self.best  # exchanges have tried every single literal
+        self._push_all(self._processed(self.problem.root(self.k, self._eta), _ROOT_TRIES))
+        return self.resume(self._deadline)
+
+    def is_proved(self, lower: float) -> bool:
+        """Whether a lower bound proves the incumbent, up to the tolerance."""
+        return lower >= self.problem.cutoff(self.best)
+
+    def resume(self, deadline: float) -> float:
+        """Search on until no node is open or the time is up; return the lower bound."""
+        problem, self._deadline = self.problem, deadline
+        if self._threads == 1:
+            self._work()
+        else:
+            self._work_together()
+        finished = not self._open or self._open.lowest >= problem.cutoff(self.best)
+        return problem.cutoff(self.best) if finished else max(0.0, self._open.lowest)
+
+    def _work_together(self) -> None:
+        with ThreadPoolExecutor(self._threads) as pool:
+            workers = [pool.submit(self._work) for _ in range(self._threads)]
+            try:
+                for worker in workers:
+                    worker.result()
+            finally:
+                # an error or Ctrl-C stops the others too
+                self._deadline = -np.inf
+
+    def _work(self) -> None:
+        """Make children of the most promising nodes, one after the other."""
+        while (step := self._next_child()) is not None:
+            children: list[Node] = []
+            try:
+                children = self._children(*step)
+            finally:
+                with self._turn:
+                    self._push_all(children)
+                    del self._busy[get_ident()]
+                    self._turn.notify_all()
+
+    def _next_child(self) -> tuple[Node, int, float] | None:
+        """Return the next node, the place of its child and that child's bound; None at the end."""
+        with self._turn:
+            while perf_counter() <= self._deadline:
+                if self._open and self._open.lowest < self.problem.cutoff(self.best):
+                    return self._start(*self._open.pop())
+                if not self._busy:
+                    return None
+                self._turn.wait()
+        return None
+
+    def _start(self, node: Node, place: int) -> tuple[Node, int, float]:
+        """Mark a child as in progress, and push its parent back for the next child."""
+        bound = node.bound_from(place)
+        self._busy[get_ident()] = bound
+        self.nodes += 1
+        others = [self._open.lowest] if self._open else []
+        self._report(min([*others, *self._busy.values()]), self.best)
+        if not self._is_stale(node, place):
+            self._push(node, place + 1)
+        return node, place, bound
+
+    @staticmethod
+    def _is_stale(node: Node, place: int) -> bool:
+        """Whether enough literals are excluded that the node's bound should be computed again."""
+        return place >= 2 and place > _STALE * node.free.size
+
+    def _children(self, node: Node, place: int, bound: float) -> list[Node]:
+        """Return the child to be opened, if any; for a stale node, the rest of the node."""
+        if self._is_stale(node, place):
+            rest = replace(node.restricted(np.arange(place, node.free.size)), bound=bound)
+            return list(self._processed(rest, _TRIES))
+        return list(self._processed(node.child(place, bound), _TRIES))
+
+    def _push_all(self, nodes: Iterator[Node] | list[Node]) -> None:
+        for node in nodes:
+            self._push(node, 0)
+
+    def _push(self, node: Node, place: int) -> None:
+        if place < node.free.size and node.bound_from(place) < self.problem.cutoff(self.best):
+            self._open.put(node, place, node.bound_from(place))
+
+    def _processed(self, node: Node, tries: int) -> Iterator[Node]:
+        """Close a node by enumeration or by its bound, or yield it for branching."""
+        variance = np.diag(self.problem.gram)[node.free]
+        independent = np.diag(node.gram) > _DEPENDENT * variance
+        if not independent.all():
+            node = node.restricted(np.flatnonzero(independent))
+        if node.free.size <= node.slots:
+            self.offer(np.append(node.chosen, node.free))
+        elif node.slots == 2:
+            self._try_pairs(node)
+        else:
+            yield from self._tightened(node, tries)
+
+    def _tightened(self, node: Node, tries: int) -> Iterator[Node]:
+        """Yield the node with its bound and only the literals that may still improve; nothing if none may."""
+        problem, before = self.problem, np.inf
+        # fewer free literals make the bound tighter: repeat while at least 15 % of them go
+        while node.free.size > node.slots and node.free.size <= 0.85 * before:
+            before = node.free.size
+            cutoff = problem.cutoff(self.best)
+            if perf_counter() > self._deadline:
+                tries = 0  # a bound that is valid, and not the best one
+            shares = np.empty(node.free.size)
+            eta, floor = _kernels.tighten(
+                node.gram, node.moments, node.ones, node.swept, node.slots, problem.square,
+                problem.target, node.eta, cutoff, tries, shares,
+            )  # fmt: skip
+            order = np.argsort(-shares, kind="stable")
+            most = shares[order[: node.slots]]
+            bound = floor - most.sum()
+            if bound >= cutoff:
+                return
+            may_improve = floor - most[:-1].sum() - shares[order] < cutoff
+            node = replace(node, eta=eta, floor=floor, shares=shares, bound=max(node.bound, bound))
+            node = node.restricted(order[may_improve])
+        if node.free.size <= node.slots:
+            self.offer(np.append(node.chosen, node.free))
+            return
+        yield node
+
+    def _try_pairs(self, node: Node) -> None:
+        problem = self.problem
+        _, first, second = _kernels.best_pair(
+            node.gram, node.moments, node.ones, node.swept, problem.square, problem.target, self.best
+        )
+        if first >= 0:
+            self.offer(np.append(node.chosen, node.free[[first, second]]))
+
+    def offer(self, support: Ints) -> None:
+        """Keep a support if it is better than the best so far."""
+        chosen = np.sort(support[support < self._size]).astype(np.int64)
+        value, _ = self.problem.value(chosen)
+        with self._turn:
+            if value < self.best:
+                self.best, self.support = value, chosen
+
+
+def _projected_moments(problem: SearchProblem, size: int, k: int) -> Floats:
+    """Return the projection of the moments, as if the literals were uncorrelated, (size,)."""
+    variance = float(np.diag(problem.gram)[:size].mean())
+    dense = problem.moments[:size] / variance
+    if not problem.always:
+        return project(dense, problem.target, k)
+    constant, corner = float(problem.moments[size]), float(problem.gram[size, size])
+    return project(dense, problem.target - constant / corner, k, corner / variance)
+
+
+def exchange_literals(problem: SearchProblem, support: Ints, deadline: float) -> Ints:
+    """Exchange literals of the support for better ones until none lowers the objective, or time is up."""
+    chosen, value = support.copy(), _objective(problem, support)
+    better = True
+    while better:
+        better = False
+        for place in range(chosen.size):
+            if perf_counter() > deadline:
+                break
+            others = np.delete(chosen, place)
+            entrant, lower = _best_entrant(problem, others)
+            if lower < value - _WORTH * problem.square:
+                chosen, value, better = np.append(others, entrant), lower, True
+    return np.sort(chosen)
+
+
+def _objective(problem: SearchProblem, support: Ints) -> float:
+    """Return the objective on a support, less the mean square."""
+    return problem.value(support)[0] - problem.square
+
+
+def _best_entrant(problem: SearchProblem, others: Ints) -> tuple[int, float]:
+    """Return the literal that lowers the objective most when it joins the others, and that objective.
+
+    The Schur complement of the others' bordered system gives the gain of every literal at once.
+    """
+    gram, moments, target = problem.gram, problem.moments, problem.target
+    others = problem.columns(others)
+    if not others.size:
+        values = np.diag(gram) * target**2 - 2.0 * target * moments
+        return int(np.argmin(values)), float(values.min())
+    n = others.size
+    u, eta = summing_to(target, gram[np.ix_(others, others)], moments[others])
+    system = np.ones((n + 1, n + 1))
+    system[:n, :n] = gram[np.ix_(others, others)]
+    system[n, n] = 0.0
+    border = np.vstack([gram[others], np.ones(len(gram))])
+    projected = np.linalg.lstsq(system, border, rcond=None)[0]
+    variance = np.diag(gram) - (border * projected).sum(axis=0)
+    residual = moments + eta - gram[:, others] @ u
+    allowed = variance > _DEPENDENT * np.diag(gram)
+    allowed[others] = False
+    gains = np.where(allowed, residual**2 / np.where(allowed, variance, 1.0), 0.0)
+    best = int(np.argmax(gains))
+    if not allowed[best]:
+        return int(others[0]), np.inf
+    value = float(u @ gram[np.ix_(others, others)] @ u - 2.0 * (moments[others] @ u))
+    return best, value - float(gains[best])
