@@ -19,6 +19,7 @@ from limes.exceptions import InputError
 from limes.surrogates._branch_and_bound import branch_and_bound
 from limes.surrogates._branch_and_bound.nodes import Node
 from limes.surrogates._branch_and_bound.perspective import PerspectiveSearch, perspective_bound
+from limes.surrogates._branch_and_bound.relaxation import Point, Quadratic, Relaxed
 from limes.surrogates._projection import hard_thresholding, project, projection
 from limes.surrogates._solvers import SOLVERS
 from limes.surrogates._sparse import PopulationProblem, SampleProblem, boxed, summing_to
@@ -292,6 +293,8 @@ def test_the_perspective_search_is_the_best_of_all_supports(intercept):
         rng = np.random.default_rng(seed)
         d, k = int(rng.integers(5, 11)), int(rng.integers(2, 5))
         problem = sample(rng, d=d, m=int(rng.integers(3 * d, 8 * d)), correlation=0.3, intercept=intercept)
+        if seed % 4 == 0:  # two literals that hold in the same rows, and one that always holds
+            problem.signs[:, 3], problem.signs[:, 1] = problem.signs[:, 0], 1.0
         search = PerspectiveSearch(problem, k, np.inf, np.arange(k), 0.0, 1e-12 * problem.square)
         expected = best_objective(problem, k)
         bounds = list(search.run(np.inf))
@@ -302,6 +305,82 @@ def test_the_perspective_search_is_the_best_of_all_supports(intercept):
         assert max(bounds) <= expected * (1 + oracle.EXACT) + oracle.ROUNDING
         assert bounds[-1] >= expected * (1 - oracle.EXACT) - oracle.ROUNDING
     assert void < 0.2 * runs
+
+
+def objectives(problem, k):
+    """The objective of every support of k literals."""
+    for support in combinations(range(problem.size), k):
+        yield support, best_objective(problem.among(np.array(support)), k)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_every_point_of_the_relaxation_bounds_every_support(intercept):
+    """Wherever u, η and the ridges lie, and with literals swept in; what it decides, the supports do."""
+    decided = 0
+    for seed in range(repeats(60, 15)):
+        rng = np.random.default_rng(seed)
+        problem = sample(rng, d=7, m=60, correlation=0.3, intercept=intercept)
+        free, chosen = np.split(rng.permutation(7), [5])
+        quadratic = Quadratic.from_sample(problem).reduced(chosen, free)
+        dense = np.linalg.solve(quadratic.gram, quadratic.moments)
+        largest = quadratic.smallest_eigenvalue() * np.diag(quadratic.gram)
+        u, eta = dense * rng.normal(1.0, 0.2, 5), 0.1 * rng.normal() * (not intercept)
+        relaxed = Relaxed.at(quadratic, 2, Point(u, np.ones(5), rng.uniform(0.1, 1.0, 5) * largest, eta, 0.0))
+        among = [(s, value) for s, value in objectives(problem, 4) if set(chosen) <= set(s)]
+        best = min(value for _, value in among)
+        assert relaxed.bound <= best * (1 + oracle.EXACT)
+        cutoff = relaxed.bound + 0.3 * (best - relaxed.bound) + 0.02 * best
+        enters, leaves = relaxed.decided(cutoff)
+        decided += enters.any() or leaves.any()
+        for support, value in among:
+            if value < cutoff * (1 - oracle.EXACT):
+                assert set(free[enters]) <= set(support)
+                assert not set(free[leaves]) & set(support)
+    assert decided > 0
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_the_root_bound_is_that_of_the_semidefinite_program(intercept):
+    """The bound of Dong, Chen and Linderoth in its primal form, by an interior-point method for cones."""
+    cvxpy = pytest.importorskip("cvxpy", reason="pip install limes[sparse]")
+    for seed in range(repeats(6, 2)):
+        problem, k = sample(np.random.default_rng(seed), d=9, m=40, correlation=0.2, intercept=intercept), 3
+        bound = perspective_bound(problem, k)
+        assert bound == pytest.approx(semidefinite_bound(cvxpy, problem, k), rel=0.01)
+        assert bound <= best_objective(problem, k) * (1 + oracle.EXACT)
+
+
+def semidefinite_bound(cvxpy, problem, k):
+    d, signs = problem.size, problem.signs - problem.intercept
+    lifted, shares = cvxpy.Variable((d + 1, d + 1), PSD=True), cvxpy.Variable(d)
+    rest = problem.values - problem.target * problem.intercept
+    rows = np.column_stack([signs, -rest])
+    loss = cvxpy.trace((rows.T @ rows / len(rows)) @ lifted)
+    constraints = [lifted[d, d] == 1.0, shares <= 1.0, cvxpy.sum(shares) == k]
+    for j in range(d):
+        block = cvxpy.bmat([[lifted[j, j], lifted[j, d]], [lifted[d, j], shares[j]]])
+        constraints.append(block >> 0)
+    if not problem.intercept:
+        constraints.append(cvxpy.sum(lifted[:d, d]) == problem.target)
+        loss += 10.0 * (
+            cvxpy.sum(lifted[:d, :d]) - problem.target**2
+        )  # (Σu)² = y²: an equality has no interior
+    program = cvxpy.Problem(cvxpy.Minimize(loss), constraints)
+    return float(program.solve(solver=cvxpy.CLARABEL))
+
+
+def test_fifteen_of_many_literals_are_proved_in_few_nodes():
+    rng = np.random.default_rng(0)
+    signs = np.where(rng.random((1000, 160)) < FlipLaw(160, 1.0).flip, -1.0, 1.0)
+    values = np.tanh(signs @ rng.normal(size=160) / 12.0)
+    problem = SampleProblem(np.ones(160), float(values.mean()), signs, values, intercept=True)
+    search = PerspectiveSearch(problem, 15, np.inf, np.arange(15), 0.0, 1e-12 * problem.square)
+    bounds = list(search.run(np.inf))
+    assert search.finished
+    assert search.nodes < 200
+    assert len(bounds) > 1
+    assert (np.diff(bounds) >= 0.0).all()
+    assert search.best <= hard_thresholding(problem, 15).objective * (1 + oracle.EXACT)
 
 
 @pytest.mark.parametrize("intercept", [False, True])

@@ -63,7 +63,8 @@ class Quadratic:
         """Return the problem of the literals alone."""
         y, d = problem.target, problem.size
         if problem.intercept:
-            return cls(*_without_constant(problem), target=0.0, slack=1.0)
+            gram, moments, square = _without_constant(problem)
+            return cls(gram, moments, np.zeros(d), square, 0.0, 1.0)
         lift = _LIFT / d
         gram, moments = problem.gram + lift, problem.moments + lift * y
         return cls(gram, moments, np.ones(d), problem.square + lift * y**2, y, 0.0)
@@ -85,17 +86,17 @@ class Quadratic:
     def reduced(self, chosen: Ints, free: Ints) -> Quadratic:
         """Return the problem of the free literals, the chosen ones, which are independent, minimised over."""
         gram, sides = self.gram[free[:, None], free], np.stack([self.moments, self.ones], axis=1)
+        moments, ones = sides[free].T
         if not chosen.size:
-            return Quadratic(gram, *sides[free].T, self.square, self.target, self.slack)
+            return Quadratic(gram, moments, ones, self.square, self.target, self.slack)
         factor = np.linalg.cholesky(self.gram[chosen[:, None], chosen])
         cross = self.gram[chosen[:, None], free]
         swept = solve_triangular(factor, np.concatenate([cross, sides[chosen]], axis=1), lower=True)
         cross, (b, s) = swept[:, :-2], swept[:, -2:].T
-        moments, ones = sides[free].T - np.stack([b, s]) @ cross
         return Quadratic(
             gram - cross.T @ cross,
-            moments,
-            ones,
+            moments - b @ cross,
+            ones - s @ cross,
             self.square - float(b @ b),
             self.target - float(b @ s),
             self.slack + float(s @ s),
@@ -192,8 +193,8 @@ class CentralPath:
         self.best = Relaxed.at(problem, slots, point) if self._factor is not None else None
 
     def step(self, barrier: float) -> float:
-        """Step towards the point of barrier μ; return the step's length, 0.0 where there is none."""
-        moves = None if self._factor is None else self._direction(barrier)
+        """Step towards the point of barrier μ; return the step's length, 0.0 if roundings leave no step."""
+        moves = None if self._factor is None else self._direction(self._factor, barrier)
         if moves is None:
             return 0.0
         u, shares, ridges, eta, level = moves
@@ -230,12 +231,14 @@ class CentralPath:
         matrix[self._diagonal] -= (1.0 + _MARGIN) * ridges
         return _factor(matrix)
 
-    def _direction(self, barrier: float) -> tuple[Floats, Floats, Floats, float, float] | None:
+    def _direction(
+        self, factor: Floats, barrier: float
+    ) -> tuple[Floats, Floats, Floats, float, float] | None:
         """Return Newton's step in u, t, D, η and λ; None where roundings leave no direction."""
         problem, point, at = self._problem, self.point, self._diagonal
         u, ridges, inverse_shares = point.u, point.ridges, 1.0 / point.shares
         away = 1.0 / (1.0 - point.shares)
-        spread = _inverse(self._factor)
+        spread = _inverse(factor)
         extra = ridges * (inverse_shares - 1.0)
         # what the three conditions lack
         of_u = problem.moments + point.eta * problem.ones - problem.gram @ u - extra * u
@@ -249,14 +252,14 @@ class CentralPath:
         beta = u * (inverse_shares - 1.0) - a * g / curvature
         matrix = barrier * spread * spread
         matrix[at] += barrier / ridges**2 + g**2 / curvature
-        factor = _factor(matrix)
-        if factor is None:
+        of_ridges_factor = _factor(matrix)
+        if of_ridges_factor is None:
             return None
-        response = _inverse(factor)
+        response = _inverse(of_ridges_factor)
         matrix = problem.gram + (2.0 * beta[:, None] * beta) * response
         matrix[at] += extra - 2.0 * a**2 / curvature
-        factor = _factor(matrix)
-        if factor is None:
+        of_u_factor = _factor(matrix)
+        if of_u_factor is None:
             return None
         zero = np.zeros(u.size)
         # columns: the step itself, and its change with dλ and with dη
@@ -265,7 +268,7 @@ class CentralPath:
         right = (
             np.stack([of_u, zero, problem.ones], axis=1) + a[:, None] * to_shares + beta[:, None] * to_ridges
         )
-        du = lapack.dpotrs(factor, right, lower=1)[0]
+        du = lapack.dpotrs(of_u_factor, right, lower=1)[0]
         ridges_step = 2.0 * (response @ (beta[:, None] * du)) - to_ridges
         shares_step = to_shares + (2.0 * a[:, None] * du + g[:, None] * ridges_step) / curvature[:, None]
         sums, dots = shares_step.sum(axis=0), problem.ones @ du
@@ -286,7 +289,7 @@ def _within(room: Floats, move: Floats) -> float:
 
 
 def _factor(matrix: Floats) -> Floats | None:
-    """Return the lower Cholesky factor of a symmetric matrix, which is overwritten; None if there is none."""
+    """Return the lower Cholesky factor of a symmetric matrix, which is overwritten; None if indefinite."""
     factor, info = lapack.dpotrf(matrix.T, lower=1, overwrite_a=1)
     return None if info else np.asarray(factor)
 
@@ -294,13 +297,13 @@ def _factor(matrix: Floats) -> Floats | None:
 def _inverse(factor: Floats) -> Floats:
     """Return the symmetric inverse of a factor's matrix."""
     inverse = np.tril(lapack.dpotri(factor, lower=1)[0])
-    return inverse + np.tril(inverse, -1).T
+    return np.asarray(inverse + np.tril(inverse, -1).T)
 
 
-def _without_constant(problem: SampleProblem) -> tuple[Floats, Floats, Floats, float]:
-    """Return gram, moments, s = 0 and square of the literals alone: the constant is what they leave of y."""
+def _without_constant(problem: SampleProblem) -> tuple[Floats, Floats, float]:
+    """Return gram, moments and square of the literals alone: the constant is what they leave of y."""
     y, cross, corner = problem.target, problem.gram[:-1, -1], float(problem.gram[-1, -1])
     mean = float(problem.moments[-1])
     gram = problem.gram[:-1, :-1] - (cross[:, None] + cross[None, :]) + corner
     moments = problem.moments[:-1] - mean - y * (cross - corner)
-    return gram, moments, np.zeros(moments.size), problem.square - 2.0 * y * mean + corner * y**2
+    return gram, moments, problem.square - 2.0 * y * mean + corner * y**2

@@ -1,9 +1,9 @@
 r"""Branch and bound over the supports of a sparse surrogate, by two searches that share an incumbent.
 
-The pairwise search (``pairwise.py``) proves explanations of up to some ten literals in milliseconds, also where
-there are only two rows a literal. The search on the perspective relaxation (``perspective.py``) proves those of
-fifteen and twenty where there are five. What the first has not proved in a short time, both continue in
-turns; a search that lags far behind has none.
+The pairwise search (``pairwise.py``) proves explanations of up to some ten literals in milliseconds, also
+where there are only two rows a literal. The search on the perspective relaxation (``perspective.py``) proves
+those of fifteen and twenty where there are five. What the first has not proved in a short time, both
+continue in turns; a search that lags far behind has none.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from limes.surrogates._sparse import SampleProblem, SparseSolution, check_sparsi
 
 # First turn as a share of the time; each turn takes twice as long as the one before
 _FIRST = 0.02
-# A search whose gap is so many times the other's has no turn
+# A search whose gap is more than this multiple of the other's has no turn
 _BEHIND = 2.0
 
 # Callback with seconds, lower bound and best objective
