@@ -395,6 +395,22 @@ def test_many_literals_are_proved_by_the_perspective_search(intercept):
     assert lower == pytest.approx(found.objective, rel=oracle.EXACT)
 
 
+@pytest.mark.parametrize("intercept", [False, True])
+def test_both_searches_prove_the_same_optimum(intercept):
+    """Each alone, from the worst incumbent there is for the perspective search."""
+    for seed in range(repeats(20, 4)):
+        rng = np.random.default_rng(seed)
+        d, k = int(rng.integers(30, 70)), int(rng.integers(4, 8))
+        problem = sample(rng, d=d, m=400, correlation=0.2, intercept=intercept)
+        by_pairs = branch_and_bound(problem, k, time_limit=1e6)  # the first turn is long enough
+        search = PerspectiveSearch(problem, k, np.inf, np.arange(k), 0.0, 1e-12 * problem.square)
+        *_, lower = search.run(np.inf)
+        assert by_pairs.proved
+        assert inside(by_pairs) or intercept
+        assert search.best == pytest.approx(by_pairs.objective, rel=oracle.EXACT)
+        assert lower == pytest.approx(by_pairs.objective, rel=oracle.EXACT)
+
+
 def test_a_search_that_runs_out_of_time_reports_an_honest_gap():
     problem = hard_instance()
     branch_and_bound(problem, 5, time_limit=0.01)  # compiled, or read from the disk
