@@ -51,7 +51,7 @@ class PairwiseSearch:
     k
         Number of literals of an explanation.
     deadline
-        Time at which exchanges of the first incumbent stop.
+        Time at which exchanges of the first incumbent stop, and the root's bound is no longer improved.
     threads
         Number of threads.
     report
@@ -75,12 +75,14 @@ class PairwiseSearch:
         self._turn = Condition()
         self._report = report
 
-    def start(self) -> float:
-        """Search from the root to the deadline; return the lower bound."""
+    def start(self, share: float) -> float:
+        """Search from the root for a share of the time, or as long as it took; return the lower bound."""
         if self.k == 1:
             return self.best  # exchanges have tried every single literal
+        began = perf_counter()
         self._push_all(self._processed(self.problem.root(self.k, self._eta), _ROOT_TRIES))
-        return self.resume(self._deadline)
+        now = perf_counter()
+        return self.resume(min(self._deadline, now + max(share * (self._deadline - now), now - began)))
 
     def is_proved(self, lower: float) -> bool:
         """Whether a lower bound proves the incumbent, up to the tolerance."""

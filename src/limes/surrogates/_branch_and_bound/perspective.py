@@ -30,6 +30,8 @@ _ROOT_STEPS, _STEPS = 30, 5
 _ROOT_BARRIER, _BARRIER, _FALL, _NEARLY = 0.3, 0.5, 0.5, 0.6
 # The root is solved when the barrier is this share of the objective
 _SOLVED = 1e-3
+# Time of the root's steps as a multiple of that of the eigenvalues that they start from
+_ROOT_COST = 40.0
 # A relaxation is solved again when so large a share of the literals has been excluded
 _FEWER = 0.15
 
@@ -117,6 +119,8 @@ class PerspectiveSearch:
         A node is closed if its bound is no more than this share, and this amount, below the incumbent.
     improved
         Called with a support that may be better; returns one that is no worse.
+    deadline
+        Time by which the root has to be solved; if it cannot be, the bound is void.
     """
 
     def __init__(
@@ -128,10 +132,11 @@ class PerspectiveSearch:
         tolerance: float,
         rounding: float,
         improved: Callable[[Ints], Ints] = np.sort,
+        deadline: float = np.inf,
     ) -> None:
         self.best, self.support, self.nodes = best, support, 0
         self._problem, self._k = Quadratic.from_sample(problem), k
-        self._literals = distinct_literals(problem)
+        self._literals, self._deadline = distinct_literals(problem), deadline
         self._tolerance, self._rounding, self._improved = tolerance, rounding, improved
         self._open: list[tuple[float, int, Branch]] = []
         self._ticket = count()
@@ -142,12 +147,14 @@ class PerspectiveSearch:
         Another call continues. Nothing is yielded where the bound is void.
         """
         if not self.nodes:
+            began = perf_counter()
             root = _root(self._problem, self._literals, self._k)
-            if root is None:
+            now = perf_counter()
+            if root is None or now + _ROOT_COST * (now - began) > self._deadline:
                 return
             self.nodes = 1
             scale = min(self.best, self._problem.square)
-            path = _solved(self._problem, root, self._k, scale, deadline)
+            path = _solved(self._problem, root, self._k, scale, self._deadline)
             self.accept(self._improved(_rounded(root, path.point, self._k)))
             self._open_or_close(root, path)
             yield self._lower

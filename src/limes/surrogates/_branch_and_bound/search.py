@@ -79,20 +79,15 @@ def branch_and_bound(
         raise InputError(f"tolerance must be in [0, 1) and time_limit > 0; got {tolerance} and {time_limit}")
     if not is_count(threads):
         raise InputError(f"threads must be a whole number >= 1; got {threads!r}")
-    deadline, turn = began + time_limit, _FIRST * time_limit
+    deadline = began + time_limit
     progress = _Progress(began, on_progress)
     both = is_of_use(problem)
     pairwise = PairwiseSearch(
-        SearchProblem.from_sample(problem, tolerance),
-        problem.size,
-        k,
-        began + turn if both else deadline,
-        threads,
-        progress,
+        SearchProblem.from_sample(problem, tolerance), problem.size, k, deadline, threads, progress
     )
-    lower, nodes = pairwise.start(), 0
+    lower, nodes = pairwise.start(_FIRST if both else 1.0), 0
     if both and not pairwise.is_proved(lower) and perf_counter() <= deadline:
-        lower, nodes = _in_turns(pairwise, problem, lower, turn, deadline, progress)
+        lower, nodes = _in_turns(pairwise, problem, lower, perf_counter() - began, deadline, progress)
     u = np.zeros(problem.size)
     u[pairwise.support] = fit_on(problem, pairwise.support)
     bound = None if pairwise.is_proved(lower) and tolerance == 0.0 else min(lower, pairwise.best)
@@ -114,9 +109,15 @@ def _in_turns(
     def improved(support: Ints) -> Ints:
         return exchange_literals(pairwise.problem, support, deadline)
 
-    tolerance, rounding = pairwise.problem.tolerance, pairwise.problem.rounding
     wide = PerspectiveSearch(
-        problem, pairwise.k, pairwise.best, pairwise.support, tolerance, rounding, improved
+        problem,
+        pairwise.k,
+        pairwise.best,
+        pairwise.support,
+        pairwise.problem.tolerance,
+        pairwise.problem.rounding,
+        improved,
+        deadline,
     )
     of_wide, wide_is_next = -np.inf, True
     while not pairwise.is_proved(max(lower, of_wide)) and perf_counter() <= deadline:
