@@ -2,9 +2,9 @@
 //
 // For every row, with the factors m_f and their changes c_fg at N nodes,
 //     sum_k = Re sum_n w_kn prod_f m_f[n],      change_fgk = Re sum_n w_kn c_fg[n] prod_{e != f} m_e[n]:
-// the products before each factor are stored, those after it are carried along. A block of nodes stays in the cache. Real
-// and imaginary parts are apart, and each loop does one thing, so that compilers vectorise it without another order of
-// additions; a block's terms are added up in halves.
+// the products before each factor are stored, those after it are carried along. A block of nodes stays in the cache.
+// Real and imaginary parts are apart, and each loop does one thing, so that compilers vectorise it without another order
+// of additions; a block's terms are added up in halves.
 // node_products_avx2.cpp is this file once more, compiled for processors with AVX2.
 #pragma once
 
@@ -15,8 +15,8 @@
 
 namespace limes {
 
-// One factor: means (patterns, 2, N) and changes (patterns, width, 2, N), real parts before imaginary ones, and each row's
-// pattern.
+// One factor: means (patterns, 2, N) and changes (patterns, width, 2, N), real parts before imaginary ones, and the
+// pattern of each row.
 struct NodeFactor {
   const double *means, *changes;
   std::size_t width;
@@ -119,7 +119,8 @@ class NodeProducts {
   }
 
   static void multiply(std::size_t count, Parts a, Parts b, double* to) {
-    const double *__restrict x = a.real, *__restrict y = a.imaginary, *__restrict u = b.real, *__restrict v = b.imaginary;
+    const double *__restrict x = a.real, *__restrict y = a.imaginary;
+    const double *__restrict u = b.real, *__restrict v = b.imaginary;
     double *__restrict real = to, *__restrict imaginary = to + kBlock;
     for (std::size_t i = 0; i < count; ++i) {
       real[i] = x[i] * u[i] - y[i] * v[i];
@@ -146,7 +147,8 @@ class NodeProducts {
 
   // Re sum a[n] b[n].
   static double total(std::size_t count, Parts a, Parts b) {
-    const double *__restrict x = a.real, *__restrict y = a.imaginary, *__restrict u = b.real, *__restrict v = b.imaginary;
+    const double *__restrict x = a.real, *__restrict y = a.imaginary;
+    const double *__restrict u = b.real, *__restrict v = b.imaginary;
     double terms[kBlock];
     for (std::size_t i = 0; i < count; ++i) terms[i] = x[i] * u[i] - y[i] * v[i];
     return halved(count, terms);

@@ -136,7 +136,7 @@ class Numbers(NamedTuple):
 
 def in_parts(numbers: Complexes) -> Floats:
     """Real parts before imaginary ones, (..., N) -> (..., 2N)."""
-    return np.concatenate([numbers.real, numbers.imag], axis=-1)
+    return np.ascontiguousarray(np.concatenate([numbers.real, numbers.imag], axis=-1))
 
 
 class Tables(Protocol):
