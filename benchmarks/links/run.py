@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import limes
-from benchmarks.links import curve
+from benchmarks.links import curve, pairs
 from benchmarks.progress import say
 from benchmarks.speed.run import machine
 from limes.designs import ExchangeableDesign
@@ -33,6 +33,7 @@ def measure(rounds: int = 7) -> dict:
         *_three_classes(rounds),
         *_networks(rounds),
         *_texts(rounds),
+        *pairs.measure(_timed, min(rounds, 3)),
     ]
     say("error against nodes")
     found = {"machine": machine(), "ways": ways, "curve": curve.measure()}
