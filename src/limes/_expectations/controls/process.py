@@ -15,7 +15,7 @@ cost a product of matrices. The standard errors of that are computed with it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +29,7 @@ from limes._expectations.controls.control import (
     fit_on_centers,
     ridge_path,
 )
+from limes._expectations.controls.scale import Scale
 from limes.designs._exchangeable import ExchangeableDesign
 
 _MOST_CENTERS = 1024
@@ -37,8 +38,6 @@ _MOST_LEARNING = 256
 _FEWEST_ROWS = 32
 # Rows of one control's simulation, and of a block of it
 _SIMULATED, _BLOCK = 16_384, 2_048
-# Probabilities are clipped to this distance from 0 and 1 before their log odds are taken
-_NEAREST = 1e-6
 _LEVEL = 0.5
 # Prior of m, the mean of log ρ: its mean and standard deviation
 _PRIOR_MEAN, _PRIOR_STD = -2.5, 1.5
@@ -51,28 +50,12 @@ _STEPS = 15
 
 
 @dataclass(frozen=True, eq=False)
-class _Scale:
-    """The scale that a process is fitted on: log odds of probabilities, other answers as they are."""
-
-    transform: Callable[[Floats], Floats]
-    inverse: Callable[[Reals], Reals]
-
-    @classmethod
-    def from_answers(cls, f: Floats) -> _Scale:
-        from scipy.special import expit, logit
-
-        if ((f >= 0) & (f <= 1)).all():
-            return cls(lambda p: logit(np.clip(p, _NEAREST, 1 - _NEAREST)), expit)
-        return cls(np.asarray, np.asarray)
-
-
-@dataclass(frozen=True, eq=False)
 class _Process:
     covariance: Covariance
     centers: Floats
     coef: Floats
     mean: Floats
-    scale: _Scale
+    scale: Scale
     stream: int
 
     def predict(self, x: Floats) -> Floats:
@@ -91,7 +74,7 @@ class _Process:
 
 def gaussian_process(design: ExchangeableDesign, z: Floats, f: Floats) -> FittedControl:  # noqa: ARG001 - fits rows
     """Fit a Gaussian process to answers f (n, k) at rows z (n, d) of 0 and 1."""
-    scale = _Scale.from_answers(f)
+    scale = Scale.from_answers(f)
     values = scale.transform(f)
     mean, deviation = values.mean(axis=0), values.std(axis=0)
     varies = deviation > 0
