@@ -1,16 +1,10 @@
-r"""Logistic control of switches, for probabilities: a model whose log odds are linear.
+r"""Logistic control of switches, for probabilities: models whose log odds are linear.
 
-    h(z) = link(m(z)),    m(z) = b + Aᵀz,    link: the softmax of all classes, or the logistic function of each.
+    h_k(z) = σ(b_k + a_k · z),    σ the logistic function.
 
-A follows by ridge regression of the answers' log odds, with weights p (1 - p): where p is near 0 or 1, log
-odds say little about p. Linear classifiers of words are of this form, others are near it.
-
-Its expectation is simulated, on rows of the design that the model is not asked about. Of h only what differs
-from a linear function l = c + Qᵀm is: β(l) = A Q is exact, and
-
-    β(h) = A Q + Σ⁻¹ E[(z - α)(h - l)].
-
-Blocks of rows are independent of each other; how far they differ is the standard error.
+b and a follow by ridge regression of the answers' log odds, with weights p (1 - p): where p is near 0 or 1,
+log odds say little about p. Linear classifiers of words are of this form, and others are near it. Its
+expectation is exact, by quadrature (``linked_words.py``).
 """
 
 from __future__ import annotations
@@ -19,60 +13,65 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from limes._arrays import Floats, fingerprint
-from limes._expectations.controls.control import ControlMoments, FittedControl, ZeroControl, ridge_path
-from limes._expectations.controls.scale import Scale, are_probabilities
-from limes._expectations.residual import student_factors
+from limes._arrays import Floats
+from limes._expectations.controls.control import ControlMoments, FittedControl, SequenceRidge, ZeroControl
+from limes._expectations.controls.odds import are_probabilities, log_odds
+from limes._expectations.linked_words import LinkedWordsExpectation
+from limes._expectations.moments import are_complements
 from limes.designs._exchangeable import ExchangeableDesign
+from limes.exceptions import InputError, ModelError
+from limes.models.forms._additive import Linear
+from limes.models.forms._linked import Linked
 
 _FEWEST_ROWS = 32
 # Least weight of a row in the fit
 _LEAST_WEIGHT = 1e-3
-# Simulated rows: blocks, and numbers (rows x features) of all blocks, but this many times the fitted rows
-_BLOCKS, _NUMBERS, _TIMES = 8, 1 << 19, 5
+# Penalties in units of the rows' weights: that is chosen which predicts one part of the rows best
+_PENALTIES = (1e-7, 1e-5, 1e-4, 1e-3, 1e-2)
+_PARTS = 3
 
 
 @dataclass(frozen=True, eq=False)
 class _LogisticControl:
-    """The link of a linear function of switches: b (k,), A (d, k), and the number of rows that are simulated."""
-
-    intercept: Floats
-    coef: Floats
-    scale: Scale
-    simulated: int
-    stream: int
+    form: Linked
+    exact: ControlMoments
 
     def predict(self, z: Floats) -> Floats:
-        return np.asarray(self.scale.inverse(self.intercept + z @ self.coef), dtype=np.float64)
+        return self.form.predict(z)
 
-    def moments(self, design: ExchangeableDesign) -> ControlMoments:
-        streams = np.random.SeedSequence(self.stream).spawn(_BLOCKS)
-        rows = [design.sample(self.simulated // _BLOCKS, stream)[0] for stream in streams]
-        margins = [self.intercept + z @ self.coef for z in rows]
-        values = np.concatenate([self.scale.inverse(m) for m in margins])
-        line = np.column_stack([np.ones(len(values)), np.concatenate(margins)])
-        slopes = np.linalg.pinv(line.T @ line, hermitian=True) @ (line.T @ values)
-        rest = np.split(values - line @ slopes, _BLOCKS)
-        centred = (z - design.inclusion for z in rows)
-        gamma = np.stack([z.T @ r for z, r in zip(centred, rest, strict=True)]) / len(rest[0])
-        coef = np.stack([self.coef @ slopes[1:] + design.solve(block) for block in gamma])
-        at_mean = slopes[0] + (self.intercept + design.inclusion @ self.coef) @ slopes[1:]
-        mean = np.stack([at_mean + block.mean(axis=0) for block in rest])
-        both = np.concatenate([mean[:, None], coef], axis=1)
-        errors = both.std(axis=0, ddof=1) / np.sqrt(_BLOCKS) * student_factors(np.array(_BLOCKS - 1))
-        return ControlMoments(mean.mean(axis=0), coef.mean(axis=0), errors)
+    def moments(self, design: ExchangeableDesign) -> ControlMoments:  # noqa: ARG002 - that of the fit
+        return self.exact
 
 
 def logistic_control(design: ExchangeableDesign, z: Floats, f: Floats) -> FittedControl:
-    """Fit log odds of probabilities f (n, k) at rows z (n, d) of 0 and 1; other answers get no control."""
-    if len(z) < _FEWEST_ROWS or not are_probabilities(f):
+    """Fit log odds of probabilities f (n, k) at rows z (n, d) of 0 and 1.
+
+    Other answers get no control, nor do features that are too many for the quadrature.
+    """
+    count = len(z) // _PARTS * _PARTS
+    if count < _FEWEST_ROWS or not are_probabilities(f):
         return ZeroControl(f.shape[1])
-    scale = Scale.from_answers(f)
-    values = scale.transform(f)
-    weights = np.maximum((f * (1.0 - f)).mean(axis=1, keepdims=True), _LEAST_WEIGHT)
-    weights /= weights.mean()
-    center, mean = ((weights * columns).mean(axis=0) for columns in (z, values))
-    root = np.sqrt(weights)
-    _, coef = ridge_path(root * (z - center), root * (values - mean))
-    simulated = max(_NUMBERS // design.size, _TIMES * len(z)) // _BLOCKS * _BLOCKS
-    return _LogisticControl(mean - center @ coef, coef, scale, simulated, fingerprint(z))
+    complement = are_complements(f)
+    p = f[:count, 1:] if complement else f[:count]
+    intercept, coef = _fit(z[:count] - design.inclusion, p)
+    margin = Linear(coef, intercept - design.inclusion @ coef)
+    form = Linked(margin, "logistic", [[-1.0, 1.0]], [1.0, 0.0]) if complement else Linked(margin, "logistic")
+    try:
+        moments = LinkedWordsExpectation(form).moments(design)
+    except (InputError, ModelError):
+        return ZeroControl(f.shape[1])
+    return _LogisticControl(form, ControlMoments.exact(moments.mean, design.solve(moments.gamma)))
+
+
+def _fit(centred: Floats, p: Floats) -> tuple[Floats, Floats]:
+    """Intercept (k,) and coefficients (d, k) of the log odds of p (n, k)."""
+    root = np.sqrt(np.maximum((p * (1.0 - p)).mean(axis=1, keepdims=True), _LEAST_WEIGHT))
+    features = root * np.column_stack([np.ones(len(p)), centred])
+    targets = root * log_odds(p)
+    ridge, first = SequenceRidge.of(features, targets, _PARTS), slice(len(p) // _PARTS)
+
+    def misses(penalty: float) -> float:
+        return float(((targets[first] - features[first] @ ridge.without(0, penalty)) ** 2).sum())
+
+    intercept, *coef = ridge.of_all(min(_PENALTIES, key=misses))
+    return intercept, np.array(coef)

@@ -15,7 +15,7 @@ cost a product of matrices. The standard errors of that are computed with it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,7 +29,7 @@ from limes._expectations.controls.control import (
     fit_on_centers,
     ridge_path,
 )
-from limes._expectations.controls.scale import Scale
+from limes._expectations.controls.odds import are_probabilities, log_odds
 from limes.designs._exchangeable import ExchangeableDesign
 
 _MOST_CENTERS = 1024
@@ -50,12 +50,28 @@ _STEPS = 15
 
 
 @dataclass(frozen=True, eq=False)
+class _Scale:
+    """The scale that a process is fitted on: log odds of probabilities, other answers as they are."""
+
+    transform: Callable[[Floats], Floats]
+    inverse: Callable[[Reals], Reals]
+
+    @classmethod
+    def from_answers(cls, f: Floats) -> _Scale:
+        from scipy.special import expit
+
+        if are_probabilities(f):
+            return cls(log_odds, expit)
+        return cls(np.asarray, np.asarray)
+
+
+@dataclass(frozen=True, eq=False)
 class _Process:
     covariance: Covariance
     centers: Floats
     coef: Floats
     mean: Floats
-    scale: Scale
+    scale: _Scale
     stream: int
 
     def predict(self, x: Floats) -> Floats:
@@ -74,7 +90,7 @@ class _Process:
 
 def gaussian_process(design: ExchangeableDesign, z: Floats, f: Floats) -> FittedControl:  # noqa: ARG001 - fits rows
     """Fit a Gaussian process to answers f (n, k) at rows z (n, d) of 0 and 1."""
-    scale = Scale.from_answers(f)
+    scale = _Scale.from_answers(f)
     values = scale.transform(f)
     mean, deviation = values.mean(axis=0), values.std(axis=0)
     varies = deviation > 0
