@@ -2,9 +2,8 @@ r"""Logistic control of switches, for probabilities: models whose log odds are l
 
     h_k(z) = σ(b_k + a_k · z),    σ the logistic function.
 
-b and a follow by ridge regression of the answers' log odds, with weights p (1 - p): where p is near 0 or 1,
-log odds say little about p. Linear classifiers of words are of this form, and others are near it. Its
-expectation is exact, by quadrature (``linked_words.py``).
+b and a follow by ridge regression of the answers' log odds (``odds.py``). Linear classifiers of words are of
+this form, and others are near it. Its expectation is exact, by quadrature (``linked_words.py``).
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import numpy as np
 
 from limes._arrays import Floats
 from limes._expectations.controls.control import ControlMoments, FittedControl, SequenceRidge, ZeroControl
-from limes._expectations.controls.odds import are_probabilities, log_odds
+from limes._expectations.controls.odds import are_probabilities, log_odds, roots_of_weights
 from limes._expectations.linked_words import LinkedWordsExpectation
 from limes._expectations.moments import are_complements
 from limes.designs._exchangeable import ExchangeableDesign
@@ -24,8 +23,6 @@ from limes.models.forms._additive import Linear
 from limes.models.forms._linked import Linked
 
 _FEWEST_ROWS = 32
-# Least weight of a row in the fit
-_LEAST_WEIGHT = 1e-3
 # Penalties in units of the rows' weights: that is chosen which predicts one part of the rows best
 _PENALTIES = (1e-7, 1e-5, 1e-4, 1e-3, 1e-2)
 _PARTS = 3
@@ -65,7 +62,7 @@ def logistic_control(design: ExchangeableDesign, z: Floats, f: Floats) -> Fitted
 
 def _fit(centred: Floats, p: Floats) -> tuple[Floats, Floats]:
     """Intercept (k,) and coefficients (d, k) of the log odds of p (n, k)."""
-    root = np.sqrt(np.maximum((p * (1.0 - p)).mean(axis=1, keepdims=True), _LEAST_WEIGHT))
+    root = roots_of_weights(p)
     features = root * np.column_stack([np.ones(len(p)), centred])
     targets = root * log_odds(p)
     ridge, first = SequenceRidge.of(features, targets, _PARTS), slice(len(p) // _PARTS)
