@@ -43,15 +43,12 @@ class ColumnBasis:
         return int(self.cells.sum() + (self.spread > 0).sum())
 
     def put(self, x: Floats, cell: CellNumbers, values: Floats) -> None:
-        """Put the functions' values at x, which lie in these cells (n,), into values (n, m) of zeros."""
-        rows, effects = np.arange(len(x)), int(self.cells.sum())
-        place = np.where(self.cells, np.cumsum(self.cells) - 1, -1)[cell]
-        live = place >= 0
-        values[rows[live], place[live]] = 1.0
-        place = np.where(self.spread > 0, effects + np.cumsum(self.spread > 0) - 1, -1)[cell]
-        live = place >= 0
-        inside = cell[live]
-        values[rows[live], place[live]] = (x[live] - self.law.means[inside]) / self.spread[inside]
+        """Put the functions' values at x, which lie in these cells (n,), into values (n, m)."""
+        effects, sloped = np.flatnonzero(self.cells), np.flatnonzero(self.spread > 0)
+        spread = self.spread[cell]
+        step = np.divide(x - self.law.means[cell], spread, out=np.zeros_like(spread), where=spread > 0)
+        np.equal.outer(cell, effects, out=values[:, : effects.size], casting="unsafe")
+        np.multiply(np.equal.outer(cell, sloped), step[:, None], out=values[:, effects.size :])
 
     def functionals(self, coordinate: Coordinate) -> tuple[Floats, Floats]:
         """Mean and contrast of every function, (m,) each."""
@@ -94,7 +91,7 @@ class CellBasis:
 
     def __call__(self, x: Floats, cells: CellNumbers) -> Floats:
         """Values (n, m) at rows x in these cells (n, d)."""
-        values = np.zeros((len(x), self.ends[-1]))
+        values = np.empty((len(x), self.ends[-1]))
         parts = np.split(values, self.ends[:-1], axis=1)
         for column, *its in zip(self.columns, x.T, cells.T, parts, strict=True):
             column.put(*its)

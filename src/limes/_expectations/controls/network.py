@@ -13,7 +13,7 @@ expectation is simulated on rows that the model is not asked about.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -233,4 +233,17 @@ def fit_network(units: Units, features: Reals, f: Floats, sequences: int) -> Net
         fit = Network(units, ridge.without(0, penalty)[None], is_logistic)
         return share_left(f[first] - fit.out_of_sequence(features[first]), f)
 
-    return Network(units, ridge.without_each(min(_PENALTIES, key=share)), is_logistic)
+    return Network(units, ridge.without_each(_valley(_PENALTIES, share)), is_logistic)
+
+
+def _valley(values: Sequence[float], height: Callable[[float], float]) -> float:
+    """The value from which both neighbours are higher, going down from the middle."""
+    at = len(values) // 2
+    heights = {at: height(values[at])}
+    for step in (-1, 1):
+        while 0 <= at + step < len(values):
+            heights[at + step] = height(values[at + step])
+            if heights[at + step] >= heights[at]:
+                break
+            at += step
+    return values[at]
