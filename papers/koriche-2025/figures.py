@@ -103,8 +103,8 @@ def solvers(folder):
     ]
     limit = measured["limit"]
     text = f"""Seconds of one thread until the optimum was proved, else the gap after {limit:g} s, and the
-objective over limes's where it differs. The same instance for all solvers, in one run
-(`solvers.py`; Gurobi's free licence takes quadratic problems of up to 200 variables: 100 literals).
+objective over limes's where it differs. The same instances for all solvers, limes's again
+since its search has changed (`solvers.py`; Gurobi's free licence takes quadratic problems of up to 200 variables: 100 literals).
 
 {table(["set", "law", "literals", *SOLVERS], lines)}"""
     _paths([one for one in measured["instances"] if one["law"] == "count"], folder)
@@ -130,7 +130,7 @@ def _end(solver, ours):
     if solver["proved"]:
         return f"{solver['seconds']:.3g} s{other}"
     gap = (solver["objective"] - max(solver["lower"], 0.0)) / solver["objective"]
-    return f"gap {gap:.0%}{other}"
+    return f"gap {gap:.1%}{other}"
 
 
 def _paths(instances, folder):
