@@ -395,6 +395,13 @@ def test_many_literals_are_proved_by_the_perspective_search(intercept):
     assert lower == pytest.approx(found.objective, rel=oracle.EXACT)
 
 
+def test_a_root_that_cannot_be_solved_in_time_is_not_begun():
+    problem = uncrowded_instance()
+    search = PerspectiveSearch(problem, 5, np.inf, np.arange(5), 0.0, 0.0, deadline=0.0)
+    assert list(search.run(np.inf)) == []
+    assert not search.finished
+
+
 @pytest.mark.parametrize("intercept", [False, True])
 def test_both_searches_prove_the_same_optimum(intercept):
     """Each alone, from the worst incumbent there is for the perspective search."""
