@@ -1,6 +1,7 @@
 """Threads of parallel workers, and one profile of property-based tests: the same examples, and no clock."""
 
 import os
+import signal
 import sys
 
 import pytest
@@ -8,6 +9,10 @@ from hypothesis import HealthCheck, settings
 from threadpoolctl import threadpool_limits
 
 from effort import examples
+
+# A shell makes what it starts in the background ignore Ctrl-C, and that makes what the tests start ignore it
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile(
     "limes",

@@ -167,15 +167,6 @@ def test_a_wrong_answer_is_not_tried_again(diabetes, network):
     assert failure.value.batch.shape == (100, 10)
 
 
-@pytest.fixture
-def interruptible():
-    """Ctrl-C raises KeyboardInterrupt also where the tests run in the background, which ignores it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("workers", [1, 2])
 def test_interrupted_by_the_user(diabetes, network, workers):
     X, _ = diabetes
