@@ -178,7 +178,7 @@ class Marginal:
         return Marginal(self.cells, self.log_mass + log_cell, measures, self.owners)
 
     def normalized(self, log_piece: Floats) -> tuple[Floats, Floats]:
-        """Return weights of pieces (n, P), which add up to 1 in each cell, and the log of each cell (n, p)."""
+        """Return weights of pieces (n, P), which add up to 1 in each cell, and log sums of cells (n, p)."""
         order, starts = self.order
         owner, ordered = self.owners[order], log_piece[:, order]
         largest = np.maximum.reduceat(ordered, starts, axis=1)
