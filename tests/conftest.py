@@ -1,5 +1,6 @@
 """Threads of parallel workers, and one profile of property-based tests: the same examples, and no clock."""
 
+import gc
 import os
 import signal
 import sys
@@ -13,6 +14,16 @@ from effort import examples
 # A shell makes what it starts in the background ignore Ctrl-C, and that makes what the tests start ignore it
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Collecting tests imports hundreds of modules, all of which stay: a quarter of its time was the search for
+# garbage among them, through which every later search went again
+gc.disable()
+
+
+def pytest_collection_finish():
+    gc.freeze()
+    gc.enable()
+
 
 settings.register_profile(
     "limes",

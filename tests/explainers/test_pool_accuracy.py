@@ -63,7 +63,7 @@ def test_errors_with_the_thorough_control_cover():
         np.abs(found.values - np.array(truth)) <= 1.96 * np.hypot(found.standard_errors, 0.003)
         for found in (
             limes.TabularExplainer(corners, X, max_calls=8192, rng=seed)(rows)
-            for seed in range(repeats(12, 5))
+            for seed in range(repeats(12, 3))
         )
     ]
     assert np.mean(inside) >= 0.93

@@ -116,7 +116,7 @@ def test_error_bars_of_sampled_weights_cover():
 
     exact = limes.SparseExplainer(model, k=3, samples=repeats(200_000, 50_000), rng=1)(x).values[0]
     scores = []
-    for seed in range(repeats(100, 40)):
+    for seed in range(repeats(100, 25)):
         found = limes.SparseExplainer(model, k=3, samples=500, rng=seed)(x)
         on = found.values[0] != 0
         assert np.array_equal(on, exact != 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 import numpy as np
 import pytest
@@ -68,11 +69,17 @@ EXACT = {
 }
 
 
+@cache
+def trained(name):
+    """A model, which all tests share."""
+    return EXACT[name].fit(X, Y)
+
+
 @pytest.mark.parametrize(
     ("name", "options"), crossed(EXACT, [{}, {"law": "empirical"}, {"weights": "euclidean"}])
 )
 def test_probabilities_are_exact(name, options):
-    model = EXACT[name].fit(X, Y)
+    model = trained(name)
     explainer = limes.TabularExplainer(model, X, method="exact", **options)
     explanation = explainer(X[:2])
     assert explanation.method == "exact"
@@ -119,7 +126,7 @@ def test_means_behind_a_log_link_are_exact(model, options):
 )
 def test_exact_probabilities_against_the_models_own_answers(name, options):
     """Draws of w, the model asked at each: |z| of the mean and of every coefficient."""
-    model = EXACT[name].fit(X, Y)
+    model = trained(name)
     explainer = limes.TabularExplainer(model, X, output=1, **options)
     design = explainer._model.family.at(X[17]).in_units()
     moments = explainer._model.bound.expectation.moments(design)
