@@ -86,7 +86,7 @@ def test_a_part_of_the_features_cannot_be_diagnosed(wine):
 
 def test_another_explainers_outputs_are_refused(wine):
     X, explainer, _ = wine
-    other = limes.TabularExplainer(lambda t: t["alcohol"].to_numpy(), X, max_calls=64)
+    other = limes.TabularExplainer(lambda t: t["alcohol"].to_numpy(), X, max_calls=64, control="none")
     with pytest.raises(InputError, match="no output"):
         limes.diagnose(explainer(X.iloc[:1]), other)
 
@@ -94,7 +94,7 @@ def test_another_explainers_outputs_are_refused(wine):
 def test_rows_survive_the_way_through_the_explanation():
     cities, numbers = ["Rome", "Oslo", None, "Rome"] * 50, [0.5, np.nan, 2.5, 3.5] * 50
     X = pd.DataFrame({"city": cities, "n": [1, 2, 3, 4] * 50, "x": numbers})
-    explainer = limes.TabularExplainer(lambda t: t["n"].to_numpy() * 1.0, X, max_calls=256)
+    explainer = limes.TabularExplainer(lambda t: t["n"].to_numpy() * 1.0, X, max_calls=256, control="none")
     context = explainer.diagnostic_context(explainer(X.iloc[:4]), output=np.zeros(4, dtype=int), calls=None)
     np.testing.assert_array_equal(context.rows, explainer._model.table.encode(X.iloc[:4]))
 

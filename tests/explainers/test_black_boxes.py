@@ -213,9 +213,9 @@ def test_a_slow_service_is_waited_for_by_several_threads(diabetes, network):
 
 def test_probabilities_that_do_not_add_up_are_spoken_of(diabetes):
     X, _ = diabetes
-    explainer = limes.TabularExplainer(lambda t: np.full((len(t), 3), 0.27), X, max_calls=64)
+    explainer = limes.TabularExplainer(lambda t: np.full((len(t), 3), 0.27), X, max_calls=64, control="none")
     assert any("add up to 0.81" in text for text in explainer(X.iloc[:1]).warnings)
-    fine = limes.TabularExplainer(lambda t: np.full((len(t), 4), 0.25), X, max_calls=64)
+    fine = limes.TabularExplainer(lambda t: np.full((len(t), 4), 0.25), X, max_calls=64, control="none")
     assert not any("add up" in text for text in fine(X.iloc[:1]).warnings)
 
 
@@ -329,7 +329,7 @@ def test_a_torch_module(diabetes):
     net = torch.nn.Sequential(
         torch.nn.Linear(10, 8), torch.nn.Tanh(), torch.nn.Dropout(0.5), torch.nn.Linear(8, 1)
     )
-    explainer = limes.TabularExplainer(net, X, method="sampled", max_calls=256)
+    explainer = limes.TabularExplainer(net, X, method="sampled", max_calls=256, control="none")
     explanation = explainer(X.iloc[:2])
     net.eval()
     with torch.inference_mode():

@@ -100,7 +100,9 @@ def test_random_probabilities_against_enumeration(name, seed):
     model = clone(EXACT[name]).fit(table, y)
     row, bandwidth = table[rng.integers(80)], float(rng.choice([0.5, 1.0, 0.75 * np.sqrt(d)]))
     columns = list(range(d))
-    explainer = limes.TabularExplainer(model, table, categorical=columns, bandwidth=bandwidth, max_calls=64)
+    explainer = limes.TabularExplainer(
+        model, table, categorical=columns, bandwidth=bandwidth, max_calls=64, control="none"
+    )
     explanation = explainer(row[None])
     if explanation.method == "sampled":  # a column is all but constant in one class: margins of 10⁸
         assert name in ("normal", "voting")
@@ -219,7 +221,7 @@ def test_margins_that_range_too_far_are_sampled_with_the_reason():
     model = make_pipeline(StandardScaler(), LogisticRegression(C=1e9, max_iter=10_000)).fit(X, y)
     steep = clone(model).fit(X, y)
     steep[-1].coef_ *= 100.0
-    explanation = limes.TabularExplainer(steep, X, max_calls=256)(X[:1])
+    explanation = limes.TabularExplainer(steep, X, max_calls=256, control="none")(X[:1])
     assert explanation.method == "sampled"
     assert "range too far" in explanation.reason
 
