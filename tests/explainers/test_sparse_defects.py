@@ -115,7 +115,7 @@ def test_intervals_cover_the_best_weights_of_the_chosen_literals():
     for number in range(5):
         model = bent(d, number)
         values = model(rows) - model(np.ones((1, d)))
-        for seed in range(repeats(100, 25)):
+        for seed in range(repeats(100, 50)):
             rule = limes.SparseExplainer(model, k=3, samples=500, fresh=50, rng=seed)(np.ones((1, d)))
             support = np.flatnonzero(rule.values[0])
             best, *_ = np.linalg.lstsq(root[:, None] * (rows[:, support] - 1.0), root * values, rcond=None)
