@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 import limes
 from effort import repeats
 from flaws import about, bump, diagnosed, kinds, linear, switching, uniform_table, well_behaved
-from limes._diagnostics.dependence import Dependence, Outside
+from limes._diagnostics.dependence import Dependence, Outside, _subsample
 from limes._diagnostics.edges import Edge
 from limes._diagnostics.finding import RowOutput
 from limes._diagnostics.sample import Estimate
@@ -210,6 +210,13 @@ def test_independent_columns_are_not_blamed_for_corners(bandwidth):
     corner = np.full((1, 5), 2.0)
     diagnosis = diagnosed(linear(np.ones(5)), X, corner, bandwidth=bandwidth)
     assert "dependence" not in kinds(diagnosis)
+
+
+def test_a_part_of_a_long_background_has_no_row_twice():
+    """A row would be its own neighbour, at a distance of 0."""
+    part = _subsample(np.arange(3000.0)[:, None], np.random.default_rng(0))
+    assert part.shape == (1000, 1)
+    assert (np.diff(part[:, 0]) > 0).all()
 
 
 def test_dependence_that_changes_no_coefficient_is_no_finding():

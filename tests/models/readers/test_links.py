@@ -40,7 +40,7 @@ from limes.models import forms
 X, Y = load_breast_cancer(return_X_y=True)
 X = X[:, :6]
 D, T = load_diabetes(return_X_y=True)
-DRAWS = repeats(1 << 19, 1 << 16)
+DRAWS = repeats(1 << 19, 1 << 15)
 
 SCALED = make_pipeline(StandardScaler(), LogisticRegression())
 EXACT = {
@@ -196,8 +196,7 @@ def test_three_classes_against_enumeration(name, seed):
     assert oracle.error(explanation.intercepts[0], start, size) < oracle.EXACT
 
 
-@pytest.mark.parametrize("name", ["logistic", "splines"])
-@pytest.mark.parametrize("options", [{}, {"bins": None}])
+@pytest.mark.parametrize(("name", "options"), crossed(["logistic", "splines"], [{}, {"bins": None}]))
 def test_three_classes_against_the_models_own_answers(name, options):
     """Draws of w, the model asked at each: |z| of the mean and of every coefficient."""
     x = X / X.std(axis=0)

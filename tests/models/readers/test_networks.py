@@ -29,7 +29,7 @@ D, T = load_diabetes(return_X_y=True)
 T = (T - T.mean()) / T.std()
 C, L = load_breast_cancer(return_X_y=True)
 C = C[:, :8]
-DRAWS = repeats(1 << 19, 1 << 16)
+DRAWS = repeats(1 << 19, 1 << 15)
 ACTIVATIONS = ["identity", "logistic", "tanh", "relu"]
 
 
