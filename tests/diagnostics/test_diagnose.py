@@ -112,6 +112,35 @@ def test_json_is_strict_and_complete(wine):
     assert {"feature", "cells", "means"} <= set(found["rows"][0]["profiles"][0])
 
 
+def test_curves_are_the_coefficients_over_the_logarithm_of_the_bandwidth(wine):
+    """Of the first row: each curve is a column, turned upside down and stretched, inside the picture."""
+    path = json.loads(wine[2].to_json())["rows"][0]["path"]
+    bandwidths, coef = np.array(path["bandwidths"], dtype=float), np.array(path["coefficients"], dtype=float)
+    picture = re.search(
+        r'<svg viewBox="0 0 ([\d.]+) ([\d.]+)" role="img" aria-label="coefficients.*?</svg>',
+        wine[2].to_html(),
+        re.DOTALL,
+    )
+    curves = re.findall(r'<polyline points="([^"]*)"', picture[0])
+    assert len(curves) > 1
+    steepest = np.ptp(coef, axis=0).max()
+    for curve in curves:
+        x, y = np.array([point.split(",") for point in curve.split()], dtype=float).T
+        assert (x >= 0).all()
+        assert (x <= float(picture[1])).all()
+        assert (y >= 0).all()
+        assert (y <= float(picture[2])).all()
+        some = np.log(bandwidths[: x.size])
+        assert x == pytest.approx(x[0] + (x[-1] - x[0]) * (some - some[0]) / (some[-1] - some[0]), abs=0.1)
+        unit = float(picture[2]) / steepest
+        flat = [
+            np.abs(np.corrcoef(column[: x.size], y)[0, 1] + 1)
+            for column in coef.T
+            if np.ptp(column) * unit > 20
+        ]
+        assert min(flat, default=0.0) < 1e-3
+
+
 def test_the_page_is_self_contained_and_escapes_every_name(tmp_path):
     X = pd.DataFrame(uniform_table(3, 400), columns=["<script>alert(1)</script>", "a&b", '"quoted"'])
     diagnosis = diagnosed(LinearRegression().fit(X, X.sum(axis=1)), X, X.iloc[:2], bins=5)
