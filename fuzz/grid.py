@@ -4,20 +4,56 @@ Columns are independent under the weighted law, so that E_w f is a sum over the 
 
     β_j = E_w[f | z_j = 1] - E_w[f | z_j = 0],    or Cov_w(x_j, f) / Var_w(x_j) for slopes,
     β_0 = E_w f - Σ_j E_w[h_j] β_j.
+
+The points of a smooth model are nodes in panels. Analytic functions have errors that fall geometrically as
+panels are halved: where a halving no longer moves a coefficient, what is left is far less than that move.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fuzz.laws import Law
 from fuzz.nodes import Asked, probabilities, quadrature
 from fuzz.normal import log_density, log_sum
+from fuzz.verdict import AGREES, Verdict
 
 Array = Any
+
+# Of the tolerance, what the last halving of panels may move
+_MOVED = 0.1
+
+
+class Truth(NamedTuple):
+    """Coefficients (n, d, k), intercepts (n, k), and the largest answer of the model."""
+
+    beta: Array
+    start: Array
+    size: float
+
+
+def settled(
+    truth: Truth, widths: Array, at: Callable[[Array], Truth], judge: Callable[..., Verdict]
+) -> Truth:
+    """Halve the panels of one column after the other, until none of these moves a tenth of the tolerance.
+
+    ``at`` makes a truth of panels' widths, (d,); ``judge`` compares values and intercepts with one. Only
+    columns along which the model is steep keep finer panels.
+    """
+    still, j = 0, 0
+    while still < len(widths):
+        halved = np.where(np.arange(len(widths)) == j, widths / 2, widths)
+        finer = at(halved)
+        if judge(finer.beta, finer.start, truth, _MOVED).kind == AGREES:
+            still += 1
+        else:
+            truth, widths, still = finer, halved, 0
+        j = (j + 1) % len(widths)
+    return truth
 
 
 @dataclass(frozen=True)

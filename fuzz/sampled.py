@@ -27,7 +27,7 @@ def look(trial: Trial, options: Any, rows: Any) -> Verdict:
         try:
             sample = trial.background.table(trial.background.matrix[:200])
             answers = answers_of(trial.model, options.output, sample)
-            beta, _, size = trial.oracle(answers, options, row, trial.case.width)
+            beta, _, size = trial.oracle(answers, options, row, trial.widths)
             for seed, calls in enumerate(_CALLS):
                 explainer = trial.explainer(options, max_calls=calls, control="additive", rng=seed)
                 found = explainer(trial.background.table(row), progress=False)

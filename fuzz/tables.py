@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from fuzz import draws
 from fuzz.answers import Answers, answers_of
 from fuzz.background import Background, background_of
 from fuzz.cuts import NoCutsError, cuts_of
-from fuzz.grid import Part, part_of, step_parts, summed
+from fuzz.grid import Part, Truth, part_of, settled, step_parts, summed
 from fuzz.laws import Law, categories, numbers
 from fuzz.nodes import Asked, asked, quadrature
 from fuzz.options import Menu, Options, draw_options, draw_rows
@@ -23,8 +24,8 @@ from fuzz.verdict import AGREES, CRASH, MISMATCH, REFUSED, REJECTED, SAMPLED, SK
 
 Array = Any
 
-# Rows of a grid that the model is asked at once, and the largest grid
-_BATCH, _LARGEST = 60_000, 400_000
+# Rows of a grid that the model is asked at once; the largest grid, and that of panels that were halved
+_BATCH, _LARGEST, _FINEST = 60_000, 400_000, 6_000_000
 # Smooth models at smooth weights have a grid of their own for each row
 _OWN_GRIDS = 4
 
@@ -116,10 +117,7 @@ class Trial:
             return draws.compare_drawn(
                 explanation, answers, self.background, self.laws(options), options, rows
             )
-        verdict = self._against(explanation, answers, options, rows, self.case.width)
-        if verdict.kind == MISMATCH and self.case.shape == "smooth":
-            verdict = self._against(explanation, answers, options, rows, self.case.width / 2.5)
-        return verdict
+        return self._against(explanation, answers, options, rows)
 
     def _within(self, options: Options, rows: Array) -> Array:
         """Keep rows where a flat law has slopes: seen from far outside, all of it lies at one end."""
@@ -128,26 +126,37 @@ class Trial:
         low, high = np.nanmin(self.background.matrix, axis=0), np.nanmax(self.background.matrix, axis=0)
         return np.clip(rows, low, high)
 
-    def _against(
-        self, explanation: Any, answers: Answers, options: Options, rows: Array, width: float
-    ) -> Verdict:
+    def _against(self, explanation: Any, answers: Answers, options: Options, rows: Array) -> Verdict:
         if self.case.shape == "smooth" and options.kind == "euclidean":
             rows = rows[:_OWN_GRIDS]
-        beta, start, size = self.oracle(answers, options, rows, width)
         n, laws = len(rows), self.laws(options)
         far = np.nanmax(np.abs(self.background.matrix), axis=0)
-        return compare(
-            explanation.values[:n],
-            explanation.intercepts[:n],
-            beta,
-            start,
-            size,
-            slope=answers.slope,
-            level=max(answers.slope, answers.level),
-            units=np.array([law.scale if law.slope else 1.0 for law in laws]),
-            rounding=_rounding(laws, far, options.nu(rows.shape[1])),
-            reach=max([1.0, *(x / law.scale for law, x in zip(laws, far, strict=True) if law.slope)]),
-        )
+
+        def judge(values: Array, intercepts: Array, truth: Truth, share: float = 1.0) -> Verdict:
+            """Hold coefficients against the oracle's, to a share of the tolerance."""
+            return compare(
+                values,
+                intercepts,
+                *truth,
+                slope=share * answers.slope,
+                level=share * max(answers.slope, answers.level),
+                units=np.array([law.scale if law.slope else 1.0 for law in laws]),
+                rounding=_rounding(laws, far, options.nu(rows.shape[1])),
+                reach=max([1.0, *(x / law.scale for law, x in zip(laws, far, strict=True) if law.slope)]),
+            )
+
+        values, intercepts = explanation.values[:n], explanation.intercepts[:n]
+        truth = self.oracle(answers, options, rows, self.widths)
+        verdict = judge(values, intercepts, truth)
+        if verdict.kind != MISMATCH or self.case.shape != "smooth":
+            return verdict
+        finer = partial(self.oracle, answers, options, rows, largest=_FINEST)
+        return judge(values, intercepts, settled(truth, self.widths, finer, judge))
+
+    @property
+    def widths(self) -> Array:
+        """Widths of panels of smooth models, (d,), to begin with."""
+        return np.full(self.background.matrix.shape[1], self.case.width)
 
     def explainer(self, options: Options, **more: Any) -> Any:
         """What is under test."""
@@ -183,15 +192,15 @@ class Trial:
         return found
 
     def oracle(
-        self, answers: Answers, options: Options, rows: Array, width: float
-    ) -> tuple[Array, Array, float]:
-        """Coefficients (n, d, k), intercepts (n, k), and the size of the answers."""
+        self, answers: Answers, options: Options, rows: Array, widths: Array, largest: int = _LARGEST
+    ) -> Truth:
+        """By a grid; of smooth models by panels no wider than ``widths`` (d,), in units of columns."""
         laws = self.laws(options)
         nu, kind = options.nu(rows.shape[1]), options.kind
         if self.case.shape == "smooth":
-            return self._smooth(answers, options, rows, laws, width)
+            return self._smooth(answers, options, rows, laws, widths, largest)
         points = [self._points(j, law) for j, law in enumerate(laws)]
-        grid = self._grid(answers, options, [at.values for at in points])
+        grid = self._grid(answers, options, [at.values for at in points], largest)
         parts = [
             [
                 self._part(law, at, float(x), kind, nu, j)
@@ -200,7 +209,7 @@ class Trial:
             for row in rows
         ]
         beta, start = summed(grid, parts)
-        return beta, start, float(np.abs(grid).max())
+        return Truth(beta, start, float(np.abs(grid).max()))
 
     def _points(self, j: int, law: Law) -> Asked:
         values = np.unique(self.background.matrix[:, j])
@@ -218,7 +227,15 @@ class Trial:
             cache[j][key] = step_parts(law, at, x, kind, nu)
         return cache[j][key]
 
-    def _smooth(self, answers: Answers, options: Options, rows: Array, laws: list[Law], width: float) -> Any:
+    def _smooth(
+        self,
+        answers: Answers,
+        options: Options,
+        rows: Array,
+        laws: list[Law],
+        widths: Array,
+        largest: int,
+    ) -> Truth:
         nu, kind = options.nu(rows.shape[1]), options.kind
         groups = [rows] if kind == "bins" else [row[None] for row in rows]
         found = []
@@ -226,8 +243,8 @@ class Trial:
             made = []
             for j, law in enumerate(laws):
                 tilted = law if kind == "bins" else law.weighted(float(group[0, j]), kind, nu)
-                made.append(quadrature(tilted, self.cuts[j], width * law.scale))
-            grid = self._grid(answers, options, [values for values, _ in made])
+                made.append(quadrature(tilted, self.cuts[j], widths[j] * law.scale))
+            grid = self._grid(answers, options, [values for values, _ in made], largest)
             parts = [
                 [
                     part_of(law.weighted(float(x), kind, nu), float(x), p, values)
@@ -237,22 +254,25 @@ class Trial:
             ]
             found.append((*summed(grid, parts), float(np.abs(grid).max())))
         beta, start, size = zip(*found, strict=True)
-        return np.concatenate(beta), np.concatenate(start), max(size)
+        return Truth(np.concatenate(beta), np.concatenate(start), max(size))
 
-    def _grid(self, answers: Answers, options: Options, values: list[Array]) -> Array:
+    def _grid(self, answers: Answers, options: Options, values: list[Array], largest: int) -> Array:
         """Answers at every combination of the columns' values, (n_1, ..., n_d, k)."""
         shape = tuple(v.size for v in values)
-        if np.prod(shape, dtype=float) > _LARGEST:
+        if np.prod(shape, dtype=float) > largest:
             raise TooLargeError(f"a grid of {shape}")
         key = (repr(options.output), *(v.tobytes() for v in values))
-        if key not in self.known:
-            rows = np.stack(np.meshgrid(*values, indexing="ij"), axis=-1).reshape(-1, len(values))
-            parts = [
-                answers.ask(self.background.table(rows[i : i + _BATCH])) for i in range(0, len(rows), _BATCH)
-            ]
-            found = np.concatenate(parts)
-            self.known[key] = found.reshape(*shape, found.shape[1])
-        return self.known[key]
+        if key in self.known:
+            return self.known[key]
+        rows = np.stack(np.meshgrid(*values, indexing="ij"), axis=-1).reshape(-1, len(values))
+        parts = [
+            answers.ask(self.background.table(rows[i : i + _BATCH])) for i in range(0, len(rows), _BATCH)
+        ]
+        found = np.concatenate(parts)
+        found = found.reshape(*shape, found.shape[1])
+        if len(rows) <= _LARGEST:
+            self.known[key] = found
+        return found
 
 
 def _rounding(laws: list[Law], largest: Array, bandwidth: float) -> float:

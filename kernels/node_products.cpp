@@ -15,9 +15,8 @@ using Tensor = Array<const double, 3>;
 using Patterns = Array<const std::int64_t, 2>;
 
 // Add Re sum_n w_kn prod_f m_f[n] to sums (rows, outputs), and the same with each change of a factor in its place to
-// changes (rows, all widths, outputs). Of each factor: means (patterns, 2N) and changes (patterns, width, 2N), real and
-// imaginary parts one after the other, and its pattern in every row, patterns (factors, rows). Weights are (outputs, 2N),
-// w and -Im w.
+// changes (rows, all widths, outputs). Of each factor: means (patterns, 2N) and changes (patterns, width, 2N), real parts
+// before imaginary ones, and its pattern in every row, patterns (factors, rows). Weights are (outputs, 2N), too.
 void add_node_products(const std::vector<Matrix>& means, const std::vector<Tensor>& replaced, Patterns patterns,
                        Matrix weights, MatrixOut sums, TensorOut changes) {
   const std::size_t factors = means.size(), length = weights.shape(1), rows = sums.shape(0);

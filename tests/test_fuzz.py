@@ -5,11 +5,16 @@ from __future__ import annotations
 import contextlib
 import io
 from dataclasses import replace
+from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import scipy.integrate
+import scipy.special
 
 import limes
+from fuzz.answers import answers_of
 from fuzz.attempt import attempt
 from fuzz.families import FAMILIES
 from fuzz.families.columns import target
@@ -149,6 +154,106 @@ def test_probabilities_add_up_however_a_column_is_cut(law):
     place = at.single + np.searchsorted(cuts, values, side="left")
     fine = np.stack([np.bincount(place, w, minlength=at.values.size) for w in weights])
     np.testing.assert_allclose(mass, fine, atol=1e-12)
+
+
+def steep(weights, offsets, columns):
+    """A network of logistic units, run as a case, with these weights (d, units) into its hidden layer."""
+    options = {"hidden_layer_sizes": (len(offsets),), "activation": "logistic", "max_iter": 5}
+    model = call("sklearn.neural_network.MLPRegressor", **options)
+    setup = Setup(0, 60, columns, target(np.random.default_rng(0)), model)
+    trial = TableCase("network", setup, Menu(), "smooth", 0.4).run()
+    trial.model.coefs_ = [np.array(weights), np.ones((len(offsets), 1))]
+    trial.model.intercepts_ = [np.array(offsets), np.zeros(1)]
+    return trial
+
+
+def integral(f, low, high, turns):
+    """An adaptive integral from point to point, among them those where a unit turns."""
+    ends = [low, *sorted(turn for turn in turns if low < turn < high), high]
+    pieces = [
+        scipy.integrate.quad(f, *piece, epsabs=1e-14, epsrel=1e-13, limit=200) for piece in pairwise(ends)
+    ]
+    assert sum(error for _, error in pieces) < 1e-11
+    return sum(value for value, _ in pieces)
+
+
+def mean_of_one_column(law, cell, trial):
+    """E[f | cell] of one column, whose law in a cell is a truncated normal."""
+    low, high, mean, std = (float(v[cell]) for v in (law.low, law.high, law.mean, law.std))
+    slopes, offsets = trial.model.coefs_[0][0], trial.model.intercepts_[0]
+    turns = np.concatenate([(side * 20 - offsets) / slopes for side in (-1, 0, 1)])
+
+    def density(x):
+        return np.exp(-(((x - mean) / std) ** 2) / 2)
+
+    def answer(x):
+        return density(x) * scipy.special.expit(slopes * x + offsets).sum()
+
+    return integral(answer, low, high, turns) / integral(density, low, high, ())
+
+
+def test_panels_are_halved_until_steep_units_have_nine_digits():
+    """Coefficients by adaptive integrals agree, and those that are off by a hundred millionth do not."""
+    trial = steep([[90.0, -35.0, 4.0]], [10.0, 20.0, 1.0], ("r.normal(size=n)",))
+    options = Options(bandwidth=0.7)
+    law, x = trial.laws(options)[0], float(trial.background.matrix[3, 0])
+    means = [mean_of_one_column(law, cell, trial) for cell in range(4)]
+    mass = np.exp(law.weighted(x, "bins", 0.7).log_mass)
+    assert_settled(trial, options, mass[None], [law.locate(x)], np.array(means), [x])
+
+
+def test_panels_of_the_steep_column_alone_are_halved():
+    """Two columns of uniform laws: over the first one the mean of a logistic unit is a softplus."""
+    a, b, c = 70.0, 1.5, 3.0
+    trial = steep([[a], [b]], [c], ("r.normal(size=n)", "r.normal(size=n)"))
+    options = Options(law="uniform", bandwidth=0.9)
+    laws, row = trial.laws(options), trial.background.matrix[5]
+
+    def mean(first, second):
+        low, high = (float(v[first]) for v in (laws[0].low, laws[0].high))
+
+        def answer(y):
+            ends = np.logaddexp(0.0, a * np.array([low, high]) + b * y + c)
+            return (ends[1] - ends[0]) / (a * (high - low))
+
+        below, above = float(laws[1].low[second]), float(laws[1].high[second])
+        turns = [(side * 10 - a * x - c) / b for x in (low, high) for side in (-1, 0, 1)]
+        return integral(answer, below, above, turns) / (above - below)
+
+    means = [[mean(i, j) for j in range(4)] for i in range(4)]
+    mass = [np.exp(law.weighted(float(x), "bins", 0.9).log_mass) for law, x in zip(laws, row, strict=True)]
+    here = [law.locate(float(x)) for law, x in zip(laws, row, strict=True)]
+    assert_settled(trial, options, np.array(mass), here, np.array(means), row)
+
+
+def assert_settled(trial, options, mass, here, means, row):
+    """Coefficients of E[f | cells] (p, ..., p), whose cells have ``mass`` (d, p), agree with the oracle's."""
+    law, d = mass / mass.sum(axis=1, keepdims=True), len(mass)
+    centers, beta = law[np.arange(d), here], []
+
+    def mean(laws):
+        total = means
+        for p in reversed(laws):
+            total = total @ p
+        return float(total)
+
+    for j, cell in enumerate(here):
+        inside = np.eye(law.shape[1])[cell]
+        outside = law[j] * (1 - inside) / (1 - law[j, cell])
+        beta.append(mean([*law[:j], inside, *law[j + 1 :]]) - mean([*law[:j], outside, *law[j + 1 :]]))
+    values = np.array(beta)[None]
+    start = np.array([mean(law) - centers @ values[0]])
+    answers = answers_of(trial.model, None, trial.background.matrix[:5])
+    rows = np.array([row], dtype=float)
+
+    def judged(factor):
+        explanation = SimpleNamespace(values=factor * values, intercepts=start)
+        return trial._against(explanation, answers, options, rows).kind
+
+    assert judged(1.0) == AGREES
+    assert judged(1.0 + 1e-8) == MISMATCH
+    # the first panels would not do
+    assert abs(trial.oracle(answers, options, rows, trial.widths).start - start).max() > 1e-8
 
 
 @pytest.mark.parametrize("kind", ["texts", "images"])

@@ -8,13 +8,14 @@ from warnings import catch_warnings, simplefilter
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import limes
-from benchmarks.links import curve
+from benchmarks.links import curve, pairs
 from benchmarks.progress import say
 from benchmarks.speed.run import machine
 from limes.designs import ExchangeableDesign
@@ -32,6 +33,7 @@ def measure(rounds: int = 7) -> dict:
         *_three_classes(rounds),
         *_networks(rounds),
         *_texts(rounds),
+        *pairs.measure(_timed, min(rounds, 3)),
     ]
     say("error against nodes")
     found = {"machine": machine(), "ways": ways, "curve": curve.measure()}
@@ -74,23 +76,59 @@ def _networks(rounds: int) -> list[dict]:
 
 
 def _texts(rounds: int) -> list[dict]:
-    """Expectations of logistic regressions on random words, without and with the l2 norm."""
+    """Logistic regressions on TF-IDF of random words, without a norm and with l2: a text of all words."""
     found = []
     for words in (50, 200):
-        say(f"{words} words")
         rng = np.random.default_rng(0)
-        sizes = rng.gamma(2.0, 1.0, size=words) / (2.0 * words)
-        effects = rng.normal(size=words)
-        forms_of = {
-            "without norm": forms.Linear(0.8 * effects, 0.1),
-            "with l2 norm": forms.NormalizedLinear(effects * np.sqrt(sizes), sizes, intercept=0.1),
-        }
-        design = ExchangeableDesign.word_deletions(words, 0.25)
-        for kind, margin in forms_of.items():
-            form = forms.Linked(margin, "logistic")
-            timed = _timed(lambda f=form, d=design: limes.limit(d, f), 1, rounds)
-            found.append({"model": f"logistic regression, {words} words, {kind}", "way": "exact", **timed})
+        vocabulary = np.array([f"word{i:03d}" for i in range(words)])
+        counts = rng.random((800, words)) < rng.uniform(0.1, 0.6, size=words)
+        labels = counts @ rng.normal(size=words) + rng.logistic(size=800) > 0
+        texts = [" ".join(vocabulary[row]) for row in counts]
+        text = " ".join(rng.permutation(vocabulary))
+        for norm in (None, "l2"):
+            kind = "without norm" if norm is None else "with l2 norm"
+            say(f"{words} words {kind}")
+            model = make_pipeline(TfidfVectorizer(norm=norm), LogisticRegression()).fit(texts, labels)
+            explainer = limes.TextExplainer(model, output=1, method="exact")
+            exact = explainer(text)
+            values = dict(zip(exact.feature_names, exact.values[0], strict=True))
+            name = f"logistic regression, {words} words, {kind}"
+            form, design = _over_words(model), ExchangeableDesign.word_deletions(words, 0.25)
+            ways = [
+                {"way": "exact, one text", **_timed(lambda e=explainer, t=text: e(t), 1, rounds)},
+                {
+                    "way": "exact, without reading and checking the model",
+                    **_timed(lambda f=form, d=design: limes.limit(d, f), 1, rounds),
+                },
+                *_lime_text(model, text, values, min(rounds, 3)),
+            ]
+            found += [{"model": name, **way} for way in ways]
     return found
+
+
+def _over_words(model: Any) -> forms.Form:
+    """The probability as a form over the words of a text in which each word of the vocabulary is once."""
+    weights, classifier = model[0].idf_, model[1]
+    loads, constant = classifier.coef_[0] * weights, classifier.intercept_[0]
+    if model[0].norm is None:
+        return forms.Linked(forms.Linear(loads, constant), "logistic")
+    return forms.Linked(forms.NormalizedLinear(loads, weights**2, intercept=constant), "logistic")
+
+
+def _lime_text(model: Any, text: str, values: dict[str, float], rounds: int) -> list[dict]:
+    try:
+        from lime.lime_text import LimeTextExplainer
+    except ImportError:
+        return []
+    explainer = LimeTextExplainer(feature_selection="none", random_state=0)
+    options = {"num_features": len(values), "num_samples": LIME_SAMPLES}
+
+    def explain() -> Any:
+        return explainer.explain_instance(text, model.predict_proba, **options)
+
+    gaps = [abs(value - values[word]) for word, value in explain().as_list()]
+    error = max(gaps) / max(map(abs, values.values()))
+    return [{"way": f"lime, {LIME_SAMPLES:,} samples", **_timed(explain, 1, rounds), "error": error}]
 
 
 def _probabilities(rounds: int) -> list[dict]:

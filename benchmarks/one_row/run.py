@@ -16,6 +16,8 @@ from benchmarks.speed.run import machine
 
 CALLS = (1024, 4096)
 COLUMNS, MODELS, WORDS = (10, 30), ("network", "boosted trees"), (20, 100, 700)
+# limes refuses to fit its coefficients to 1,024 calls
+LONGEST = "text of 700 words"
 
 
 def measure(rounds: int = 5, cases: str = "") -> dict:
@@ -26,7 +28,7 @@ def measure(rounds: int = 5, cases: str = "") -> dict:
     context = multiprocessing.get_context("spawn")
     for name in names:
         if cases.lower() in name.lower():
-            for calls in CALLS:
+            for calls in CALLS if name != LONGEST else CALLS[-1:]:
                 with ProcessPoolExecutor(1, mp_context=context) as process:
                     found.append(process.submit(_case, name, calls, rounds).result())
             say(name)
@@ -47,9 +49,9 @@ def _case(name: str, calls: int, rounds: int) -> dict[str, Any]:
     for turn in range(rounds + 1):
         truth = _truth(its, turn)
         for who, run in runs.items():
-            wall, cpu, own, asked = time.perf_counter(), time.process_time(), its.ask.seconds, its.ask.rows
+            wall, cpu, own, asked = time.perf_counter(), time.thread_time(), its.ask.seconds, its.ask.rows
             coef = run(turn)
-            wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+            wall, cpu = time.perf_counter() - wall, time.thread_time() - cpu
             assert its.ask.rows - asked <= calls + 8, who
             if turn:  # the first round imports
                 seconds[who].append((wall, cpu - (its.ask.seconds - own)))

@@ -148,7 +148,7 @@ def text(result: dict[str, Any]) -> str:
         f"Machine: {result['machine']}. {COLUMNS} columns; one run each.",
         "",
         "| model | engine | rows | seconds | of them start | CPU s | CPU µs a further row | against local | "
-        "MB a worker | distinct | load |",
+        "MB a worker | distinct, about | load |",
         "|---" * 11 + "|",
     ]
     runs = result["runs"]

@@ -296,6 +296,13 @@ def test_a_row_whose_error_cannot_be_bounded_is_refused():
         LinkedExpectation(tables_form([[-80.0, 60.0]], 0.0)).moments(family.at(np.array([0.0])))
 
 
+def test_a_mean_that_float64_cannot_hold_is_refused():
+    family = ProductFamily((categorical(np.array([0.0, 1.0])),), BinWeights(1.0))
+    form = forms.Linked(tables_form([[0.0, 800.0]], 0.0).margin, "exp")
+    with pytest.raises(ModelError, match="overflows float64"):
+        LinkedExpectation(form).moments(family.at(np.array([0.0])))
+
+
 def test_margins_that_are_no_sums_are_refused():
     kernel = forms.GaussianKernels([[0.0, 0.0]], [1.0], 1.0)
     with pytest.raises(InputError, match="not a sum of functions of one column"):

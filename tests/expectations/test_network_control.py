@@ -77,7 +77,7 @@ def test_simulated_rows_follow_the_law():
         (binned(number, np.nanquantile(number, [0, 0.3, 0.6, 1])), categorical(word)),
         named_weights("bins", 1.0),
     )
-    rows = SimulatedLaw(laws, 0).rows(4096)
+    rows = SimulatedLaw(laws, 0).rows(1 << 15)
     assert np.array_equal(laws.cells(rows.x), rows.cells)
     for j, law in enumerate(laws.marginals):
         share = np.bincount(rows.cells[:, j], minlength=law.cells.count) / len(rows.cells)

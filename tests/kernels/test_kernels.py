@@ -809,12 +809,15 @@ def test_waves_are_means_over_subsets(d):
 @pytest.mark.parametrize("seed", range(12))
 def test_node_products_are_products(seed):
     rng = np.random.default_rng(seed)
-    rows, nodes, outputs = rng.integers(1, 9), rng.choice([1, 7, 128, 300]), rng.integers(1, 4)
+    rows, nodes, outputs = rng.integers(1, 9), rng.choice([1, 7, 256, 600]), rng.integers(1, 4)
     factors = rng.integers(1, 5)
     widths, counts = rng.integers(1, 4, size=factors), rng.integers(1, 6, size=factors)
 
     def numbers(*shape):
         return rng.normal(size=shape) + 1j * rng.normal(size=shape)
+
+    def in_parts(values):
+        return np.concatenate([values.real, values.imag], axis=-1)
 
     means = [numbers(count, nodes) for count in counts]
     replaced = [numbers(count, width, nodes) for count, width in zip(counts, widths, strict=True)]
@@ -824,10 +827,10 @@ def test_node_products_are_products(seed):
     changes = rng.normal(size=(rows, widths.sum(), outputs))
     expected_sums, expected_changes = sums.copy(), changes.copy()
     kernels.add_node_products(
-        [mean.view(float) for mean in means],
-        [change.view(float) for change in replaced],
+        [in_parts(mean) for mean in means],
+        [in_parts(change) for change in replaced],
         patterns,
-        np.conj(weights).view(float),
+        in_parts(weights),
         sums,
         changes,
     )

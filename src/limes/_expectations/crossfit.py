@@ -18,7 +18,7 @@ from limes._expectations.controls.network import Units, fit_network, units_for
 from limes._expectations.controls.tables import additive_out_of_sequence
 from limes._expectations.explained import ExplainedRows
 from limes._expectations.pool import SEQUENCES, PoolRows
-from limes._expectations.simulated import SimulatedControl, SimulatedLaw
+from limes._expectations.simulated import MOST_SIMULATED, SimulatedControl, SimulatedLaw
 from limes.designs._product import ProductDesign, ProductFamily
 
 # Parts of a pool, whole sequences each: an ordinary control is fitted to the other parts
@@ -27,6 +27,10 @@ _FOLDS = 2
 _WORTH = 0.95
 # Variance that simulated rows leave, in units of that of as many independent ones: what a choice assumes
 _EVEN = 0.5
+# Variance that simulated rows may add to what a control leaves, as a share of it; the number of these rows in
+# units of answered ones, which cost some twenty times as much
+_ADDED = 0.1
+_FEWEST_TIMES, _MOST_TIMES = 1, 32
 
 
 class _OfOne(Protocol):
@@ -105,16 +109,27 @@ def additive(law: SimulatedLaw, rows: PoolRows, f: Floats) -> CrossFit:
 
 def network(law: SimulatedLaw, rows: PoolRows, f: Floats) -> CrossFit:
     """Fit a network without each sequence in turn, and simulate its expectation."""
-    simulated = law.rows(len(f))
-    units = Units.of(law.family.marginals, simulated.x, simulated.cells, units_for(len(f)), law.seed)
+    units = Units.of(law.family.marginals, rows.x, rows.cells, units_for(len(f)), law.seed)
     features = units(rows.x, rows.cells)
     fit = fit_network(units, features, f, SEQUENCES)
-    values = fit.mean(simulated.x, simulated.cells)
-    mean = SimulatedControl.of(law.family, simulated.cells, values)
+    values = fit.out_of_sequence(features)
+    simulated = law.rows(_simulated(law, rows, values, f))
+    mean = SimulatedControl.of(law.family, *simulated, fit.mean(*simulated))
     # effects of cells are exact: the rest alone is simulated
-    share = mean.rest.var(axis=0).sum() / max(values.var(axis=0).sum(), np.finfo(np.float64).tiny)
-    factor = float(_EVEN * share * len(f) / len(simulated.x))
-    return CrossFit(fit.out_of_sequence(features), [mean], simulated=factor)
+    share = _variance(mean.rest) / max(_variance(values), np.finfo(np.float64).tiny)
+    return CrossFit(values, [mean], simulated=_EVEN * share * len(f) / len(simulated.x))
+
+
+def _simulated(law: SimulatedLaw, rows: PoolRows, values: Floats, f: Floats) -> int:
+    """Number of rows that add a small share to the variance that a control with these values leaves."""
+    rest = _variance(SimulatedControl.of(law.family, rows.x, rows.cells, values).rest)
+    wanted = len(f) * _EVEN * rest / max(_ADDED * _variance(f - values), np.finfo(np.float64).tiny)
+    steps = np.ceil(np.log2(np.clip(wanted / len(f), _FEWEST_TIMES, _MOST_TIMES)))
+    return min(len(f) << int(steps), MOST_SIMULATED)
+
+
+def _variance(values: Floats) -> float:
+    return float(values.var(axis=0).sum())
 
 
 def _anywhere(family: ProductFamily) -> ProductDesign:

@@ -105,6 +105,7 @@ class _Margin:
         self._factors = factors_of(form.margins, variants, slice(margin, margin + 1))
         self._rules: dict[int, _Rule] = {}
 
+    @np.errstate(over="ignore", invalid="ignore")  # what overflows is refused
     def moments(self, cells: Ints) -> _Values:
         """E link(S) and its contrasts for rows, given the variant of each column, (n, d)."""
         level, largest = self._levels(cells)
@@ -154,6 +155,11 @@ class _Margin:
         return [factor.tables([tilts], _levels_of) for factor in self._factors]
 
     def _check(self, value: Floats, bound: Floats) -> None:
+        if not np.isfinite(value).all():
+            raise ModelError(
+                "an expectation overflows float64, or a column hardly varies under the row's law: use "
+                "method='sampled'"
+            )
         allowed = TOLERANCE * np.maximum(value, self._smallest)
         if not (bound <= allowed).all():
             worst = int(np.argmax(bound / allowed))

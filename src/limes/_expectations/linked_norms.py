@@ -188,10 +188,16 @@ def panel_nodes(first: float, last: float, count: int) -> tuple[Floats, Floats]:
     """Points and weights of ∫ ds/s on panels [0, first], [first, 2 first], ... up to the last."""
     ends = first * 2.0 ** np.arange(max(1, int(np.ceil(np.log2(last / first)))) + 1)
     edges = np.concatenate([[0.0], ends])
-    points, weights = np.polynomial.legendre.leggauss(count)
+    points, weights = _panel(count)
     half = 0.5 * np.diff(edges)[:, None]
     s = (edges[:-1, None] + half * (points + 1.0)).ravel()
     return s, (half * weights).ravel() / s
+
+
+@lru_cache(maxsize=64)
+def _panel(count: int) -> tuple[Floats, Floats]:
+    """Nodes and weights of Gauss and Legendre on [-1, 1]: texts share a dozen of these rules."""
+    return np.polynomial.legendre.leggauss(count)
 
 
 def _products(

@@ -9,45 +9,32 @@ row's cells,
 Rows with a share of 1/32 or more take the smallest pool that is predicted, and then confirmed, to make their
 coefficients as accurate as wanted: their errors at one size tell which sizes can hardly be enough, and these
 are passed over. The others, far out or under a narrow bandwidth, draw their own rows of w (``sampled.py``).
-
-The control variate h is fitted once a pool (``crossfit.py``), and chosen by what it leaves of rows that it
-has not seen. Where quick controls leave much of the largest pool's answers, its rows get a more laborious
-control instead, fitted once, unless that takes longer than asking for such a small pool.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
-from limes._expectations.crossfit import (
-    SHARED,
-    ControlExpectation,
-    CrossFit,
-    in_folds,
-    least_left,
-    moments_around,
-)
-from limes._expectations.estimate import check_squares
-from limes._expectations.explained import ExplainedRows, by_column, changed_weight
+from limes._expectations.controlled import ControlledPool, ControlledPools, Stage
+from limes._expectations.crossfit import moments_around
+from limes._expectations.explained import ExplainedRows, changed_weight
 from limes._expectations.moments import (
     Moments,
     SampleStatistics,
-    are_complements,
     boxed,
     with_complement,
 )
-from limes._expectations.pool import SEQUENCES, Pool, pool_sizes
+from limes._expectations.pool import Pool, pool_sizes
 from limes._expectations.sampled import CUT_SHORT, SampledExpectation
 from limes._expectations.sampling import CALLS, Progress, Sampling, Tolerance
-from limes._expectations.simulated import SimulatedLaw
-from limes._expectations.weighted import PoolSample, WeightedFits
+from limes._expectations.weighted import WeightedFits
 from limes._threads import Locked, in_threads
 from limes.designs._product import ProductDesign, ProductFamily
 
@@ -59,15 +46,6 @@ _LEAST_SHARE = 1 / 32
 # Errors of even points fall about as 1 / n: after a pool of n rows, whose error is c times what is wanted,
 # the next has this many times n c rows
 _RATE = 0.75
-# Controls that "auto" tries: those whose cost is worth it for one row; where the largest pool leaves a row
-# less accurate than wanted, those that take a second, once, if it has this many rows
-_QUICK = ("additive", "margin", "network")
-_THOROUGH = ("additive", "margin", "network", "tree")
-_FEWEST_THOROUGH = 8192
-# A control is not fitted to larger pools if it leaves this many times what the best leaves of the smallest
-_CLOSE = 1.5
-# Share of the answers' variance that quick controls must leave for these to be worth their second
-_WORTH_A_SECOND = 0.25
 # Rows that are fitted at once, and numbers of their normal equations at most
 _BLOCK, _BLOCK_NUMBERS = 32, 1 << 20
 
@@ -91,16 +69,10 @@ class PooledExpectation(Locked):
         )
         self._family = family
         self._sampling = sampling
-        self._law = SimulatedLaw(family, sampling.seed)
         self.single = SampledExpectation(predict, sampling)
         self._sizes = pool_sizes(len(family.marginals), sampling.max_shared)
-        self._samples: dict[_Stage, _ControlledPool] = {}
-        self._fits: dict[tuple[int, str], CrossFit] = {}
+        self._pools = ControlledPools(self.pool, family, sampling, self._sizes)
         super().__init__()
-
-    def __getstate__(self) -> dict[str, Any]:
-        # controls are fitted again: to the same answers, with the same result
-        return {**super().__getstate__(), "_samples": {}, "_fits": {}}
 
     @property
     def ratio(self) -> float:
@@ -190,12 +162,12 @@ class PooledExpectation(Locked):
         looks: dict[int, _Look] = {}
         error: BaseException | None = None
         try:
-            for stage in self._stages:
+            for stage in self._pools.stages:
                 wanted = np.inf if stage.size == self._sizes[-1] else stage.size
                 pending = [i for i in positions.tolist() if i not in looks or looks[i].wants(wanted)]
                 if pending:
                     self._grow(stage.size, progress, workers)
-                if pending and self._is_worthwhile(stage):
+                if pending and self._pools.is_worthwhile(stage):
                     self._look(stage, pending, cells, predictions, looks, progress)
                 elif stage.before is not None:
                     looks |= {i: replace(looks[i], is_last=True) for i in pending}
@@ -207,37 +179,15 @@ class PooledExpectation(Locked):
             results[i] = moments if look.is_last else replace(moments, converged=np.array(False))
         return error
 
-    @cached_property
-    def _stages(self) -> list[_Stage]:
-        """Stages in their order: growing pools with quick controls, at last thorough ones."""
-        available = self._sampling.controls
-        if len(available) == 1:
-            return [_Stage(size, tuple(available)) for size in self._sizes]
-        quick, thorough = (tuple(n for n in names if n in available) for names in (_QUICK, _THOROUGH))
-        stages = [_Stage(size, quick) for size in self._sizes]
-        largest = [stage for stage in stages[-1:] if stage.size >= _FEWEST_THOROUGH]
-        return [*stages, *(_Stage(stage.size, thorough, before=stage) for stage in largest)]
-
     def _grow(self, size: int, progress: Progress, workers: int) -> None:
         """Ask the model what the pool of one size lacks."""
         if missing := self.pool.missing(size):
             with progress(missing, CALLS) as on_progress:
                 self.pool.grow(size, on_progress=on_progress, workers=workers)
 
-    def _is_worthwhile(self, stage: _Stage) -> bool:
-        """Whether a stage's controls suit its pool, by what quick ones leave of the answers.
-
-        Of the largest pool either quick or thorough controls are tried, never both.
-        """
-        quick = self._stages[-1].before
-        if quick is None or stage.size < quick.size:
-            return True
-        sample = self._sample(quick)
-        return (sample.shares[sample.control] > _WORTH_A_SECOND) == (stage != quick)
-
     def _look(
         self,
-        stage: _Stage,
+        stage: Stage,
         pending: list[int],
         cells: Ints,
         predictions: Floats | None,
@@ -245,10 +195,10 @@ class PooledExpectation(Locked):
         progress: Progress,
     ) -> None:
         """Explain the rows at these positions from the pool of one size, in blocks on all cores."""
-        sample = self._sample(stage)
-        same = [i for i in pending if i in looks and looks[i].is_of(stage.size, sample.control)]
+        pool = self._pools.at(stage)
+        same = [i for i in pending if i in looks and looks[i].is_of(stage.size, pool.control)]
         # nothing better than what it has at this size
-        looks |= {i: replace(looks[i], stage=stage, is_last=stage == self._stages[-1]) for i in same}
+        looks |= {i: replace(looks[i], stage=stage, is_last=stage == self._pools.stages[-1]) for i in same}
         rest = np.array([i for i in pending if i not in set(same)], dtype=np.int64)
         each = min(_BLOCK, max(1, _BLOCK_NUMBERS // (1 + cells.shape[1]) ** 2))
         with progress(len(pending)) as on_progress:
@@ -257,53 +207,18 @@ class PooledExpectation(Locked):
             def explain(start: int) -> None:
                 block = rest[start : start + each]
                 its = None if predictions is None else predictions[block].reshape(block.size, -1)
-                fits = self._fit(sample, ExplainedRows(self._family, cells[block]), its)
-                moments, is_final = fits.moments(self._sampling.tolerance), stage == self._stages[-1]
+                fits = self._fit(pool, ExplainedRows(self._family, cells[block]), its)
+                moments, is_final = fits.moments(self._sampling.tolerance), stage == self._pools.stages[-1]
                 with self._lock:
                     for place, i in enumerate(block.tolist()):
                         excess = float(fits.excess[place])
                         is_last = excess <= 1.0 or is_final
-                        looks[i] = _Look(stage, excess, sample.control, moments, place, is_last)
+                        looks[i] = _Look(stage, excess, pool.control, moments, place, is_last)
                     on_progress(block.size)
 
             in_threads(explain, range(0, rest.size, each))
 
-    def _sample(self, stage: _Stage) -> _ControlledPool:
-        """Return the pool of a stage with its control, fitted once."""
-        with self._lock:
-            if stage not in self._samples:
-                self._samples[stage] = self._controlled(stage)
-            return self._samples[stage]
-
-    def _controlled(self, stage: _Stage) -> _ControlledPool:
-        """Choose the control of a stage by what its fits leave of rows that they have not seen."""
-        rows = self.pool.rows(stage.size)
-        f = rows.answers.reshape(len(rows.answers), -1)
-        check_squares(f)
-        shape, complement = rows.answers.shape[1:], are_complements(f)
-        if complement:
-            f, shape = np.ascontiguousarray(f[:, 1:]), (1,)
-        names = self._candidates(stage)
-        for name in names:
-            if (key := (stage.size, name)) not in self._fits:
-                fitting = SHARED.get(name) or in_folds(self._sampling.controls[name])
-                self._fits[key] = fitting(self._law, rows, f)
-        fits = {name: self._fits[stage.size, name] for name in names}
-        shares = {name: fit.share(f) for name, fit in fits.items()}
-        name = least_left(shares)
-        fit = fits[name]
-        sample = PoolSample(by_column(rows.cells), f, f - fit.values, SEQUENCES)
-        return _ControlledPool(sample, shape, complement, name, shares, fit.expectations)
-
-    def _candidates(self, stage: _Stage) -> list[str]:
-        """Controls of a stage, but for those that left much more than the best of the smallest pool."""
-        if stage == self._stages[0]:
-            return list(stage.controls)
-        shares = self._samples[self._stages[0]].shares  # every row begins there
-        most = _CLOSE * min(shares.values())
-        return [name for name in stage.controls if shares.get(name, most) <= most]
-
-    def _fit(self, pool: _ControlledPool, rows: ExplainedRows, predictions: Floats | None) -> _Fits:
+    def _fit(self, pool: ControlledPool, rows: ExplainedRows, predictions: Floats | None) -> _Fits:
         """Fit rows to the pool of one size, given the model's predictions (n, k) there, if there are any."""
         controls = [moments_around(its, rows) for its in pool.expectations]
         fits = WeightedFits.fit(pool.rows, rows, controls, pool.outputs(predictions))
@@ -318,7 +233,7 @@ class PooledExpectation(Locked):
 class _Fits:
     """Fits of n rows with coefficients and errors of all columns, (n, d, k)."""
 
-    pool: _ControlledPool
+    pool: ControlledPool
     fits: WeightedFits
     coef: Floats
     errors: Floats
@@ -362,21 +277,6 @@ class _Fits:
         return with_complement(moments) if self.pool.complement else moments
 
 
-@dataclass(frozen=True)
-class _Stage:
-    """A pool of one size, and the names of the controls that are tried on it.
-
-    Attributes
-    ----------
-    before
-        Stage that must have left much of the answers' variance for this one to be worthwhile.
-    """
-
-    size: int
-    controls: tuple[str, ...]
-    before: _Stage | None = None
-
-
 @dataclass(frozen=True, eq=False)
 class _Look:
     """What came of one row at one stage.
@@ -393,7 +293,7 @@ class _Look:
         Whether no other stage follows.
     """
 
-    stage: _Stage
+    stage: Stage
     excess: float
     control: str
     moments: Moments
@@ -407,42 +307,6 @@ class _Look:
     def is_of(self, size: int, control: str) -> bool:
         """Whether a pool of this size with this control would say the same."""
         return (self.stage.size, self.control) == (size, control)
-
-
-@dataclass(frozen=True, eq=False)
-class _ControlledPool:
-    """Rows of a pool, sequence by sequence, with a control variate.
-
-    Of two probabilities the second alone is computed: the first is 1 less that.
-
-    Attributes
-    ----------
-    rows
-        Cells, answers f and residuals f - h, where h was fitted to other sequences.
-    shape
-        Of one answer that is computed, () or (k,).
-    complement
-        Whether answers are two probabilities.
-    control
-        Its name.
-    shares
-        Of the answers' variance that each control leaves that was tried.
-    expectations
-        Of its fits, one for each equal part of the rows.
-    """
-
-    rows: PoolSample
-    shape: tuple[int, ...]
-    complement: bool
-    control: str
-    shares: Mapping[str, float]
-    expectations: Sequence[ControlExpectation]
-
-    def outputs(self, predictions: Floats | None) -> Floats | None:
-        """Return the computed outputs of predictions (n, k)."""
-        if predictions is None or not self.complement:
-            return predictions
-        return predictions[:, 1:]
 
 
 def _silent(total: int, unit: str = "rows", /) -> nullcontext[Callable[[int], object]]:  # noqa: ARG001 - one signature

@@ -5,8 +5,8 @@ model answers. They serve every explained row by the weights w ∝ t^#changed, a
 
     E_w h = E_w u + Σ_i w_i r_i / n,    β = β(u) + Σ_i w_i r_i (z_i - α) / (n v),    r = h - u,
 
-u effects of cells, whose moments are exact. Even sequences of rows are independent of each other; how far
-they differ is the standard error.
+u effects of cells and slopes inside them, whose moments are exact. Even sequences of rows are independent of
+each other; how far they differ is the standard error.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from limes._arrays import Floats, streams
+from limes._arrays import CellNumbers, Floats, streams
 from limes._expectations.controls.control import ControlMoments
 from limes._expectations.explained import CellCodes, CellEffects, ExplainedRows, by_column, cell_codes
 from limes._expectations.pool import SEQUENCES
@@ -26,8 +26,8 @@ from limes.designs._product import ProductFamily, sobol_points
 
 # Keys of the streams of these rows, which are other ones than those of the pool, and of their values
 _KEY, _KEY_OF_VALUES = 0x73696D75, 0x73747261
-# Rows in units of those that the model has answered, and at most
-_TIMES, _MOST = 8, 1 << 16
+# Rows of one control at most
+MOST_SIMULATED = 1 << 16
 # Values of a column
 _STRATA = 1 << 12
 
@@ -53,11 +53,11 @@ class SimulatedLaw:
     def __getstate__(self) -> dict[str, Any]:
         return {"family": self.family, "seed": self.seed}
 
-    def rows(self, answered: int) -> SimulatedRows:
-        """Draw the rows for a control that was fitted to ``answered`` answers."""
+    def rows(self, count: int) -> SimulatedRows:
+        """Draw rows, as many of every sequence."""
         x, cells = self._strata
-        d, count = x.shape[1], min(_TIMES * answered, _MOST) // SEQUENCES
-        points = sobol_points(d, streams(self.seed, _KEY, SEQUENCES)).random(count)
+        d = x.shape[1]
+        points = sobol_points(d, streams(self.seed, _KEY, SEQUENCES)).random(count // SEQUENCES)
         strata, columns = (points * _STRATA).astype(np.int64), np.arange(d)
         return SimulatedRows(x[strata, columns], cells[strata, columns])
 
@@ -83,7 +83,7 @@ class SimulatedControl:
     effects
         Of the cells of each column.
     rest
-        Values less constant and effects, (n, k).
+        Values less constant, effects and slopes, (n, k). Slopes inside cells have no moments.
     """
 
     cells: CellCodes
@@ -92,15 +92,20 @@ class SimulatedControl:
     rest: Floats
 
     @classmethod
-    def of(cls, family: ProductFamily, cells: CellCodes, values: Floats) -> SimulatedControl:
-        """Split values (n, k) at rows with these cells (n, d): columns are independent, effects are means."""
+    def of(cls, family: ProductFamily, x: Floats, cells: CellCodes, values: Floats) -> SimulatedControl:
+        """Split values (n, k) at rows x with these cells (n, d): as columns are independent, by means."""
         constant = values.mean(axis=0)
-        rest, effects = values - constant, []
-        for law, cell in zip(family.marginals, cells.T, strict=True):
-            count = np.maximum(np.bincount(cell, minlength=law.cells.count), 1)[:, None]
-            sums = [np.bincount(cell, column, minlength=law.cells.count) for column in (values - constant).T]
-            effects.append(np.stack(sums, axis=1) / count)
+        centred, effects = values - constant, []
+        rest = centred.copy()
+        for law, its, cell in zip(family.marginals, x.T, cells.T, strict=True):
+            count = np.maximum(np.bincount(cell, minlength=law.cells.count), 1)
+            effects.append(_sums(cell, centred, count.size) / count[:, None])
             rest -= effects[-1][cell]
+            spread = law.spreads[cell]
+            steps = np.divide(its - law.means[cell], spread, out=np.zeros_like(spread), where=spread > 0)
+            rest -= (_sums(cell, steps[:, None] * centred, count.size) / count[:, None])[cell] * steps[
+                :, None
+            ]
         return cls(by_column(cells), constant, CellEffects.of(family, effects), rest)
 
     def many(self, rows: ExplainedRows) -> ControlMoments:
@@ -114,3 +119,8 @@ class SimulatedControl:
         mean, coef = self.effects.at(rows.cells)
         simulated = sums.mean(axis=1)
         return ControlMoments(self.constant + mean + simulated[:, 0], coef + simulated[:, 1:], errors)
+
+
+def _sums(cell: CellNumbers, values: Floats, count: int) -> Floats:
+    """Sums of values (n, k) over the rows in each cell, (cells, k)."""
+    return np.stack([np.bincount(cell, column, minlength=count) for column in values.T], axis=1)

@@ -27,6 +27,7 @@ from limes._expectations.tabulated import (
     NodeProducts,
     Numbers,
     TabulatedExpectation,
+    in_parts,
     product_rounding,
 )
 from limes._expectations.waves import PlaneWaves
@@ -278,7 +279,7 @@ class _Rule:
         means, contrasts = (np.concatenate(part, axis=1) for part in zip(*parts, strict=True))
         scale = means[:, :1].real  # the origin
         scale = np.where(scale > 0, scale, 1.0)
-        numbers = Numbers(means / scale, (contrasts / scale)[:, None], np.zeros(nodes.first.size))
+        numbers = Numbers(in_parts(means / scale), in_parts(contrasts / scale)[:, None])
         return np.log(scale[:, 0]) + offset, numbers
 
     def moments(self, cells: Ints) -> tuple[Floats, Floats]:

@@ -127,7 +127,7 @@ class _Network:
         rules = _rules(form.curve, factors, constants)
         groups = [NodeGroup(rule.nodes, rule.contour) for rule in rules]
         slopes = coef * np.array([rule.slope for rule in rules])[:, None]
-        tables = [factor.tables(groups, Numbers) for factor in factors]
+        tables = [factor.tables(groups, Numbers.of) for factor in factors]
         sizes = sum([table.offsets for table in tables], np.zeros(sum(rule.nodes.size for rule in rules)))
         owner = np.repeat(np.arange(len(rules)), [rule.nodes.size for rule in rules])
         weights: Complexes = np.concatenate([rule.weights for rule in rules]) * np.exp(

@@ -123,11 +123,20 @@ class ColumnTables(Generic[T]):
 
 
 class Numbers(NamedTuple):
-    """One factor: means (P, N), contrasts (P, g, N) and offsets (N,)."""
+    """One factor: means (P, 2N) and contrasts (P, g, 2N), real parts before imaginary ones."""
 
-    means: Complexes
-    contrasts: Complexes
-    offsets: Floats
+    means: Floats
+    contrasts: Floats
+
+    @classmethod
+    def of(cls, means: Complexes, contrasts: Complexes, offsets: Floats) -> Numbers:  # noqa: ARG003
+        """Take (P, N) and (P, g, N) apart; weights carry the offsets."""
+        return cls(in_parts(means), in_parts(contrasts))
+
+
+def in_parts(numbers: Complexes) -> Floats:
+    """Real parts before imaginary ones, (..., N) -> (..., 2N)."""
+    return np.ascontiguousarray(np.concatenate([numbers.real, numbers.imag], axis=-1))
 
 
 class Tables(Protocol):
@@ -146,23 +155,22 @@ class NodeProducts:
 
     def __init__(self, places: Sequence[Ints], tables: Sequence[Tables], weights: Complexes) -> None:
         self._places, self._tables = places, tables
-        # of real and imaginary parts of products, one after the other
-        self._weights = np.stack([weights.real, -weights.imag], axis=2).reshape(len(weights), -1)
+        self._weights = in_parts(weights)
 
     def moments(self, cells: Ints) -> tuple[Floats, Floats]:
         """Sums (n, k) and contrasts (n, d, k) of rows, given the variant of each column, (n, d)."""
         n, outputs = len(cells), len(self._weights)
         mean, contrast = np.zeros((n, outputs)), np.zeros((*cells.shape, outputs))
         if not self._tables:
-            return mean + self._weights[:, ::2].sum(axis=1), contrast
+            return mean + self._weights[:, : self._weights.shape[1] // 2].sum(axis=1), contrast
         places = np.concatenate(self._places)
         for start in range(0, n, _ROWS):
             rows = slice(start, start + _ROWS)
             patterns, parts = zip(*(table.at(cells[rows]) for table in self._tables), strict=True)
             changes = np.zeros((mean[rows].shape[0], places.size, outputs))
             add_node_products(
-                [np.ascontiguousarray(part.means).view(np.float64) for part in parts],
-                [np.ascontiguousarray(part.contrasts).view(np.float64) for part in parts],
+                [part.means for part in parts],
+                [part.contrasts for part in parts],
                 np.stack(patterns),
                 self._weights,
                 mean[rows],

@@ -22,6 +22,7 @@ from limes._diagnostics.finding import row_outputs
 from limes._diagnostics.source import source_of
 from limes._expectations.controls.control import Control, if_better_than_linear, no_control
 from limes._expectations.controls.kernel import switch_kernels
+from limes._expectations.controls.logistic import logistic_control
 from limes._expectations.controls.process import gaussian_process
 from limes._expectations.controls.tables import MarginControl
 from limes._expectations.moments import ExactMoments, Moments
@@ -49,7 +50,7 @@ from limes.designs._weights import check_bandwidth
 from limes.exceptions import InputError, ModelError, NotReadableError, ReadMismatchError
 from limes.models.forms._base import BlackBox, Form
 
-CONTROLS = ("none", "kernel", "process", "margin")
+CONTROLS = ("none", "logistic", "kernel", "process", "margin")
 
 # rows z (n, d) -> (n,) or (n, k)
 Predict: TypeAlias = Callable[[Floats], Floats]
@@ -133,6 +134,7 @@ class MaskedModel:
             )
         controls: dict[str, Control] = {
             "none": no_control,
+            "logistic": logistic_control,
             "kernel": if_better_than_linear(switch_kernels) if self.often_linear else switch_kernels,
             "process": gaussian_process,
         }
@@ -140,7 +142,7 @@ class MaskedModel:
             exact = exact_expectation(self.margin, ExchangeableDesign)
             controls["margin"] = MarginControl(self.margin.predict, exact, rest=no_control)
         # others take some tenths of a second, and are hardly better than a margin
-        auto = ("none", self.usual if self.margin is None else "margin")
+        auto = ("none", "logistic", self.usual) if self.margin is None else ("none", "margin")
         return SampledExpectation(self.ask, options.with_controls(controls, auto))
 
     @property

@@ -95,10 +95,11 @@ class ImageExplainer(MaskedExplainer[Photograph]):
         As for :class:`limes.TabularExplainer`. A model that cannot be read is asked about all 2^d images, and
         explained exactly, where they are no more than ``max_calls``.
     control
-        The control variate that reduces the sampler's variance: "none"; "kernel", kernels of superpixels that
-        matter; "process", a Gaussian process, which leaves half the variance that kernels leave, and takes
-        some tenths of a second; "margin" of models with a link, where the margin can be read. "auto" is the
-        margin if there is one, the process for networks (ONNX, torch), and kernels for callables.
+        The control variate that reduces the sampler's variance: "none"; "logistic", a linear model of the log
+        odds of probabilities; "kernel", kernels of superpixels that matter; "process", a Gaussian process,
+        which leaves half the variance that kernels leave, and takes some tenths of a second; "margin" of
+        models with a link, where the margin can be read. "auto" is the margin if there is one, else the
+        logistic model or, if it leaves less, the process for networks (ONNX, torch), kernels for callables.
 
     Raises
     ------

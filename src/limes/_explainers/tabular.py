@@ -104,11 +104,12 @@ class TabularExplainer(Described):
         rare cells or under a narrow bandwidth, and all rows without bins, are sampled each by itself.
     control
         Readable model that reduces the sampler's variance (a control variate): "none", "additive", "tree",
-        "kernel", "network" (a random layer behind a link, on the log odds of probabilities), "margin" (of
-        models with a link, where the margin can be read), or "auto": the one that leaves the least variance
-        on rows it has not seen. ``explanation.controls`` says which. Of rows that share a pool it is fitted
-        once a pool, to 4,096 calls in some tenths of a second, "additive" in a few hundredths; with its own
-        calls each row fits all controls, which takes about a second.
+        "kernel", "network" (effects of cells and a random layer, on the log odds of probabilities), "margin"
+        (of models with a link, where the margin can be read), or "auto": the one that leaves the least
+        variance on rows it has not seen. ``explanation.controls`` says which. Rows that share a pool have a
+        network or a margin, and trees if these leave much; it is fitted once a pool, to 4,096 calls in some
+        tenths of a second, "additive" in a few hundredths. With its own calls each row fits all controls,
+        which takes about a second.
     errors
         "raise": a cell that cannot be explained is an error. "row": it costs its own row alone, which is left
         out; ``explanation.errors`` says why, and ``explanation.ids`` which rows there are.

@@ -74,9 +74,11 @@ class TextExplainer(MaskedExplainer[Document]):
         As for :class:`limes.TabularExplainer`. A model that cannot be read is asked about all 2^d deletions,
         and explained exactly, where they are no more than ``max_calls``.
     control
-        The control variate that reduces the sampler's variance: "none", "kernel", "margin" (of models with a
-        link, where the margin can be read), "process" (a Gaussian process, for models that take their time),
-        or "auto": the margin, and kernels for models without one. ``explanation.controls`` says which.
+        The control variate that reduces the sampler's variance: "none"; "logistic", a linear model of the log
+        odds of probabilities; "kernel", kernels of words that matter; "process", a Gaussian process, for
+        models that take their time; "margin" of models with a link, where the margin can be read. "auto" is
+        the margin if there is one, else the logistic model or kernels, whichever leaves less of answers that
+        it has not seen. ``explanation.controls`` says which.
 
     Raises
     ------

@@ -221,6 +221,8 @@ def text_warnings(document: Document) -> tuple[str, ...]:
 
 def _unsplit(word: str) -> bool:
     """Return whether a word is so long, in a script without spaces, that it is probably several."""
+    if len(word) <= _LONG or word.isascii():
+        return False
     scripts = (unicodedata.name(letter, "").split(" ")[0] for letter in word)
     return sum(script in _WITHOUT_SPACES for script in scripts) > _LONG
 

@@ -288,9 +288,10 @@ def _low_variance_subsets(law: Floats, points: int, rng: np.random.Generator) ->
     order, start = _assigned_orders(removed, orders, d)
     shuffled = rng.permutation(points)
     order = order[shuffled]
-    removed, start = removed[shuffled, None].astype(np.int32), start[shuffled, None].astype(np.int32)
-    # int32: the comparisons below are bound by memory
-    place = rng.permuted(np.tile(np.arange(d), (orders, 1)), axis=1).astype(np.int32)[order]
+    # small numbers: the comparisons below are bound by memory
+    number = np.int16 if 2 * d <= np.iinfo(np.int16).max else np.int32
+    removed, start = removed[shuffled, None].astype(number), start[shuffled, None].astype(number)
+    place = rng.permuted(np.tile(np.arange(d, dtype=number), (orders, 1)), axis=1)[order]
     # the stretch from start, and its part beyond the end of the circle
     end = start + removed
     in_stretch = ((place >= start) & (place < end)) | (place < end - d)

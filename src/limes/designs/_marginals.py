@@ -153,9 +153,9 @@ class Marginal:
 
     @cached_property
     def spreads(self) -> Floats:
-        """Standard deviation of x inside each cell, in the column's unit, (p,); NaN without values."""
+        """Standard deviation of x inside each cell, (p,); NaN without values."""
         with np.errstate(invalid="ignore"):
-            return np.asarray(np.sqrt(self.expect_centred(Identity())[0]))
+            return np.asarray(np.sqrt(self.unit * self.expect_centred(Identity())[0]))
 
     @cached_property
     def drifts(self) -> Floats:

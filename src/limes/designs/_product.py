@@ -119,6 +119,11 @@ class ProductDesign(Uncorrelated):
         """Number of columns d."""
         return len(self.coordinates)
 
+    @property
+    def laws(self) -> tuple[Marginal, ...]:
+        """Laws of the columns, without the instance's weights."""
+        return tuple(coordinate.marginal for coordinate in self.coordinates)
+
     @cached_property
     def units(self) -> Floats:
         """Powers of two that slopes' features are of the order of, (d,); 1 for indicators."""

@@ -185,21 +185,28 @@ class SequenceRidge:
     def _totals(self) -> tuple[Floats, Floats]:
         return self.grams.sum(axis=0), self.products.sum(axis=0)
 
-    def without(self, sequence: int, penalty: float) -> Floats:
-        """Coefficients (p, k) of the fit to all other sequences; the penalty is in units of their rows."""
-        from scipy.linalg import cho_factor, cho_solve
+    def of_all(self, penalty: float) -> Floats:
+        """Coefficients (p, k) of the fit to all sequences; the penalty is in units of their rows."""
+        return _penalised(*self._totals, penalty * self.rows * len(self.grams))
 
-        count = self.rows * (len(self.grams) - 1)
-        ridge = np.full(self.grams.shape[1], penalty * count)
-        ridge[0] *= _CONSTANT
+    def without(self, sequence: int, penalty: float) -> Floats:
+        """Coefficients (p, k) of the fit to all other sequences."""
         gram, product = self._totals
-        normal = gram - self.grams[sequence]
-        normal[np.diag_indices_from(normal)] += ridge
-        return np.asarray(cho_solve(cho_factor(normal), product - self.products[sequence]))
+        rows = self.rows * (len(self.grams) - 1)
+        return _penalised(gram - self.grams[sequence], product - self.products[sequence], penalty * rows)
 
     def without_each(self, penalty: float) -> Floats:
         """Coefficients (sequences, p, k) of all these fits."""
         return np.stack([self.without(sequence, penalty) for sequence in range(len(self.grams))])
+
+
+def _penalised(gram: Floats, product: Floats, penalty: float) -> Floats:
+    """Solve (gram + penalty · I) coef = product, but for the first coefficient, the constant."""
+    from scipy.linalg import cho_factor, cho_solve
+
+    ridge = np.full(len(gram), penalty)
+    ridge[0] *= _CONSTANT
+    return np.asarray(cho_solve(cho_factor(gram + np.diag(ridge)), product))
 
 
 def out_of_sequence(features: Reals, coef: Floats) -> Reals:

@@ -1,24 +1,25 @@
-r"""Network control: one hidden layer of random units behind a link, for smooth models of columns.
+r"""Network control: effects of cells and one hidden layer of random units, behind a link.
 
-    h(x) = link(c + v · s(x) + Σ_u a_u cos(ω_u · s(x) + b_u)),
+    h(x) = link(c + Σ_j u_j(x_j) + v · s(x) + Σ_u a_u cos(ω_u · s(x) + b_u)),
 
-s(x) are the columns in units of their spread, and indicators of categories. Directions ω and phases b are
-drawn (Rahimi & Recht 2007), c, v and a follow by ridge regression. Answers between 0 and 1 are fitted on
-their log odds, with the logistic link, or as they are, whichever predicts unseen rows better.
+u_j are effects of cells and slopes inside them (``cell_basis.py``), s(x) the columns in units of their
+spread, and indicators of categories. Directions ω and phases b are drawn (Rahimi & Recht 2007), the rest
+follows by ridge regression. Answers between 0 and 1 are fitted on their log odds (``odds.py``), with the
+logistic link.
 
-What is fitted is linear in c, v and a, so that fits without each sequence of rows cost no more than a solve.
-
-Its expectation is simulated on rows that the model is not asked about.
+What is fitted is linear, so that fits without each sequence of rows cost no more than a solve. The
+expectation is simulated on rows that the model is not asked about.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from limes._arrays import CellNumbers, Floats, Ints, Reals, fingerprint, streams
+from limes._expectations.controls.cell_basis import CellBasis
 from limes._expectations.controls.control import (
     ControlMoments,
     FittedControl,
@@ -28,18 +29,19 @@ from limes._expectations.controls.control import (
     out_of_sequence,
     share_left,
 )
+from limes._expectations.controls.odds import are_probabilities, log_odds, roots_of_weights
 from limes._expectations.residual import student_factors
 from limes.designs._marginals import BinCells, Marginal
 from limes.designs._product import ProductDesign
 
 # Units: this many times the square root of the number of rows, at most
 _UNITS_PER_ROOT, _MOST_UNITS = 4, 512
+# Standard deviation of a function of cells, where units have about 0.7: the ridge prefers what is smooth
+_CELLS = 0.2
 # Standard deviations of ω · s(x) that the units are divided among: smooth functions take slow ones
 _FREQUENCIES = (0.4, 0.7, 1.0)
 # Penalties in units of the number of rows
 _PENALTIES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
-# Probabilities are clipped to this distance from 0 and 1 before their log odds are taken
-_NEAREST = 1e-4
 # Rows by which columns are scaled
 _FOR_SCALES = 4096
 # Rows whose units are computed at once
@@ -53,10 +55,12 @@ _KEY = 0x756E6974
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """The random layer of one background.
+    """Functions of a row: those of its cells, its columns, and the random layer of one background.
 
     Attributes
     ----------
+    basis
+        Functions of cells.
     numeric
         Columns of numbers, (m,).
     center, scale
@@ -67,6 +71,7 @@ class Units:
         ω (m + q, units) and b (units,).
     """
 
+    basis: CellBasis
     numeric: Ints
     center: Floats
     scale: Floats
@@ -78,8 +83,8 @@ class Units:
 
     @classmethod
     def of(cls, laws: Sequence[Marginal], x: Floats, cells: CellNumbers, units: int, seed: int) -> Units:
-        """Draw the layer; rows x and their cells (n, d), of the columns' laws, tell centres and scales."""
-        some = evenly_spread(len(x), _FOR_SCALES)
+        """Draw the layer for a fit to rows x and their cells (n, d), which tell centres and scales."""
+        basis, some = CellBasis.of(laws, cells), evenly_spread(len(x), _FOR_SCALES)
         x, cells = x[some], cells[some]
         rng = np.random.default_rng(seed)
         is_number = np.array([isinstance(law.cells, BinCells) for law in laws])
@@ -100,6 +105,7 @@ class Units:
         frequency = np.resize(_FREQUENCIES, units) / np.sqrt(max(columns, 1))
         directions = rng.normal(size=(inputs, units)) * frequency
         return cls(
+            basis,
             numeric[live],
             center[live],
             scale[live],
@@ -113,10 +119,10 @@ class Units:
     @property
     def size(self) -> int:
         """Number of coefficients."""
-        return 1 + sum(self.directions.shape)
+        return 1 + int(self.basis.ends[-1]) + sum(self.directions.shape)
 
     def __call__(self, x: Floats, cells: CellNumbers) -> Reals:
-        """1, s(x) and the units of rows x with these cells (n, d): (n, size) in single precision."""
+        """1, functions of cells, s(x) and units of rows x with these cells (n, d), in single precision."""
         numbers = (x[:, self.numeric] - self.center) / self.scale
         indicator = cells[:, self.categories[:, 0]] == self.categories[:, 1]
         columns = np.concatenate(
@@ -124,10 +130,17 @@ class Units:
         ).astype(np.float32)
         values = np.empty((len(x), self.size), dtype=np.float32)
         values[:, 0] = 1.0
-        values[:, 1 : 1 + columns.shape[1]] = columns
+        of_cells, of_columns, layer = np.split(
+            values[:, 1:], np.cumsum([self.basis.ends[-1], columns.shape[1]]), axis=1
+        )
+        mean, spread = self.basis.statistics()
+        of_cells[:] = (self.basis(x, cells) - mean) * np.divide(
+            _CELLS, spread, where=spread > 0, out=np.zeros_like(spread)
+        )
+        of_columns[:] = columns
         waves = columns @ self.directions
         waves += self.phases
-        np.cos(waves, out=values[:, 1 + columns.shape[1] :])
+        np.cos(waves, out=layer)
         return values
 
 
@@ -191,11 +204,11 @@ def network_control(design: ProductDesign, x: Floats, f: Floats) -> FittedContro
     if count < _FEWEST_ROWS:
         return ZeroControl(f.shape[1])
     x, f = x[:count], f[:count]
-    laws = [coordinate.marginal for coordinate in design.coordinates]
     sampler = design.sampler(streams(fingerprint(x), _KEY, _SIMULATED_SEQUENCES))
     simulated, h, _ = sampler.draw(_SIMULATED)
-    units = Units.of(laws, simulated, design.locate(simulated), units_for(count), 0)
-    network = fit_network(units, units(x, design.locate(x)), f, _FITTED_SEQUENCES)
+    cells = design.locate(x)
+    units = Units.of(design.laws, x, cells, units_for(count), 0)
+    network = fit_network(units, units(x, cells), f, _FITTED_SEQUENCES)
     return _NetworkControl(network, design, simulated, h)
 
 
@@ -207,25 +220,30 @@ def units_for(rows: int) -> int:
 def fit_network(units: Units, features: Reals, f: Floats, sequences: int) -> Network:
     """Fit answers f (n, k) at rows with these features (n, size), equal sequences one after the other.
 
-    Penalty and link are those that predict the first sequence best.
+    The penalty is the one that predicts the first sequence best.
     """
-    k, targets, count = f.shape[1], _targets(f), len(f) // sequences
-    ridge = SequenceRidge.of(features, targets, sequences)
-    candidates = []
-    for penalty in _PENALTIES:
-        coef = ridge.without(0, penalty)
-        for first in range(0, targets.shape[1], k):
-            network = Network(units, coef[None, :, first : first + k], is_logistic=first > 0)
-            misses = f[:count] - network.out_of_sequence(features[:count])
-            candidates.append((share_left(misses, f), penalty, first))
-    _, penalty, first = min(candidates)
-    return Network(units, ridge.without_each(penalty)[..., first : first + k], is_logistic=first > 0)
+    is_logistic, first = are_probabilities(f), slice(len(f) // sequences)
+    if is_logistic:
+        root = roots_of_weights(f).astype(features.dtype)
+        ridge = SequenceRidge.of(root * features, root * log_odds(f), sequences)
+    else:
+        ridge = SequenceRidge.of(features, f, sequences)
+
+    def share(penalty: float) -> float:
+        fit = Network(units, ridge.without(0, penalty)[None], is_logistic)
+        return share_left(f[first] - fit.out_of_sequence(features[first]), f)
+
+    return Network(units, ridge.without_each(_valley(_PENALTIES, share)), is_logistic)
 
 
-def _targets(f: Floats) -> Floats:
-    """Answers, and beside them their log odds where all are probabilities."""
-    from scipy.special import logit
-
-    if f.min() < 0 or f.max() > 1:
-        return f
-    return np.concatenate([f, logit(np.clip(f, _NEAREST, 1.0 - _NEAREST))], axis=1)
+def _valley(values: Sequence[float], height: Callable[[float], float]) -> float:
+    """The value from which both neighbours are higher, going down from the middle."""
+    at = len(values) // 2
+    heights = {at: height(values[at])}
+    for step in (-1, 1):
+        while 0 <= at + step < len(values):
+            heights[at + step] = height(values[at + step])
+            if heights[at + step] >= heights[at]:
+                break
+            at += step
+    return values[at]

@@ -29,6 +29,7 @@ from limes._expectations.controls.control import (
     fit_on_centers,
     ridge_path,
 )
+from limes._expectations.controls.odds import are_probabilities, log_odds
 from limes.designs._exchangeable import ExchangeableDesign
 
 _MOST_CENTERS = 1024
@@ -37,8 +38,6 @@ _MOST_LEARNING = 256
 _FEWEST_ROWS = 32
 # Rows of one control's simulation, and of a block of it
 _SIMULATED, _BLOCK = 16_384, 2_048
-# Probabilities are clipped to this distance from 0 and 1 before their log odds are taken
-_NEAREST = 1e-6
 _LEVEL = 0.5
 # Prior of m, the mean of log ρ: its mean and standard deviation
 _PRIOR_MEAN, _PRIOR_STD = -2.5, 1.5
@@ -59,10 +58,10 @@ class _Scale:
 
     @classmethod
     def from_answers(cls, f: Floats) -> _Scale:
-        from scipy.special import expit, logit
+        from scipy.special import expit
 
-        if ((f >= 0) & (f <= 1)).all():
-            return cls(lambda p: logit(np.clip(p, _NEAREST, 1 - _NEAREST)), expit)
+        if are_probabilities(f):
+            return cls(log_odds, expit)
         return cls(np.asarray, np.asarray)
 
 

@@ -1,10 +1,6 @@
-r"""Controls of tables: an additive model, boosted trees, and the margin behind a link.
+"""Controls of tables: an additive model, boosted trees, and the margin behind a link.
 
-*Additive*: one effect a cell and one slope inside each cell, of every column,
-
-    h = c + Σ_j Σ_b (u_jb + v_jb (x_j - m_jb)) 1[x_j in cell b],  m_jb the cell's mean.
-
-Under bin weights a slope inside a cell has no coefficient, and only takes variance away.
+*Additive*: one effect a cell and one slope inside each cell, of every column (``cell_basis.py``).
 
 *Trees* are for models that are piecewise constant or full of interactions.
 
@@ -22,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from limes._arrays import Bools, CellNumbers, Floats
+from limes._arrays import CellNumbers, Floats
+from limes._expectations.controls.cell_basis import CellBasis
 from limes._expectations.controls.control import (
     PENALTIES,
     Control,
@@ -38,68 +35,26 @@ from limes._expectations.explained import CellEffects, ExplainedRows
 from limes._expectations.forest import ForestExpectation
 from limes._expectations.moments import ExactMoments, Moments
 from limes._threads import LRUCache
-from limes.designs._coordinates import CellMeans, Coordinate, functionals
+from limes.designs._coordinates import Coordinate
 from limes.designs._features import Features
-from limes.designs._marginals import Marginal
 from limes.designs._product import ProductDesign
 from limes.models.forms._trees import Forest
 from limes.models.readers.sklearn_trees import histogram
 
 # -- additive model ------------------------------------------------------------------------------------------
 
-# Rows in a cell from which on it has an effect and a slope
-_FEWEST = 8
-
-
-@dataclass(frozen=True, eq=False)
-class _ColumnBasis:
-    """The basis of one column: cells with an effect, and standard deviations inside those with a slope."""
-
-    cells: Bools
-    spread: Floats
-
-    @property
-    def size(self) -> int:
-        """Number of functions m."""
-        return int(self.cells.sum() + (self.spread > 0).sum())
-
-    @classmethod
-    def from_rows(cls, law: Marginal, cell: CellNumbers) -> _ColumnBasis:
-        count = np.bincount(cell, minlength=law.cells.count)
-        sloped = (law.spreads > 0) & (count >= _FEWEST)
-        return cls(count >= _FEWEST, np.where(sloped, law.spreads, 0.0))
-
-    def put(self, law: Marginal, x: Floats, cell: CellNumbers, values: Floats) -> None:
-        """Put the functions' values at x, which lie in these cells (n,), into values (n, m) of zeros."""
-        rows, effects = np.arange(len(x)), int(self.cells.sum())
-        place = np.where(self.cells, np.cumsum(self.cells) - 1, -1)[cell]
-        live = place >= 0
-        values[rows[live], place[live]] = 1.0
-        place = np.where(self.spread > 0, effects + np.cumsum(self.spread > 0) - 1, -1)[cell]
-        live = place >= 0
-        inside = cell[live]
-        values[rows[live], place[live]] = (x[live] - law.means[inside]) / self.spread[inside]
-
-    def functionals(self, coordinate: Coordinate) -> tuple[Floats, Floats]:
-        """Mean and contrast of every function of the basis, (m,) each."""
-        count = self.cells.size
-        sloped = self.spread > 0
-        values = np.concatenate([np.eye(count)[self.cells], np.zeros((sloped.sum(), count))])
-        moments = np.concatenate([np.zeros((self.cells.sum(), count)), np.diag(self.spread)[sloped]])
-        return functionals(coordinate, CellMeans(values, moments))
-
 
 @dataclass(frozen=True, eq=False)
 class _Additive:
     design: ProductDesign
-    columns: tuple[_ColumnBasis, ...]
+    basis: CellBasis
     intercept: Floats
     coef: Floats
     computed: dict[tuple[int, Coordinate], tuple[Floats, Floats]] = field(default_factory=dict)
     effects: list[CellEffects] = field(default_factory=list)
 
     def predict(self, x: Floats) -> Floats:
-        return self.intercept + _values(self.design, self.columns, x, self.design.locate(x)) @ self.coef
+        return self.intercept + self.basis(x, self.design.locate(x)) @ self.coef
 
     def moments(self, design: ProductDesign) -> ControlMoments:
         parts = [self._column(j, coordinate) for j, coordinate in enumerate(design.coordinates)]
@@ -109,30 +64,33 @@ class _Additive:
     def many(self, rows: ExplainedRows) -> ControlMoments:
         """Under bin weights, where slopes inside cells have no moments."""
         if not self.effects:
-            ends = np.cumsum([column.size for column in self.columns])[:-1]
-            effects = [np.zeros((column.cells.size, len(self.intercept))) for column in self.columns]
-            for effect, column, coef in zip(effects, self.columns, np.split(self.coef, ends), strict=True):
+            columns = self.basis.columns
+            effects = [np.zeros((column.cells.size, len(self.intercept))) for column in columns]
+            for effect, column, coef in zip(effects, columns, self._coefs, strict=True):
                 effect[column.cells] = coef[: column.cells.sum()]
             self.effects.append(CellEffects.of(rows.family, effects))
         mean, coef = self.effects[0].at(rows.cells)
         return ControlMoments.exact(self.intercept + mean, coef)
 
+    @cached_property
+    def _coefs(self) -> list[Floats]:
+        """Coefficients of each column's functions."""
+        return np.split(self.coef, self.basis.ends[:-1])
+
     def _column(self, j: int, coordinate: Coordinate) -> tuple[Floats, Floats]:
         """Mean and contrast of a column's part of h, (k,) each: the same for all rows in one cell."""
         key = j, coordinate
         if key not in self.computed:
-            first = sum(column.size for column in self.columns[:j])
-            coef = self.coef[first : first + self.columns[j].size]
-            average, contrast = self.columns[j].functionals(coordinate)
-            self.computed[key] = average @ coef, contrast @ coef
+            average, contrast = self.basis.columns[j].functionals(coordinate)
+            self.computed[key] = average @ self._coefs[j], contrast @ self._coefs[j]
         return self.computed[key]
 
 
 def additive_control(design: ProductDesign, x: Floats, f: Floats) -> FittedControl:
     """Fit an additive model by ridge regression."""
     cells = design.locate(x)
-    columns = _bases(design, cells)
-    return _Additive(design, columns, *ridge_path(_values(design, columns, x, cells), f))
+    basis = CellBasis.of(design.laws, cells)
+    return _Additive(design, basis, *ridge_path(basis(x, cells), f))
 
 
 def additive_out_of_sequence(
@@ -143,8 +101,8 @@ def additive_out_of_sequence(
     Returns the values (n, k) of the fits, each at the rows that it has not seen, and the mean of all fits.
     The penalty is the one that predicts the first sequence best.
     """
-    columns = _bases(design, cells)
-    values = _values(design, columns, x, cells)
+    basis = CellBasis.of(design.laws, cells)
+    values = basis(x, cells)
     center, scale = values.mean(axis=0), values.std(axis=0)
     scale = np.where(scale > 0, scale, np.inf)
     features = np.concatenate([np.ones((len(x), 1)), (values - center) / scale], axis=1)
@@ -157,25 +115,7 @@ def additive_out_of_sequence(
     coef = fits.mean(axis=0)[1:] / scale[:, None]
     intercept = fits.mean(axis=0)[0] - center @ coef
     values = np.asarray(out_of_sequence(features, fits), dtype=np.float64)
-    return values, _Additive(design, columns, intercept, coef)
-
-
-def _bases(design: ProductDesign, cells: CellNumbers) -> tuple[_ColumnBasis, ...]:
-    """The basis of every column of a fit to rows in these cells (n, d)."""
-    laws = (coordinate.marginal for coordinate in design.coordinates)
-    return tuple(_ColumnBasis.from_rows(*one) for one in zip(laws, cells.T, strict=True))
-
-
-def _values(
-    design: ProductDesign, columns: tuple[_ColumnBasis, ...], x: Floats, cells: CellNumbers
-) -> Floats:
-    """Values of all functions at rows x in these cells (n, d), column by column."""
-    ends = np.cumsum([column.size for column in columns])
-    values = np.zeros((len(x), ends[-1]))
-    parts = np.split(values, ends[:-1], axis=1)
-    for column, coordinate, *its in zip(columns, design.coordinates, x.T, cells.T, parts, strict=True):
-        column.put(coordinate.marginal, *its)
-    return values
+    return values, _Additive(design, basis, intercept, coef)
 
 
 # -- boosted trees -------------------------------------------------------------------------------------------

@@ -1,0 +1,160 @@
+"""A pool of answers with a control, at each stage of its growth.
+
+A control variate h is fitted once a stage (``crossfit.py``), and chosen by what it leaves of rows that it has
+not seen. Where quick controls leave much of the largest pool's answers, its rows get a more laborious control
+instead, fitted once, unless that takes longer than asking for such a small pool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from limes._arrays import Floats
+from limes._expectations.crossfit import SHARED, ControlExpectation, CrossFit, in_folds, least_left
+from limes._expectations.estimate import check_squares
+from limes._expectations.explained import by_column
+from limes._expectations.moments import are_complements
+from limes._expectations.pool import SEQUENCES, Pool
+from limes._expectations.sampling import Sampling
+from limes._expectations.simulated import SimulatedLaw
+from limes._expectations.weighted import PoolSample
+from limes._threads import Locked
+from limes.designs._product import ProductFamily
+
+# Controls that "auto" tries: those whose cost is worth it for one row; where the largest pool leaves a row
+# less accurate than wanted, those that take a second, once, if it has this many rows
+_QUICK = ("margin", "network")
+_THOROUGH = ("margin", "network", "tree")
+_FEWEST_THOROUGH = 8192
+# A control is not fitted to larger pools if it leaves this many times what the best leaves of the smallest
+_CLOSE = 1.5
+# Share of the answers' variance that quick controls must leave for these to be worth their second
+_WORTH_A_SECOND = 0.25
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A pool of one size, and the names of the controls that are tried on it.
+
+    Attributes
+    ----------
+    before
+        Stage that must have left much of the answers' variance for this one to be worthwhile.
+    """
+
+    size: int
+    controls: tuple[str, ...]
+    before: Stage | None = None
+
+
+def _stages(sizes: Sequence[int], available: Collection[str]) -> list[Stage]:
+    """Stages in their order: growing pools with quick controls, at last thorough ones."""
+    if len(available) == 1:
+        return [Stage(size, tuple(available)) for size in sizes]
+    quick, thorough = (tuple(n for n in names if n in available) for names in (_QUICK, _THOROUGH))
+    growing = [Stage(size, quick) for size in sizes]
+    largest = [stage for stage in growing[-1:] if stage.size >= _FEWEST_THOROUGH]
+    return [*growing, *(Stage(stage.size, thorough, before=stage) for stage in largest)]
+
+
+@dataclass(frozen=True, eq=False)
+class ControlledPool:
+    """Rows of a pool, sequence by sequence, with a control variate.
+
+    Of two probabilities the second alone is computed: the first is 1 less that.
+
+    Attributes
+    ----------
+    rows
+        Cells, answers f and residuals f - h, where h was fitted to other sequences.
+    shape
+        Of one answer that is computed, () or (k,).
+    complement
+        Whether answers are two probabilities.
+    control
+        Its name.
+    shares
+        Of the answers' variance that each control leaves that was tried.
+    expectations
+        Of its fits, one for each equal part of the rows.
+    """
+
+    rows: PoolSample
+    shape: tuple[int, ...]
+    complement: bool
+    control: str
+    shares: Mapping[str, float]
+    expectations: Sequence[ControlExpectation]
+
+    def outputs(self, predictions: Floats | None) -> Floats | None:
+        """Return the computed outputs of predictions (n, k)."""
+        if predictions is None or not self.complement:
+            return predictions
+        return predictions[:, 1:]
+
+
+class ControlledPools(Locked):
+    """A pool with the control of each stage, which is fitted once."""
+
+    def __init__(self, pool: Pool, family: ProductFamily, sampling: Sampling, sizes: Sequence[int]) -> None:
+        self.stages = _stages(sizes, sampling.controls)
+        self._pool = pool
+        self._law = SimulatedLaw(family, sampling.seed)
+        self._controls = sampling.controls
+        self._pools: dict[Stage, ControlledPool] = {}
+        self._fits: dict[tuple[int, str], CrossFit] = {}
+        super().__init__()
+
+    def __getstate__(self) -> dict[str, Any]:
+        # controls are fitted again: to the same answers, with the same result
+        return {**super().__getstate__(), "_pools": {}, "_fits": {}}
+
+    def at(self, stage: Stage) -> ControlledPool:
+        """Return the pool of a stage, which has grown to its size, with the stage's control."""
+        with self._lock:
+            if stage not in self._pools:
+                self._pools[stage] = self._controlled(stage)
+            return self._pools[stage]
+
+    def is_worthwhile(self, stage: Stage) -> bool:
+        """Whether a stage's controls suit its pool, by what quick ones leave of the answers.
+
+        Of the largest pool either quick or thorough controls are tried, never both.
+        """
+        quick = self.stages[-1].before
+        if quick is None or stage.size < quick.size:
+            return True
+        pool = self.at(quick)
+        return (pool.shares[pool.control] > _WORTH_A_SECOND) == (stage != quick)
+
+    def _controlled(self, stage: Stage) -> ControlledPool:
+        """Choose the control of a stage by what its fits leave of rows that they have not seen."""
+        rows = self._pool.rows(stage.size)
+        f = rows.answers.reshape(len(rows.answers), -1)
+        check_squares(f)
+        shape, complement = rows.answers.shape[1:], are_complements(f)
+        if complement:
+            f, shape = np.ascontiguousarray(f[:, 1:]), (1,)
+        names = self._candidates(stage)
+        for name in names:
+            if (key := (stage.size, name)) not in self._fits:
+                fitting = SHARED.get(name) or in_folds(self._controls[name])
+                self._fits[key] = fitting(self._law, rows, f)
+        fits = {name: self._fits[stage.size, name] for name in names}
+        shares = {name: fit.share(f) for name, fit in fits.items()}
+        name = least_left(shares)
+        fit = fits[name]
+        sample = PoolSample(by_column(rows.cells), f, f - fit.values, SEQUENCES)
+        return ControlledPool(sample, shape, complement, name, shares, fit.expectations)
+
+    def _candidates(self, stage: Stage) -> list[str]:
+        """Controls of a stage, but for those that left much more than the best of the smallest pool."""
+        if stage == self.stages[0]:
+            return list(stage.controls)
+        shares = self._pools[self.stages[0]].shares  # every row begins there
+        most = _CLOSE * min(shares.values())
+        return [name for name in stage.controls if shares.get(name, most) <= most]
