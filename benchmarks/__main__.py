@@ -8,6 +8,8 @@ from __future__ import annotations
 import argparse
 from importlib import import_module
 
+from benchmarks import readme
+
 # Parts, each a package with ``run.measure`` and ``report``; and the options by which a run is made short
 PARTS = {
     "tables": (),
@@ -53,8 +55,12 @@ def _run(part: str, asked: argparse.Namespace) -> None:
     result = run.measure(**given)
     if given:
         print(report.text(result))
-    else:
-        report.write(result)
+        return
+    readme.save(part, result)
+    picture = f"\n\n{report.draw(result)}" if hasattr(report, "draw") else ""
+    readme.replace(part, report.text(result) + picture)
+    if hasattr(run, "finish"):
+        run.finish()
 
 
 # Processes that measure memory are spawned, and import this file again.

@@ -1,11 +1,19 @@
-"""Write between the markers of README.md."""
+"""Write what was measured: JSON in results/, and text between the markers of README.md."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 HOME = Path(__file__).parent
 RESULTS = HOME / "results"
+
+
+def save(part: str, result: Any) -> None:
+    """Store what a part measured as JSON."""
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / f"{part}.json").write_text(json.dumps(result, indent=1) + "\n")
 
 
 def replace(part: str, text: str, *, by: str = "benchmarks") -> None:

@@ -1,6 +1,8 @@
 """Threads of parallel workers, and one profile of property-based tests: the same examples, and no clock."""
 
+import gc
 import os
+import signal
 import sys
 
 import pytest
@@ -8,6 +10,20 @@ from hypothesis import HealthCheck, settings
 from threadpoolctl import threadpool_limits
 
 from effort import examples
+
+# A shell makes what it starts in the background ignore Ctrl-C, and that makes what the tests start ignore it
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Collecting tests imports hundreds of modules, all of which stay: a quarter of its time was the search for
+# garbage among them, through which every later search went again
+gc.disable()
+
+
+def pytest_collection_finish():
+    gc.freeze()
+    gc.enable()
+
 
 settings.register_profile(
     "limes",

@@ -11,7 +11,7 @@ import pandas as pd
 
 # About a quarter of a second a part
 PROGRAM = """
-import signal, sys, time
+import sys, time
 from pathlib import Path
 import pandas as pd
 import limes
@@ -32,8 +32,6 @@ def work(engine, workers, pause):
     return explain_files(Source.of(HERE / "in.parquet"), explainer, HERE / "out", **options)
 
 if __name__ == "__main__":
-    # a job in the background would ignore it
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     work(sys.argv[1], int(sys.argv[2]), 0.1)
 """
 ROWS = 40

@@ -265,7 +265,7 @@ def test_the_limit_is_that_of_the_statistics_that_lime_has_learnt(case):
 def test_diabetes_and_a_random_forest(row):
     case = diabetes()
     lime = case.lime()
-    runs = lime_runs(lime, case, case.X[row], runs=12)
+    runs = lime_runs(lime, case, case.X[row], runs=repeats(12, 8))
     assert_agree(runs, flat(surrogate(lime_family(lime, case), case, case.X[row])))
 
 
@@ -282,14 +282,14 @@ def test_ties_at_zero_and_categories(row):
     case = mixed(0.0)
     lime = case.lime()
     assert Binned.of(lime, 0).starts_without_width
-    runs = lime_runs(lime, case, case.X[row], runs=24)
+    runs = lime_runs(lime, case, case.X[row], runs=repeats(24, 12))
     # 0 is where this table is tied, so lime's error is none
     assert_agree(runs, flat(surrogate(lime_family(lime, case, zero_width_error=False), case, case.X[row])))
 
 
 def test_the_option_ridge_is_lime_as_it_comes():
     case = diabetes()
-    runs = lime_runs(case.lime(), case, case.X[0], runs=50, samples=DEFAULT_SAMPLES)
+    runs = lime_runs(case.lime(), case, case.X[0], runs=repeats(50, 30), samples=DEFAULT_SAMPLES)
     # The table's binary column has a zero-width bin, but 0 lies on the same side of the forest's threshold.
     assert_agree(runs, explained(case.limes(ridge=1.0)(case.X[0])))
 
@@ -317,7 +317,7 @@ def test_a_narrow_bandwidth_gives_the_ridge_and_not_the_limit(bandwidth):
     """
     case = diabetes((2, 3, 6, 8))
     row, lime = case.X[0], case.lime(kernel_width=bandwidth)
-    runs = lime_runs(lime, case, row, runs=100, samples=DEFAULT_SAMPLES)
+    runs = lime_runs(lime, case, row, runs=repeats(100, 60), samples=DEFAULT_SAMPLES)
     family = lime_family(lime, case, bandwidth=bandwidth)
     expected = flat(surrogate(family, case, row, samples=DEFAULT_SAMPLES))
     # Rows that count are rare here, and the noise larger.
@@ -335,7 +335,7 @@ def test_a_bin_without_width_misleads_lime_and_not_limes(row):
     """Ties at -7: ``lime`` sends 0 instead, which lies beyond the model's thresholds."""
     case = mixed(-7.0)
     x, lime = case.X[row], case.lime()
-    runs = lime_runs(lime, case, x, runs=24)
+    runs = lime_runs(lime, case, x, runs=repeats(24, 12))
     assert_agree(runs, flat(surrogate(lime_family(lime, case), case, x)))
     truth = lime_family(lime, case, zero_width_error=False)
     wrong = np.abs(scores(runs, flat(surrogate(truth, case, x))))
@@ -401,7 +401,7 @@ def test_a_linear_model_shows_the_size_of_the_error():
     found = case.limes()(row).values[0, 0]
     assert found == pytest.approx(right, rel=oracle.EXACT)
 
-    runs = lime_runs(lime, case, row, runs=24)
+    runs = lime_runs(lime, case, row, runs=repeats(24, 12))
     expected = flat(surrogate(lime_family(lime, case), case, row))
     # The penalty shrinks by 1 / (n C v), 2e-4.
     assert expected[0] == pytest.approx(right - 7.0 * slope, rel=1e-3)
@@ -423,7 +423,7 @@ def per_standard_deviation(case, explanation):
 def test_slopes_without_bins(case):
     case = case()
     lime = case.lime(discretize_continuous=False)
-    runs = lime_runs(lime, case, case.X[0], runs=12)
+    runs = lime_runs(lime, case, case.X[0], runs=repeats(12, 8))
     # The penalty shrinks by 1e-4 here, a tenth of the noise.
     assert_agree(runs, per_standard_deviation(case, case.limes(bins=None)(case.X[0])))
 

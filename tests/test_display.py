@@ -49,7 +49,12 @@ def test_tables_of_any_kind(fitted, table):
     model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X.to_numpy(), np.repeat([0, 1, 2], 50))
     other = X.to_numpy()
     display = limes.LocalSurrogateDisplay.from_estimator(
-        lambda rows: model.predict_proba(np.asarray(rows)), table(X), row=-1, rng=0, max_calls=1024
+        lambda rows: model.predict_proba(np.asarray(rows)),
+        table(X),
+        row=-1,
+        rng=0,
+        max_calls=64,
+        control="none",
     )
     assert display.explanation.ids == (149,)
     np.testing.assert_array_equal(display.explanation.data[0], other[-1])

@@ -5,14 +5,18 @@ from __future__ import annotations
 import ast
 
 import pytest
-from tools.mutants import PACKAGE, mutants, near
+from tools.mutants import PACKAGE, Mutant, mutants, near, selected
 
 SOURCE = '''
-def σ(x: int = 3) -> int:
-    """At least 1."""
-    if x < 1:
-        raise ValueError(f"{x + 1} is less than 2")
-    return -x
+_BLOCK = 3
+
+class A:
+    def σ(self, x: int = 3) -> int:
+        """At least 1."""
+        if x < 1:
+            warnings.warn(f"{x}", stacklevel=2)
+            raise ValueError(f"{x + 1} is less than 2")
+        return -x
 '''
 
 
@@ -22,6 +26,8 @@ def test_each_mutant_has_one_change(tmp_path):
     every = mutants(count=100, seed=0, files=[path])
     # the default, the comparison, its number, its negation, the returned value, its sign
     assert len(every) == 6
+    # a default is evaluated when the class is made
+    assert sorted(mutant.function for mutant in every) == ["A", *["A.σ"] * 5]
     for mutant in every:
         assert ast.dump(ast.parse(mutant.source)) != ast.dump(ast.parse(SOURCE))
         changed = [a != b for a, b in zip(mutant.source.split("\n"), SOURCE.split("\n"), strict=True)]
@@ -37,4 +43,26 @@ def test_each_mutant_has_one_change(tmp_path):
     ],
 )
 def test_a_files_tests_are_those_of_its_name_first(file, first):
-    assert near(PACKAGE / file)[0].endswith(first)
+    assert near(PACKAGE / file)[0] == first
+
+
+def test_of_the_tests_that_enter_a_function_those_of_its_room_come_first_then_the_quickest():
+    function = frozenset({"_pipeline.py::Pipeline.explain"})
+    recorded = {
+        "tests/test_papers.py::test_b": (3.0, function),
+        "tests/test_papers.py::test_a": (2.0, function),
+        "tests/test_pipeline.py::test_c": (4.0, function),
+        "tests/test_pipeline.py::test_d": (0.1, frozenset()),
+        "tests/test_limit.py::test_e": (90.0, function),
+    }
+    mutant = Mutant(PACKAGE / "_pipeline.py", 1, "Pipeline.explain", "", "", "")
+    tests, of, seconds = selected(mutant, recorded, 60.0)
+    assert tests == [
+        f"tests/{name}"
+        for name in ("test_pipeline.py::test_c", "test_papers.py::test_a", "test_papers.py::test_b")
+    ]
+    assert (of, seconds) == (4, 9.0)
+    mutant = Mutant(PACKAGE / "_pipeline.py", 1, "", "", "", "")
+    tests, of, _ = selected(mutant, recorded, 60.0)
+    assert tests[:2] == ["tests/test_pipeline.py::test_d", "tests/test_pipeline.py::test_c"]
+    assert of == 0

@@ -105,3 +105,15 @@ def test_what_an_explanation_has_is_documented(name):
     assert is_field or inspect.getdoc(member), name
     if inspect.isfunction(member):  # by itself, or in the example of the class
         assert ">>>" in inspect.getdoc(member) or f".{name}(" in doc.split("Examples\n---")[1], name
+
+
+def test_an_option_of_several_explainers_has_one_default():
+    """But where the kinds of data differ: bins or words, slow models of images, segments by their names."""
+    differing = {"bandwidth", "ridge", "max_calls", "batch_size", "segments"}
+    explainers = [getattr(limes, name) for name in limes.__all__ if name.endswith("Explainer")]
+    defaults = {}
+    for explainer in explainers:
+        for option in inspect.signature(explainer).parameters.values():
+            if option.default is not option.empty:
+                defaults.setdefault(option.name, set()).add(repr(option.default))
+    assert {name for name, values in defaults.items() if len(values) > 1} == differing

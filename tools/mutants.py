@@ -1,48 +1,44 @@
 """How many small faults do the tests notice? ``python tools/mutants.py --count 150 --seed 0``.
 
 Takes random sites of ``src/limes``, changes one of each (a comparison, an operator, a condition, a number, a
-returned value) in a copy of the package, and runs tests on the copy until one fails: those of the file's room
-(test files of its name, its docstring's example, tests that import it, its folder), then those of ``WIDER``.
+returned value) in a copy of the package, and runs tests on the copy until one fails: of the tests that enter
+the changed function those of its room first, then the quickest, ``--seconds`` of them. Which functions a test
+enters, and how long it takes, is recorded by one run of all tests (``--record``, or where there is no record
+yet). A function that no test enters, as it runs in other processes or on import, has the tests of its room.
 
-Times are of the processor. A test that takes longer than ``--hang`` seconds fails. Tests that do not fit
-into ``--near`` or ``--wider`` seconds do not run, and the mutant survives. In the end the tests that noticed
-a mutant run on the package as it is, and must pass. Prints the share of mutants that was noticed, and the
-survivors. Some are no faults (``<`` for ``<=`` where the two never are equal), which only a reader can tell.
+Every outcome is a line of ``--journal``; what is in the journal does not run again. A test fails that takes
+longer than ``--hang`` seconds of the processor, and a run that takes three times as long as it should. In the
+end the tests that noticed a mutant run on the package as it is, and must pass. Prints the share of mutants
+that was noticed, and the survivors. Some are no faults (``<`` for ``<=`` where the two are never equal): only
+a reader can tell.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import json
 import os
 import random
 import re
-import resource
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "limes"
 TESTS = ROOT / "tests"
-WIDER = (
-    "test_limit.py",
-    "test_pipeline.py",
-    "explainers",
-    "expectations",
-    "diagnostics",
-    "test_fuzz.py",
-    "compat",
+RECORDS = ROOT / "build" / "mutants"
+# Where another number changes no result: sizes of blocks and caches, details of pictures and of warnings
+SETTINGS = re.compile(
+    r"BLOCK|BATCH|CACHE|TOGETHER|READERS|^maxsize$|^stacklevel$|^(fig|font|line)\w+$|^alpha$|^zorder$"
 )
 PAIRS = [
     *((ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Eq, ast.NotEq), (ast.Is, ast.IsNot), (ast.In, ast.NotIn)),
@@ -54,10 +50,11 @@ SWAPS = dict(PAIRS) | {second: first for first, second in PAIRS} | ONE_WAY
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change of one file: ``source`` is the file's text with it."""
+    """One change of a function, or of what a module does on import; ``source`` is the file's text with it."""
 
     path: Path
     line: int
+    function: str
     before: str
     after: str
     source: str
@@ -68,10 +65,13 @@ class Mutant:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the tests made of a mutant: the one that failed, or none."""
+    """What the tests made of a mutant: the one that failed, or none; how many ran at most, of how many."""
 
-    mutant: Mutant
+    mutant: str
     test: str | None
+    ran: int
+    of: int
+    seconds: float
 
 
 # -- mutants ----------------------------------------------------------------------------------------------
@@ -90,6 +90,9 @@ def changes(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
             yield node, operand
         case ast.Constant(bool(value)):
             yield node, ast.Constant(not value)
+        case ast.Constant(int(value) | float(value)) if abs(value) >= 10:
+            yield node, ast.Constant(value * 2)
+            yield node, ast.Constant(value // 2)
         case ast.Constant(int(value) | float(value)):
             yield node, ast.Constant(value + 1)
             yield node, ast.Constant(value - 1)
@@ -99,17 +102,30 @@ def changes(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
             yield value, ast.Constant(None)
 
 
-def computing(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield the nodes that compute: no annotations, decorators, messages of errors or parts of f-strings."""
-    if isinstance(node, ast.Raise | ast.JoinedStr | ast.Assert):
-        return
-    yield node
-    for name, value in ast.iter_fields(node):
-        if name not in ("annotation", "returns", "decorator_list"):
+def computing(node: ast.AST, function: str = "") -> Iterator[tuple[ast.AST, str]]:
+    """Yield the nodes that compute, each with the qualified name of its function.
+
+    No annotations, decorators, messages of errors and warnings, parts of f-strings, and no settings.
+    """
+    match node:
+        case ast.Raise() | ast.JoinedStr() | ast.Assert() | ast.If(ast.Name("TYPE_CHECKING")):
+            return
+        case ast.Call(ast.Attribute(attr="warn")):
+            return
+        case ast.Assign([ast.Name(name)]) | ast.keyword(name) if name and SETTINGS.search(name):
+            return
+    yield node, function
+    body = function
+    if isinstance(node, ast.ClassDef | ast.FunctionDef):
+        body = f"{function}.{node.name}".removeprefix(".")
+    if isinstance(node, ast.FunctionDef):
+        body += ".<locals>"
+    for field, value in ast.iter_fields(node):
+        if field not in ("annotation", "returns", "decorator_list"):
             children = value if isinstance(value, list) else [value]
             for child in children:
                 if isinstance(child, ast.AST):
-                    yield from computing(child)
+                    yield from computing(child, body if field == "body" else function)
 
 
 def replaced(source: str, target: ast.expr, replacement: ast.expr) -> str:
@@ -124,25 +140,27 @@ def replaced(source: str, target: ast.expr, replacement: ast.expr) -> str:
 def mutants(count: int, seed: int, files: list[Path]) -> list[Mutant]:
     """Draw sites at random, each with one of its changes."""
     sites = [
-        (path, choices)
+        (path, function, choices)
         for path in files
-        for node in computing(ast.parse(path.read_text("utf-8")))
+        for node, function in computing(ast.parse(path.read_text("utf-8")))
         if (choices := [(a, b) for a, b in changes(node) if ast.unparse(a) != ast.unparse(b)])
     ]
     rng = random.Random(seed)  # noqa: S311 - a sample, no secret
     drawn = []
-    for path, choices in rng.sample(sites, min(count, len(sites))):
+    for path, function, choices in rng.sample(sites, min(count, len(sites))):
         target, replacement = rng.choice(choices)
         source = replaced(path.read_text("utf-8"), target, replacement)
-        drawn.append(Mutant(path, target.lineno, ast.unparse(target), ast.unparse(replacement), source))
+        texts = ast.unparse(target), ast.unparse(replacement)
+        drawn.append(Mutant(path, target.lineno, function.removesuffix(".<locals>"), *texts, source))
     return drawn
 
 
 # -- tests --------------------------------------------------------------------------------------------------
 
 
+@cache
 def near(path: Path) -> list[str]:
-    """Tests of a file: of its name, its docstring's example, those that import it, and its room's."""
+    """Files of tests: of the file's name, its docstring's example, those that import it, and its room's."""
     parts = path.relative_to(PACKAGE).with_suffix("").parts
     names = [part.strip("_") for part in parts]
     module = ".".join(("limes", *parts)).removesuffix(".__init__")
@@ -154,66 +172,106 @@ def near(path: Path) -> list[str]:
         folder = TESTS.joinpath(*names[:depth])
         tests += sorted(folder.glob("test_*.py"))
     example = f"{TESTS / 'test_package.py'}::test_examples_in_docstrings_run[{module}]"
-    return list(dict.fromkeys([*map(str, tests[:1]), example, *map(str, tests)]))
+    files = [str(test.relative_to(ROOT)) for test in tests]
+    return list(dict.fromkeys([*files[:1], str(Path(example).relative_to(ROOT)), *files]))
+
+
+def records() -> dict[str, tuple[float, frozenset[str]]]:
+    """Return the seconds that each test takes, and the functions that it enters, as ``file::function``."""
+    tests = {}
+    for part in RECORDS.glob("record-*.json"):
+        content = json.loads(part.read_text("utf-8"))
+        names = content["functions"]
+        for test, (seconds, entered) in content["tests"].items():
+            tests[test] = seconds, frozenset(names[i] for i in entered)
+    return tests
+
+
+def selected(
+    mutant: Mutant, recorded: dict[str, tuple[float, frozenset[str]]], seconds: float
+) -> tuple[list[str], int, float]:
+    """Return the tests to run, how many enter the function, and the seconds that those to run should take."""
+    function = f"{mutant.path.relative_to(PACKAGE)}::{mutant.function}"
+    room = near(mutant.path)
+    ranks = {name: rank for rank, name in enumerate(room)}
+
+    def rank(test: str) -> int:
+        return ranks.get(test, ranks.get(test.split("::")[0], len(room)))
+
+    entering = [test for test, (_, functions) in recorded.items() if function in functions]
+    candidates = entering or [test for test in recorded if rank(test) < len(room)]
+    candidates.sort(key=lambda test: (rank(test), recorded[test][0]))
+    chosen: dict[str, list[str]] = {}  # by file: fixtures of a file are made once
+    total = 0.0
+    for test in candidates:
+        if not chosen or total + recorded[test][0] <= seconds:
+            chosen.setdefault(test.split("::")[0], []).append(test)
+            total += recorded[test][0]
+    return [test for tests in chosen.values() for test in tests], len(entering), total
+
+
+def pytest_run(
+    package: Path, arguments: Iterable[str], wall: float | None = None, **settings: object
+) -> tuple[int, str]:
+    """Run pytest on a copy of the package with mutants_plugin.py: exit status and output."""
+    paths = os.pathsep.join([str(package.parent), str(Path(__file__).parent)])
+    names = {f"MUTANTS_{name.upper()}": str(value) for name, value in settings.items()}
+    options = ("-q", "--tb=no", "-rfE", "-p", "no:cacheprovider", "-p", "mutants_plugin")
+    run = subprocess.Popen(  # noqa: S603 - pytest
+        [sys.executable, "-m", "pytest", *options, *arguments],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": paths, **names},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        output, _ = run.communicate(timeout=wall)
+    except subprocess.TimeoutExpired:
+        os.killpg(run.pid, signal.SIGKILL)  # and the processes that the tests started
+        output, _ = run.communicate()
+        return -signal.SIGXCPU, output
+    return run.returncode, output
 
 
 def first_failure(package: Path, tests: list[str], seconds: float, hang: float) -> str | None:
-    """Run tests on a copy of the package until one fails, or until the time is over."""
-    options = ("-x", "-q", "--tb=no", "-rfE", "-p", "no:cacheprovider", "-p", "mutants")
-    paths = os.pathsep.join([str(package.parent), str(Path(__file__).parent)])
-    limits = {"MUTANTS_SECONDS": str(seconds), "MUTANTS_HANG": str(hang)}
-    run = subprocess.run(  # noqa: S603 - pytest
-        [sys.executable, "-m", "pytest", *options, *tests],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": paths, **limits},
-        capture_output=True,
-        text=True,
-        check=False,
-        start_new_session=True,
-    )
-    if run.returncode in (0, -signal.SIGXCPU):
+    """Run tests on a copy of the package until one fails, or until they take too long, which is a failure."""
+    with tempfile.TemporaryDirectory() as folder:
+        chosen = Path(folder) / "tests"
+        chosen.write_text("\n".join(tests), "utf-8")
+        files = list(dict.fromkeys(test.split("::")[0] for test in tests))
+        limits = {"seconds": 30.0 + 3.0 * seconds, "hang": hang, "tests": chosen}
+        status, output = pytest_run(package, ["-x", *files], wall=10.0 * (30.0 + seconds), **limits)
+    if status == 0:
         return None
-    failed = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", run.stdout, re.MULTILINE)
-    return failed[1] if failed else run.stdout[-300:]
-
-
-# This file is a plugin of the pytest that it starts
-
-
-def pytest_configure() -> None:
-    """End the process when its time is over."""
-    seconds = int(float(os.environ["MUTANTS_SECONDS"]))
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 10))
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call() -> Iterator[None]:
-    """Fail a test that takes too long: a mutant may have made a loop that never ends."""
-
-    def stop(*_: object) -> None:
-        raise TimeoutError("the test takes too long")
-
-    signal.signal(signal.SIGVTALRM, stop)
-    signal.setitimer(signal.ITIMER_VIRTUAL, float(os.environ["MUTANTS_HANG"]))
-    try:
-        return (yield)
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    failed = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", output, re.MULTILINE)
+    return failed[1] if failed else "takes too long" if status == -signal.SIGXCPU else output[-300:]
 
 
 # -- all of it ----------------------------------------------------------------------------------------------
 
 
-def outcome(mutant: Mutant, limits: argparse.Namespace) -> Outcome:
+def record() -> None:
+    """Run all tests once, and store what they enter."""
+    shutil.rmtree(RECORDS, ignore_errors=True)
+    RECORDS.mkdir(parents=True)
+    _, output = pytest_run(PACKAGE, ["-n", "2", "--dist", "worksteal"], record=RECORDS)
+    print(output[-200:], flush=True)
+
+
+def outcome(
+    mutant: Mutant, recorded: dict[str, tuple[float, frozenset[str]]], options: argparse.Namespace
+) -> Outcome:
     """Write a copy of the package with the mutant, and run tests on it."""
+    tests, of, seconds = selected(mutant, recorded, options.seconds)
+    start = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         package = Path(folder) / "limes"
         shutil.copytree(PACKAGE, package)  # with what was compiled
         (package / mutant.path.relative_to(PACKAGE)).write_text(mutant.source, "utf-8")
-        test = first_failure(package, near(mutant.path), limits.near, limits.hang)
-        if test is None and limits.wider:
-            test = first_failure(package, [str(TESTS / name) for name in WIDER], limits.wider, limits.hang)
-    return Outcome(mutant, test)
+        test = first_failure(package, tests, seconds, options.hang)
+    return Outcome(str(mutant), test, len(tests), of, round(time.monotonic() - start, 1))
 
 
 def arguments() -> argparse.Namespace:
@@ -224,31 +282,41 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--count", type=int, default=150)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--near", type=float, default=120.0, help="seconds for the tests of the room")
-    parser.add_argument("--wider", type=float, default=240.0, help="seconds for other tests; 0: none")
+    parser.add_argument(
+        "--seconds", type=float, default=60.0, help="of the processor, for the tests of a mutant"
+    )
     parser.add_argument("--hang", type=float, default=60.0, help="seconds for one test")
+    parser.add_argument("--record", action="store_true", help="run all tests again, to see what they enter")
+    parser.add_argument(
+        "--journal", type=Path, default=RECORDS / "journal.jsonl", help="outcomes, a line each"
+    )
     return parser.parse_args()
 
 
 def main() -> int:
     """Run mutants, and print what came of them."""
-    options, start, outcomes = arguments(), time.monotonic(), []
+    options = arguments()
     paths = [path.resolve() for path in options.paths]
     files = [file for path in paths for file in (sorted(path.rglob("*.py")) if path.is_dir() else [path])]
     files = [file for file in files if file.name != "__main__.py"]  # nothing imports it
-    with ThreadPoolExecutor(options.workers) as pool:
-        drawn = mutants(options.count, options.seed, files)
-        for one in pool.map(partial(outcome, limits=options), drawn):
-            outcomes.append(one)
+    if options.record or not any(RECORDS.glob("record-*.json")):
+        record()
+    recorded = records()
+    lines = options.journal.read_text("utf-8").splitlines() if options.journal.exists() else []
+    outcomes = {one.mutant: one for one in (Outcome(**json.loads(line)) for line in lines)}
+    drawn = mutants(options.count, options.seed, files)
+    for mutant in drawn:
+        if str(mutant) not in outcomes:
+            one = outcomes[str(mutant)] = outcome(mutant, recorded, options)
+            with options.journal.open("a", encoding="utf-8") as journal:
+                journal.write(json.dumps(asdict(one)) + "\n")
             print("survived" if one.test is None else "noticed ", one.mutant, "", one.test or "", flush=True)
-    survivors = [one.mutant for one in outcomes if one.test is None]
-    minutes = (time.monotonic() - start) / 60
-    print(
-        f"\n{len(outcomes) - len(survivors)} of {len(outcomes)} noticed in {minutes:.0f} minutes; survivors:"
-    )
-    print(*survivors, sep="\n")
-    noticed = sorted({one.test for one in outcomes if one.test is not None and "::" in one.test})
+    drawn_outcomes = [outcomes[str(mutant)] for mutant in drawn]
+    survivors = [one for one in drawn_outcomes if one.test is None]
+    print(f"\n{len(drawn) - len(survivors)} of {len(drawn)} noticed; survivors, and how many tests they had:")
+    for one in survivors:
+        print(f"{one.mutant}  ({one.ran} tests of {one.of} that enter the function)")
+    noticed = sorted({one.test for one in drawn_outcomes if one.test is not None and "::" in one.test})
     doubtful = first_failure(PACKAGE, noticed, 3600.0, options.hang) if noticed else None
     if doubtful:
         print(f"fails on the package as it is, too: {doubtful}")

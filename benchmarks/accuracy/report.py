@@ -1,13 +1,11 @@
-"""Write what was measured: JSON, a table in README.md, a picture."""
+"""A table and a picture of what was measured, for README.md."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 import numpy as np
 
-from benchmarks import readme
 from benchmarks.accuracy import goals, picture
 
 _HEAD = (
@@ -16,12 +14,10 @@ _HEAD = (
 )
 
 
-def write(result: dict) -> None:
-    """All three."""
-    readme.RESULTS.mkdir(exist_ok=True)
-    (readme.RESULTS / "accuracy.json").write_text(json.dumps(result, indent=1) + "\n")
+def draw(result: dict) -> str:
+    """Draw the picture, and return its Markdown."""
     picture.draw(result["cases"])
-    readme.replace("accuracy", text(result) + "\n\n![error against calls](results/accuracy.png)")
+    return "![error against calls](results/accuracy.png)"
 
 
 def text(result: dict) -> str:

@@ -1,23 +1,13 @@
-"""Write what was measured: JSON, and a table in README.md."""
+"""A table of what was measured, for README.md."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 import numpy as np
 
-from benchmarks import readme
-
 # What limes wants to reach against lime, of a thousand rows, at each bandwidth: calls, seconds, squared error
 GOALS = {0.75: (50.0, 10.0, 5.0), 0.25: (50.0, 10.0, 1.0)}
-
-
-def write(result: dict) -> None:
-    """Both."""
-    readme.RESULTS.mkdir(exist_ok=True)
-    (readme.RESULTS / "black_boxes.json").write_text(json.dumps(result, indent=1) + "\n")
-    readme.replace("black_boxes", text(result))
 
 
 def text(result: dict) -> str:

@@ -1,24 +1,11 @@
-"""Write what was measured: JSON, and a table in README.md."""
+"""A table of what was measured, for README.md."""
 
 from __future__ import annotations
-
-import json
-
-from benchmarks import readme
-from benchmarks.coverage.store import finish
 
 GOAL = 0.93
 # Explanations without a warning, fewer than which say nothing of coverage
 _FEW = 10
 _HEAD = "| case | control | calls | covered | error / standard error | warned | infinite | at least 93 % |"
-
-
-def write(result: dict) -> None:
-    """Both."""
-    readme.RESULTS.mkdir(exist_ok=True)
-    (readme.RESULTS / "coverage.json").write_text(json.dumps(result, indent=1) + "\n")
-    readme.replace("coverage", text(result))
-    finish()
 
 
 def text(result: dict) -> str:

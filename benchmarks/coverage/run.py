@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from benchmarks.coverage.functions import CALLS, CASES
 from benchmarks.coverage.samples import runs, summary
-from benchmarks.coverage.store import Store
+from benchmarks.coverage.store import PART, Store
 from benchmarks.pool import processes
 from benchmarks.progress import say
 from benchmarks.speed.run import machine
@@ -42,6 +42,11 @@ def measure(seeds: int | None = None, cases: str = "") -> dict:
             say(f"{line['case']}, {line['control']}, {line['calls']}")
     say("done\n")
     return {"machine": machine(), "lines": [store[job] for job in jobs]}
+
+
+def finish() -> None:
+    """Delete the lines of a run, which is complete and written."""
+    PART.unlink(missing_ok=True)
 
 
 def _jobs(seeds: int | None, cases: str) -> Iterator[Job]:

@@ -8,14 +8,14 @@ from typing import Any
 
 from benchmarks import readme
 
-_PART = readme.RESULTS / "coverage.part.json"
+PART = readme.RESULTS / "coverage.part.json"
 
 
 class Store:
     """Lines by job; kept in a file if this is a full run, whose ``jobs`` are then given."""
 
     def __init__(self, jobs: Sequence[tuple[Any, ...]] | None) -> None:
-        self._file = None if jobs is None else _PART
+        self._file = None if jobs is None else PART
         self._lines: dict[tuple[Any, ...], dict] = {}
         if self._file is not None and self._file.exists():
             self._lines = {tuple(job): line for job, line in json.loads(self._file.read_text())}
@@ -31,8 +31,3 @@ class Store:
         self._lines[job] = line
         if self._file is not None:
             self._file.write_text(json.dumps(list(self._lines.items())))
-
-
-def finish() -> None:
-    """Forget the lines: the run is complete, and written."""
-    _PART.unlink(missing_ok=True)

@@ -1,20 +1,11 @@
-"""Write what was found: JSON, and a table in README.md."""
+"""A table of what was measured, for README.md."""
 
 from __future__ import annotations
 
-import json
-
-from benchmarks import readme
 from benchmarks.diagnostics.run import KINDS
 
 
-def write(found: list[dict]) -> None:
-    """JSON, and the table in README.md."""
-    (readme.RESULTS / "diagnostics.json").write_text(json.dumps(found, indent=1) + "\n")
-    readme.replace("diagnostics", table_of(found))
-
-
-def table_of(found: list[dict]) -> str:
+def text(found: list[dict]) -> str:
     """CPU seconds, and rows with warnings + notes of each kind."""
     head = f"| table | model | explain, CPU s | diagnose, CPU s | {' | '.join(KINDS)} |"
     lines = [head, "|---" * (4 + len(KINDS)) + "|"]

@@ -1,17 +1,8 @@
-"""Write what was measured: JSON, and a table in README.md."""
+"""A table of what was measured, for README.md."""
 
 from __future__ import annotations
 
-import json
 from statistics import median
-
-from benchmarks import readme
-
-
-def write(found: list[dict]) -> None:
-    """JSON, and the table in README.md."""
-    (readme.RESULTS / "fit.json").write_text(json.dumps(found, indent=1) + "\n")
-    readme.replace("fit", text(found))
 
 
 def text(found: list[dict]) -> str:

@@ -1,22 +1,12 @@
-"""Write what was measured: JSON, and tables in README.md."""
+"""Tables of what was measured, for README.md."""
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 
-from benchmarks import readme
 from benchmarks.images.accuracy import CALLS as TRUE_CALLS
 from benchmarks.images.accuracy import LIME_CALLS, LIMES_CALLS, RUNS
 from benchmarks.images.overhead import CALLS
-
-
-def write(result: dict) -> None:
-    """Both."""
-    readme.RESULTS.mkdir(exist_ok=True)
-    (readme.RESULTS / "images.json").write_text(json.dumps(result, indent=1) + "\n")
-    readme.replace("images", text(result))
 
 
 def text(result: dict) -> str:

@@ -1,22 +1,13 @@
-"""Write what was measured: JSON, and a table in README.md."""
+"""A table of what was measured, for README.md."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-
-from benchmarks import readme
 
 _HEAD = (
     *("table (rows × columns)", "model", "R², product law", "joint law", "top-3 features shared"),
     *("Σ\\|β\\| product / joint", "effective rows", "laws apart", "warnings, notes", "ms a row"),
 )
-
-
-def write(result: dict) -> None:
-    """Both."""
-    (readme.RESULTS / "joint.json").write_text(json.dumps(result, indent=1) + "\n")
-    readme.replace("joint", text(result))
 
 
 def text(result: dict) -> str:

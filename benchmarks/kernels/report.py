@@ -1,22 +1,13 @@
-"""Write what was measured: JSON, and tables in README.md."""
+"""Tables of what was measured, for README.md."""
 
 from __future__ import annotations
 
-import json
 import os
-
-from benchmarks import readme
 
 # Of one split and row: two products and two sums on the way down and up, and three of each at its leaves.
 OPERATIONS = 10
 # Bytes of a split's table of four cells, read once for a block of 64 rows.
 BYTES, BLOCK = 4 * 4 * 8 + 16, 64
-
-
-def write(result: dict) -> None:
-    """Both."""
-    (readme.RESULTS / "kernels.json").write_text(json.dumps(result, indent=1) + "\n")
-    readme.replace("kernels", text(result))
 
 
 def text(result: dict) -> str:

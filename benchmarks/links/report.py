@@ -1,10 +1,7 @@
-"""Write what was measured: JSON, a table in README.md, a picture."""
+"""A table and a picture of what was measured, for README.md."""
 
 from __future__ import annotations
 
-import json
-
-from benchmarks import readme
 from benchmarks.links import picture
 
 
@@ -26,8 +23,7 @@ def text(found: dict) -> str:
     return "\n".join([f"Machine: {found['machine']}.", "", *lines])
 
 
-def write(found: dict) -> None:
-    """All three."""
-    (readme.RESULTS / "links.json").write_text(json.dumps(found, indent=1) + "\n")
-    picture.draw(found["curve"])
-    readme.replace("links", text(found) + "\n\n![error against nodes and time](results/links.png)")
+def draw(result: dict) -> str:
+    """Draw the picture, and return its Markdown."""
+    picture.draw(result["curve"])
+    return "![error against nodes and time](results/links.png)"

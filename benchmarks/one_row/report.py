@@ -1,22 +1,11 @@
-"""Write what was measured: JSON, and a table in README.md."""
+"""A table of what was measured, for README.md."""
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
-
-from benchmarks import readme
 
 # What limes wants to reach against lime: CPU by its default, by its cheapest control; squared error
 DEFAULT_TIME, CHEAP_TIME, EVERY_ERROR, MEDIAN_ERROR = 2.0, 1.0, 1 / 3, 1 / 10
-
-
-def write(result: dict) -> None:
-    """Both."""
-    readme.RESULTS.mkdir(exist_ok=True)
-    (readme.RESULTS / "one_row.json").write_text(json.dumps(result, indent=1) + "\n")
-    readme.replace("one_row", text(result))
 
 
 def text(result: dict) -> str:

@@ -1,19 +1,8 @@
-"""Write what was measured: JSON, and a table in README.md."""
+"""A table of what was measured, for README.md."""
 
 from __future__ import annotations
 
-import json
-
-from benchmarks import readme
-
 GOAL = 0.93
-
-
-def write(result: dict) -> None:
-    """Both."""
-    readme.RESULTS.mkdir(exist_ok=True)
-    (readme.RESULTS / "pool_coverage.json").write_text(json.dumps(result, indent=1) + "\n")
-    readme.replace("pool_coverage", text(result))
 
 
 def text(result: dict) -> str:

@@ -1,18 +1,8 @@
-"""Write what was measured: JSON, and tables in README.md."""
+"""Tables of what was measured, for README.md."""
 
 from __future__ import annotations
 
-import json
 import math
-
-from benchmarks import readme
-
-
-def write(result: dict) -> None:
-    """Both."""
-    readme.RESULTS.mkdir(exist_ok=True)
-    (readme.RESULTS / "quality.json").write_text(json.dumps(result, indent=1) + "\n")
-    readme.replace("quality", text(result))
 
 
 def text(result: dict) -> str:

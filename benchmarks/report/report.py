@@ -1,16 +1,6 @@
-"""Write what was measured: JSON, and a table in README.md."""
+"""A table of what was measured, for README.md."""
 
 from __future__ import annotations
-
-import json
-
-from benchmarks import readme
-
-
-def write(result: dict) -> None:
-    """Both."""
-    (readme.RESULTS / "report.json").write_text(json.dumps(result, indent=1) + "\n")
-    readme.replace("report", text(result))
 
 
 def text(result: dict) -> str:

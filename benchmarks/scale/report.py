@@ -1,25 +1,18 @@
-"""Write what was measured: JSON, and tables in README.md."""
+"""Tables of what was measured, for README.md."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from statistics import median
 
-from benchmarks import readme
 from benchmarks.scale.cases import FOREST, SMALL
 from benchmarks.scale.engines import DIRECT, ENGINES
-from benchmarks.scale.run import FEW, GROWTH, MANY, save
+from benchmarks.scale.run import FEW, GROWTH, MANY
 
 # What an engine may add to the direct call
 GOALS = {"dask": 0.15, "spark": 0.40}
 
 Runs = list[dict]
-
-
-def write(result: dict) -> None:
-    """Both."""
-    save(result)
-    readme.replace("scale", text(result))
 
 
 def text(result: dict) -> str:

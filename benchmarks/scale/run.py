@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
@@ -39,7 +38,7 @@ def measure(rounds: int = ROUNDS, cases: str = "") -> dict:
             say(f"{number + 1} of {len(wanted)}: {_words(name)}")
             result["runs"].append(_run(name, Path(folder)))
             if whole:
-                save(result)
+                readme.save("scale", result)
     say("done\n")
     return result
 
@@ -64,12 +63,6 @@ def _run(name: Name, folder: Path) -> dict[str, Any]:
     case, table = write_case(model, folder), write_table(rows, folder)
     found = fresh(engines.run, engine, case, table, folder / "out")
     return {"model": model, "engine": engine, **found}
-
-
-def save(result: dict) -> None:
-    """What is known by now."""
-    readme.RESULTS.mkdir(exist_ok=True)
-    (readme.RESULTS / "scale.json").write_text(json.dumps(result, indent=1) + "\n")
 
 
 def _versions() -> dict[str, str]:

@@ -10,7 +10,6 @@ at the end into README.md.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import resource
 import tempfile
@@ -107,7 +106,7 @@ def measure(rows: int, few: int, families: list[str], of: list[str], save: bool)
                     run = fresh(_timed, engine, case, table, Path(folder) / "out")
                     result["runs"].append({"family": family, "engine": engine, **run})
                     if save:
-                        _save(result)
+                        readme.save("scale_wide", result)
     say("done\n")
     return result
 
@@ -167,11 +166,6 @@ def text(result: dict[str, Any]) -> str:
     if result["absent"]:
         lines += ["", f"Absent: {'; '.join(f'{who} ({why})' for who, why in result['absent'].items())}."]
     return "\n".join(lines)
-
-
-def _save(result: dict[str, Any]) -> None:
-    readme.RESULTS.mkdir(exist_ok=True)
-    (readme.RESULTS / "scale_wide.json").write_text(json.dumps(result, indent=1) + "\n")
 
 
 def main() -> None:

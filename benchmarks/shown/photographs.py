@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import limes
-from benchmarks.shown.ways import captum_lime
+from benchmarks.shown.ways import of_both_classes, ways
 from benchmarks.speed.cases import DATA, AbsentError
 
 NAMES = ("bird", "cat", "coffee", "flower", "grace_hopper", "parrot")
@@ -87,12 +87,12 @@ def _limes(photo: Photograph, seed: int) -> Any:
 def _lime(photo: Photograph, seed: int) -> Any:
     from lime.lime_image import LimeImageExplainer
 
-    def both(images: Any) -> Any:
-        p = photo.ask(images)
-        return np.column_stack([1 - p, p])
-
     found = LimeImageExplainer(random_state=seed).explain_instance(
-        photo.pixels, both, segmentation_fn=lambda _: photo.segments, num_samples=CALLS, batch_size=50
+        photo.pixels,
+        of_both_classes(photo),
+        segmentation_fn=lambda _: photo.segments,
+        num_samples=CALLS,
+        batch_size=50,
     )
     coef = dict(found.local_exp[1])
     return np.array([coef.get(j, 0.0) for j in range(photo.size)])
@@ -113,12 +113,4 @@ def _partition(photo: Photograph, seed: int) -> Any:
 
 
 items = Photograph.all
-WAYS: dict[str, Callable[[Photograph, int], Any]] = {
-    "limes": _limes,
-    "lime": _lime,
-    "shap.Partition": _partition,
-    "captum.Lime": lambda photo, seed: captum_lime(photo.masked, photo.size, CALLS, seed),
-    "captum.Lime, least squares": lambda photo, seed: captum_lime(
-        photo.masked, photo.size, CALLS, seed, linear=True
-    ),
-}
+WAYS = ways(_limes, _lime, _partition, CALLS)

@@ -1,17 +1,8 @@
-"""Write what was measured: JSON, and a table in README.md."""
+"""A table of what was measured, for README.md."""
 
 from __future__ import annotations
 
-import json
 from typing import Any
-
-from benchmarks import readme
-
-
-def write(result: dict[str, Any]) -> None:
-    """Both."""
-    (readme.RESULTS / "shown.json").write_text(json.dumps(result, indent=1) + "\n")
-    readme.replace("shown", text(result))
 
 
 def text(result: dict[str, Any]) -> str:

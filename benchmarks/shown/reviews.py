@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import limes
-from benchmarks.shown.ways import captum_lime
+from benchmarks.shown.ways import of_both_classes, ways
 from benchmarks.text import cases
 
 CALLS, COUNT = 500, 6
@@ -72,12 +72,10 @@ def _limes(review: Review, seed: int) -> Any:
 def _lime(review: Review, seed: int) -> Any:
     from lime.lime_text import LimeTextExplainer
 
-    def both(texts: Any) -> Any:
-        p = review.ask(texts)
-        return np.column_stack([1 - p, p])
-
     options = {"num_samples": CALLS, "num_features": review.size}
-    found = LimeTextExplainer(random_state=seed).explain_instance(review.text, both, **options)
+    found = LimeTextExplainer(random_state=seed).explain_instance(
+        review.text, of_both_classes(review), **options
+    )
     return _by_word(review, dict(found.as_list()))
 
 
@@ -95,12 +93,4 @@ def _partition(review: Review, seed: int) -> Any:
 
 
 items = Review.all
-WAYS: dict[str, Callable[[Review, int], Any]] = {
-    "limes": _limes,
-    "lime": _lime,
-    "shap.Partition": _partition,
-    "captum.Lime": lambda review, seed: captum_lime(review.masked, review.size, CALLS, seed),
-    "captum.Lime, least squares": lambda review, seed: captum_lime(
-        review.masked, review.size, CALLS, seed, linear=True
-    ),
-}
+WAYS = ways(_limes, _lime, _partition, CALLS)

@@ -1,18 +1,8 @@
-"""Write what was measured: JSON, and a table in README.md."""
+"""A table of what was measured, for README.md."""
 
 from __future__ import annotations
 
-import json
-
-from benchmarks import readme
 from benchmarks.sparse.run import GOALS
-
-
-def write(result: dict) -> None:
-    """JSON, and a table in README.md."""
-    readme.RESULTS.mkdir(exist_ok=True)
-    (readme.RESULTS / "sparse.json").write_text(json.dumps(result, indent=1) + "\n")
-    readme.replace("sparse", text(result))
 
 
 def text(result: dict) -> str:

@@ -7,7 +7,6 @@ the same rows; seconds are the processor's, of one thread, with the Gram matrix 
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable
 from itertools import product
 from time import process_time
@@ -45,7 +44,7 @@ def main() -> None:
         solvers = {name: _timed(make, d, k, limit) for name, make in SOLVERS.items()}
         cases.append({"literals": d, "k": k, "solvers": {n: one for n, one in solvers.items() if one}})
     result = {"machine": machine(), "limit": limit, "cases": cases}
-    (readme.RESULTS / "sparse_solvers.json").write_text(json.dumps(result, indent=1) + "\n")
+    readme.save("sparse_solvers", result)
     readme.replace("sparse solvers", text(result), by="benchmarks.sparse.solvers")
 
 

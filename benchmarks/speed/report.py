@@ -1,11 +1,9 @@
-"""Write what was measured: JSON, tables in README.md, a picture."""
+"""A table and a picture of what was measured, for README.md."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
-from benchmarks import readme
 from benchmarks.speed import goals, scaling
 
 COLUMNS = (
@@ -28,12 +26,10 @@ GROWTH = (
 DIFFERENCES = "Largest difference from the first that answers the same, relative to its largest value"
 
 
-def write(result: dict) -> None:
-    """All three."""
-    readme.RESULTS.mkdir(exist_ok=True)
-    (readme.RESULTS / "speed.json").write_text(json.dumps(result, indent=1) + "\n")
+def draw(result: dict) -> str:
+    """Draw the picture, and return its Markdown."""
     scaling.draw(result["growth"])
-    readme.replace("speed", text(result) + "\n\n![time against nodes and rows](results/scaling.png)")
+    return "![time against nodes and rows](results/scaling.png)"
 
 
 def text(result: dict) -> str:

@@ -1,20 +1,9 @@
-"""Write what was measured: JSON, and a table in README.md."""
+"""A table of what was measured, for README.md."""
 
 from __future__ import annotations
 
-import json
-
-from benchmarks import readme
-
 GOAL = 0.05
 _HEAD = "| case, d | `lime` | limes | limes, sampled | of it without a warning | below 5 % |"
-
-
-def write(result: dict) -> None:
-    """Both."""
-    readme.RESULTS.mkdir(exist_ok=True)
-    (readme.RESULTS / "stability.json").write_text(json.dumps(result, indent=1) + "\n")
-    readme.replace("stability", text(result))
 
 
 def text(result: dict) -> str:

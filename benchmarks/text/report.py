@@ -1,24 +1,15 @@
-"""Write what was measured: JSON, and tables in README.md."""
+"""Tables of what was measured, for README.md."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
-from benchmarks import readme
 from benchmarks.text.agreement import FALSE_ALARM
 from benchmarks.text.cases import MARGIN
 
 # Seconds of exact explanations of normalised TF-IDF, by words; the share of lime's time for a sampled one
 GOALS = {50: 0.005, 200: 0.1}
 SHARE = 0.1
-
-
-def write(result: dict) -> None:
-    """Both."""
-    readme.RESULTS.mkdir(exist_ok=True)
-    (readme.RESULTS / "text.json").write_text(json.dumps(result, indent=1) + "\n")
-    readme.replace("text", text(result))
 
 
 def text(result: dict) -> str:

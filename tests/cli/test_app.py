@@ -8,9 +8,6 @@ from contextlib import chdir
 import joblib
 import pandas as pd
 import pytest
-import skops.io
-from sklearn.datasets import load_wine
-from sklearn.ensemble import RandomForestClassifier
 from typer.testing import CliRunner
 
 import limes
@@ -18,19 +15,13 @@ from limes._app import launch
 from limes._checks import MissingLibraryError
 from limes._cli import app
 from limes.exceptions import InputError
+from wines import write_wines
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("app")
-    X, y = load_wine(return_X_y=True, as_frame=True)
-    X = X.iloc[:, :3]
-    forest = RandomForestClassifier(5, random_state=0).fit(X, y)
-    skops.io.dump(forest, folder / "forest.skops")
-    joblib.dump(forest, folder / "forest.joblib")
-    table = X.assign(bottle=[f"B{i}" for i in range(len(X))], target=y)
-    table.to_parquet(folder / "wine.parquet")
-    table.to_csv(folder / "wine.csv", index=False)
+    X, _ = write_wines(folder, 3, bottle=[f"B{i}" for i in range(178)])
     X.iloc[::2].to_csv(folder / "half.csv", index=False)
     return folder
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
-import skops.io
-from sklearn.datasets import load_wine
-from sklearn.ensemble import RandomForestClassifier
 from typer.testing import CliRunner
 
 from limes._cli import app
+from wines import write_wines
 
 TRUST = ("--trust", "sklearn.tree._tree.Tree")
 
@@ -18,9 +16,7 @@ TRUST = ("--trust", "sklearn.tree._tree.Tree")
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("diagnose")
-    X, y = load_wine(return_X_y=True, as_frame=True)
-    skops.io.dump(RandomForestClassifier(5, random_state=0).fit(X, y), folder / "forest.skops")
-    X.assign(target=y).to_csv(folder / "wine.csv", index=False)
+    write_wines(folder)
     return folder
 
 

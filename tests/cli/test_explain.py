@@ -13,8 +13,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import skops.io
-from sklearn.datasets import load_wine
-from sklearn.ensemble import RandomForestClassifier
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
@@ -26,6 +24,7 @@ import limes
 from limes import Explanation
 from limes._cli import app
 from limes.exceptions import InputError, LimesError
+from wines import write_wines
 
 TREE = "sklearn.tree._tree.Tree"
 KERNEL = "sklearn.gaussian_process.kernels.RBF"
@@ -34,19 +33,12 @@ KERNEL = "sklearn.gaussian_process.kernels.RBF"
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cli")
-    X, y = load_wine(return_X_y=True, as_frame=True)
-    X = X.iloc[:, :4]
-    forest = RandomForestClassifier(5, random_state=0).fit(X, y)
-    skops.io.dump(forest, folder / "forest.skops")
-    joblib.dump(forest, folder / "forest.joblib")
+    X, y = write_wines(folder, 4)
     skops.io.dump(LogisticRegression(max_iter=5000).fit(X / 10, y), folder / "linear.skops")
     four = np.digitize(X["alcohol"], X["alcohol"].quantile([0.25, 0.5, 0.75]))
     skops.io.dump(LogisticRegression(max_iter=5000).fit(X / 10, four), folder / "four.skops")
     process = GaussianProcessRegressor(RBF(5.0), optimizer=None).fit(X.iloc[:20], y[:20])
     skops.io.dump(process, folder / "process.skops")
-    table = X.assign(target=y)
-    table.to_csv(folder / "wine.csv", index=False)
-    table.to_parquet(folder / "wine.parquet")
     reviews = make_pipeline(TfidfVectorizer(), LogisticRegression())
     skops.io.dump(reviews.fit(["good food", "bad food", "bad service"], [1, 0, 0]), folder / "reviews.skops")
     (folder / "broken.skops").write_text("not a model")

@@ -86,7 +86,7 @@ def test_a_part_of_the_features_cannot_be_diagnosed(wine):
 
 def test_another_explainers_outputs_are_refused(wine):
     X, explainer, _ = wine
-    other = limes.TabularExplainer(lambda t: t["alcohol"].to_numpy(), X, max_calls=64)
+    other = limes.TabularExplainer(lambda t: t["alcohol"].to_numpy(), X, max_calls=64, control="none")
     with pytest.raises(InputError, match="no output"):
         limes.diagnose(explainer(X.iloc[:1]), other)
 
@@ -94,7 +94,7 @@ def test_another_explainers_outputs_are_refused(wine):
 def test_rows_survive_the_way_through_the_explanation():
     cities, numbers = ["Rome", "Oslo", None, "Rome"] * 50, [0.5, np.nan, 2.5, 3.5] * 50
     X = pd.DataFrame({"city": cities, "n": [1, 2, 3, 4] * 50, "x": numbers})
-    explainer = limes.TabularExplainer(lambda t: t["n"].to_numpy() * 1.0, X, max_calls=256)
+    explainer = limes.TabularExplainer(lambda t: t["n"].to_numpy() * 1.0, X, max_calls=256, control="none")
     context = explainer.diagnostic_context(explainer(X.iloc[:4]), output=np.zeros(4, dtype=int), calls=None)
     np.testing.assert_array_equal(context.rows, explainer._model.table.encode(X.iloc[:4]))
 
@@ -110,6 +110,35 @@ def test_json_is_strict_and_complete(wine):
     assert found["rows"][0]["lime"] == wine[2].rows[0].lime.tolist()
     assert found["rows"][0]["beyond_the_edge"] == wine[2].rows[0].beyond.tolist()
     assert {"feature", "cells", "means"} <= set(found["rows"][0]["profiles"][0])
+
+
+def test_curves_are_the_coefficients_over_the_logarithm_of_the_bandwidth(wine):
+    """Of the first row: each curve is a column, turned upside down and stretched, inside the picture."""
+    path = json.loads(wine[2].to_json())["rows"][0]["path"]
+    bandwidths, coef = np.array(path["bandwidths"], dtype=float), np.array(path["coefficients"], dtype=float)
+    picture = re.search(
+        r'<svg viewBox="0 0 ([\d.]+) ([\d.]+)" role="img" aria-label="coefficients.*?</svg>',
+        wine[2].to_html(),
+        re.DOTALL,
+    )
+    curves = re.findall(r'<polyline points="([^"]*)"', picture[0])
+    assert len(curves) > 1
+    steepest = np.ptp(coef, axis=0).max()
+    for curve in curves:
+        x, y = np.array([point.split(",") for point in curve.split()], dtype=float).T
+        assert (x >= 0).all()
+        assert (x <= float(picture[1])).all()
+        assert (y >= 0).all()
+        assert (y <= float(picture[2])).all()
+        some = np.log(bandwidths[: x.size])
+        assert x == pytest.approx(x[0] + (x[-1] - x[0]) * (some - some[0]) / (some[-1] - some[0]), abs=0.1)
+        unit = float(picture[2]) / steepest
+        flat = [
+            np.abs(np.corrcoef(column[: x.size], y)[0, 1] + 1)
+            for column in coef.T
+            if np.ptp(column) * unit > 20
+        ]
+        assert min(flat, default=0.0) < 1e-3
 
 
 def test_the_page_is_self_contained_and_escapes_every_name(tmp_path):

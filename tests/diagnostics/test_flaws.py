@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.pipeline import make_pipeline
@@ -16,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 import limes
 from effort import repeats
 from flaws import about, bump, diagnosed, kinds, linear, switching, uniform_table, well_behaved
-from limes._diagnostics.dependence import Dependence, Outside
+from limes._diagnostics.dependence import Dependence, Outside, _most_correlated, _subsample
 from limes._diagnostics.edges import Edge
 from limes._diagnostics.finding import RowOutput
 from limes._diagnostics.sample import Estimate
@@ -210,6 +211,26 @@ def test_independent_columns_are_not_blamed_for_corners(bandwidth):
     corner = np.full((1, 5), 2.0)
     diagnosis = diagnosed(linear(np.ones(5)), X, corner, bandwidth=bandwidth)
     assert "dependence" not in kinds(diagnosis)
+
+
+def test_a_part_of_a_long_background_has_no_row_twice():
+    """A row would be its own neighbour, at a distance of 0."""
+    part = _subsample(np.arange(3000.0)[:, None], np.random.default_rng(0))
+    assert part.shape == (1000, 1)
+    assert (np.diff(part[:, 0]) > 0).all()
+
+
+def test_the_most_correlated_columns_are_those_of_spearman_whatever_their_units():
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=300)
+    rows = 1e-4 * np.column_stack(
+        [a, np.full(300, 5.0), rng.normal(size=300), -np.exp(a + rng.normal(size=300)), a]
+    )
+    numeric = np.array([True, True, True, True, False])
+    first, second, found = _most_correlated(rows, numeric, tuple("abcde"))
+    assert (first, second) == ("a", "d")
+    assert found == pytest.approx(stats.spearmanr(rows[:, 0], rows[:, 3]).statistic, rel=1e-12)
+    assert _most_correlated(rows[:, :2], numeric[:2], ("a", "b")) is None
 
 
 def test_dependence_that_changes_no_coefficient_is_no_finding():

@@ -179,6 +179,9 @@ def test_a_model_that_does_not_vary_has_no_findings(method):
     diagnosis = diagnosed(constant, X, X[:2], max_calls=256, method=method)
     assert not diagnosis.findings
     assert np.isnan(diagnosis.rows[0].diagnostics["fit"].fidelity)
+    measures = {measure.name: measure for measure in diagnosis.rows[0].measures}
+    assert (measures["hidden variance"].value, measures["hidden variance"].error) == (0.0, 0.0)
+    assert all(measure.error >= 0 for measure in measures.values())
     assert diagnosis.to_html()
     assert diagnosis.to_json()
 

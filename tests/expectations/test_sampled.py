@@ -13,6 +13,7 @@ import strategies
 from effort import examples, repeats
 from limes._expectations.controls import CONTROLS, no_control
 from limes._expectations.controls.kernel import switch_kernels
+from limes._expectations.residual import Clusters, FeatureSupport, ResidualFit
 from limes._expectations.sampled import SampledExpectation
 from limes._expectations.sampling import Sampling, Tolerance
 from limes.designs import ExchangeableDesign, ProductDesign, ProductFamily
@@ -426,3 +427,26 @@ def test_answers_whose_squares_overflow_are_refused(size):
     fit = least_squares(words, every)
     assert oracle.error(fit.coef / size, [1.0, 0.0, 0.0]) < EXACT
     assert np.isnan(fit.fidelity)
+
+
+def test_the_order_of_features_does_not_change_how_many_rows_carry_a_coefficient():
+    rng = np.random.default_rng(0)
+    h = (rng.random((256, 5)) < [0.5, 0.1, 0.3, 0.05, 0.2]).astype(float)
+    f = rng.standard_t(2, size=(256, 2)) + h[:, :2] * 20.0
+
+    def carriers(order):
+        features, zeros = h[:, order], np.zeros(5, dtype=bool)
+        return ResidualFit.fit(
+            features,
+            features.mean(axis=0),
+            f,
+            Clusters(np.arange(256), np.arange(256) % 4),
+            answers=f,
+            prediction=None,
+            support=FeatureSupport.from_rows(features, zeros),
+            simulated=np.zeros((6, 2)),
+        ).carriers
+
+    expected = carriers([0, 1, 2, 3, 4])
+    for order in ([4, 3, 2, 1, 0], [1, 0, 3, 4, 2], [2, 3, 4, 0, 1]):
+        assert carriers(order) == pytest.approx(expected, rel=1e-9)

@@ -167,15 +167,6 @@ def test_a_wrong_answer_is_not_tried_again(diabetes, network):
     assert failure.value.batch.shape == (100, 10)
 
 
-@pytest.fixture
-def interruptible():
-    """Ctrl-C raises KeyboardInterrupt also where the tests run in the background, which ignores it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("workers", [1, 2])
 def test_interrupted_by_the_user(diabetes, network, workers):
     X, _ = diabetes
@@ -222,9 +213,9 @@ def test_a_slow_service_is_waited_for_by_several_threads(diabetes, network):
 
 def test_probabilities_that_do_not_add_up_are_spoken_of(diabetes):
     X, _ = diabetes
-    explainer = limes.TabularExplainer(lambda t: np.full((len(t), 3), 0.27), X, max_calls=64)
+    explainer = limes.TabularExplainer(lambda t: np.full((len(t), 3), 0.27), X, max_calls=64, control="none")
     assert any("add up to 0.81" in text for text in explainer(X.iloc[:1]).warnings)
-    fine = limes.TabularExplainer(lambda t: np.full((len(t), 4), 0.25), X, max_calls=64)
+    fine = limes.TabularExplainer(lambda t: np.full((len(t), 4), 0.25), X, max_calls=64, control="none")
     assert not any("add up" in text for text in fine(X.iloc[:1]).warnings)
 
 
@@ -338,7 +329,7 @@ def test_a_torch_module(diabetes):
     net = torch.nn.Sequential(
         torch.nn.Linear(10, 8), torch.nn.Tanh(), torch.nn.Dropout(0.5), torch.nn.Linear(8, 1)
     )
-    explainer = limes.TabularExplainer(net, X, method="sampled", max_calls=256)
+    explainer = limes.TabularExplainer(net, X, method="sampled", max_calls=256, control="none")
     explanation = explainer(X.iloc[:2])
     net.eval()
     with torch.inference_mode():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,8 @@ from sklearn.neural_network import MLPRegressor
 import limes
 import oracle
 from effort import repeats
+from limes import _sparse_pipeline
+from limes._expectations.precision import bernstein_bound
 from limes.exceptions import InputError, Interrupted, ModelError, NotReadableError, UnknownOptionError
 from limes.surrogates._solvers import SOLVERS
 
@@ -97,6 +99,26 @@ def test_bounds_hold_as_often_as_they_say():
     assert sharp == seeds  # few literals are free: precision is exact
 
 
+def test_the_fidelitys_bound_has_the_largest_error_of_any_row_and_half_of_the_risk(monkeypatch):
+    """Enumerated: rows are all signs, answers either end of the range."""
+    asked = []
+
+    def recorded(values, *, largest, risk):
+        asked.append((values, largest, risk))
+        return bernstein_bound(values, largest=largest, risk=risk)
+
+    monkeypatch.setattr(_sparse_pipeline, "bernstein_bound", recorded)
+    model, scale, x = bent(6, 3), (-4.0, 7.0), np.ones((1, 6))
+    rule = limes.SparseExplainer(model, k=3, samples=200, confidence=0.9, scale=scale, rng=0)(x)
+    rows = np.array(list(product([-1.0, 1.0], repeat=6)))
+    answers = rule.intercepts[0] + rows @ rule.values[0]
+    values, largest, risk = asked[0]
+    assert largest == pytest.approx(max(((answers - end) ** 2).max() for end in scale), rel=oracle.EXACT)
+    assert risk == pytest.approx(0.05)
+    assert values.max() <= largest
+    assert rule.certificate.bounds["fidelity"] == bernstein_bound(values, largest=largest, risk=risk)
+
+
 def test_a_rows_result_depends_on_seed_and_row_alone():
     model, rows = bent(12), signs(4, 12)
     explainer = limes.SparseExplainer(model, k=3, rng=7)
@@ -116,7 +138,7 @@ def test_error_bars_of_sampled_weights_cover():
 
     exact = limes.SparseExplainer(model, k=3, samples=repeats(200_000, 50_000), rng=1)(x).values[0]
     scores = []
-    for seed in range(repeats(100, 40)):
+    for seed in range(repeats(100, 25)):
         found = limes.SparseExplainer(model, k=3, samples=500, rng=seed)(x)
         on = found.values[0] != 0
         assert np.array_equal(on, exact != 0)

@@ -113,7 +113,7 @@ def test_margin_of_boosting_is_exact_and_probability_sampled():
     assert margin.method == "exact"
     assert margin.values.shape == (1, 6)
     assert margin.output_names == ("1",)
-    probability = limes.TabularExplainer(model, X, max_calls=512)(X.iloc[:1])
+    probability = limes.TabularExplainer(model, X, max_calls=512, control="none")(X.iloc[:1])
     assert probability.method == "sampled"
     assert probability.values.shape == (1, 6, 2)
     assert "margin" in probability.reason
@@ -365,7 +365,7 @@ def test_wrong_columns_are_named(diabetes):
 
 def test_bad_values_are_named_with_row_and_column(mixed, diabetes):
     X, _ = mixed
-    explainer = limes.TabularExplainer(as_numbers, X, max_calls=512)
+    explainer = limes.TabularExplainer(as_numbers, X, max_calls=512, control="none")
     with pytest.raises(InputError, match=r"row 1.*'job'.*'astronaut'"):
         explainer(X.iloc[:2].assign(job=["nurse", "astronaut"]))
     with pytest.raises(InputError, match=r"row 0.*'income'"):

@@ -242,6 +242,9 @@ def test_asking_a_model_does_not_look_like_a_fit(made):
     assert explainer._model is bound
 
 
+SAMPLED = {"method": "sampled", "control": "additive", "max_calls": 512}
+
+
 def test_whole_numbers_that_an_encoder_takes_for_categories():
     """They raised InputError, under "sampled" too, and the message named no column."""
     from sklearn.compose import ColumnTransformer
@@ -257,7 +260,7 @@ def test_whole_numbers_that_an_encoder_takes_for_categories():
         )
         for head in (GradientBoostingClassifier(n_estimators=5), LogisticRegression()):
             model = make_pipeline(encoded, head).fit(data, target)
-            for options in ({}, {"method": "sampled"}, {"output": "margin"}, {"bins": None}):
+            for options in ({}, SAMPLED, {"output": "margin"}, {"bins": None}):
                 explanation = limes.TabularExplainer(model, data, **options)(data.iloc[[0]])
                 assert explanation.provenance["categories of the model"] == ["zone"]
                 assert explanation.conditions[0][1] == f"zone = {data.zone[0]}"

@@ -12,6 +12,7 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
+from effort import repeats
 from jobs import read, same
 from limes.exceptions import InputError
 from limes.scale._engines import Cluster
@@ -41,8 +42,9 @@ def test_the_numbers_are_the_same_to_the_bit_for_any_parts(source, explainer, tm
     assert len([*(tmp_path / "out").glob("*.parquet")]) == -(-442 // rows)
 
 
-def test_two_processes_say_the_same(source, explainer, tmp_path, whole):
-    explain(source, explainer, tmp_path / "out", cluster=Cluster(workers=2))
+@pytest.mark.parametrize("processes", repeats([Cluster(2)], [Cluster(1, timeout=600)]))
+def test_other_processes_say_the_same(source, explainer, tmp_path, whole, processes):
+    explain(source, explainer, tmp_path / "out", cluster=processes)
     same(read(tmp_path / "out"), whole)
 
 

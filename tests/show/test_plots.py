@@ -44,6 +44,7 @@ def test_bars_are_the_coefficients_in_falling_size():
     assert labels(ax) == ["sex <= 1.5", "bp <= 1.5", "age <= 1.5", "bmi <= 1.5"]
     assert ax.get_ylim() == (3.5, -0.5)  # the largest on top
     assert not ax.containers[1:]  # exact: no error bars
+    assert [0.0, 0.0] in [list(line.get_xdata()) for line in ax.lines]  # from which they start
 
 
 @pytest.mark.parametrize("picture", ["bar", "beeswarm"])

@@ -209,7 +209,9 @@ class TestWithoutASlider:
 
     def test_a_sampled_model(self, iris):
         X = iris[1]
-        made = limes.TabularExplainer(lambda rows: rows.iloc[:, 0].to_numpy(), X, max_calls=64)(X.iloc[:2])
+        made = limes.TabularExplainer(
+            lambda rows: rows.iloc[:, 0].to_numpy(), X, max_calls=64, control="none"
+        )(X.iloc[:2])
         assert "sampled, not read" in self.missing(made)
         with pytest.raises(InputError, match=r"bandwidths=True: .* sampled, not read"):
             report(made, bandwidths=True)

@@ -6,10 +6,12 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib import pyplot as plt
+from scipy.stats import rankdata
 
 from effort import crossed
 from limes._show.axes import LOWERS, RAISES
 from limes._show.effects import Curve, draw_effect, draw_effects
+from limes._show.rows import _ranks
 from limes.exceptions import InputError
 from samples import explanation
 
@@ -149,3 +151,14 @@ def test_effects_share_a_scale_and_the_largest_comes_first():
     axes = draw_effects([curve("age", [0.0, 0.1, 0.0]), curve("bmi", [-3.0, 2.0, 0.0])])
     assert [ax.get_title(loc="left").split(":")[0] for ax in axes] == ["bmi", "age"]
     assert axes[0].get_ylim() == axes[1].get_ylim()
+
+
+@pytest.mark.parametrize(
+    "cells", [[3.0, 1.0, 2.0], [1.0, 1.0, 2.0, 5.0, 5.0], [np.nan, 4.0, -1.0, 4.0], [7.0]]
+)
+def test_colours_are_ranks_between_0_and_1(cells):
+    numbers = np.array(cells)
+    there = ~np.isnan(numbers)
+    expected = np.full(numbers.size, np.nan)
+    expected[there] = (rankdata(numbers[there]) - 1) / max(there.sum() - 1, 1)
+    np.testing.assert_allclose(_ranks(numbers), expected, rtol=1e-12)

@@ -43,7 +43,7 @@ def test_each_output_has_its_curves():
     def two(x):
         return np.column_stack([x[:, 2], -x[:, 2]])
 
-    explanation = limes.TabularExplainer(two, X.to_numpy(), max_calls=512)(X.to_numpy()[:1])
+    explanation = limes.TabularExplainer(two, X.to_numpy(), max_calls=512, control="none")(X.to_numpy()[:1])
     curves = CURVE.findall(explanation.to_html())
     first, second = (heights(curves[k * X.shape[1]][2]) for k in range(2))
     assert first == pytest.approx({b: -height for b, height in second.items()}, abs=0.02)

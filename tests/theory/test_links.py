@@ -36,6 +36,11 @@ def test_the_error_is_below_the_one_that_is_stated(link, error, sides):
     assert result.error == error
 
 
+@pytest.mark.parametrize("link", CURVES)
+def test_a_margin_of_one_value_has_the_curves_value(link):
+    assert expected_link(lambda z: np.exp(0.7 * z), 0.7, 0.7, link).value == pytest.approx(CURVES[link](0.7))
+
+
 def test_nodes_grow_with_the_digits():
     generating, *_ = coins(-1.0, 2.0, 10)
     nodes = [expected_link(generating, -10, 20, error=10.0**-k).nodes for k in (1, 4, 8, 12)]

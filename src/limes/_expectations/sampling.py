@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -74,6 +74,20 @@ class Progress(Protocol):
 
     def __call__(self, total: int, unit: str = "rows", /) -> AbstractContextManager[Callable[[int], object]]:
         """Return a context whose value is called with numbers of finished steps, ``total`` in all."""
+        ...
+
+
+@runtime_checkable
+class SharedAnswers(Protocol):
+    """Answers of a model that are asked for once, and serve all explained rows, whatever the law is."""
+
+    @property
+    def pool_calls(self) -> int:
+        """Number of rows that have been answered for all explained rows."""
+        ...
+
+    def fill(self, progress: Progress, *, workers: int = 1) -> None:
+        """Ask the model for all answers that are missing; what was answered is kept if it fails."""
         ...
 
 

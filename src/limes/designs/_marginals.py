@@ -170,19 +170,27 @@ class Marginal:
     def reweighted(self, factors: Sequence[tuple[GaussianPieces | Atoms, Floats]]) -> Marginal:
         """Return the marginal of multiplied pieces, given the products and the log mass that each lost."""
         log_piece = np.concatenate([log_factor + _log(measure.weight) for measure, log_factor in factors])
-        largest = np.full(self.cells.count, -np.inf)
-        np.maximum.at(largest, self.owners, log_piece)
-        with np.errstate(divide="ignore", invalid="ignore"):  # of cells without mass
-            ratios = np.nan_to_num(np.exp(log_piece - largest[self.owners]))
-            log_cell = largest + np.log(np.bincount(self.owners, ratios, minlength=self.cells.count))
-        weight = np.exp(log_piece - log_cell[self.owners])
-        # the logarithms may be so large that they lose digits: weights must add up to 1 all the same
-        weight /= np.bincount(self.owners, weight, minlength=self.cells.count)[self.owners]
+        (weight,), (log_cell,) = self.normalized(log_piece[None])
         weights = self._split(weight)
         measures = tuple(
             replace(measure, weight=weight) for (measure, _), weight in zip(factors, weights, strict=True)
         )
         return Marginal(self.cells, self.log_mass + log_cell, measures, self.owners)
+
+    def normalized(self, log_piece: Floats) -> tuple[Floats, Floats]:
+        """Return weights of pieces (n, P), which add up to 1 in each cell, and log sums of cells (n, p)."""
+        order, starts = self.order
+        owner, ordered = self.owners[order], log_piece[:, order]
+        largest = np.maximum.reduceat(ordered, starts, axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):  # of cells without mass
+            ratios = np.nan_to_num(np.exp(ordered - largest[:, owner]))
+            log_cell = largest + np.log(np.add.reduceat(ratios, starts, axis=1))
+        share = np.exp(ordered - log_cell[:, owner])
+        # the logarithms may be so large that they lose digits: weights must add up to 1 all the same
+        share /= np.add.reduceat(share, starts, axis=1)[:, owner]
+        weight = np.empty_like(share)
+        weight[:, order] = share
+        return weight, log_cell
 
     def draw(self, level: Floats) -> tuple[Floats, Ints]:
         """Values x and their cells at levels in (0, 1), by the inverse distribution function."""

@@ -141,23 +141,12 @@ class TiltedLaws:
         products = [measure.times(x[:, None], weights.precision, scale) for measure in law.measures]
         with np.errstate(divide="ignore"):
             each = [factor + np.log(m.weight) for m, (_, factor) in zip(law.measures, products, strict=True)]
-        order, starts = law.order
-        log_piece = np.concatenate(each, axis=1)[:, order]
-        owner = law.owners[order]
-        largest = np.maximum.reduceat(log_piece, starts, axis=1)
-        with np.errstate(divide="ignore", invalid="ignore"):  # of cells without mass
-            ratios = np.nan_to_num(np.exp(log_piece - largest[:, owner]))
-            log_cell = largest + np.log(np.add.reduceat(ratios, starts, axis=1))
-        weight = np.exp(log_piece - log_cell[:, owner])
-        # the logarithms may be so large that they lose digits: weights must add up to 1 all the same
-        weight /= np.add.reduceat(weight, starts, axis=1)[:, owner]
-        back = np.empty_like(weight)
-        back[:, order] = weight
+        weight, log_cell = law.normalized(np.concatenate(each, axis=1))
         sizes = [measure.weight.size for measure in law.measures]
         measures = tuple(
             _with_weight(product, share)
             for (product, _), share in zip(
-                products, np.split(back, np.cumsum(sizes)[:-1], axis=1), strict=True
+                products, np.split(weight, np.cumsum(sizes)[:-1], axis=1), strict=True
             )
         )
         return cls(law, law.log_mass + log_cell, measures)

@@ -3,6 +3,7 @@
 import itertools
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 
 import numpy as np
 import pytest
@@ -183,13 +184,20 @@ READERS = {
 DRAWS = repeats(1 << 16, 1 << 14)
 
 
+@cache
+def trained(name):
+    """A model, which the tests with all options share."""
+    model, y, _ = READERS[name]
+    return model.fit(X, y)
+
+
 @pytest.mark.parametrize(
     ("name", "options"), crossed(READERS, [{}, {"bins": None}, *repeats([{"bandwidth": 0.5}], [])])
 )
 def test_fidelity_is_that_of_many_draws(name, options):
     """Within its stated error, for every family of models that is read."""
-    model, y, output = READERS[name]
-    explainer = limes.TabularExplainer(model.fit(X, y), X, method="exact", **output, **options)
+    model, output = trained(name), READERS[name][2]
+    explainer = limes.TabularExplainer(model, X, method="exact", **output, **options)
     explanation = explainer(X[:1], progress=False)
     form = limes.models.read(model, **output)
     assert not isinstance(form, BlackBox)

@@ -8,6 +8,7 @@ import pytest
 from sklearn.tree import DecisionTreeRegressor
 
 import limes
+from limes._explainers.tables.laws import number_texts
 from limes.designs import BinStatistics, ProductDesign
 from limes.exceptions import InputError
 from oracle import EXACT
@@ -80,3 +81,16 @@ def test_features_of_many_rows_are_those_of_their_designs(bins):
     for name in ("inclusion", "variance", "at_instance", "log_weight"):
         told = [getattr(explainer.design(row), name) for row in X[:5]]
         np.testing.assert_allclose(getattr(found, name), told, rtol=EXACT)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "texts"),
+    [
+        ([1.0, 2.5], ["1", "2.5"]),
+        ([0.123456, 0.5, 0.5], ["0.123", "0.5", "0.5"]),
+        ([1.00001, 1.00002], ["1.00001", "1.00002"]),
+        ([0.1, np.nextafter(0.1, 1.0)], ["0.10000000000000001", "0.10000000000000002"]),
+    ],
+)
+def test_numbers_have_as_few_digits_as_tell_them_apart(numbers, texts):
+    assert number_texts(numbers) == texts

@@ -77,7 +77,9 @@ def test_one_bad_row_does_not_cost_the_others():
 
 def test_an_unseen_category_costs_its_row_alone():
     table = pd.DataFrame({"race": ["a", "b"] * 20, "age": np.arange(40.0)})
-    explainer = limes.TabularExplainer(lambda t: t["age"].to_numpy(), table, errors="row", max_calls=64)
+    explainer = limes.TabularExplainer(
+        lambda t: t["age"].to_numpy(), table, errors="row", max_calls=64, control="none"
+    )
     explanation = explainer(pd.DataFrame({"race": ["a", "Martian"], "age": [1.0, 2.0]}), progress=False)
     assert explanation.ids == (0,)
     assert "'Martian' does not occur in the background" in explanation.errors[0][1]

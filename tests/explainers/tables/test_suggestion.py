@@ -31,6 +31,9 @@ def test_the_winner_is_the_design_that_holds_the_model(y, expected):
     assert suggestion.fidelity.max() == pytest.approx(1.0, abs=0.03)
     assert expected in str(suggestion)
     assert suggestion.reason in repr(suggestion)
+    for options, own in zip(suggestion.candidates, suggestion.own_fidelity, strict=True):
+        fidelity = explainer.with_design(**options)(X[:4], progress=False).fidelity
+        assert own == pytest.approx(np.median(fidelity), rel=1e-9)
 
 
 def features_at(explainer, row, x):

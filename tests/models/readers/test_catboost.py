@@ -190,7 +190,7 @@ def test_statistics_of_the_target_are_refused():
     frame, y = boosters.mixed(missing=False)
     model = make(cat_features=COLUMNS).fit(frame, y)
     assert "one_hot_max_size" in boosters.read_frame(model, frame)[0].reason
-    explained = limes.TabularExplainer(model, frame, max_calls=64)(frame[:1])
+    explained = limes.TabularExplainer(model, frame, max_calls=64, control="none")(frame[:1])
     assert explained.method == "sampled"
 
 

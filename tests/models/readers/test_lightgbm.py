@@ -176,7 +176,7 @@ def test_bare_boosters():
     booster = trained()
     boosters.assert_coefficients(booster, X[:40])
     booster = trained(y=Y > 0, objective="binary")
-    assert limes.TabularExplainer(booster, X, max_calls=64)(X[:1]).method == "sampled"
+    assert limes.TabularExplainer(booster, X, max_calls=64, control="none")(X[:1]).method == "sampled"
     boosters.assert_coefficients(booster, X[:40], output="margin")
     with pytest.raises(InputError, match="no classes"):
         limes.TabularExplainer(booster, X, output="probability")
@@ -187,7 +187,9 @@ def test_the_margin_behind_a_pipeline():
         warnings.simplefilter("ignore")  # LightGBM's own, on columns without names
         x = np.nan_to_num(X)
         model = make_pipeline(StandardScaler(), make("LGBMClassifier")).fit(x, Y > 0)
-        explained = limes.TabularExplainer(model, x, output="margin", method="sampled", max_calls=64)(x[:2])
+        explained = limes.TabularExplainer(
+            model, x, output="margin", method="sampled", max_calls=64, control="none"
+        )(x[:2])
         expected = model[-1].predict(model[:-1].transform(x[:2]), raw_score=True)
     np.testing.assert_allclose(explained.predictions, expected, rtol=1e-12)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 from types import ModuleType
 
 import numpy as np
@@ -28,7 +29,7 @@ D, T = load_diabetes(return_X_y=True)
 T = (T - T.mean()) / T.std()
 C, L = load_breast_cancer(return_X_y=True)
 C = C[:, :8]
-DRAWS = repeats(1 << 19, 1 << 16)
+DRAWS = repeats(1 << 19, 1 << 15)
 ACTIVATIONS = ["identity", "logistic", "tanh", "relu"]
 
 
@@ -109,15 +110,22 @@ PIPELINES = {
 }
 
 
+@cache
+def trained(name):
+    """A pipeline, which all tests share."""
+    model, X, y, _ = PIPELINES[name]
+    return model.fit(X, y)
+
+
 @pytest.mark.parametrize(
     ("name", "options"),
     crossed(PIPELINES, [{}, {"law": "uniform"}, {"weights": "euclidean"}, {"bins": None}]),
 )
 def test_networks_and_random_features_are_exact(name, options):
-    model, X, y, output = PIPELINES[name]
+    _, X, _, output = PIPELINES[name]
     if name == "skewed" and options.get("bins", 1) is None:
         pytest.skip("a normal law reaches where the transformer raises")
-    explainer = limes.TabularExplainer(model.fit(X, y), X, output=output, method="exact", **options)
+    explainer = limes.TabularExplainer(trained(name), X, output=output, method="exact", **options)
     assert explainer(X[:1]).method == "exact"
 
 
@@ -126,8 +134,8 @@ def test_networks_and_random_features_are_exact(name, options):
 )
 def test_exact_networks_against_their_own_answers(name, options):
     """Draws of w, the model asked at each: |z| of the mean and of every coefficient."""
-    model, X, y, output = PIPELINES[name]
-    model.fit(X, y)
+    _, X, _, output = PIPELINES[name]
+    model = trained(name)
     explainer = limes.TabularExplainer(model, X, output=output, **options)
     design = explainer._model.family.at(X[17]).in_units()
     moments = explainer._model.bound.expectation.moments(design)

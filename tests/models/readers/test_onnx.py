@@ -10,6 +10,8 @@ import limes
 import onnx_models
 from effort import crossed
 from limes.models import forms
+from limes.models._reading import CannotRead
+from limes.models.readers.onnx import _row
 
 pytest.importorskip("onnxruntime")
 
@@ -140,3 +142,16 @@ def test_a_damaged_file_is_refused():
     for damaged in (b"\xff", session._model_bytes[:50], b""):
         session._model_bytes = damaged
         assert "cannot be parsed" in limes.models.read(session).reason
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1), (3,), (1, 3), (1, 1, 3)])
+def test_constants_that_broadcast_over_columns(shape):
+    values = np.arange(1.0, 1.0 + np.prod(shape, dtype=int)).reshape(shape)
+    rows = np.ones((5, 3))
+    np.testing.assert_array_equal(np.broadcast_to(_row(values, 3), (5, 3)), (rows * values).reshape(5, 3))
+
+
+@pytest.mark.parametrize("shape", [(3, 1), (2,), (5, 3), (3, 3)])
+def test_constants_with_a_number_for_each_row_are_refused(shape):
+    with pytest.raises(CannotRead, match="by a table"):
+        _row(np.ones(shape), 3)

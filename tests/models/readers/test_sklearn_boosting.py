@@ -138,7 +138,7 @@ def test_links(loss):
     model = HistGradientBoostingRegressor(loss=loss, max_iter=2).fit(X, np.exp(Y / 4))
     assert "LogLink" in boosters.reason(model)
     assert "output='margin'" in boosters.reason(model)
-    explained = limes.TabularExplainer(model, X, max_calls=64)(X[:1])
+    explained = limes.TabularExplainer(model, X, max_calls=64, control="none")(X[:1])
     assert explained.method == "sampled"
 
 
@@ -174,4 +174,6 @@ def test_another_table_than_the_model_was_fitted_on():
 
 def test_in_a_pipeline_it_has_its_margin():
     model = make_pipeline("passthrough", HistGradientBoostingClassifier(max_iter=2)).fit(X, Y > 0)
-    assert limes.TabularExplainer(model, X, output="margin", max_calls=64)(X[:1]).output_names == ("True",)
+    assert limes.TabularExplainer(model, X, output="margin", max_calls=64, control="none")(
+        X[:1]
+    ).output_names == ("True",)

@@ -315,7 +315,7 @@ def test_the_reason_reaches_the_user():
     model = SVC().fit(X, THREE)
     with pytest.raises(NotReadableError, match="'ovo'"):
         limes.TabularExplainer(model, X, output="margin", method="exact")
-    explainer = limes.TabularExplainer(model, X, output="margin", max_calls=256)
+    explainer = limes.TabularExplainer(model, X, output="margin", max_calls=256, control="none")
     assert explainer.method == "sampled"
 
 

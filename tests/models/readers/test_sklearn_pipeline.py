@@ -140,6 +140,14 @@ def imputed(*steps):
     return make_pipeline(SimpleImputer(strategy="median", add_indicator=True), *steps)
 
 
+def test_texts_reach_a_model_that_has_no_names_of_columns():
+    catboost = pytest.importorskip("catboost")
+    X = FRAME[["job", "income"]]
+    options = {"one_hot_max_size": 10, "verbose": 0, "allow_writing_files": False}
+    booster = catboost.CatBoostRegressor(iterations=5, cat_features=[0], **options)
+    check(make_pipeline(SimpleImputer(strategy="most_frequent"), booster).fit(X, TARGET), X)
+
+
 SCALERS = {
     "standard": StandardScaler(),
     "without mean": StandardScaler(with_mean=False),

@@ -192,7 +192,7 @@ def test_probabilities_of_several_targets(model):
 
 def test_several_targets_that_are_sampled():
     model = KNeighborsClassifier().fit(X, PAIR)
-    found = limes.TabularExplainer(model, X, output=(0, "yes"), max_calls=256)(X[:1])
+    found = limes.TabularExplainer(model, X, output=(0, "yes"), max_calls=256, control="none")(X[:1])
     assert found.method == "sampled"
     assert np.allclose(found.predictions[0], model.predict_proba(X[:1])[0][0, 1])
 
@@ -295,5 +295,7 @@ def test_labels_only_can_be_asked_as_a_callable():
     model = OutputCodeClassifier(LogisticRegression(), random_state=0).fit(X, THREE)
     with pytest.raises(InputError, match=r"labels only.*lambda X: model.predict\(X\) == label"):
         resolve(model, "margin")
-    found = limes.TabularExplainer(lambda table: model.predict(table) == 5, X, max_calls=128)(X[:1])
+    found = limes.TabularExplainer(lambda table: model.predict(table) == 5, X, max_calls=128, control="none")(
+        X[:1]
+    )
     assert found.method == "sampled"

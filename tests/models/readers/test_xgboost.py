@@ -231,7 +231,7 @@ def test_bare_boosters():
             explained.predictions, booster.inplace_predict(X[:2], validate_features=False)
         )
     booster = trained(y=Y > 0, objective="binary:logistic")
-    assert limes.TabularExplainer(booster, X, max_calls=64)(X[:1]).method == "sampled"
+    assert limes.TabularExplainer(booster, X, max_calls=64, control="none")(X[:1]).method == "sampled"
     assert limes.TabularExplainer(booster, X, output="margin")(X[:1]).method == "exact"
     with pytest.raises(InputError, match="no classes"):
         limes.TabularExplainer(booster, X, output="probability")
@@ -240,7 +240,9 @@ def test_bare_boosters():
 def test_the_margin_behind_a_pipeline():
     x = np.nan_to_num(X)
     model = make_pipeline(StandardScaler(), make("XGBClassifier")).fit(x, Y > 0)
-    explained = limes.TabularExplainer(model, x, output="margin", method="sampled", max_calls=64)(x[:2])
+    explained = limes.TabularExplainer(
+        model, x, output="margin", method="sampled", max_calls=64, control="none"
+    )(x[:2])
     expected = model[-1].predict(model[:-1].transform(x[:2]), output_margin=True)
     np.testing.assert_allclose(explained.predictions, expected, rtol=1e-6)
 
@@ -320,7 +322,9 @@ def test_names_that_xgboost_stores_cut_short(levels):
     if isinstance(form, limes.models.forms.BlackBox):
         assert "column 'color' has categories with letters beyond ASCII" in form.reason
         assert "cut short" in form.reason
-        assert limes.TabularExplainer(model, frame, max_calls=64)(frame[:1]).method == "sampled"
+        assert (
+            limes.TabularExplainer(model, frame, max_calls=64, control="none")(frame[:1]).method == "sampled"
+        )
     else:  # a version that stores all bytes
         boosters.assert_same(form, model.predict(frame), boosters.as_codes(frame), SINGLE)
 

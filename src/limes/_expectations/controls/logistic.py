@@ -52,7 +52,8 @@ def logistic_control(design: ExchangeableDesign, z: Floats, f: Floats) -> Fitted
     p = f[:count, 1:] if complement else f[:count]
     intercept, coef = _fit(z[:count] - design.inclusion, p)
     margin = Linear(coef, intercept - design.inclusion @ coef)
-    form = Linked(margin, "logistic", [[-1.0, 1.0]], [1.0, 0.0]) if complement else Linked(margin, "logistic")
+    both = (np.array([[-1.0, 1.0]]), np.array([1.0, 0.0])) if complement else ()
+    form = Linked(margin, "logistic", *both)
     try:
         moments = LinkedWordsExpectation(form).moments(design)
     except (InputError, ModelError):

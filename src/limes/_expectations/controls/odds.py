@@ -30,4 +30,4 @@ def log_odds(p: Floats) -> Floats:
 
 def roots_of_weights(p: Floats) -> Floats:
     """Square roots of the weights of rows with answers p (n, k), (n, 1)."""
-    return np.sqrt(np.maximum((p * (1.0 - p)).mean(axis=1, keepdims=True), _LEAST_WEIGHT))
+    return np.asarray(np.sqrt(np.maximum((p * (1.0 - p)).mean(axis=1, keepdims=True), _LEAST_WEIGHT)))

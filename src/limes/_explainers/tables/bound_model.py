@@ -18,8 +18,7 @@ from limes._expectations.joint import JointExpectation
 from limes._expectations.moments import ExactMoments, Moments
 from limes._expectations.of_forms import exact_expectation
 from limes._expectations.pooled import PooledExpectation
-from limes._expectations.sampling import Progress
-from limes._expectations.shared import SharedAnswers
+from limes._expectations.sampling import Progress, SharedAnswers
 from limes._explainers.options import SamplingOptions
 from limes._explainers.tables.read_model import ReadModel
 from limes._explainers.tables.table import Table

@@ -155,7 +155,7 @@ class _Scale:
         return np.asarray(self._start + self._slope * (values - self._low))
 
     def position(self, value: float) -> float:
-        return round(float(self._start + self._slope * (value - self._low)), 1)
+        return round(float(self.positions(np.asarray(value))), 1)
 
 
 def _points(x: Floats, y: Floats) -> str:

@@ -136,7 +136,7 @@ def _quotient(operands: _Operands) -> Layer:
 
 def _row(values: Floats, width: int) -> Floats:
     """One number for each column, from as many or from one for all."""
-    if values.size not in (1, width) or values.shape[-1:] not in ((), (1,), (width,)):
+    if values.size != 1 and (values.size, values.shape[-1]) != (width, width):
         raise CannotRead("the ONNX graph adds or multiplies by a table")
     return np.broadcast_to(values.reshape(-1), width)
 

@@ -1,0 +1,21 @@
+"""What networks and estimators are called with: an image as their input."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from limes.models._calling.networks import Preprocess, flat
+from limes.models._images import SwitchedImage
+
+
+@pytest.mark.parametrize("channels", [None, "last", "first"])
+def test_each_number_of_a_row_has_the_superpixel_of_its_pixel(channels):
+    """Pixels whose numbers are their superpixels."""
+    labels = np.array([[0, 0, 1, 2], [3, 0, 1, 2]])
+    shown = np.repeat(labels[..., None], 3, axis=2).astype(float)
+    preprocess = None if channels is None else Preprocess(mean=0.0, scale=1.0, channels=channels)
+    row = flat(SwitchedImage(shown, shown + 10.0, labels), preprocess)
+    assert row.shown.shape == row.labels.shape == (1, 24)
+    np.testing.assert_array_equal(row.shown, row.labels)
+    np.testing.assert_array_equal(row.fill, row.labels + 10)
