@@ -104,7 +104,8 @@ def solvers(folder):
     limit = measured["limit"]
     text = f"""Seconds of one thread until the optimum was proved, else the gap after {limit:g} s, and the
 objective over limes's where it differs. The same instances for all solvers, limes's again
-since its search has changed (`solvers.py`; Gurobi's free licence takes quadratic problems of up to 200 variables: 100 literals).
+since its search has changed (`solvers.py`; Gurobi's free licence takes quadratic problems of up to
+200 variables: 100 literals).
 
 {table(["set", "law", "literals", *SOLVERS], lines)}"""
     _paths([one for one in measured["instances"] if one["law"] == "count"], folder)

@@ -304,7 +304,7 @@ def test_the_perspective_search_is_the_best_of_all_supports(intercept):
         assert search.best == pytest.approx(expected, rel=oracle.EXACT, abs=oracle.ROUNDING)
         assert max(bounds) <= expected * (1 + oracle.EXACT) + oracle.ROUNDING
         assert bounds[-1] >= expected * (1 - oracle.EXACT) - oracle.ROUNDING
-        loose = PerspectiveSearch(quadratic, k, np.inf, np.arange(k), 0.2, 1e-12 * quadratic.square)
+        loose = PerspectiveSearch(problem, k, np.inf, np.arange(k), 0.2, 1e-12 * problem.square)
         *_, lower = loose.run(np.inf)
         assert 0.8 * expected * (1 - oracle.EXACT) - oracle.ROUNDING <= lower <= loose.best
         assert lower <= expected * (1 + oracle.EXACT) + oracle.ROUNDING
