@@ -30,7 +30,7 @@ _EVEN = 0.5
 # Variance that simulated rows may add to what a control leaves, as a share of it; the number of these rows in
 # units of answered ones, which cost some twenty times as much
 _ADDED = 0.1
-_FEWEST_TIMES, _MOST_TIMES = 1, 32
+_FEWEST_TIMES, _MOST_TIMES = 1, 8
 
 
 class _OfOne(Protocol):
