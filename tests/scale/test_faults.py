@@ -185,7 +185,8 @@ def corrupt(path, group):
 
 def test_rows_of_a_corrupt_row_group_are_there_with_the_reason(source, explainer, tmp_path, whole, carried):
     corrupt(source.files[0], 1)
-    said = explain(source, explainer, tmp_path / "out", **carried)
+    # the corrupt parts may be the first to end, and be most of the rows so far
+    said = explain(source, explainer, tmp_path / "out", **carried, max_errors=1.0)
     found = read(tmp_path / "out")
     assert said.errors == 100
     assert "row group 1" in said.reason
