@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -450,3 +452,42 @@ def test_the_order_of_features_does_not_change_how_many_rows_carry_a_coefficient
     expected = carriers([0, 1, 2, 3, 4])
     for order in ([4, 3, 2, 1, 0], [1, 0, 3, 4, 2], [2, 3, 4, 0, 1]):
         assert carriers(order) == pytest.approx(expected, rel=1e-9)
+
+
+def test_an_interrupt_after_the_last_answer_loses_none():
+    """Two rows are answered in full when the user interrupts; the next call asks nothing."""
+    asked = []
+
+    def predict(z):
+        asked.append(len(z))
+        return np.exp(z[:, 0])
+
+    @contextmanager
+    def interrupted(total, unit="rows"):
+        steps = []
+
+        def on_progress(count):
+            steps.append(count)
+            if sum(steps) == total:
+                raise KeyboardInterrupt
+
+        yield on_progress
+
+    design = ExchangeableDesign.word_deletions(12)
+    expectation = SampledExpectation(predict, Sampling(512, controls={"none": no_control}))
+    rows, predictions = np.array([[0.0], [1.0]]), np.ones(2)
+    first, error = expectation.many([design, design], rows, predictions, progress=interrupted)
+    assert isinstance(error, KeyboardInterrupt)
+    before = sum(asked)
+    again, error = expectation.many([design, design], rows, predictions, progress=silent)
+    assert error is None
+    assert sum(asked) == before
+    for one, other in zip(first, again, strict=True):
+        np.testing.assert_array_equal(one.gamma, other.gamma)
+    expectation.many([design], rows[:1], predictions[:1], progress=silent)
+    assert sum(asked) > before  # what was returned is not kept
+
+
+@contextmanager
+def silent(total, unit="rows"):
+    yield lambda count: None

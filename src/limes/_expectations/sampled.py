@@ -80,7 +80,9 @@ class SampledExpectation:
         """
         key = fingerprint(row)
         with self._unfinished.take([key], self._new_calls) as rows:
-            return self._finish(design, key, rows[key], prediction, on_progress)
+            moments = self._finish(design, key, rows[key], prediction, on_progress)
+            rows.clear()
+            return moments
 
     def many(
         self,
@@ -126,6 +128,8 @@ class SampledExpectation:
                 keys[i]: self._partial_moments(designs[i], keys[i], states[keys[i]], predictions[i])
                 for i in first
             }
+            if error is None:
+                states.clear()
         return [moments[key] for key in keys], error
 
     def redraw(self, design: SampledDesign, row: Floats, count: int) -> Draw:
@@ -259,7 +263,7 @@ class _UnfinishedRows:
 
     @contextmanager
     def take(self, keys: Sequence[int], new_calls: Callable[[], Calls]) -> Iterator[dict[int, _Row]]:
-        """Take the rows of one call, stored or new; all are stored again unless all are finished."""
+        """Take the rows of one call, stored or new; those that the call leaves there are stored again."""
         with self._lock:
             rows = {key: call.pop(key) for call in self._cut_short for key in keys if key in call}
             for empty in [call for call in self._cut_short if not call]:
@@ -270,7 +274,7 @@ class _UnfinishedRows:
         try:
             yield rows
         finally:
-            if any(row.moments is None for row in rows.values()):
+            if rows:
                 with self._lock:
                     self._cut_short.append(rows)
 
