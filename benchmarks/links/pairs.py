@@ -34,11 +34,11 @@ def measure(timed: Callable[[Any, int, int], dict], rounds: int) -> list[dict]:
         for pairs in PAIRS:
             say(f"{name}, {pairs} pairs")
             options = {"max_rounds": 50, "outer_bags": 2, "n_jobs": 1, "random_state": 0}
-            machine = ExplainableBoostingClassifier(interactions=pairs, **options).fit(X, y)
-            explainer = limes.TabularExplainer(machine, X, output=machine.classes_[1])
+            model = ExplainableBoostingClassifier(interactions=pairs, **options).fit(X, y)
+            explainer = limes.TabularExplainer(model, X, output=model.classes_[1])
             rows = X.iloc[:ROWS]
             explanation = explainer(rows, progress=False)
-            count = sum(len(term) == 2 for term in machine.term_features_)
+            count = sum(len(term) == 2 for term in model.term_features_)
             found.append(
                 {
                     "model": f"explainable boosting machine, {name}, {X.shape[1]} columns, {count} pairs",

@@ -295,7 +295,7 @@ def test_the_perspective_search_is_the_best_of_all_supports(intercept):
         problem = sample(rng, d=d, m=int(rng.integers(3 * d, 8 * d)), correlation=0.3, intercept=intercept)
         if seed % 4 == 0:  # two literals that hold in the same rows, and one that always holds
             problem.signs[:, 3], problem.signs[:, 1] = problem.signs[:, 0], 1.0
-        search = PerspectiveSearch(problem, k, np.inf, np.arange(k), 0.0, 1e-12 * problem.square)
+        search = PerspectiveSearch(problem, k, np.inf, np.arange(k), cutoff(0.0, 1e-12 * problem.square))
         expected = best_objective(problem, k)
         bounds = list(search.run(np.inf))
         if not bounds:  # literals that determine each other
@@ -304,11 +304,16 @@ def test_the_perspective_search_is_the_best_of_all_supports(intercept):
         assert search.best == pytest.approx(expected, rel=oracle.EXACT, abs=oracle.ROUNDING)
         assert max(bounds) <= expected * (1 + oracle.EXACT) + oracle.ROUNDING
         assert bounds[-1] >= expected * (1 - oracle.EXACT) - oracle.ROUNDING
-        loose = PerspectiveSearch(problem, k, np.inf, np.arange(k), 0.2, 1e-12 * problem.square)
+        loose = PerspectiveSearch(problem, k, np.inf, np.arange(k), cutoff(0.2, 1e-12 * problem.square))
         *_, lower = loose.run(np.inf)
         assert 0.8 * expected * (1 - oracle.EXACT) - oracle.ROUNDING <= lower <= loose.best
         assert lower <= expected * (1 + oracle.EXACT) + oracle.ROUNDING
     assert void < 0.2 * runs
+
+
+def cutoff(tolerance, rounding):
+    """Close nodes whose bound is no more than this share, and this amount, below the incumbent."""
+    return lambda best: best * (1 - tolerance) - rounding
 
 
 def objectives(problem, k):
@@ -378,7 +383,7 @@ def test_fifteen_of_many_literals_are_proved_in_few_nodes():
     signs = np.where(rng.random((1000, 160)) < FlipLaw(160, 1.0).flip, -1.0, 1.0)
     values = np.tanh(signs @ rng.normal(size=160) / 12.0)
     problem = SampleProblem(np.ones(160), float(values.mean()), signs, values, intercept=True)
-    search = PerspectiveSearch(problem, 15, np.inf, np.arange(15), 0.0, 1e-12 * problem.square)
+    search = PerspectiveSearch(problem, 15, np.inf, np.arange(15), cutoff(0.0, 1e-12 * problem.square))
     bounds = list(search.run(np.inf))
     assert search.finished
     assert search.nodes < 200
@@ -391,7 +396,7 @@ def test_fifteen_of_many_literals_are_proved_in_few_nodes():
 def test_many_literals_are_proved_by_the_perspective_search(intercept):
     problem = replace(uncrowded_instance(), intercept=intercept)
     found = branch_and_bound(problem, 14, time_limit=60.0)
-    alone = PerspectiveSearch(problem, 14, np.inf, np.arange(14), 0.0, 0.0)
+    alone = PerspectiveSearch(problem, 14, np.inf, np.arange(14), cutoff(0.0, 0.0))
     *_, lower = alone.run(np.inf)
     assert found.proved is True
     json.dumps([found.proved, found.gap, found.lower_bound, found.objective])  # numbers of Python's own
@@ -401,7 +406,7 @@ def test_many_literals_are_proved_by_the_perspective_search(intercept):
 
 def test_a_root_that_cannot_be_solved_in_time_is_not_begun():
     problem = uncrowded_instance()
-    search = PerspectiveSearch(problem, 5, np.inf, np.arange(5), 0.0, 0.0, deadline=0.0)
+    search = PerspectiveSearch(problem, 5, np.inf, np.arange(5), cutoff(0.0, 0.0), deadline=0.0)
     assert list(search.run(np.inf)) == []
     assert not search.finished
 
@@ -414,7 +419,7 @@ def test_both_searches_prove_the_same_optimum(intercept):
         d, k = int(rng.integers(30, 70)), int(rng.integers(4, 8))
         problem = sample(rng, d=d, m=400, correlation=0.2, intercept=intercept)
         by_pairs = branch_and_bound(problem, k, time_limit=1e6)  # the first turn is long enough
-        search = PerspectiveSearch(problem, k, np.inf, np.arange(k), 0.0, 1e-12 * problem.square)
+        search = PerspectiveSearch(problem, k, np.inf, np.arange(k), cutoff(0.0, 1e-12 * problem.square))
         *_, lower = search.run(np.inf)
         assert by_pairs.proved
         assert inside(by_pairs) or intercept

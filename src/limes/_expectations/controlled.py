@@ -28,7 +28,7 @@ from limes.designs._product import ProductFamily
 # Controls that "auto" tries: those whose cost is worth it for one row; where the largest pool leaves a row
 # less accurate than wanted, those that take a second, once, if it has this many rows
 _QUICK = ("additive", "margin", "network")
-_THOROUGH = ("additive", "margin", "network", "tree")
+_THOROUGH = (*_QUICK, "tree")
 _FEWEST_THOROUGH = 8192
 # A control is not fitted to larger pools if it leaves this many times what the best leaves of the smallest
 _CLOSE = 1.5

@@ -13,12 +13,12 @@ import numpy as np
 
 from limes._arrays import Floats
 from limes._expectations.controls import Control
-from limes._expectations.controls.control import ControlMoments
+from limes._expectations.controls.control import ControlMoments, share_left
 from limes._expectations.controls.network import Units, fit_network, units_for
 from limes._expectations.controls.tables import additive_out_of_sequence
 from limes._expectations.explained import ExplainedRows
 from limes._expectations.pool import SEQUENCES, PoolRows
-from limes._expectations.simulated import MOST_SIMULATED, SimulatedControl, SimulatedLaw
+from limes._expectations.simulated import MOST_SIMULATED, CellParts, SimulatedControl, SimulatedLaw
 from limes.designs._product import ProductDesign, ProductFamily
 
 # Parts of a pool, whole sequences each: an ordinary control is fitted to the other parts
@@ -78,11 +78,7 @@ class CrossFit:
 
     def share(self, f: Floats) -> float:
         """Share of the variance of answers f (n, k) that is left, averaged over outputs that vary."""
-        total = f.var(axis=0)
-        if not (total > 0).any():
-            return 1.0
-        rest = (f - self.values).var(axis=0) + self.simulated * self.values.var(axis=0)
-        return float((rest[total > 0] / total[total > 0]).mean())
+        return share_left((f - self.values).var(axis=0) + self.simulated * self.values.var(axis=0), f)
 
 
 # (law, rows of a pool, answers (n, k)) -> a control of the answers
@@ -122,9 +118,9 @@ def network(law: SimulatedLaw, rows: PoolRows, f: Floats) -> CrossFit:
 
 def _simulated(law: SimulatedLaw, rows: PoolRows, values: Floats, f: Floats) -> int:
     """Number of rows that add a small share to the variance that a control with these values leaves."""
-    rest = _variance(SimulatedControl.of(law.family, rows.x, rows.cells, values).rest)
-    wanted = len(f) * _EVEN * rest / max(_ADDED * _variance(f - values), np.finfo(np.float64).tiny)
-    steps = np.ceil(np.log2(np.clip(wanted / len(f), _FEWEST_TIMES, _MOST_TIMES)))
+    rest = _variance(CellParts.of(law.family, rows.x, rows.cells, values).rest)
+    times = _EVEN * rest / max(_ADDED * _variance(f - values), np.finfo(np.float64).tiny)
+    steps = np.ceil(np.log2(np.clip(times, _FEWEST_TIMES, _MOST_TIMES)))
     return min(len(f) << int(steps), MOST_SIMULATED)
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from limes._arrays import Floats, Ints
 from limes._expectations.controls import FittedControl
+from limes._expectations.controls.control import share_left
 from limes._expectations.moments import Moments, SampleStatistics, boxed
 from limes._expectations.residual import Clusters, FeatureSupport, ResidualFit
 from limes._expectations.sampling import SampledDesign, Sampling
@@ -103,20 +104,14 @@ def best_control(controls: Mapping[str, FittedControl], x: Floats, f: Floats) ->
     """Name of the control that leaves least of answers f (n, k) at rows it has not seen, cheapest first."""
     name, *others = controls
     if others:
-        shares = {candidate: _residual_share(control, x, f) for candidate, control in controls.items()}
+        shares = {
+            candidate: share_left((f - control.predict(x)).var(axis=0), f)
+            for candidate, control in controls.items()
+        }
         for candidate in others:
             if shares[candidate] < _WORTH * shares[name]:
                 name = candidate
     return name
-
-
-def _residual_share(control: FittedControl, x: Floats, f: Floats) -> float:
-    """Share of the variance that a control leaves, averaged over outputs that vary."""
-    total = f.var(axis=0)
-    if not (total > 0).any():
-        return 1.0
-    residual = (f - control.predict(x)).var(axis=0)
-    return float((residual[total > 0] / total[total > 0]).mean())
 
 
 def _moments(

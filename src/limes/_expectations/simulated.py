@@ -70,6 +70,32 @@ class SimulatedLaw:
         return SimulatedRows(x, cell_codes(self.family, cells))
 
 
+class CellParts(NamedTuple):
+    """Values (n, k) as a constant (k,), effects (cells, k) of each column, slopes inside cells, and the rest.
+
+    Slopes have no moments under bin weights, and are left out.
+    """
+
+    constant: Floats
+    effects: list[Floats]
+    rest: Floats
+
+    @classmethod
+    def of(cls, family: ProductFamily, x: Floats, cells: CellCodes, values: Floats) -> CellParts:
+        """Split values at rows x with these cells (n, d): as columns are independent, by means."""
+        constant = values.mean(axis=0)
+        centred, effects = values - constant, []
+        rest = centred.copy()
+        for law, its, cell in zip(family.marginals, x.T, cells.T, strict=True):
+            count = np.maximum(np.bincount(cell, minlength=law.cells.count), 1)[:, None]
+            effects.append(_sums(cell, centred, len(count)) / count)
+            step = law.standardized(its, cell)[:, None]
+            slopes = _sums(cell, step * centred, len(count)) / count
+            rest -= effects[-1][cell]
+            rest -= slopes[cell] * step
+        return cls(constant, effects, rest)
+
+
 @dataclass(frozen=True, eq=False)
 class SimulatedControl:
     """A control as effects of cells, whose moments are exact, and the rest of it at simulated rows.
@@ -83,7 +109,7 @@ class SimulatedControl:
     effects
         Of the cells of each column.
     rest
-        Values less constant, effects and slopes, (n, k). Slopes inside cells have no moments.
+        Values less constant, effects and slopes, (n, k).
     """
 
     cells: CellCodes
@@ -93,20 +119,9 @@ class SimulatedControl:
 
     @classmethod
     def of(cls, family: ProductFamily, x: Floats, cells: CellCodes, values: Floats) -> SimulatedControl:
-        """Split values (n, k) at rows x with these cells (n, d): as columns are independent, by means."""
-        constant = values.mean(axis=0)
-        centred, effects = values - constant, []
-        rest = centred.copy()
-        for law, its, cell in zip(family.marginals, x.T, cells.T, strict=True):
-            count = np.maximum(np.bincount(cell, minlength=law.cells.count), 1)
-            effects.append(_sums(cell, centred, count.size) / count[:, None])
-            rest -= effects[-1][cell]
-            spread = law.spreads[cell]
-            steps = np.divide(its - law.means[cell], spread, out=np.zeros_like(spread), where=spread > 0)
-            rest -= (_sums(cell, steps[:, None] * centred, count.size) / count[:, None])[cell] * steps[
-                :, None
-            ]
-        return cls(by_column(cells), constant, CellEffects.of(family, effects), rest)
+        """Of values (n, k) at rows x with these cells (n, d)."""
+        parts = CellParts.of(family, x, cells, values)
+        return cls(by_column(cells), parts.constant, CellEffects.of(family, parts.effects), parts.rest)
 
     def many(self, rows: ExplainedRows) -> ControlMoments:
         """E_w h and β of the effects, and of the rest by weighted means, whose standard errors are given."""

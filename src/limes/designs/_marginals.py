@@ -19,7 +19,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from limes._arrays import Floats, Ints, power_of_two
+from limes._arrays import CellNumbers, Floats, Ints, power_of_two
 from limes._functions import Function, Identity, Interval
 from limes.designs._gaussian import CentredPieces, GaussianPieces
 from limes.exceptions import InputError
@@ -156,6 +156,11 @@ class Marginal:
         """Standard deviation of x inside each cell, (p,); NaN without values."""
         with np.errstate(invalid="ignore"):
             return np.asarray(np.sqrt(self.unit * self.expect_centred(Identity())[0]))
+
+    def standardized(self, x: Floats, cell: CellNumbers) -> Floats:
+        """How many standard deviations x (n,) lies above the mean of its ``cell`` (n,); 0 in points."""
+        spread = self.spreads[cell]
+        return np.divide(x - self.means[cell], spread, out=np.zeros_like(spread), where=spread > 0)
 
     @cached_property
     def drifts(self) -> Floats:

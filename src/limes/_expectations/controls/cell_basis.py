@@ -24,46 +24,42 @@ _FEWEST = 8
 
 @dataclass(frozen=True, eq=False)
 class ColumnBasis:
-    """The functions of one column: cells with an effect, and deviations inside those with a slope."""
+    """The functions of one column: cells (p,) with an effect, and those with a slope."""
 
     law: Marginal
     cells: Bools
-    spread: Floats
+    sloped: Bools
 
     @classmethod
     def of(cls, law: Marginal, cell: CellNumbers) -> ColumnBasis:
         """Choose the functions for a fit to rows in these cells (n,)."""
-        count = np.bincount(cell, minlength=law.cells.count)
-        sloped = (law.spreads > 0) & (count >= _FEWEST)
-        return cls(law, count >= _FEWEST, np.where(sloped, law.spreads, 0.0))
+        often = np.bincount(cell, minlength=law.cells.count) >= _FEWEST
+        return cls(law, often, often & (law.spreads > 0))
 
     @property
     def size(self) -> int:
         """Number of functions m."""
-        return int(self.cells.sum() + (self.spread > 0).sum())
+        return int(self.cells.sum() + self.sloped.sum())
 
     def put(self, x: Floats, cell: CellNumbers, values: Floats) -> None:
         """Put the functions' values at x, which lie in these cells (n,), into values (n, m)."""
-        effects, sloped = np.flatnonzero(self.cells), np.flatnonzero(self.spread > 0)
-        spread = self.spread[cell]
-        step = np.divide(x - self.law.means[cell], spread, out=np.zeros_like(spread), where=spread > 0)
+        effects, slopes = np.flatnonzero(self.cells), np.flatnonzero(self.sloped)
+        step = self.law.standardized(x, cell)[:, None]
         np.equal.outer(cell, effects, out=values[:, : effects.size], casting="unsafe")
-        np.multiply(np.equal.outer(cell, sloped), step[:, None], out=values[:, effects.size :])
+        np.multiply(np.equal.outer(cell, slopes), step, out=values[:, effects.size :])
 
     def functionals(self, coordinate: Coordinate) -> tuple[Floats, Floats]:
         """Mean and contrast of every function, (m,) each."""
-        count = self.cells.size
-        sloped = self.spread > 0
-        values = np.concatenate([np.eye(count)[self.cells], np.zeros((sloped.sum(), count))])
-        moments = np.concatenate(
-            [np.zeros((self.cells.sum(), count)), np.diag(self.spread / self.law.unit)[sloped]]
-        )
+        effects, slopes = (np.eye(self.cells.size)[live] for live in (self.cells, self.sloped))
+        values = np.concatenate([effects, np.zeros_like(slopes)])
+        spreads = np.where(self.sloped, self.law.spreads, 0.0)
+        moments = np.concatenate([np.zeros_like(effects), slopes * (spreads / self.law.unit)])
         return functionals(coordinate, CellMeans(values, moments))
 
     def statistics(self) -> tuple[Floats, Floats]:
         """Mean and standard deviation of every function under the law, (m,) each."""
         mass = np.exp(self.law.log_mass)
-        inside, sloped = mass[self.cells], mass[self.spread > 0]
+        inside, sloped = mass[self.cells], mass[self.sloped]
         mean = np.concatenate([inside, np.zeros(sloped.size)])
         return mean, np.sqrt(np.concatenate([inside * (1.0 - inside), sloped]))
 
@@ -79,11 +75,6 @@ class CellBasis:
         """Choose the functions for a fit to rows in these cells (n, d)."""
         return cls(tuple(ColumnBasis.of(law, cell) for law, cell in zip(laws, cells.T, strict=True)))
 
-    @property
-    def laws(self) -> list[Marginal]:
-        """The columns' laws."""
-        return [column.law for column in self.columns]
-
     @cached_property
     def ends(self) -> Ints:
         """Where each column's functions end, (d,)."""
@@ -97,6 +88,7 @@ class CellBasis:
             column.put(*its)
         return values
 
+    @cached_property
     def statistics(self) -> tuple[Floats, Floats]:
         """Mean and standard deviation of every function under the background's law, (m,) each."""
         each = [column.statistics() for column in self.columns]

@@ -206,7 +206,9 @@ def _penalised(gram: Floats, product: Floats, penalty: float) -> Floats:
 
     ridge = np.full(len(gram), penalty)
     ridge[0] *= _CONSTANT
-    return np.asarray(cho_solve(cho_factor(gram + np.diag(ridge)), product))
+    normal = gram.copy()
+    normal[np.diag_indices_from(normal)] += ridge
+    return np.asarray(cho_solve(cho_factor(normal), product))
 
 
 def out_of_sequence(features: Reals, coef: Floats) -> Reals:
@@ -215,10 +217,14 @@ def out_of_sequence(features: Reals, coef: Floats) -> Reals:
     return np.concatenate(list(parts @ coef.astype(features.dtype)))
 
 
-def share_left(misses: Floats, f: Floats) -> float:
-    """Share of the variance of answers f (n, k) that misses have, added up over outputs that vary."""
+def share_left(rest: Floats, f: Floats) -> float:
+    """Share of the variance of answers f (n, k) that is left: ``rest`` (k,) are variances.
+
+    The mean over outputs that vary; 1 where none does.
+    """
     total = f.var(axis=0)
-    return float((misses.var(axis=0)[total > 0] / total[total > 0]).sum())
+    varies = total > 0
+    return float((rest[varies] / total[varies]).mean()) if varies.any() else 1.0
 
 
 def evenly_spread(n: int, most: int) -> slice:

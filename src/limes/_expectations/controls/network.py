@@ -133,10 +133,9 @@ class Units:
         of_cells, of_columns, layer = np.split(
             values[:, 1:], np.cumsum([self.basis.ends[-1], columns.shape[1]]), axis=1
         )
-        mean, spread = self.basis.statistics()
-        of_cells[:] = (self.basis(x, cells) - mean) * np.divide(
-            _CELLS, spread, where=spread > 0, out=np.zeros_like(spread)
-        )
+        mean, spread = self.basis.statistics
+        factor = np.divide(_CELLS, spread, out=np.zeros_like(spread), where=spread > 0)
+        of_cells[:] = (self.basis(x, cells) - mean) * factor
         of_columns[:] = columns
         waves = columns @ self.directions
         waves += self.phases
@@ -231,7 +230,7 @@ def fit_network(units: Units, features: Reals, f: Floats, sequences: int) -> Net
 
     def share(penalty: float) -> float:
         fit = Network(units, ridge.without(0, penalty)[None], is_logistic)
-        return share_left(f[first] - fit.out_of_sequence(features[first]), f)
+        return share_left((f[first] - fit.out_of_sequence(features[first])).var(axis=0), f)
 
     return Network(units, ridge.without_each(_valley(_PENALTIES, share)), is_logistic)
 

@@ -109,7 +109,7 @@ def additive_out_of_sequence(
     ridge, first = SequenceRidge.of(features, f, sequences), slice(len(f) // sequences)
 
     def share(penalty: float) -> float:
-        return share_left(f[first] - features[first] @ ridge.without(0, penalty), f)
+        return share_left((f[first] - features[first] @ ridge.without(0, penalty)).var(axis=0), f)
 
     fits = ridge.without_each(min(PENALTIES[::2], key=share))
     coef = fits.mean(axis=0)[1:] / scale[:, None]

@@ -115,8 +115,8 @@ class PerspectiveSearch:
         Number of literals.
     best, support
         An incumbent.
-    tolerance, rounding
-        A node is closed if its bound is no more than this share, and this amount, below the incumbent.
+    cutoff
+        Bound from which on a node cannot improve on a best objective.
     improved
         Called with a support that may be better; returns one that is no worse.
     deadline
@@ -129,15 +129,14 @@ class PerspectiveSearch:
         k: int,
         best: float,
         support: Ints,
-        tolerance: float,
-        rounding: float,
+        cutoff: Callable[[float], float],
         improved: Callable[[Ints], Ints] = np.sort,
         deadline: float = np.inf,
     ) -> None:
         self.best, self.support, self.nodes = best, support, 0
         self._problem, self._k = Quadratic.from_sample(problem), k
         self._literals, self._deadline = distinct_literals(problem), deadline
-        self._tolerance, self._rounding, self._improved = tolerance, rounding, improved
+        self._cutoff_of, self._improved = cutoff, improved
         self._open: list[tuple[float, int, Branch]] = []
         self._ticket = count()
 
@@ -172,7 +171,7 @@ class PerspectiveSearch:
 
     @property
     def _cutoff(self) -> float:
-        return self.best * (1.0 - self._tolerance) - self._rounding
+        return self._cutoff_of(self.best)
 
     @property
     def _lower(self) -> float:

@@ -114,8 +114,7 @@ def _in_turns(
         pairwise.k,
         pairwise.best,
         pairwise.support,
-        pairwise.problem.tolerance,
-        pairwise.problem.rounding,
+        pairwise.problem.cutoff,
         improved,
         deadline,
     )
