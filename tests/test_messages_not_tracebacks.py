@@ -115,6 +115,13 @@ def test_a_model_file_that_would_fill_memory_is_refused(files):
     assert "would take 0.4 GB of memory" in str(done.exception)
 
 
+def test_a_large_model_file_is_no_bomb_where_its_size_on_disk_is_plausible(files, monkeypatch):
+    monkeypatch.setattr("limes._cli.files._PLAUSIBLE", 1 << 16)
+    with zipfile.ZipFile("model.skops", "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("trees.npy", np.random.default_rng(0).bytes(1 << 16) + bytes(1 << 19))
+    assert run("explain", "model.skops", "in.csv", "--row", "0").exit_code == 0
+
+
 @pytest.mark.parametrize(
     ("header", "said"),
     [

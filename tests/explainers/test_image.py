@@ -475,6 +475,7 @@ def test_preprocess_cuts_out_the_middle_and_scales_it():
     assert (Preprocess(size=4).framing(image).apply(image) == 200).all()
     assert Preprocess(size=(5, 15)).framing(image).apply(image).shape == (5, 15)
     assert Preprocess(channels="last")(image).shape == (10, 30, 1)
+    np.testing.assert_array_equal(Preprocess()(image), image[None])  # by default numbers stay as they are
 
 
 def test_numbers_are_scaled_without_rounding_and_whole_numbers_are_rounded_once():

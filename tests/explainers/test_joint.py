@@ -96,6 +96,8 @@ def test_effects_are_means_of_cells_and_all_together_fit_best(diabetes, forest):
         ]
         np.testing.assert_allclose(effect.values, expected, rtol=EXACT)
         assert effect.current == cells[0, j]
+        assert len(effect.cells) == len(expected)
+        assert effect.cells[effect.current] == explanation.conditions[0][j]
     basis = np.column_stack([pd.get_dummies(cells[:, j]).to_numpy(float) for j in range(10)])
     root = np.sqrt(w)
     fitted = basis @ np.linalg.lstsq(root[:, None] * basis, root * f, rcond=None)[0]
