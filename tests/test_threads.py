@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import runpy
 from time import sleep
 
 import pytest
@@ -39,3 +41,10 @@ def test_an_error_is_raised_and_ends_the_work(monkeypatch, workers):
     with pytest.raises(ValueError, match="three"):
         in_threads(work, range(1000))
     assert len(done) < 100
+
+
+@pytest.mark.parametrize(("cores", "workers"), [(6, 6), (None, 1)])
+def test_where_no_affinity_is_known_all_cores_work(monkeypatch, cores, workers):
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: cores)
+    assert runpy.run_path(_threads.__file__)["WORKERS"] == workers

@@ -275,3 +275,17 @@ def test_read_models_that_cannot_be_integrated_answer_themselves(diabetes):
     reference = called(X.iloc[:2])
     assert called.pool_calls == 442
     np.testing.assert_allclose(explanation.values, reference.values, rtol=1e-9, atol=1e-12)
+
+
+def test_where_only_the_rows_of_the_box_have_weight_the_surrogate_is_their_mean():
+    """At this bandwidth a row with one other cell weighs e^-1250, which no float64 holds."""
+    X = np.random.default_rng(0).normal(size=(4000, 2))
+    explanation = limes.TabularExplainer(
+        lambda x: x[:, 0] + x[:, 1] ** 2, X, law="joint", bandwidth=0.02
+    )(X[:1])
+    edges = np.quantile(X, [0.25, 0.5, 0.75], axis=0)
+    cells = np.column_stack([np.searchsorted(edges[:, j], X[:, j]) for j in range(2)])
+    box = X[(cells == cells[0]).all(axis=1)]
+    f = box[:, 0] + box[:, 1] ** 2
+    assert explanation.surrogate_predictions[0] == pytest.approx(f.mean(), rel=EXACT)
+    assert explanation.surrogate_errors[0] == pytest.approx(f.std(ddof=1) / np.sqrt(f.size), rel=0.05)

@@ -62,6 +62,9 @@ def test_pieces_are_the_text_with_coefficients():
         ("food", 1.0, 0.5),
         ("bad", -2.0, 1.0),
     ]
+    assert {p.feature for p in found if np.isnan(p.value)} == {-1}
+    names = of_text().feature_names
+    assert all(p.text.lower() == names[p.feature].lower() for p in found if p.feature >= 0)
 
 
 def test_fewer_words_colour_fewer_places():
