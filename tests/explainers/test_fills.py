@@ -84,6 +84,29 @@ def test_fills_that_do_not_agree_are_named():
     assert "by_fill" not in found.to_html()
 
 
+def test_superpixels_about_which_fills_do_not_agree_are_named_for_each_output():
+    found = limes.ImageExplainer(
+        lambda images: np.asarray(images, dtype=float)[:, [0, 0, -1], [0, 0, -1], 0] * [1.0, 0.0, 2.0],
+        segments="grid",
+        segment_options=GRID,
+        fill=[np.array(0), np.array(255)],
+        labels=["first", "none", "last"],
+    )(np.full((4, 4, 3), 100, dtype=np.uint8))
+    named = [text for text in found.warnings if "do not agree" in text]
+    assert [text.rsplit(": ", 1)[1] for text in named] == [
+        "superpixel 0 (output first)",
+        "superpixel 3 (output last)",
+    ]
+
+
+def test_colours_with_transparency_have_their_numbers_as_names():
+    image = RNG.integers(0, 256, (4, 4, 4)).astype(np.uint8)
+    found = limes.ImageExplainer(
+        rough, segments="grid", segment_options=GRID, fill=["mean", [0, 10, 20, 255]]
+    )(np.tile(image, (2, 2, 1)))
+    assert [*found.provenance["by_fill"]] == ["mean", "[0, 10, 20, 255]"]
+
+
 def test_lists_of_images_and_json(tmp_path):
     explainer = limes.ImageExplainer(rough, segments="grid", segment_options=GRID, fill=["mean", "blur"])
     both = explainer([IMAGE, IMAGE[::-1].copy()])

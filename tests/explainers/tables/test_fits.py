@@ -217,6 +217,23 @@ def test_fidelity_is_that_of_many_draws(name, options):
     assert ((explanation.fidelity > 0) & (explanation.fidelity <= 1)).all()
 
 
+@pytest.mark.parametrize("bandwidth", [0.68, 0.86])
+def test_half_of_the_pool_serves_where_it_is_enough_and_all_of_it_where_not(bandwidth):
+    """Against weighted means over all rows of the pool, which have 1,024 effective ones or more."""
+    explainer = limes.TabularExplainer(RandomForestRegressor(5, random_state=0).fit(X, Y), X)
+    model, rows = explainer.with_design(bins="quartile", bandwidth=bandwidth).model_at(X[:40])
+    pool = weighted_rows.FormPool(model.family, lambda x: model.bound.predict(x).reshape(len(x), 1), seed=0)
+    cells = model.family.cells(rows)
+    curves = np.zeros((*cells.shape, max(law.cells.count for law in model.family.marginals), 1))
+    squares, errors, enough = pool.squares(cells, curves, np.full((len(rows), 1), Y.mean()))
+    whole = [pool.at(row) for row in cells]
+    assert enough.tolist() == [one is not None for one in whole]
+    for one, square, error in zip(whole, squares, errors, strict=True):
+        if one is not None:
+            mean, its = one.mean((one.f - Y.mean()) ** 2)
+            assert abs(square - mean) <= oracle.Z_LIMIT * np.hypot(error, its) + EXACT * mean
+
+
 def test_nothing_is_computed_until_it_is_looked_at(monkeypatch):
     """No R², no pool, no draw, and no call of the model even then."""
     model = RandomForestRegressor(5, random_state=0).fit(X, Y)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from html import unescape
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -108,6 +111,11 @@ def test_explainers_have_a_face():
     assert repr(explainer) == "<TabularExplainer: RandomForestClassifier, 178 rows, 4 columns, exact>"
     assert "exact: the model was read" in str(explainer)
     assert "quartile" in explainer._repr_html_()
+    assert "…" not in explainer._repr_html_()
+    long = X.add_suffix(" and so on" * 9)
+    names = [*long.columns]
+    held = limes.TabularExplainer(LinearRegression().fit(long, Y), long, hold=names[:2])._repr_html_()
+    assert json.dumps(names[:2])[:120] + "…<" in unescape(held)
     rows = X.iloc[:2]
     for other in (
         limes.summary(explainer(X.iloc[:9])),

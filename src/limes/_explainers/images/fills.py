@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats
+from limes._diagnostics.finding import ROUNDING
 from limes._explainers.images.superpixels import Fill, filler
 from limes._explanation import Explanation
 from limes.designs._exchangeable import ExchangeableDesign
@@ -136,7 +137,8 @@ def _warnings(parts: Mapping[str, Explanation], values: Floats, errors: Floats) 
     """What the fills warn of, and superpixels about which they do not agree, largest first."""
     texts = [f"{text} (fill {name})" for name, one in parts.items() for text in one.row_warnings[0]]
     first = next(iter(parts.values()))
-    certain = np.abs(values) > _CERTAIN * errors
+    answers = np.max([np.abs([one.predictions, one.intercepts]) for one in parts.values()], axis=(0, 1))
+    certain = np.abs(values) > np.maximum(_CERTAIN * errors, ROUNDING * answers[:, None])
     opposed = (certain & (values > 0)).any(axis=0) & (certain & (values < 0)).any(axis=0)
     sizes = np.where(opposed, np.abs(values).max(axis=0), 0.0)[0].reshape(len(first.feature_names), -1)
     for k, name in enumerate(first.output_names):
