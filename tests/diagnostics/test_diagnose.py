@@ -6,12 +6,13 @@ import json
 import os
 import pickle
 import re
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-import rich
+import rich.console
 from matplotlib import pyplot as plt
 from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.ensemble import (
@@ -180,6 +181,16 @@ def test_the_terminal_tells_findings_and_measures(wine, capsys):
     assert several.startswith("3 rows, exact")
     assert "→" in several
     assert repr(diagnosis).startswith("<Diagnosis: 3 rows")
+
+
+def test_measures_keep_their_lines_in_a_narrow_terminal(wine):
+    _, _, diagnosis = wine
+    stream = StringIO()
+    rich.console.Console(file=stream, width=34).print(diagnosis[0])
+    lines = stream.getvalue().splitlines()
+    for name in ("fidelity R²", "local error"):
+        (line,) = (line for line in lines if line.strip().startswith(name))
+        assert re.search(r"\d", line.removeprefix(name))
 
 
 def test_silence_is_said():
