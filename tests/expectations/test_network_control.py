@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import norm
+from scipy.stats import t as student
 from tests.expectations.test_pool import D, background, explain, family, pooled
 
+import oracle
 from effort import repeats
 from limes._expectations.crossfit import additive, network
 from limes._expectations.explained import ExplainedRows
-from limes._expectations.pool import Pool
-from limes._expectations.simulated import SimulatedLaw
+from limes._expectations.pool import SEQUENCES, Pool
+from limes._expectations.simulated import SimulatedControl, SimulatedLaw
 from limes.designs._columns import binned, categorical
 from limes.designs._product import ProductFamily
 from limes.designs._weights import named_weights
@@ -86,6 +89,24 @@ def test_simulated_rows_follow_the_law():
             inside = rows.x[rows.cells[:, j] == cell, j]
             if np.isfinite(inside).all():
                 assert inside.mean() == pytest.approx(law.means[cell], abs=2e-3)
+
+
+def test_errors_of_simulated_moments_are_those_of_means_of_sequences():
+    """Of weighted means in each sequence by itself: 95 % by Student's quantile."""
+    laws, rows = family(1.5), background()[:3]
+    simulated = SimulatedLaw(laws, 0).rows(1 << 10)
+    control = SimulatedControl.of(laws, simulated.x, simulated.cells, smooth(simulated.x)[:, None])
+    explained = ExplainedRows(laws, laws.cells(rows))
+    errors = control.many(explained)[2]
+    for design, error in zip(explained.designs(), errors, strict=True):
+        z = (simulated.cells == design.cells).astype(float)
+        w = laws.weights.ratio ** (D - z.sum(axis=1)) / np.exp(design.log_weight)
+        influence = np.column_stack([np.ones(len(z)), (z - design.inclusion) / design.variance])
+        terms = w[:, None] * influence * control.rest
+        means = terms.reshape(SEQUENCES, -1, 1 + D).mean(axis=1)
+        spread = means.std(axis=0, ddof=1) / np.sqrt(SEQUENCES)
+        expected = spread * student.ppf(0.975, SEQUENCES - 1) / norm.ppf(0.975)
+        assert oracle.error(error[:, 0], expected) < oracle.EXACT
 
 
 def test_the_expectation_of_an_additive_control_is_that_of_the_mean_of_its_fits():

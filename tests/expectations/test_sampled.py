@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from itertools import product
 
 import numpy as np
 import pytest
@@ -452,6 +453,31 @@ def test_the_order_of_features_does_not_change_how_many_rows_carry_a_coefficient
     expected = carriers([0, 1, 2, 3, 4])
     for order in ([4, 3, 2, 1, 0], [1, 0, 3, 4, 2], [2, 3, 4, 0, 1]):
         assert carriers(order) == pytest.approx(expected, rel=1e-9)
+
+
+def test_errors_of_a_controls_moments_move_fidelity_by_its_slope():
+    """No residual is left, so that R² = βᵀΣβ / Var f moves with β alone; its slope by differences."""
+    h = np.array(list(product([0.0, 1.0], repeat=3)))
+    design, coef = ExchangeableDesign.word_deletions(3), np.array([2.0, -1.0, 0.5])
+    f, simulated = (h @ coef)[:, None], np.array([[0.3], [0.02], [0.05], [0.01]])
+    fit = ResidualFit.fit(
+        h,
+        np.full(3, design.inclusion),
+        f,
+        Clusters(np.arange(8), np.arange(8) % 4),
+        answers=f,
+        prediction=None,
+        support=FeatureSupport(np.full(3, 4), np.zeros(3, dtype=bool), np.ones(3, dtype=bool)),
+        simulated=simulated,
+    )
+    quality = fit.quality(design, h, coef[:, None], f)
+
+    def explained(coef):
+        return float(coef @ design.gamma(coef)) / quality.variance[0]
+
+    slopes = np.array([explained(coef + 0.5 * e) - explained(coef - 0.5 * e) for e in np.eye(3)])
+    expected = np.sqrt(((slopes * simulated[1:, 0]) ** 2).sum())
+    assert quality.fidelity_errors[0] == pytest.approx(expected, rel=1e-9)
 
 
 def test_an_interrupt_after_the_last_answer_loses_none():
