@@ -27,12 +27,12 @@ def work(engine, workers, pause):
         time.sleep(pause)
         return X["a"] * X["b"]
 
-    explainer = limes.TabularExplainer(model, TABLE, max_calls=64, control="none", method="sampled")
+    explainer = limes.TabularExplainer(model, TABLE, law="joint")
     options = {"run": {}, "rows_per_part": 2, "engine": engine, "cluster": Cluster(workers)}
     return explain_files(Source.of(HERE / "in.parquet"), explainer, HERE / "out", **options)
 
 if __name__ == "__main__":
-    work(sys.argv[1], int(sys.argv[2]), 0.1)
+    work(sys.argv[1], int(sys.argv[2]), 0.2)
 """
 ROWS = 40
 

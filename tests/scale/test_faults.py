@@ -106,7 +106,7 @@ def killing(row, flag=None):
 
 def black_box(model, table):
     calm = table[table["age"] != table["age"].iloc[201]]
-    return limes.TabularExplainer(model, calm[["age", "bmi"]], method="sampled", max_calls=64, control="none")
+    return limes.TabularExplainer(model, calm[["age", "bmi"]], law="joint")
 
 
 @pytest.mark.parametrize("engine", repeats(["local", "dask"], ["local"]))
@@ -237,7 +237,7 @@ def test_a_model_that_raises_on_some_rows_loses_only_these(tmp_path, table, carr
 
     X = table[0][["age", "bmi"]].iloc[160:220]
     young = X[X["age"] < 0.05]
-    explainer = limes.TabularExplainer(refuses, young, method="sampled", max_calls=64, control="none")
+    explainer = limes.TabularExplainer(refuses, young, law="joint")
     options = {"rows_per_part": 20, **carried}
     said = explain(some(table, tmp_path), explainer, tmp_path / "out", **options)
     found = read(tmp_path / "out")
@@ -299,7 +299,7 @@ def test_an_input_that_changes_under_way_is_found(tmp_path, table, kind):
 
     write()
 
-    explainer = limes.TabularExplainer(meddles, X, method="sampled", max_calls=64, control="none")
+    explainer = limes.TabularExplainer(meddles, X, law="joint")
     flag.touch()
     with pytest.raises(InputError, match=r"was changed while it was being explained.*another folder"):
         explain(Source.of(path), explainer, tmp_path / "out", keys=[], rows_per_part=20)
@@ -336,7 +336,7 @@ def test_rows_that_hang_are_errors_and_the_run_ends(tmp_path, table, engine):
     calm = X[~X["age"].isin(hang)][["age", "bmi"]]
 
     def explainer(model):
-        return limes.TabularExplainer(model, calm, method="sampled", max_calls=64, control="none")
+        return limes.TabularExplainer(model, calm, law="joint")
 
     source = Source.of(tmp_path / "some.parquet")
     options = {"rows_per_part": repeats(4, 2), "engine": engine, "cluster": Cluster(repeats(2, 1), timeout=3)}
@@ -365,7 +365,7 @@ def test_all_rows_failing_is_no_success(tmp_path, source, table):
         return X["age"]
 
     X = table[0][["age", "bmi"]]
-    explainer = limes.TabularExplainer(fails, X, method="sampled", max_calls=64, control="none")
+    explainer = limes.TabularExplainer(fails, X, law="joint")
     flag.touch()
     with pytest.raises(InputError, match=r"64 of 64 rows have no explanation.*RuntimeError.*no"):
         explain(source, explainer, tmp_path / "out")
