@@ -45,7 +45,8 @@ def test_a_photograph_and_an_onnx_file(files):
 def test_pixels_as_they_are_are_said(files):
     found = run(files / "model.onnx", "--image", files / "photo.png", *GRID)
     assert found.exit_code == 0
-    assert "--mean and" in found.output
+    assert "--mean and" in found.stderr
+    assert "--mean and" not in found.stdout
 
 
 @pytest.mark.parametrize(

@@ -208,6 +208,12 @@ def test_fills_that_are_given(fill, expected):
     assert_exact(explanation, brightness(perturbed(IMAGE, LABELS, expected)))
 
 
+def test_an_image_of_grey_levels_is_filled_by_another():
+    grey, other = IMAGE[..., 0].copy(), IMAGE[::-1, ::-1, 1].copy()
+    explanation = ImageExplainer(brightness, segments=LABELS, fill=other)(grey)
+    assert_exact(explanation, brightness(perturbed(grey, LABELS, other)))
+
+
 def test_means_are_rounded_not_cut_off():
     image = np.array([[0, 1, 1]], dtype=np.uint8)
     seen = []

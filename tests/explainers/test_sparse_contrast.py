@@ -7,9 +7,15 @@ from itertools import product
 import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes
-from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegressor, RandomForestRegressor
+from sklearn.ensemble import (
+    GradientBoostingRegressor,
+    HistGradientBoostingRegressor,
+    RandomForestRegressor,
+    VotingRegressor,
+)
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.svm import SVR
+from sklearn.tree import DecisionTreeRegressor
 
 import limes
 from effort import repeats
@@ -135,6 +141,19 @@ def test_no_fewer_columns_take_the_prediction_beyond_the_threshold(kind, seed):
             assert contrast.new_prediction == pytest.approx(model.predict(changed[None, :])[0], rel=1e-12)
             assert crosses(contrast.new_prediction)
             assert (changed != row).sum() - (np.isnan(changed) & np.isnan(row)).sum() == size
+
+
+def test_a_set_of_columns_that_reaches_the_threshold_and_not_beyond_is_searched_to_its_end():
+    """Bounds of two trees meet in no row: alone the first column goes down to 1, with the second to 0."""
+    x = np.array([*product([0.0, 1.0, 2.0], [0.0, 1.0])])
+    answers = [x[:, 0] > 0.5, x[:, 0] < 1.5, -1.0 * ((x[:, 0] < 0.5) & (x[:, 1] > 0.5)), np.zeros(6)]
+    trees = [DecisionTreeRegressor(random_state=0).fit(x, 4.0 * answer) for answer in answers]
+    model = VotingRegressor([(str(i), tree) for i, tree in enumerate(trees)]).fit(x, x[:, 0])
+    model.estimators_ = trees
+    assert model.predict(x).tolist() == [1.0, 0.0, 2.0, 2.0, 1.0, 1.0]
+    explainer = limes.SparseExplainer(model, literals=limes.Literals.fit(x), k=1)
+    contrast = explainer.contrast([[1.0, 0.0]], below=1.0)
+    assert (len(contrast.changes), contrast.new_prediction, contrast.proved) == (2, 0.0, True)
 
 
 def test_probabilities_of_a_sum_are_contrasted_exactly():

@@ -78,6 +78,13 @@ def test_the_noise_is_that_of_weighted_fits():
         assert suggestion.noise[at] == pytest.approx(noise, rel=0.25)
 
 
+def test_every_design_holds_a_constant_model_without_error():
+    model = LinearRegression().fit(X, np.full(300, 2.0))
+    suggestion = limes.suggest_design(limes.TabularExplainer(model, X), X[:1])
+    assert suggestion.fidelity.tolist() == [1.0] * len(suggestion.names)
+    assert not suggestion.fidelity_errors.any()
+
+
 def test_bins_may_be_chosen_automatically_also_where_values_are_missing():
     """A column with missing values has quartiles, and a cell for them, beside the others' slopes."""
     x = X.copy()
