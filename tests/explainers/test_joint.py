@@ -280,9 +280,9 @@ def test_read_models_that_cannot_be_integrated_answer_themselves(diabetes):
 def test_where_only_the_rows_of_the_box_have_weight_the_surrogate_is_their_mean():
     """At this bandwidth a row with one other cell weighs e^-1250, which no float64 holds."""
     X = np.random.default_rng(0).normal(size=(4000, 2))
-    explanation = limes.TabularExplainer(
-        lambda x: x[:, 0] + x[:, 1] ** 2, X, law="joint", bandwidth=0.02
-    )(X[:1])
+    explanation = limes.TabularExplainer(lambda x: x[:, 0] + x[:, 1] ** 2, X, law="joint", bandwidth=0.02)(
+        X[:1]
+    )
     edges = np.quantile(X, [0.25, 0.5, 0.75], axis=0)
     cells = np.column_stack([np.searchsorted(edges[:, j], X[:, j]) for j in range(2)])
     box = X[(cells == cells[0]).all(axis=1)]
