@@ -183,6 +183,14 @@ def test_the_terminal_tells_findings_and_measures(wine, capsys):
     assert repr(diagnosis).startswith("<Diagnosis: 3 rows")
 
 
+def test_a_few_rows_tell_nothing_of_how_columns_depend_on_each_other():
+    X = np.random.default_rng(0).normal(size=(9, 2))
+    explainer = limes.TabularExplainer(LinearRegression().fit(X, X[:, 0]), X)
+    for row in limes.diagnose(explainer(X[:2])):
+        assert "dependence" not in {finding.kind for finding in row.findings}
+        assert "dependence" not in row.diagnostics
+
+
 def test_measures_keep_their_lines_in_a_narrow_terminal(wine):
     _, _, diagnosis = wine
     stream = StringIO()
