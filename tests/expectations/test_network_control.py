@@ -7,6 +7,7 @@ import pytest
 from tests.expectations.test_pool import D, background, explain, family, pooled
 
 from effort import repeats
+from limes._expectations.controls.network import Units
 from limes._expectations.crossfit import additive, network
 from limes._expectations.explained import ExplainedRows
 from limes._expectations.pool import Pool
@@ -69,14 +70,27 @@ def test_no_row_is_subtracted_from_by_a_fit_that_has_seen_it(control):
     assert np.abs(two[:-128] - one[:-128]).max() > 1e-5
 
 
-def test_simulated_rows_follow_the_law():
+def mixed_family():
+    """A column of numbers, some of them missing, and one of words."""
     rng = np.random.default_rng(0)
     number, word = rng.gamma(2.0, size=500), rng.integers(3, size=500).astype(float)
     number[:40] = np.nan
-    laws = ProductFamily(
-        (binned(number, np.nanquantile(number, [0, 0.3, 0.6, 1])), categorical(word)),
-        named_weights("bins", 1.0),
-    )
+    laws = binned(number, np.nanquantile(number, [0, 0.3, 0.6, 1])), categorical(word)
+    return ProductFamily(laws, named_weights("bins", 1.0))
+
+
+def test_sums_of_units_are_values_times_coefficients():
+    laws = mixed_family()
+    rng = np.random.default_rng(4)
+    x, cells = laws.draw(rng.random((300, 2)))
+    units = Units.of(laws.marginals, x, cells, 16, 0)
+    coef = rng.normal(size=(units.size, 3))
+    expected = units(x, cells).astype(np.float64) @ coef
+    np.testing.assert_allclose(units.sums(x, cells, coef), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_simulated_rows_follow_the_law():
+    laws = mixed_family()
     rows = SimulatedLaw(laws, 0).rows(1 << 15)
     assert np.array_equal(laws.cells(rows.x), rows.cells)
     for j, law in enumerate(laws.marginals):

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -123,24 +124,45 @@ class Units:
 
     def __call__(self, x: Floats, cells: CellNumbers) -> Reals:
         """1, functions of cells, s(x) and units of rows x with these cells (n, d), in single precision."""
-        numbers = (x[:, self.numeric] - self.center) / self.scale
-        indicator = cells[:, self.categories[:, 0]] == self.categories[:, 1]
-        columns = np.concatenate(
-            [np.where(np.isfinite(numbers), numbers, 0.0), (indicator - self.means) / self.spreads], axis=1
-        ).astype(np.float32)
         values = np.empty((len(x), self.size), dtype=np.float32)
         values[:, 0] = 1.0
-        of_cells, of_columns, layer = np.split(
-            values[:, 1:], np.cumsum([self.basis.ends[-1], columns.shape[1]]), axis=1
-        )
-        mean, spread = self.basis.statistics
-        factor = np.divide(_CELLS, spread, out=np.zeros_like(spread), where=spread > 0)
+        of_cells, of_columns, layer = np.split(values[:, 1:], self._ends, axis=1)
+        mean, factor = self._scaling
         of_cells[:] = (self.basis(x, cells) - mean) * factor
-        of_columns[:] = columns
-        waves = columns @ self.directions
-        waves += self.phases
-        np.cos(waves, out=layer)
+        of_columns[:] = self._columns(x, cells)
+        np.cos(of_columns @ self.directions + self.phases, out=layer)
         return values
+
+    def sums(self, x: Floats, cells: CellNumbers, coef: Floats) -> Reals:
+        """Values times coefficients (size, k), (n, k), in single precision."""
+        constant, (of_cells, of_columns, of_layer) = coef[0], np.split(coef[1:], self._ends)
+        mean, factor = self._scaling
+        of_cells = of_cells * factor[:, None]
+        columns = self._columns(x, cells)
+        layer = columns @ self.directions
+        layer += self.phases
+        np.cos(layer, out=layer)
+        total = self.basis.sums(x, cells, of_cells) + (constant - mean @ of_cells)
+        total += columns @ of_columns.astype(np.float32) + layer @ of_layer.astype(np.float32)
+        return np.asarray(total, dtype=np.float32)
+
+    @property
+    def _ends(self) -> Ints:
+        """Where the functions of cells end, and those of columns, from the first after the constant."""
+        return np.cumsum([self.basis.ends[-1], len(self.directions)])
+
+    @cached_property
+    def _scaling(self) -> tuple[Floats, Floats]:
+        """Means of the functions of cells, and factors that give them one standard deviation, (m,) each."""
+        mean, spread = self.basis.statistics
+        return mean, np.divide(_CELLS, spread, out=np.zeros_like(spread), where=spread > 0)
+
+    def _columns(self, x: Floats, cells: CellNumbers) -> Reals:
+        """s(x), (n, m + q)."""
+        numbers = (x[:, self.numeric] - self.center) / self.scale
+        indicator = cells[:, self.categories[:, 0]] == self.categories[:, 1]
+        columns = [np.where(np.isfinite(numbers), numbers, 0.0), (indicator - self.means) / self.spreads]
+        return np.concatenate(columns, axis=1).astype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,11 +180,11 @@ class Network:
     def mean(self, x: Floats, cells: CellNumbers) -> Floats:
         """Mean over all fits at rows x with these cells (n, d): (n, k)."""
         count, size, k = self.coef.shape
-        coef = np.ascontiguousarray(self.coef.transpose(1, 0, 2), dtype=np.float32).reshape(size, -1)
+        coef = self.coef.transpose(1, 0, 2).reshape(size, -1)
         means = np.empty((len(x), k))
         for first in range(0, len(x), _BLOCK):
             block = slice(first, first + _BLOCK)
-            values = self._behind_link(self.units(x[block], cells[block]) @ coef)
+            values = self._behind_link(self.units.sums(x[block], cells[block], coef))
             means[block] = values.reshape(-1, count, k).mean(axis=1)
         return means
 
