@@ -142,7 +142,9 @@ class Units:
         mean, factor = self._scaling
         of_cells[:] = (self.basis(x, cells) - mean) * factor
         of_columns[:] = self._columns(x, cells)
-        np.cos(of_columns @ self.directions + self.phases, out=layer)
+        waves = of_columns @ self.directions
+        waves += self.phases
+        np.cos(waves, out=layer)
         products[:] = self.products(of_columns)
         return values
 
@@ -160,26 +162,26 @@ class Units:
             total += values @ its.astype(np.float32)
         return np.asarray(total, dtype=np.float32)
 
-    def with_products(self, features: Reals, root: Reals, targets: Floats) -> tuple[Units, Reals]:
-        """Add products to units without any, and to their values ``features`` (n, size) at rows.
+    def products(self, columns: Reals) -> Reals:
+        """Products of s(x) (n, m + q), (n, p)."""
+        return np.asarray(columns[:, self.pairs[:, 0]] * columns[:, self.pairs[:, 1]])
 
-        Pairs are those that help where effects and slopes are fitted to targets (n, k), weighted by root².
+    def with_products(self, x: Floats, cells: CellNumbers, root: Reals, targets: Floats) -> Units:
+        """Add products to units without any.
+
+        Pairs are those that help where effects and slopes are fitted to targets (n, k) at rows x and their
+        cells (n, d), weighted by root² (n, 1).
         """
-        first = np.split(features, [1 + self._ends[1]], axis=1)[0]
-        columns = first[:, 1 + self._ends[0] :]
-        fit = SequenceRidge.of(root * first, root * targets, 1).of_all(_FIRST_PENALTY)
+        values = replace(self, directions=self.directions[:, :0], phases=self.phases[:0])(x, cells)
+        fit = SequenceRidge.of(root * values, root * targets, 1).of_all(_FIRST_PENALTY)
         origins = np.concatenate([self.numeric, self.categories[:, 0]])
-        units = replace(self, pairs=_strong_pairs(columns, origins, root**2 * (targets - first @ fit)))
-        return units, np.concatenate([features, units.products(columns)], axis=1)
+        columns = values[:, values.shape[1] - len(origins) :]
+        return replace(self, pairs=_strong_pairs(columns, origins, root**2 * (targets - values @ fit)))
 
     @property
     def _ends(self) -> Ints:
         """Where functions of cells, of columns and the layer end, from the first after the constant."""
         return np.cumsum([self.basis.ends[-1], *self.directions.shape])
-
-    def products(self, columns: Reals) -> Reals:
-        """Products of s(x) (n, m + q), (n, p)."""
-        return np.asarray(columns[:, self.pairs[:, 0]] * columns[:, self.pairs[:, 1]])
 
     @cached_property
     def _scaling(self) -> tuple[Floats, Floats]:
@@ -301,7 +303,8 @@ def fit_network(
     is_logistic, first = are_probabilities(f), slice(len(f) // sequences)
     targets = log_odds(f) if is_logistic else f
     root = (roots_of_weights(f) if is_logistic else np.ones((len(f), 1))).astype(np.float32)
-    units, features = units.with_products(units(x, cells), root, targets)
+    units = units.with_products(x, cells, root, targets)
+    features = units(x, cells)
     ridge = SequenceRidge.of(root * features, root * targets, sequences)
 
     def share(penalty: float) -> float:
