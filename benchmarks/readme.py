@@ -16,6 +16,11 @@ def save(part: str, result: Any) -> None:
     (RESULTS / f"{part}.json").write_text(json.dumps(result, indent=1) + "\n")
 
 
+def load(part: str) -> Any:
+    """What `save` stored."""
+    return json.loads((RESULTS / f"{part}.json").read_text())
+
+
 def replace(part: str, text: str, *, by: str = "benchmarks") -> None:
     """Put ``text`` in the place of what an earlier run of this part, ``by`` a package, wrote."""
     begin, end = f"<!-- {part}: written by python -m {by} -->", f"<!-- end of {part} -->"

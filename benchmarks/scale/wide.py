@@ -3,8 +3,8 @@
 Each figure is a new process: seconds and CPU seconds from the call to the last row, start of workers
 included, and the kernel's peak of memory of a worker. ``--few`` rows are measured too: what the start costs,
 and so what a further row does. A family that is not installed is left out, and said. The table is printed;
-with ``--save`` it goes into results/scale_wide.json after every run, so that a long one may be stopped, and
-at the end into README.md.
+with ``--save`` every run goes into results/scale_wide.json, in the place of an earlier one of this family,
+engine and number of rows, and in the end all of them into README.md: a long measurement may be done in parts.
 """
 
 from __future__ import annotations
@@ -71,44 +71,49 @@ def _network(X: pd.DataFrame, y: np.ndarray) -> Any:
     ).fit(X, y)
 
 
-# Model, the library it needs, and the share of the rows that it is measured on
-FAMILIES: dict[str, tuple[Callable[[pd.DataFrame, np.ndarray], Any], str, float]] = {
-    "forest 100 x 10": (_forest, "sklearn", 1.0),
-    "XGBoost 300 x 6": (_xgboost, "xgboost", 1.0),
+# Model, and the library it needs
+FAMILIES: dict[str, tuple[Callable[[pd.DataFrame, np.ndarray], Any], str]] = {
+    "forest 100 x 10": (_forest, "sklearn"),
+    "XGBoost 300 x 6": (_xgboost, "xgboost"),
     "linear pipeline": (
         lambda X, y: make_pipeline(StandardScaler(), LinearRegression()).fit(X, y),
         "sklearn",
-        1.0,
     ),
-    "EBM": (_ebm, "interpret", 1.0),
-    "SVR, 300 vectors": (_support_vectors, "sklearn", 0.1),
-    "network, pool": (_network, "sklearn", 0.01),
+    "EBM": (_ebm, "interpret"),
+    "SVR, 300 vectors": (_support_vectors, "sklearn"),
+    "network, pool": (_network, "sklearn"),
 }
 
 
 def measure(rows: int, few: int, families: list[str], of: list[str], save: bool) -> dict[str, Any]:
     """Every family on every engine."""
-    result: dict[str, Any] = {"machine": machine(), "rows": rows, "runs": [], "absent": {}}
+    result: dict[str, Any] = readme.load("scale_wide") if save else {"runs": []}
+    result["machine"] = machine()
     result["absent"] = {engine: why for engine in of if (why := engines.absent(engine))}
     with tempfile.TemporaryDirectory() as folder:
         for family in families:
-            fit, library, share = FAMILIES[family]
+            fit, library = FAMILIES[family]
             if find_spec(library) is None:
                 result["absent"][family] = f"{library} is not installed"
                 continue
             case = _write_case(family, fit, Path(folder))
             for engine in of:
-                for count in (few, max(2 * few, int(rows * share))):
+                for count in (few, rows):
                     if engine in result["absent"]:
                         continue
                     say(f"{family}, {engine}, {count:,} rows, load {os.getloadavg()[0]:.0f}")
                     table = _write_table(count, Path(folder))
                     run = fresh(_timed, engine, case, table, Path(folder) / "out")
-                    result["runs"].append({"family": family, "engine": engine, **run})
+                    run = {"family": family, "engine": engine, **run}
+                    result["runs"] = [*(r for r in result["runs"] if _what(r) != _what(run)), run]
                     if save:
                         readme.save("scale_wide", result)
     say("done\n")
     return result
+
+
+def _what(run: dict[str, Any]) -> tuple[str, str, int]:
+    return run["family"], run["engine"], run["rows"]
 
 
 def _write_case(family: str, fit: Callable[..., Any], folder: Path) -> Path:
@@ -151,16 +156,19 @@ def text(result: dict[str, Any]) -> str:
         "MB a worker | distinct, about | load |",
         "|---" * 11 + "|",
     ]
-    runs = result["runs"]
-    for few, many in zip(runs[::2], runs[1::2], strict=False):
-        alike = [run for run in runs if (run["family"], run["rows"]) == (many["family"], many["rows"])]
-        local = alike[0]
-        further = 1e6 * (many["cpu"] - few["cpu"]) / (many["rows"] - few["rows"])
+    runs = {_what(run): run for run in result["runs"]}
+    families, of = [*FAMILIES], [*engines.ENGINES]
+    for family, engine, rows in sorted(runs, key=lambda it: (families.index(it[0]), it[2], of.index(it[1]))):
+        few = runs[family, engine, min(r for f, e, r in runs if (f, e) == (family, engine))]
+        many, local = runs[family, engine, rows], runs.get((family, "local", rows))
+        if many is few:
+            continue
+        further = 1e6 * (many["cpu"] - few["cpu"]) / (rows - few["rows"])
+        against = "" if local in (None, many) else f"{many['seconds'] / local['seconds'] - 1:+.0%}"
         worker = many["megabytes"]["worker"] or many["megabytes"]["driver"]
         lines.append(
-            f"| {many['family']} | {many['engine']} | {many['rows']:,} | {many['seconds']:.1f} "
-            f"| {few['seconds']:.1f} | {many['cpu']:.1f} | {further:,.1f} "
-            f"| {many['seconds'] / local['seconds'] - 1:+.0%} "
+            f"| {family} | {engine} | {rows:,} | {many['seconds']:.1f} | {few['seconds']:.1f} "
+            f"| {many['cpu']:.1f} | {further:,.1f} | {against} "
             f"| {worker:.0f} | {many.get('distinct', 0):,} | {many['load']:.0f} |"
         )
     if result["absent"]:

@@ -106,9 +106,7 @@ def additive(law: SimulatedLaw, rows: PoolRows, f: Floats) -> CrossFit:
 def network(law: SimulatedLaw, rows: PoolRows, f: Floats) -> CrossFit:
     """Fit a network without each sequence in turn, and simulate its expectation."""
     units = Units.of(law.family.marginals, rows.x, rows.cells, units_for(len(f)), law.seed)
-    features = units(rows.x, rows.cells)
-    fit = fit_network(units, features, f, SEQUENCES)
-    values = fit.out_of_sequence(features)
+    values, fit = fit_network(units, rows.x, rows.cells, f, SEQUENCES)
     simulated = law.rows(_simulated(law, rows, values, f))
     mean = SimulatedControl.of(law.family, *simulated, fit.mean(*simulated))
     # effects of cells are exact: the rest alone is simulated

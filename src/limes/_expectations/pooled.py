@@ -43,9 +43,9 @@ from limes.designs._product import ProductDesign, ProductFamily
 DEFAULT_TOLERANCE = Tolerance(0.015, relative=True)
 # Least share of a pool's rows that must count for an explained row
 _LEAST_SHARE = 1 / 32
-# Errors of even points fall about as 1 / n: after a pool of n rows, whose error is c times what is wanted,
-# the next has this many times n c rows
-_RATE = 0.75
+# Errors of even points fall about as n^(-2/3): after a pool of n rows, whose error is c times what is wanted,
+# the next has this many times n c^(3/2) rows
+_RATE, _POWER = 0.75, 1.5
 # Rows that are fitted at once, and numbers of their normal equations at most
 _BLOCK, _BLOCK_NUMBERS = 32, 1 << 20
 
@@ -302,7 +302,7 @@ class _Look:
 
     def wants(self, size: float) -> bool:
         """Whether to look at a larger pool: sizes that can hardly be enough are passed over."""
-        return not self.is_last and size >= _RATE * self.stage.size * self.excess
+        return not self.is_last and size >= _RATE * self.stage.size * self.excess**_POWER
 
     def is_of(self, size: int, control: str) -> bool:
         """Whether a pool of this size with this control would say the same."""

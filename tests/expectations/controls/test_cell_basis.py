@@ -46,3 +46,12 @@ def test_statistics_are_those_of_many_rows():
     values, (mean, spread) = basis(x, cells), basis.statistics
     assert values.mean(axis=0) == pytest.approx(mean, abs=5e-3)
     assert values.std(axis=0) == pytest.approx(spread, rel=1e-2)
+
+
+def test_sums_are_values_times_coefficients():
+    laws = family()
+    rng = np.random.default_rng(3)
+    x, cells = laws.draw(rng.random((300, 2)))
+    basis = CellBasis.of(laws.marginals, cells)
+    coef = rng.normal(size=(int(basis.ends[-1]), 3))
+    np.testing.assert_allclose(basis.sums(x, cells, coef), basis(x, cells) @ coef, rtol=EXACT, atol=EXACT)

@@ -48,6 +48,12 @@ class ColumnBasis:
         np.equal.outer(cell, effects, out=values[:, : effects.size], casting="unsafe")
         np.multiply(np.equal.outer(cell, slopes), step, out=values[:, effects.size :])
 
+    def tables(self, coef: Floats) -> tuple[Floats, Floats]:
+        """Effect and slope of each cell by coefficients (m, k) of the functions, (p, k) each."""
+        tables = np.zeros((2, self.cells.size, coef.shape[1]))
+        tables[0, self.cells], tables[1, self.sloped] = np.split(coef, [self.cells.sum()])
+        return tables[0], tables[1]
+
     def functionals(self, coordinate: Coordinate) -> tuple[Floats, Floats]:
         """Mean and contrast of every function, (m,) each."""
         effects, slopes = (np.eye(self.cells.size)[live] for live in (self.cells, self.sloped))
@@ -87,6 +93,22 @@ class CellBasis:
         for column, *its in zip(self.columns, x.T, cells.T, parts, strict=True):
             column.put(*its)
         return values
+
+    def tables(self, coef: Floats) -> list[tuple[Floats, Floats]]:
+        """Effects and slopes of each column's cells by coefficients (m, k)."""
+        parts = np.split(coef, self.ends[:-1])
+        return [column.tables(part) for column, part in zip(self.columns, parts, strict=True)]
+
+    def sums(self, x: Floats, cells: CellNumbers, coef: Floats) -> Floats:
+        """Values times coefficients (m, k), (n, k), without the values: what a cell adds is looked up."""
+        total = np.zeros((len(x), coef.shape[1]))
+        for column, its, cell, (effect, slope) in zip(
+            self.columns, x.T, cells.T, self.tables(coef), strict=True
+        ):
+            total += effect.take(cell, axis=0)
+            if column.sloped.any():
+                total += slope.take(cell, axis=0) * column.law.standardized(its, cell)[:, None]
+        return total
 
     @cached_property
     def statistics(self) -> tuple[Floats, Floats]:

@@ -1,11 +1,12 @@
-r"""Network control: effects of cells and one hidden layer of random units, behind a link.
+r"""Network control: effects of cells, products of columns and a hidden layer of random units, behind a link.
 
-    h(x) = link(c + Σ_j u_j(x_j) + v · s(x) + Σ_u a_u cos(ω_u · s(x) + b_u)),
+    h(x) = link(c + Σ_j u_j(x_j) + v · s(x) + Σ_jl m_jl s_j(x) s_l(x) + Σ_u a_u cos(ω_u · s(x) + b_u)),
 
 u_j are effects of cells and slopes inside them (``cell_basis.py``), s(x) the columns in units of their
-spread, and indicators of categories. Directions ω and phases b are drawn (Rahimi & Recht 2007), the rest
-follows by ridge regression. Answers between 0 and 1 are fitted on their log odds (``odds.py``), with the
-logistic link.
+spread, and indicators of categories. Pairs j, l are those that effects and slopes leave something of:
+among many columns random units hardly meet a single pair. Directions ω and phases b are drawn (Rahimi &
+Recht 2007), the rest follows by ridge regression. Answers between 0 and 1 are fitted on their log odds
+(``odds.py``), with the logistic link.
 
 What is fitted is linear, so that fits without each sequence of rows cost no more than a solve. The
 expectation is simulated on rows that the model is not asked about.
@@ -14,7 +15,8 @@ expectation is simulated on rows that the model is not asked about.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -40,6 +42,10 @@ _UNITS_PER_ROOT, _MOST_UNITS = 4, 512
 _CELLS = 0.2
 # Standard deviations of ω · s(x) that the units are divided among: smooth functions take slow ones
 _FREQUENCIES = (0.4, 0.7, 1.0)
+# Pairs whose products are functions, at most
+_MOST_PAIRS = 128
+# Penalty, in units of the number of rows, of the fit whose residuals tell these pairs
+_FIRST_PENALTY = 1e-3
 # Penalties in units of the number of rows
 _PENALTIES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 # Rows by which columns are scaled
@@ -55,7 +61,7 @@ _KEY = 0x756E6974
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """Functions of a row: those of its cells, its columns, and the random layer of one background.
+    """Functions of a row: those of its cells, its columns, the random layer, and products of columns.
 
     Attributes
     ----------
@@ -69,6 +75,8 @@ class Units:
         Column and cell of each indicator, (q, 2), with its mean and the spread of its column.
     directions, phases
         ω (m + q, units) and b (units,).
+    pairs
+        Of columns of s(x), (p, 2).
     """
 
     basis: CellBasis
@@ -80,10 +88,14 @@ class Units:
     spreads: Floats
     directions: Reals
     phases: Reals
+    pairs: Ints
 
     @classmethod
     def of(cls, laws: Sequence[Marginal], x: Floats, cells: CellNumbers, units: int, seed: int) -> Units:
-        """Draw the layer for a fit to rows x and their cells (n, d), which tell centres and scales."""
+        """Draw the layer for a fit to rows x and their cells (n, d), which tell centres and scales.
+
+        There are no products yet.
+        """
         basis, some = CellBasis.of(laws, cells), evenly_spread(len(x), _FOR_SCALES)
         x, cells = x[some], cells[some]
         rng = np.random.default_rng(seed)
@@ -114,33 +126,75 @@ class Units:
             np.concatenate([np.empty(0), *spreads]),
             directions.astype(np.float32),
             rng.uniform(0.0, 2.0 * np.pi, units).astype(np.float32),
+            np.empty((0, 2), dtype=np.int64),
         )
 
     @property
     def size(self) -> int:
         """Number of coefficients."""
-        return 1 + int(self.basis.ends[-1]) + sum(self.directions.shape)
+        return 1 + int(self._ends[-1]) + len(self.pairs)
 
     def __call__(self, x: Floats, cells: CellNumbers) -> Reals:
-        """1, functions of cells, s(x) and units of rows x with these cells (n, d), in single precision."""
-        numbers = (x[:, self.numeric] - self.center) / self.scale
-        indicator = cells[:, self.categories[:, 0]] == self.categories[:, 1]
-        columns = np.concatenate(
-            [np.where(np.isfinite(numbers), numbers, 0.0), (indicator - self.means) / self.spreads], axis=1
-        ).astype(np.float32)
+        """1, the functions of rows x with these cells (n, d), in their order, in single precision."""
         values = np.empty((len(x), self.size), dtype=np.float32)
         values[:, 0] = 1.0
-        of_cells, of_columns, layer = np.split(
-            values[:, 1:], np.cumsum([self.basis.ends[-1], columns.shape[1]]), axis=1
-        )
-        mean, spread = self.basis.statistics
-        factor = np.divide(_CELLS, spread, out=np.zeros_like(spread), where=spread > 0)
+        of_cells, of_columns, layer, products = np.split(values[:, 1:], self._ends, axis=1)
+        mean, factor = self._scaling
         of_cells[:] = (self.basis(x, cells) - mean) * factor
-        of_columns[:] = columns
-        waves = columns @ self.directions
+        of_columns[:] = self._columns(x, cells)
+        waves = of_columns @ self.directions
         waves += self.phases
         np.cos(waves, out=layer)
+        products[:] = self.products(of_columns)
         return values
+
+    def sums(self, x: Floats, cells: CellNumbers, coef: Floats) -> Reals:
+        """Values times coefficients (size, k), (n, k), in single precision."""
+        constant, (of_cells, *others) = coef[0], np.split(coef[1:], self._ends)
+        mean, factor = self._scaling
+        of_cells = of_cells * factor[:, None]
+        columns = self._columns(x, cells)
+        layer = columns @ self.directions
+        layer += self.phases
+        np.cos(layer, out=layer)
+        total = self.basis.sums(x, cells, of_cells) + (constant - mean @ of_cells)
+        for values, its in zip((columns, layer, self.products(columns)), others, strict=True):
+            total += values @ its.astype(np.float32)
+        return np.asarray(total, dtype=np.float32)
+
+    def products(self, columns: Reals) -> Reals:
+        """Products of s(x) (n, m + q), (n, p)."""
+        return np.asarray(columns[:, self.pairs[:, 0]] * columns[:, self.pairs[:, 1]])
+
+    def with_products(self, x: Floats, cells: CellNumbers, root: Reals, targets: Floats) -> Units:
+        """Add products to units without any.
+
+        Pairs are those that help where effects and slopes are fitted to targets (n, k) at rows x and their
+        cells (n, d), weighted by root² (n, 1).
+        """
+        values = replace(self, directions=self.directions[:, :0], phases=self.phases[:0])(x, cells)
+        fit = SequenceRidge.of(root * values, root * targets, 1).of_all(_FIRST_PENALTY)
+        origins = np.concatenate([self.numeric, self.categories[:, 0]])
+        columns = values[:, values.shape[1] - len(origins) :]
+        return replace(self, pairs=_strong_pairs(columns, origins, root**2 * (targets - values @ fit)))
+
+    @property
+    def _ends(self) -> Ints:
+        """Where functions of cells, of columns and the layer end, from the first after the constant."""
+        return np.cumsum([self.basis.ends[-1], *self.directions.shape])
+
+    @cached_property
+    def _scaling(self) -> tuple[Floats, Floats]:
+        """Means of the functions of cells, and factors that give them one standard deviation, (m,) each."""
+        mean, spread = self.basis.statistics
+        return mean, np.divide(_CELLS, spread, out=np.zeros_like(spread), where=spread > 0)
+
+    def _columns(self, x: Floats, cells: CellNumbers) -> Reals:
+        """s(x), (n, m + q)."""
+        numbers = (x[:, self.numeric] - self.center) / self.scale
+        indicator = cells[:, self.categories[:, 0]] == self.categories[:, 1]
+        columns = [np.where(np.isfinite(numbers), numbers, 0.0), (indicator - self.means) / self.spreads]
+        return np.concatenate(columns, axis=1).astype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,11 +212,11 @@ class Network:
     def mean(self, x: Floats, cells: CellNumbers) -> Floats:
         """Mean over all fits at rows x with these cells (n, d): (n, k)."""
         count, size, k = self.coef.shape
-        coef = np.ascontiguousarray(self.coef.transpose(1, 0, 2), dtype=np.float32).reshape(size, -1)
+        coef = self.coef.transpose(1, 0, 2).reshape(size, -1)
         means = np.empty((len(x), k))
         for first in range(0, len(x), _BLOCK):
             block = slice(first, first + _BLOCK)
-            values = self._behind_link(self.units(x[block], cells[block]) @ coef)
+            values = self._behind_link(self.units.sums(x[block], cells[block], coef))
             means[block] = values.reshape(-1, count, k).mean(axis=1)
         return means
 
@@ -197,6 +251,28 @@ class _NetworkControl:
         return ControlMoments(coef[0], coef[1:], errors)
 
 
+def _strong_pairs(columns: Reals, origins: Ints, residuals: Floats) -> Ints:
+    """Pairs (p, 2) of columns (n, c) whose products correlate most with residuals (n, k).
+
+    Of m pairs those with |Σ_i s_ij s_il r_i| > (2 log m Σ_i (s_ij s_il r_i)²)^½. Of noise alone less than
+    one pair is above that (Donoho & Johnstone 1994), so that all rows may choose. ``origins`` (c,) are the
+    columns of the table that they are made of.
+    """
+    others = origins[:, None] < origins
+    strength = np.zeros(others.shape)
+    for residual in residuals.T.astype(columns.dtype):
+        moved = columns * residual[:, None]
+        squares = (moved**2).T @ columns**2
+        strength = np.maximum(
+            strength,
+            np.divide((moved.T @ columns) ** 2, squares, out=np.zeros_like(squares), where=squares > 0),
+        )
+    strength[~others] = 0.0
+    order = np.argsort(-strength, axis=None, kind="stable")[:_MOST_PAIRS]
+    strong = strength.ravel()[order] > 2.0 * np.log(max(others.sum(), 2))
+    return np.stack(np.unravel_index(np.sort(order[strong]), others.shape), axis=1)
+
+
 def network_control(design: ProductDesign, x: Floats, f: Floats) -> FittedControl:
     """Fit a network to answers f (n, k) at rows x (n, d) of one design."""
     count = len(x) // _FITTED_SEQUENCES * _FITTED_SEQUENCES
@@ -207,7 +283,7 @@ def network_control(design: ProductDesign, x: Floats, f: Floats) -> FittedContro
     simulated, h, _ = sampler.draw(_SIMULATED)
     cells = design.locate(x)
     units = Units.of(design.laws, x, cells, units_for(count), 0)
-    network = fit_network(units, units(x, cells), f, _FITTED_SEQUENCES)
+    _, network = fit_network(units, x, cells, f, _FITTED_SEQUENCES)
     return _NetworkControl(network, design, simulated, h)
 
 
@@ -216,23 +292,27 @@ def units_for(rows: int) -> int:
     return min(_MOST_UNITS, _UNITS_PER_ROOT * int(np.sqrt(rows)))
 
 
-def fit_network(units: Units, features: Reals, f: Floats, sequences: int) -> Network:
-    """Fit answers f (n, k) at rows with these features (n, size), equal sequences one after the other.
+def fit_network(
+    units: Units, x: Floats, cells: CellNumbers, f: Floats, sequences: int
+) -> tuple[Floats, Network]:
+    """Fit answers f (n, k) at rows x and their cells (n, d), equal sequences one after the other.
 
-    The penalty is the one that predicts the first sequence best.
+    Returns the values (n, k) of the fits, each at the sequence that it has not seen, and these fits. The
+    penalty is the one that predicts the first sequence best.
     """
     is_logistic, first = are_probabilities(f), slice(len(f) // sequences)
-    if is_logistic:
-        root = roots_of_weights(f).astype(features.dtype)
-        ridge = SequenceRidge.of(root * features, root * log_odds(f), sequences)
-    else:
-        ridge = SequenceRidge.of(features, f, sequences)
+    targets = log_odds(f) if is_logistic else f
+    root = (roots_of_weights(f) if is_logistic else np.ones((len(f), 1))).astype(np.float32)
+    units = units.with_products(x, cells, root, targets)
+    features = units(x, cells)
+    ridge = SequenceRidge.of(root * features, root * targets, sequences)
 
     def share(penalty: float) -> float:
         fit = Network(units, ridge.without(0, penalty)[None], is_logistic)
         return share_left((f[first] - fit.out_of_sequence(features[first])).var(axis=0), f)
 
-    return Network(units, ridge.without_each(_valley(_PENALTIES, share)), is_logistic)
+    network = Network(units, ridge.without_each(_valley(_PENALTIES, share)), is_logistic)
+    return network.out_of_sequence(features), network
 
 
 def _valley(values: Sequence[float], height: Callable[[float], float]) -> float:

@@ -54,7 +54,7 @@ class _Additive:
     effects: list[CellEffects] = field(default_factory=list)
 
     def predict(self, x: Floats) -> Floats:
-        return self.intercept + self.basis(x, self.design.locate(x)) @ self.coef
+        return self.intercept + self.basis.sums(x, self.design.locate(x), self.coef)
 
     def moments(self, design: ProductDesign) -> ControlMoments:
         parts = [self._column(j, coordinate) for j, coordinate in enumerate(design.coordinates)]
@@ -64,10 +64,7 @@ class _Additive:
     def many(self, rows: ExplainedRows) -> ControlMoments:
         """Under bin weights, where slopes inside cells have no moments."""
         if not self.effects:
-            columns = self.basis.columns
-            effects = [np.zeros((column.cells.size, len(self.intercept))) for column in columns]
-            for effect, column, coef in zip(effects, columns, self._coefs, strict=True):
-                effect[column.cells] = coef[: column.cells.sum()]
+            effects = [effect for effect, _ in self.basis.tables(self.coef)]
             self.effects.append(CellEffects.of(rows.family, effects))
         mean, coef = self.effects[0].at(rows.cells)
         return ControlMoments.exact(self.intercept + mean, coef)
