@@ -18,6 +18,7 @@ from limes._expectations.explained import ExplainedRows
 from limes._expectations.pool import SEQUENCES, SMALLEST, Pool, pool_sizes
 from limes._expectations.pooled import PooledExpectation
 from limes._expectations.sampling import Sampling, Tolerance
+from limes._expectations.weighted import WeightedFits
 from limes.designs._columns import binned, categorical
 from limes.designs._product import ProductFamily
 from limes.designs._weights import named_weights
@@ -382,6 +383,31 @@ def test_cuts_order_threads_and_pickles_change_no_bit():
     assert np.array_equal(whole.values, copy(x[:12], progress=False).values)
     assert np.array_equal(whole.values, shared.reproducible(x[:12], progress=False).values)
     assert limes.Explanation.from_json(whole.to_json()).shared_calls.tolist() == whole.shared_calls.tolist()
+
+
+def test_rows_in_the_same_cells_are_fitted_once_unless_their_answers_are_out_of_range(monkeypatch):
+    fitted, fit = [], WeightedFits.fit
+
+    def counted(sample, rows, controls, outputs):
+        fitted.append(len(rows))
+        return fit(sample, rows, controls, outputs)
+
+    monkeypatch.setattr(WeightedFits, "fit", counted)
+    x = background()
+    top = x[:, 0].argmax()
+    rows = np.array([x[top], x[top] + [1.0, 0, 0, 0, 0], x[top] + [1e4, 0, 0, 0, 0], x[top]])
+
+    def rare(x):
+        """One of some hundred rows has another answer, and no row of the pool is as far out."""
+        return 2.0 * ((x[:, 0] > 4) & (x[:, 1] > 4)) + 50.0 * (x[:, 0] > 1e3)
+
+    explainer = limes.TabularExplainer(rare, x, max_calls=1024, control="additive", output=None)
+    together = explainer(rows, progress=False)
+    assert sum(fitted) == 2
+    alone = [explainer(row, progress=False) for row in rows]
+    assert np.array_equal(together.values, np.concatenate([one.values for one in alone]))
+    assert np.array_equal(together.standard_errors, np.concatenate([one.standard_errors for one in alone]))
+    assert (together.standard_errors[2] > 2.0 * together.standard_errors[0]).any()
 
 
 def test_a_failure_leaves_what_is_finished_and_the_next_call_goes_on():

@@ -90,11 +90,9 @@ class ControlledPool:
     shares: Mapping[str, float]
     expectations: Sequence[ControlExpectation]
 
-    def outputs(self, predictions: Floats | None) -> Floats | None:
+    def outputs(self, predictions: Floats) -> Floats:
         """Return the computed outputs of predictions (n, k)."""
-        if predictions is None or not self.complement:
-            return predictions
-        return predictions[:, 1:]
+        return predictions[:, 1:] if self.complement else predictions
 
 
 class ControlledPools(Locked):

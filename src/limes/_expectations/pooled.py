@@ -194,39 +194,58 @@ class PooledExpectation(Locked):
         looks: dict[int, _Look],
         progress: Progress,
     ) -> None:
-        """Explain the rows at these positions from the pool of one size, in blocks on all cores."""
+        """Explain the rows at these positions from the pool of one size, in blocks on all cores.
+
+        Rows with the same result are fitted once.
+        """
         pool = self._pools.at(stage)
         same = [i for i in pending if i in looks and looks[i].is_of(stage.size, pool.control)]
         # nothing better than what it has at this size
         looks |= {i: replace(looks[i], stage=stage, is_last=stage == self._pools.stages[-1]) for i in same}
         rest = np.array([i for i in pending if i not in set(same)], dtype=np.int64)
+        outputs = None if predictions is None else pool.outputs(predictions.reshape(len(cells), -1))
+        distinct, alike = _distinct(pool, cells[rest], None if outputs is None else outputs[rest])
+        rows_of = np.split(rest[np.argsort(alike, kind="stable")], np.cumsum(np.bincount(alike))[:-1])
         each = min(_BLOCK, max(1, _BLOCK_NUMBERS // (1 + cells.shape[1]) ** 2))
         with progress(len(pending)) as on_progress:
             on_progress(len(same))
 
             def explain(start: int) -> None:
-                block = rest[start : start + each]
-                its = None if predictions is None else predictions[block].reshape(block.size, -1)
+                block = rest[distinct[start : start + each]]
+                its = None if outputs is None else outputs[block]
                 fits = self._fit(pool, ExplainedRows(self._family, cells[block]), its)
                 moments, is_final = fits.moments(self._sampling.tolerance), stage == self._pools.stages[-1]
                 with self._lock:
-                    for place, i in enumerate(block.tolist()):
+                    for place, rows in enumerate(rows_of[start : start + each]):
                         excess = float(fits.excess[place])
                         is_last = excess <= 1.0 or is_final
-                        looks[i] = _Look(stage, excess, pool.control, moments, place, is_last)
-                    on_progress(block.size)
+                        look = _Look(stage, excess, pool.control, moments, place, is_last)
+                        looks.update(dict.fromkeys(rows.tolist(), look))
+                        on_progress(len(rows))
 
-            in_threads(explain, range(0, rest.size, each))
+            in_threads(explain, range(0, distinct.size, each))
 
-    def _fit(self, pool: ControlledPool, rows: ExplainedRows, predictions: Floats | None) -> _Fits:
-        """Fit rows to the pool of one size, given the model's predictions (n, k) there, if there are any."""
+    def _fit(self, pool: ControlledPool, rows: ExplainedRows, outputs: Floats | None) -> _Fits:
+        """Fit rows to the pool of one size, given the model's outputs (n, k) there, if there are any."""
         controls = [moments_around(its, rows) for its in pool.expectations]
-        fits = WeightedFits.fit(pool.rows, rows, controls, pool.outputs(predictions))
+        fits = WeightedFits.fit(pool.rows, rows, controls, outputs)
         coef = np.mean([its.coef for its in controls], axis=0)
         coef = np.where(fits.normal.used[..., None], fits.coef[:, 1:], coef)
         coef[rows.features.variance == 0] = 0.0
         errors = np.where(fits.normal.unidentified[..., None], np.inf, fits.coef_errors)
         return _Fits(pool, fits, coef, errors, self._sampling.tolerance or DEFAULT_TOLERANCE)
+
+
+def _distinct(pool: ControlledPool, cells: Ints, outputs: Floats | None) -> tuple[Ints, Ints]:
+    """Positions of rows whose fits differ, and for every row the place of its own among these.
+
+    A fit depends on a row's cells (n, d), and on the range that answers have with the model's outputs there.
+    """
+    keys = cells.astype(np.float64)
+    if outputs is not None:
+        keys = np.column_stack([keys, pool.rows.statistics.reach_around(outputs)])
+    _, first, alike = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    return first, alike.reshape(-1)
 
 
 @dataclass(frozen=True, eq=False)
