@@ -53,6 +53,9 @@ _AHEAD = 2
 _ONE_AT_A_TIME = Lock()
 # A part of a CSV file brings its rows
 _CONFIG = {"distributed.admin.large-graph-warning-threshold": "1GB"}
+# Makes workers return memory to the system as soon as it is free: taken again for the next block of rows, it
+# would cost a fifth of their time
+_ENVIRONMENT, _TRIM = "distributed.nanny.pre-spawn-environ", "MALLOC_TRIM_THRESHOLD_"
 # Seconds that a scheduler, and its first worker, have to answer
 _PATIENCE = 8
 
@@ -157,7 +160,11 @@ def _room(client: Client) -> int:
 @contextmanager
 def _client(cluster: Cluster) -> Iterator[Client]:
     if cluster.scheduler is None:
-        local = LocalCluster(n_workers=cluster.workers, threads_per_worker=1, dashboard_address="localhost:0")
+        kept = {name: value for name, value in config.get(_ENVIRONMENT).items() if name != _TRIM}
+        with config.set({_ENVIRONMENT: kept}):
+            local = LocalCluster(
+                n_workers=cluster.workers, threads_per_worker=1, dashboard_address="localhost:0"
+            )
         with local, Client(local) as client:
             yield client
         return
