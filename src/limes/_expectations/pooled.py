@@ -237,7 +237,7 @@ class PooledExpectation(Locked):
 
 
 def _distinct(pool: ControlledPool, cells: Ints, outputs: Floats | None) -> tuple[Ints, Ints]:
-    """Positions of rows whose fits differ, and for every row the place of its own among these.
+    """Positions of rows whose fits differ, and for every row where its like is among these.
 
     A fit depends on a row's cells (n, d), and on the range that answers have with the model's outputs there.
     """
