@@ -202,7 +202,7 @@ class PooledExpectation(Locked):
         same = [i for i in pending if i in looks and looks[i].is_of(stage.size, pool.control)]
         # nothing better than what it has at this size
         looks |= {i: replace(looks[i], stage=stage, is_last=stage == self._pools.stages[-1]) for i in same}
-        rest = np.array([i for i in pending if i not in set(same)], dtype=np.int64)
+        rest = np.setdiff1d(np.array(pending, dtype=np.int64), same)
         outputs = None if predictions is None else pool.outputs(predictions.reshape(len(cells), -1))
         distinct, alike = _distinct(pool, cells[rest], None if outputs is None else outputs[rest])
         rows_of = np.split(rest[np.argsort(alike, kind="stable")], np.cumsum(np.bincount(alike))[:-1])

@@ -142,9 +142,7 @@ class Units:
         mean, factor = self._scaling
         of_cells[:] = (self.basis(x, cells) - mean) * factor
         of_columns[:] = self._columns(x, cells)
-        waves = of_columns @ self.directions
-        waves += self.phases
-        np.cos(waves, out=layer)
+        np.cos(self._phases_at(of_columns), out=layer)
         products[:] = self.products(of_columns)
         return values
 
@@ -154,8 +152,7 @@ class Units:
         mean, factor = self._scaling
         of_cells = of_cells * factor[:, None]
         columns = self._columns(x, cells)
-        layer = columns @ self.directions
-        layer += self.phases
+        layer = self._phases_at(columns)
         np.cos(layer, out=layer)
         total = self.basis.sums(x, cells, of_cells) + (constant - mean @ of_cells)
         for values, its in zip((columns, layer, self.products(columns)), others, strict=True):
@@ -177,6 +174,12 @@ class Units:
         origins = np.concatenate([self.numeric, self.categories[:, 0]])
         columns = values[:, values.shape[1] - len(origins) :]
         return replace(self, pairs=_strong_pairs(columns, origins, root**2 * (targets - values @ fit)))
+
+    def _phases_at(self, columns: Reals) -> Reals:
+        """ω · s(x) + b of each unit, (n, units)."""
+        phases = np.asarray(columns @ self.directions)
+        phases += self.phases
+        return phases
 
     @property
     def _ends(self) -> Ints:
