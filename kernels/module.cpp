@@ -17,6 +17,7 @@ NB_MODULE(_kernels, module) {
   limes::add_words(module);
   limes::add_waves_to(module);
   limes::add_node_products_to(module);
+  limes::add_exponentials_to(module);
   limes::add_switches(module);
   limes::add_pairwise(module);
   limes::add_pool(module);

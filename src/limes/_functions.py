@@ -294,7 +294,7 @@ class Polynomial:
 
     def __call__(self, x: Floats) -> Floats:
         t = x - self.center
-        values = self.coefficients @ np.stack([np.ones_like(t), t, t * t])
+        values = times(np.stack([np.ones_like(t), t, t * t], axis=1), self.coefficients.T).T
         return np.where(np.isnan(x), self.missing[:, None], values)
 
     def integrate(self, density: Density) -> Floats:

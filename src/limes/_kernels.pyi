@@ -189,6 +189,18 @@ def add_node_products(
     /,
 ) -> None: ...
 
+# exponentials.cpp
+def add_exponentials(
+    value: Floats,
+    weight: Floats,
+    start: Ints,
+    nodes: Floats,
+    equidistant: int,
+    offsets: Floats,
+    sums: Floats,
+    /,
+) -> None: ...
+
 # switches.cpp
 def add_products(
     on: Floats, off: Floats, law: Floats, every: Floats, within: Floats, mean: Floats, coef: Floats, /

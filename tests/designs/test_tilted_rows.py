@@ -7,7 +7,19 @@ import pandas as pd
 import pytest
 
 import limes
-from limes._functions import Bump, Filled, Identity, Interval, Polynomial, Power, Shape, Step
+from limes._functions import (
+    Bump,
+    Decay,
+    Filled,
+    Identity,
+    Interval,
+    Polynomial,
+    Power,
+    Shape,
+    SmoothFunctions,
+    Stacked,
+    Step,
+)
 from limes.designs._coordinates import functionals
 from limes.designs._tilted_rows import SlopeColumn, numbers_of, serves, tilted_columns
 from oracle import EXACT
@@ -20,6 +32,10 @@ FUNCTIONS = {
     "steps": Step(np.array([-0.5, 0.0, 1.0]), np.arange(8.0).reshape(2, 4), np.zeros(2)),
     "bumps": Bump(np.array([-1.0, 0.5]), 3.0),
     "filled": Filled(Identity(), np.array([2.0]), np.zeros(1)),
+    "decays": Decay(np.array([-1.0, 0.5]), 0.7),
+    "curve": SmoothFunctions(lambda x: np.stack([np.tanh(x), np.abs(np.arctan(x - 0.3))]), (0.3,)),
+    "filled curve": Filled(Shape(np.arctan), np.array([2.0]), np.zeros(1)),
+    "stacked": Stacked((Identity(), Shape(np.arctan))),
 }
 OPTIONS = [
     {"weights": "euclidean"},
@@ -67,8 +83,8 @@ def test_columns_at_many_rows_are_those_of_each(table, options):
             assert np.allclose(getattr(stacked, name), expected, rtol=EXACT, atol=1e-300), name
     assert np.array_equal(numbers.units, [design.units for design in designs])
     assert np.array_equal(numbers.slopes, [design.slopes for design in designs])
+    assert serves(family) or options.get("bins", 0) is None
     for function in FUNCTIONS.values():
-        assert serves(family, [function] * len(columns)) or options.get("bins", 0) is None
         for j, column in enumerate(columns):
             basis = column.basis(function)
             mean, contrast = np.einsum("nab,mnb->anm", column.mixing, basis)
@@ -91,15 +107,11 @@ def test_a_row_has_the_same_bits_in_any_company(table, options):
                 assert np.array_equal(one.basis(function)[:, 0], column.basis(function)[:, i])
 
 
-def test_quadrature_missing_values_and_bin_weights_go_row_by_row(table):
-    family, _ = family_and_rows(table, {"weights": "euclidean"})
-    plain = [None] * len(family.marginals)
-    assert serves(family, plain)
-    assert not serves(family, [Shape(np.exp), *plain[1:]])
-    assert not serves(family, [Filled(Shape(np.exp), np.ones(1), np.zeros(1)), *plain[1:]])
-    assert not serves(family_and_rows(table, {})[0], plain)
+def test_missing_values_and_bin_weights_go_row_by_row(table):
+    assert serves(family_and_rows(table, {"weights": "euclidean"})[0])
+    assert not serves(family_and_rows(table, {})[0])
     holes = table.assign(normal=table["normal"].where(table.index > 5))
-    assert not serves(family_and_rows(holes, {"weights": "euclidean"})[0], plain)
+    assert not serves(family_and_rows(holes, {"weights": "euclidean"})[0])
 
 
 def test_slopes_are_told_from_indicators(table):

@@ -866,6 +866,54 @@ def test_node_products_refuse_what_does_not_fit():
             kernels.add_node_products(*fitting[:place], array, *fitting[place + 1 :])
 
 
+@pytest.mark.parametrize("seed", range(repeats(40, 12)))
+def test_exponentials_are_sums_over_points(seed):
+    rng = np.random.default_rng(seed)
+    counts = rng.choice([0, 1, 63, 64, 65, 200], size=rng.integers(1, 6))
+    start = np.concatenate([[0], np.cumsum(counts)])
+    value, weight = rng.normal(size=start[-1]), rng.normal(size=(2, start[-1]))
+    equidistant = rng.choice([0, 1, 2, 64, 65, 300])
+    poles = rng.normal(size=rng.integers(0 if equidistant else 1, 4))
+    contour = rng.normal() + 1j * (rng.normal() + rng.random() * np.arange(equidistant))
+    nodes = np.concatenate([contour, poles])
+    offsets = rng.normal(size=(counts.size, nodes.size))
+    offsets[:, :equidistant] = offsets[:, :1]
+    sums = rng.normal(size=(counts.size, 2, 2, nodes.size))
+    expected = sums[:, :, 0] + 1j * sums[:, :, 1]
+    for i in range(counts.size):
+        of_row = slice(start[i], start[i + 1])
+        waves = np.exp(np.multiply.outer(nodes, value[of_row]) - offsets[i, :, None])
+        expected[i] += weight[:, of_row] @ waves.T
+    kernels.add_exponentials(
+        value, weight, start, nodes.view(np.float64).reshape(-1, 2), int(equidistant), offsets, sums
+    )
+    close(sums[:, :, 0], expected.real)
+    close(sums[:, :, 1], expected.imag)
+
+
+def test_exponentials_refuse_what_does_not_fit():
+    value, start, nodes = np.ones(3), np.array([0, 1, 3]), np.ones((4, 2))
+    fitting = [value, np.ones((2, 3)), start, nodes, 4, np.ones((2, 4)), np.zeros((2, 2, 2, 4))]
+    kernels.add_exponentials(*fitting)
+    wrong = [
+        (0, np.ones(2)),
+        (1, np.ones((3, 2))),
+        (2, np.array([0, 1, 2])),
+        (2, np.array([1, 1, 3])),
+        (2, np.array([0, 4, 3])),
+        (2, np.array([0, 3])),
+        (3, np.ones((3, 2))),
+        (4, 5),
+        (4, -1),
+        (5, np.ones((2, 3))),
+        (6, np.zeros((2, 2, 2, 3))),
+        (6, np.zeros((1, 2, 2, 4))),
+    ]
+    for place, argument in wrong:
+        with pytest.raises(ValueError, match=r"must|fewer nodes"):
+            kernels.add_exponentials(*fitting[:place], argument, *fitting[place + 1 :])
+
+
 def test_waves_refuse_what_does_not_fit():
     two, one = np.ones((1, 2)), np.ones(1)
     fitting = [two, two, two, np.array([3]), one, one, np.ones(3), np.zeros(3), np.zeros(2)]

@@ -1,8 +1,7 @@
 r"""Moments at many rows under smooth weights, where every row has separate laws.
 
 A column's laws at a block of rows are tilted together, and its functions integrated together
-(``designs/_tilted_rows.py``); an expectation combines the columns' functionals of each row. What it
-integrates by quadrature is computed row by row instead, by ``moments``.
+(``designs/_tilted_rows.py``); an expectation combines the columns' functionals of each row.
 """
 
 from __future__ import annotations
@@ -24,16 +23,16 @@ _ROWS, _NUMBERS = 256, 1 << 20
 
 
 @runtime_checkable
-class OfBases(Protocol):
+class OfColumns(Protocol):
     """An exact expectation that is made of functionals of each column's functions."""
 
     @property
-    def functions(self) -> Sequence[Function | None]:
-        """What is integrated over each column."""
+    def functions(self) -> Sequence[Function | None] | None:
+        """What is integrated over each column; None if there are functions of several columns."""
         ...
 
-    def of_bases(self, bases: Sequence[Floats | None], columns: Sequence[TiltedColumn]) -> Moments:
-        """Moments at n rows, given the functions' ``basis`` (m, n, 2) under each column's laws there."""
+    def of_columns(self, columns: Sequence[TiltedColumn]) -> Moments:
+        """Moments at n rows, given each column's laws there."""
         ...
 
 
@@ -41,7 +40,7 @@ def serves_rows(expectation: object, family: ProductFamily) -> bool:
     """Whether `at_rows` can be used."""
     if isinstance(expectation, CombinedExpectation):
         return all(serves_rows(part, family) for part in expectation.parts)
-    return isinstance(expectation, OfBases) and serves(family, expectation.functions)
+    return isinstance(expectation, OfColumns) and expectation.functions is not None and serves(family)
 
 
 def at_rows(
@@ -66,19 +65,16 @@ def _moments(expectation: object, columns: Sequence[TiltedColumn]) -> Moments:
     if isinstance(expectation, CombinedExpectation):
         parts = [_moments(part, columns) for part in expectation.parts]
         return expectation.add_up(parts, designs=columns[0].center.shape)
-    assert isinstance(expectation, OfBases)  # noqa: S101 - as `serves_rows` says
-    bases = [
-        None if function is None else column.basis(function)
-        for column, function in zip(columns, expectation.functions, strict=True)
-    ]
-    return expectation.of_bases(bases, columns)
+    assert isinstance(expectation, OfColumns)  # noqa: S101 - as `serves_rows` says
+    return expectation.of_columns(columns)
 
 
 def _numbers(expectation: object, family: ProductFamily) -> int:
     """Integrals of a row: functions times pieces of laws, over all columns."""
     if isinstance(expectation, CombinedExpectation):
         return max(_numbers(part, family) for part in expectation.parts)
-    assert isinstance(expectation, OfBases)  # noqa: S101 - as `serves_rows` says
+    assert isinstance(expectation, OfColumns)  # noqa: S101 - as `serves_rows` says
+    assert expectation.functions is not None  # noqa: S101 - as it says too
     pairs = zip(expectation.functions, family.marginals, strict=True)
     return max(1, sum(law.owners.size * len(f(np.zeros(1))) for f, law in pairs if f is not None))
 

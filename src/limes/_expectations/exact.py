@@ -21,7 +21,7 @@ from limes._functions import Function
 from limes.designs._coordinates import CellMeans, Coordinate, functionals
 from limes.designs._marginals import Marginal
 from limes.designs._product import ProductDesign, ProductFamily
-from limes.designs._tilted_rows import TiltedColumn
+from limes.designs._tilted_rows import TiltedColumn, bases
 from limes.exceptions import InputError, ModelError
 from limes.models.forms._base import Reducible, Sum, SumOfProducts
 
@@ -72,23 +72,24 @@ class ExactExpectation:
         """What is integrated over each column."""
         return self._reduced.functions
 
-    def of_bases(self, bases: Sequence[Floats | None], columns: Sequence[TiltedColumn]) -> Moments:
-        """Moments at n rows, given the functions' ``basis`` (m, n, 2) under each column's laws there."""
+    def of_columns(self, columns: Sequence[TiltedColumn]) -> Moments:
+        """Moments at n rows, given each column's laws there."""
+        each = zip(bases(columns, self.functions), columns, strict=True)
         pairs = [
             None if basis is None else np.einsum("nab,mnb->anm", column.mixing, _finite(basis, j))
-            for j, (basis, column) in enumerate(zip(bases, columns, strict=True))
+            for j, (basis, column) in enumerate(each)
         ]
         variance = np.stack([column.variance for column in columns], axis=1)
         combine = _COMBINE[type(self._reduced)]
         with np.errstate(over="ignore", invalid="ignore"):
-            each = [
+            rows = [
                 combine(
                     self._reduced,
                     {j: (pair[0, i], pair[1, i]) for j, pair in enumerate(pairs) if pair is not None},
                 )
                 for i in range(len(variance))
             ]
-            mean, contrast = (np.stack(arrays) for arrays in zip(*each, strict=True))
+            mean, contrast = (np.stack(arrays) for arrays in zip(*rows, strict=True))
             gamma = contrast * variance.reshape(*variance.shape, *(1,) * (contrast.ndim - 2))
             return Moments.exact(mean, gamma, designs=(len(variance),))
 

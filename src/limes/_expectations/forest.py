@@ -33,7 +33,7 @@ from limes._functions import Function, Interval, Members
 from limes._threads import LRUCache, in_threads, workers
 from limes.designs._coordinates import CellMeans, Coordinate
 from limes.designs._product import ProductDesign, ProductFamily
-from limes.designs._tilted_rows import TiltedColumn
+from limes.designs._tilted_rows import TiltedColumn, bases
 from limes.exceptions import InputError
 from limes.models.forms._trees import Forest
 
@@ -103,13 +103,13 @@ class ForestExpectation:
         """What is integrated over each column."""
         return self._layout.functions
 
-    def of_bases(self, bases: Sequence[Floats | None], columns: Sequence[TiltedColumn]) -> Moments:
-        """Moments at n rows, given the functions' ``basis`` (m, n, 2) under each column's laws there."""
+    def of_columns(self, columns: Sequence[TiltedColumn]) -> Moments:
+        """Moments at n rows, given each column's laws there."""
         layout = self._layout
         variance = np.stack([column.variance for column in columns], axis=1)
         mixing = np.ascontiguousarray(np.stack([column.mixing for column in columns], axis=1))
         functionals = np.zeros((len(variance), layout.start[-1], 2))
-        for j, basis in enumerate(bases):
+        for j, basis in enumerate(bases(columns, layout.functions)):
             if basis is not None:
                 functionals[:, layout.start[j] : layout.start[j + 1]] = basis.transpose(1, 0, 2)
         each = [

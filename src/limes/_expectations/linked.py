@@ -17,15 +17,16 @@ row is refused.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from limes._arrays import Floats, Ints
 from limes._expectations.groups import Group, GroupTables, factors_of
+from limes._expectations.linked_rows import ColumnAtRows, columns_at_rows
 from limes._expectations.moments import Moments
 from limes._expectations.tabulated import (
     TOLERANCE,
@@ -35,10 +36,14 @@ from limes._expectations.tabulated import (
     TabulatedExpectation,
     product_rounding,
 )
+from limes._functions import Function
 from limes.designs._coordinates import Coordinate
+from limes.designs._tilted_rows import TiltedColumn
 from limes.exceptions import ModelError
 from limes.models.forms._linked import Linked
-from limes.models.forms._links import Complexes, ExponentialSum
+from limes.models.forms._links import Complexes, Contour, Exponential, ExponentialSum, Link
+
+Factor: TypeAlias = Column | Group | ColumnAtRows
 
 # Probabilities below this are compared with it
 _TINY = 1e-15
@@ -66,10 +71,41 @@ class LinkedExpectation(TabulatedExpectation["list[_Margin]"]):
         self._smallest = smallest
 
     def _tabulate(self, variants: Sequence[Sequence[Coordinate]]) -> list[_Margin]:
-        margins = range(len(self._form.coef))  # type: ignore[arg-type]
-        return [_Margin(self._form, k, variants, self._smallest) for k in margins]
+        form = self._form
+        return [
+            _Margin(
+                form.curve,
+                float(constant),
+                factors_of(form.margins, variants, slice(k, k + 1)),
+                self._smallest,
+            )
+            for k, constant in enumerate(form.margins.terms.intercept)
+        ]
 
-    def _moments(self, tables: list[_Margin], cells: Ints, variance: Floats) -> Moments:
+    @property
+    def functions(self) -> Sequence[Function | None] | None:
+        """What the margins are made of; None if columns interact."""
+        terms, interactions = self._form.margins
+        return None if interactions else terms.functions
+
+    def of_columns(self, columns: Sequence[TiltedColumn]) -> Moments:
+        """Moments at n rows, given each column's laws there."""
+        form = self._form
+        assert isinstance(form.curve, Contour | Exponential)  # noqa: S101 - other links add up
+        margins = [
+            _MarginAtRows(
+                form.curve,
+                float(constant),
+                columns_at_rows(form, k, form.curve.fastest, columns),
+                self._smallest,
+            )
+            for k, constant in enumerate(form.margins.terms.intercept)
+        ]
+        variance = np.stack([column.variance for column in columns], axis=1)
+        rows = np.arange(len(variance))[:, None]
+        return self._moments(margins, np.broadcast_to(rows, variance.shape), variance)
+
+    def _moments(self, tables: Sequence[_Margin], cells: Ints, variance: Floats) -> Moments:
         form = self._form
         assert form.coef is not None  # noqa: S101 - set by __post_init__
         ones = (1,) * form.intercept.ndim
@@ -97,13 +133,10 @@ class _Values:
 class _Margin:
     """One margin of the form under the variants of every column's law."""
 
-    def __init__(
-        self, form: Linked, margin: int, variants: Sequence[Sequence[Coordinate]], smallest: float
-    ) -> None:
-        self._link, self._smallest = form.curve, smallest
-        self._constant = float(form.margins.terms.intercept[margin])
-        self._factors = factors_of(form.margins, variants, slice(margin, margin + 1))
-        self._rules: dict[int, _Rule] = {}
+    def __init__(self, link: Link, constant: float, factors: Sequence[Factor], smallest: float) -> None:
+        self._link, self._smallest = link, smallest
+        self._constant, self._factors = constant, factors
+        self._cached: dict[int, _Rule] = {}
 
     @np.errstate(over="ignore", invalid="ignore")  # what overflows is refused
     def moments(self, cells: Ints) -> _Values:
@@ -113,26 +146,29 @@ class _Margin:
         # where a column hardly leaves its cell, what it leaves for may be far more than the mean
         for_mean, for_contrast = np.argmin(level, axis=1), np.argmin(largest, axis=1)
         for tilt in np.union1d(for_mean, for_contrast).tolist():
-            rule = self._rule(tilt)
-            rows = np.flatnonzero((for_mean == tilt) | (for_contrast == tilt))
-            total, differences = rule.moments(cells[rows])
-            value = np.abs(rule.sum.base + rule.sum.rest + total)
-            mean, differs = for_mean[rows] == tilt, for_contrast[rows] == tilt
-            base[rows[mean]], rest[rows[mean]] = rule.sum.base, rule.sum.rest + total[mean]
-            contrast[rows[differs]] = differences[differs]
-            self._check(value[mean], rule.error * np.exp(level[rows[mean], tilt]))
-            size = value[differs] + np.abs(differences[differs]).max(axis=1, initial=0.0)
-            self._check(size, rule.error * np.exp(largest[rows[differs], tilt]))
+            chosen = np.flatnonzero((for_mean == tilt) | (for_contrast == tilt))
+            for rule, rows, patterns in self._rules(tilt, chosen, cells):
+                total, differences = rule.moments(patterns)
+                value = np.abs(rule.sum.base + rule.sum.rest + total)
+                mean, differs = for_mean[rows] == tilt, for_contrast[rows] == tilt
+                base[rows[mean]], rest[rows[mean]] = rule.sum.base, rule.sum.rest + total[mean]
+                contrast[rows[differs]] = differences[differs]
+                self._check(value[mean], rule.error * np.exp(level[rows[mean], tilt]))
+                size = value[differs] + np.abs(differences[differs]).max(axis=1, initial=0.0)
+                self._check(size, rule.error * np.exp(largest[rows[differs], tilt]))
         return _Values(base, rest, contrast)
 
-    def _rule(self, tilt: int) -> _Rule:
-        if tilt not in self._rules:
+    def _rules(self, tilt: int, rows: Ints, cells: Ints) -> Iterator[tuple[_Rule, Ints, Ints]]:
+        """Rules that serve the rows on one contour; their rows, and the variants of their columns."""
+        if tilt not in self._cached:
             lower = self._constant + sum(float(factor.lower[0]) for factor in self._factors)
             upper = self._constant + sum(float(factor.upper[0]) for factor in self._factors)
             theta = self._link.tilts[tilt]
-            exponentials, size = self._link.sum(lower, upper, theta), self._link.size(theta)
-            self._rules[tilt] = _Rule(self._factors, exponentials, self._constant, size)
-        return self._rules[tilt]
+            self._cached[tilt] = self._rule(self._factors, self._link.sum(lower, upper, theta), theta)
+        yield self._cached[tilt], rows, cells[rows]
+
+    def _rule(self, factors: Sequence[Factor], exponentials: ExponentialSum, theta: float) -> _Rule:
+        return _Rule(factors, exponentials, self._constant, self._link.size(theta))
 
     def _levels(self, cells: Ints) -> tuple[Floats, Floats]:
         """What errors on each contour are multiplied by, (n, tilts): those of the mean and of contrasts.
@@ -169,6 +205,26 @@ class _Margin:
             )
 
 
+class _MarginAtRows(_Margin):
+    """One margin at many rows, whose variants of laws are the rows': each has a range, hence nodes."""
+
+    _factors: Sequence[ColumnAtRows]
+
+    def _rules(self, tilt: int, rows: Ints, cells: Ints) -> Iterator[tuple[_Rule, Ints, Ints]]:
+        """A rule for the rows that have the same nodes."""
+        theta, start = self._link.tilts[tilt], np.full(len(cells), self._constant)
+        lower = sum([factor.lower for factor in self._factors], start)
+        upper = sum([factor.upper for factor in self._factors], start)
+        groups: dict[int, tuple[ExponentialSum, list[int]]] = {}
+        for row in rows.tolist():
+            exponentials = self._link.sum(float(lower[row]), float(upper[row]), theta)
+            groups.setdefault(id(exponentials), (exponentials, []))[1].append(row)
+        for exponentials, members in groups.values():
+            chosen = np.array(members)
+            factors = [factor.select(chosen) for factor in self._factors]
+            yield self._rule(factors, exponentials, theta), chosen, cells[: chosen.size]
+
+
 def _levels_of(means: Complexes, contrasts: Complexes, offsets: Floats) -> tuple[Floats, Floats]:
     mean, largest = means.real, np.abs(contrasts.real).max(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -196,7 +252,7 @@ class _Rule:
     """
 
     def __init__(
-        self, factors: Sequence[Column | Group], exponentials: ExponentialSum, constant: float, size: float
+        self, factors: Sequence[Factor], exponentials: ExponentialSum, constant: float, size: float
     ) -> None:
         self.sum = exponentials
         columns = sum(factor.places.size for factor in factors)
@@ -219,7 +275,7 @@ class _Rule:
         length = np.where(length > 0, length, 1.0)
         scale = np.take(length, self._group, axis=1)
         parts = np.conj(contrasts / scale[:, None]).view(np.float64)
-        return _Scaled(means / scale, parts, np.log(length) + offsets[self._first])
+        return _Scaled(means / scale, parts, np.log(length) + offsets[..., self._first])
 
     def moments(self, cells: Ints) -> tuple[Floats, Floats]:
         """Re Σ W ∏ mean (n,) and its contrasts (n, d), given the variant of each column."""

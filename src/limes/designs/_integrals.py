@@ -14,7 +14,7 @@ its largest value on the piece, so that nothing under- or overflows. Three kinds
   pieces are evaluated in one call of the function. A panel is finished when its rule agrees with the rule on
   its two halves; the others are replaced by their halves. A function that is smooth between its breaks takes
   two or three rounds, however many breaks there are; one that bends or jumps elsewhere costs a round for each
-  binary digit of the place.
+  binary digit of the place. Pieces do not see each other: an integral has the same bits in any company.
 """
 
 from __future__ import annotations
@@ -49,10 +49,11 @@ _DECAY_BLOCK = 2_000_000
 # digit more than what is promised to users.
 _PANEL_TOLERANCE, _SUM_TOLERANCE = 1e-13, 1e-10
 _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(16)
-# Panels on each side of an anchor to begin with, rounds of halving, and the most panels before an error
+# Panels on each side of an anchor to begin with, rounds of halving, and the most panels of a piece before an
+# error
 _FIRST_PANELS, _ROUNDS, _MOST_PANELS = 4, 60, 20_000
-# Values of functions computed at once: 32 MB of float64
-_BLOCK = 4_000_000
+# Values of functions computed at once: 32 MB of float64; panels before the number of functions is known
+_BLOCK, _FIRST_BLOCK = 4_000_000, 4096
 # Probabilities below this are computed in logarithms
 _FAR = 1e-280
 
@@ -317,17 +318,17 @@ def _integrate(
     """Integrals, (m, P), and the panels that they were added up from: piece, start and end."""
     pieces = rule.pieces
     pending = rule.panels(*_first_panels(pieces, breaks, first))
-    count, evaluated = pieces.anchor.size, pending.piece.size
+    count = pieces.anchor.size
+    evaluated = np.bincount(pending.piece, minlength=count)
     value, size, error = (np.zeros((len(pending.value), count)) for _ in range(3))
     panels = []
     for _ in range(_ROUNDS):
         halves = rule.halves(pending)
-        evaluated += halves.piece.size
+        evaluated += np.bincount(halves.piece, minlength=count)
         difference = np.abs(pending.value - _pairs(halves.value))
         whole = size + _by_piece(halves.piece, halves.size, count)
         finished: Bools = np.asarray((difference <= _PANEL_TOLERANCE * whole[:, pending.piece]).all(axis=0))
-        if evaluated > _MOST_PANELS + 8 * len(breaks) * count:
-            finished = np.ones_like(finished)
+        finished |= evaluated[pending.piece] > _MOST_PANELS + 8 * len(breaks)
         accepted = halves.pick(np.repeat(finished, 2))
         panels.append((accepted.piece, accepted.start, accepted.end))
         value += _by_piece(accepted.piece, accepted.value, count)
@@ -358,8 +359,7 @@ class _Rule:
 
     def panels(self, piece: Ints, start: Floats, end: Floats) -> _Panels:
         """Evaluate panels [start, end] of pieces, in blocks of bounded memory."""
-        step, sums = piece.size, []
-        first = 0
+        first, step, sums = 0, _FIRST_BLOCK, []
         while first < piece.size:
             block = slice(first, first + step)
             sums.append(self._sums(piece[block], start[block], end[block]))

@@ -2,8 +2,7 @@ r"""One column's tilted laws at many rows, where distances count: with smooth we
 
 What ``_coordinates.py`` computes for a row is computed here for n rows at once, by the same formulas. Pieces
 of laws have an axis of rows, and numbers of a row are made of its pieces alone, added up in one order:
-they are the same to the last bit whatever other rows there are. Functions that need quadrature are not
-served: it refines all pieces until the last has converged.
+they are the same to the last bit whatever other rows there are.
 """
 
 from __future__ import annotations
@@ -17,15 +16,14 @@ import numpy as np
 from scipy.special import expit
 
 from limes._arrays import Floats, Ints, power_of_two
-from limes._functions import Bump, Filled, Function, Identity, Interval, Polynomial, Power, Step
+from limes._functions import Function, Identity, Interval, by_category, texture
 from limes.designs._coordinates import SMALLEST_MASS, IndicatorCoordinate
 from limes.designs._features import FeatureTable, InUnits
 from limes.designs._gaussian import CentredPieces, GaussianPieces
 from limes.designs._marginals import Atoms, Levels, Marginal
 from limes.designs._product import ProductFamily
+from limes.designs._tilted_laws import BasisPoints, TiltedLaws, Waves, points_of
 from limes.designs._weights import EuclideanWeights
-
-_CLOSED = (Bump, Identity, Interval, Polynomial, Power, Step)
 
 
 class TiltedColumn(Protocol):
@@ -65,27 +63,25 @@ class TiltedColumn(Protocol):
         """Two functionals of m functions that mean and contrast are mixed from, (m, n, 2)."""
         ...
 
+    def points(self, function: Function, waves: Waves) -> BasisPoints:
+        """Points that give the ``basis`` of all functions g(function(x)) which are as smooth as ``waves``."""
+        ...
 
-def serves(family: ProductFamily, functions: Sequence[Function | None]) -> bool:
-    """Whether the columns of a family's designs can be tilted at many rows, and integrate these functions."""
+
+def serves(family: ProductFamily) -> bool:
+    """Whether the columns of a family's designs can be tilted at many rows."""
     if not isinstance(family.weights, EuclideanWeights) or family.held is not None:
         return False
     slopes = np.zeros(len(family.marginals), dtype=np.bool_) if family.slopes is None else family.slopes
-    return all(map(_serves_column, family.marginals, slopes.tolist(), functions))
+    return all(map(_serves_column, family.marginals, slopes.tolist()))
 
 
-def _serves_column(law: Marginal, slope: bool, function: Function | None) -> bool:
+def _serves_column(law: Marginal, slope: bool) -> bool:
     if isinstance(law.cells, Levels):
         return not slope
     # without bins a column's law is one normal, or one value; law="empirical" has many
     one_piece = law.owners.size == 1
-    return law.cells.of_missing < 0 and (one_piece or not slope) and _is_closed(function)
-
-
-def _is_closed(function: Function | None) -> bool:
-    if isinstance(function, Filled):
-        return _is_closed(function.function)
-    return function is None or isinstance(function, _CLOSED)
+    return law.cells.of_missing < 0 and (one_piece or not slope)
 
 
 def tilted_columns(family: ProductFamily, rows: Floats, cells: Ints) -> list[TiltedColumn]:
@@ -105,6 +101,14 @@ def tilted_columns(family: ProductFamily, rows: Floats, cells: Ints) -> list[Til
     return columns
 
 
+def bases(columns: Sequence[TiltedColumn], functions: Sequence[Function | None]) -> list[Floats | None]:
+    """The ``basis`` (m, n, 2) of each column's functions; None for a column without functions."""
+    return [
+        None if function is None else column.basis(function)
+        for column, function in zip(columns, functions, strict=True)
+    ]
+
+
 def numbers_of(columns: Sequence[TiltedColumn]) -> InUnits:
     """Stack the features' moments of all columns, (n, d)."""
     center, variance, at_instance, unit = (
@@ -119,58 +123,12 @@ def numbers_of(columns: Sequence[TiltedColumn]) -> InUnits:
     return InUnits(features, inner, unit, np.broadcast_to(slopes, unit.shape))
 
 
-@dataclass(frozen=True, eq=False)
-class TiltedLaws:
-    """The laws of a column at n rows; see ``Marginal``.
-
-    Attributes
-    ----------
-    log_mass
-        log P(cell) up to a constant, (n, p).
-    measures
-        P pieces a row, one row after the other, with weights that add up to 1 in each cell.
-    """
-
-    marginal: Marginal
-    log_mass: Floats
-    measures: tuple[GaussianPieces | Atoms, ...]
-
-    @classmethod
-    def of(cls, law: Marginal, x: Floats, scale: float, weights: EuclideanWeights) -> TiltedLaws:
-        """Tilt a law at the values x (n,)."""
-        products = [measure.times(x[:, None], weights.precision, scale) for measure in law.measures]
-        with np.errstate(divide="ignore"):
-            each = [factor + np.log(m.weight) for m, (_, factor) in zip(law.measures, products, strict=True)]
-        weight, log_cell = law.normalized(np.concatenate(each, axis=1))
-        sizes = [measure.weight.size for measure in law.measures]
-        measures = tuple(
-            _with_weight(product, share)
-            for (product, _), share in zip(
-                products, np.split(weight, np.cumsum(sizes)[:-1], axis=1), strict=True
-            )
-        )
-        return cls(law, law.log_mass + log_cell, measures)
-
-    def expect(self, function: Function) -> Floats:
-        """E[function | cell], (m, n, p)."""
-        order, starts = self.marginal.order
-        n = len(self.log_mass)
-        pieces = [measure.expect(function) for measure in self.measures]
-        each = np.concatenate([part.reshape(len(part), n, -1) for part in pieces], axis=2)
-        return np.asarray(np.add.reduceat(each[:, :, order], starts, axis=2))
-
-
-def _with_weight(measure: GaussianPieces | Atoms, weight: Floats) -> GaussianPieces | Atoms:
-    """Lay pieces (n, P) one row after the other, with weights (n, P)."""
-    if isinstance(measure, Atoms):
-        return Atoms(np.tile(measure.value, len(weight)), weight.ravel())
-    arrays = {
-        name: np.ascontiguousarray(array).ravel() for name, array in vars(measure).items() if name in _NAMES
-    }
-    return GaussianPieces(**{**arrays, "weight": weight.ravel()})
-
-
-_NAMES = ("anchor", "slope", "precision", "lower", "upper", "weight", "scale")
+def _step_points(column: TiltedColumn, breaks: Floats) -> BasisPoints:
+    """One point between two breaks, where functions are constant."""
+    ends = np.concatenate([[-np.inf], breaks, [np.inf]])
+    masses = column.basis(Interval(ends[:-1], ends[1:], np.zeros(breaks.size + 1, dtype=np.bool_)))
+    row, place = np.nonzero(masses.any(axis=2).T)
+    return BasisPoints(row, ends[1:][place], np.ascontiguousarray(masses[place, row].T))
 
 
 class _OfCells:
@@ -242,6 +200,15 @@ class IndicatorColumn(_OfCells):
         inside = table[:, np.arange(self.cell.size), self.cell]
         return np.stack([inside, (table * self._odds[2]).sum(axis=2)], axis=2)
 
+    def points(self, function: Function, waves: Waves) -> BasisPoints:
+        """Points of the laws inside and outside the rows' cells."""
+        breaks, constant, _ = texture(function)
+        if constant and not by_category(function):
+            return _step_points(self, breaks)
+        row, cell, x, weight = self.laws.points(function, waves)
+        inside = weight * (cell == self.cell[row])
+        return BasisPoints(row, x, np.stack([inside, weight * self._odds[2][row, cell]]))
+
 
 @dataclass(frozen=True, eq=False)
 class LevelColumn(_OfCells):
@@ -290,6 +257,16 @@ class LevelColumn(_OfCells):
         variants, place = self._variants
         table = variants[0].tabulate(function)  # one law for all categories
         return np.stack([variant.basis(table) for variant in variants], axis=1)[:, place]
+
+    def points(self, function: Function, waves: Waves) -> BasisPoints:  # noqa: ARG002
+        """The categories."""
+        variants, place = self._variants
+        law = variants[0].marginal
+        values = np.concatenate([measure.value for measure in law.measures if isinstance(measure, Atoms)])
+        weights = [[law.owners == variant.cell, variant.elsewhere[law.owners]] for variant in variants]
+        row = np.repeat(np.arange(place.size), values.size)
+        each = np.array(weights, dtype=np.float64)[place].transpose(1, 0, 2)
+        return BasisPoints(row, np.tile(values, place.size), each.reshape(2, -1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -349,6 +326,16 @@ class SlopeColumn(_OfValues):
         )
         return np.stack([values, contrast], axis=2)
 
+    def points(self, function: Function, waves: Waves) -> BasisPoints:
+        """Points of the rows' laws, and of the same times x less its mean."""
+        breaks, constant, _ = texture(function)
+        if constant and not by_category(function):
+            return _step_points(self, breaks)
+        row, x, weight = points_of(self._piece, function, waves)
+        away = (x - self.center[row]) / self.unit[row] - self._centred.mean[row]
+        moving = np.where(self.variance > 0, self.variance, np.inf)
+        return BasisPoints(row, x, np.stack([weight, weight * away / moving[row]]))
+
     def _covariance(self, function: Function) -> tuple[Floats, Floats]:
         """E_w g and Cov_w(x / unit, g), (m, n)."""
         values, centred = self._piece.expect(function), self._centred
@@ -389,3 +376,8 @@ class PointColumn(_OfValues):
         """Mean and contrast of m functions, (m, n, 2): the value's, and 0."""
         values = np.repeat(function(self._value), self.x.size, axis=1)
         return np.stack([values, 0.0 * values], axis=2)
+
+    def points(self, function: Function, waves: Waves) -> BasisPoints:  # noqa: ARG002
+        """The value."""
+        n = self.x.size
+        return BasisPoints(np.arange(n), np.repeat(self._value, n), np.repeat([[1.0], [0.0]], n, axis=1))

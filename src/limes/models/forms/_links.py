@@ -139,6 +139,13 @@ class Contour:
     size: Callable[[float], float]
     digits: float
 
+    @property
+    def fastest(self) -> Complexes:
+        """Numbers z whose e^{zs} turn and grow as fast as any of a sum: ends of contours, and poles."""
+        poles = [*self.residues] or [0]
+        ends = [tilt + 1j * self.height for tilt in (min(self.tilts), max(self.tilts))]
+        return np.array([*ends, min(poles), max(poles)], dtype=np.complex128)
+
     def sum(self, lower: float, upper: float, tilt: float, decay: Decay = no_decay) -> ExponentialSum:  # noqa: ARG002
         """The sum of exponentials on [lower, upper], whatever the law of s.
 
@@ -232,6 +239,10 @@ def _exponential(s: Floats) -> Floats:
         return np.asarray(np.exp(s))
 
 
+_ONE = np.ones(1, dtype=np.complex128)
+_ITSELF = ExponentialSum(_ONE, _ONE, np.zeros(1), 1, 0.0, 0.0, 1.0, 0.0)
+
+
 @dataclass(frozen=True, eq=False)
 class Exponential:
     """e^s is a sum of one exponential."""
@@ -240,10 +251,14 @@ class Exponential:
     tilts: tuple[float, ...] = (1.0,)
     size: Callable[[float], float] = _unit
 
+    @property
+    def fastest(self) -> Complexes:
+        """The only number z of its sum."""
+        return _ONE
+
     def sum(self, lower: float, upper: float, tilt: float, decay: Decay = no_decay) -> ExponentialSum:  # noqa: ARG002
         """e^s on any range."""
-        one = np.ones(1, dtype=np.complex128)
-        return ExponentialSum(one, one, np.zeros(1), 1, 0.0, 0.0, 1.0, 0.0)
+        return _ITSELF
 
 
 _HALVES = (0.0, 0.5, -0.5, 1.0, -1.0)

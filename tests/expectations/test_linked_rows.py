@@ -1,0 +1,116 @@
+"""Links at many rows under smooth weights are those of each row alone, which `test_linked.py` tests."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import limes
+from limes._expectations.at_rows import at_rows, serves_rows
+from limes._expectations.linked import LinkedExpectation
+from limes._functions import Identity, Lookup, Shape, SmoothFunctions, Step
+from limes.exceptions import InputError, ModelError
+from limes.models import forms
+from oracle import EXACT
+
+OPTIONS = [
+    {"weights": "euclidean"},
+    {"weights": "euclidean", "bandwidth": 0.05},
+    {"weights": "euclidean", "law": "uniform"},
+    {"weights": "euclidean", "law": "empirical"},
+    {"bins": None},
+    {"bins": None, "bandwidth": 0.1},
+]
+LEVELS = Lookup(np.array([0.0, 1.0, 2.0]), np.array([[0.5, -1.0, 2.0]]), np.zeros(1), np.zeros(1))
+STEPS = Step(np.array([-0.5, 0.3]), np.array([[1.0, -2.0, 0.7]]), np.zeros(1))
+
+
+def family_and_rows(options):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "line": rng.normal(size=80),
+            "curve": rng.exponential(size=80),
+            "steps": rng.normal(size=80),
+            "tied": np.repeat([0.0, 1.0, 2.0, 3.0], 20),
+            "constant": np.ones(80),
+            "unused": rng.normal(size=80),
+            "level": rng.choice(["a", "b", "c"], size=80),
+        }
+    )
+    explainer = limes.TabularExplainer(lambda X: np.zeros(len(X)), table, **options)
+    rows = table.sample(7, random_state=1).reset_index(drop=True)
+    rows.loc[0, "line"], rows.loc[1, "curve"] = 9.0, -6.0  # far out, so that their ranges differ
+    model, matrix = explainer.model_at(rows)
+    return model.family, matrix
+
+
+def additive(link, shift=0.0):
+    """Lines, curves, steps, levels and a column without effect."""
+    functions = (Identity(), Shape(np.arctan), STEPS, Identity(), Identity(), None, LEVELS)
+    return LinkedExpectation(forms.Linked(forms.Additive(functions, intercept=shift), link))
+
+
+def lines(size=1.0):
+    """Two margins."""
+    coef = size * np.array([[1, 2, 0, 1, 1, 0, 1], [2, 0, 1, -1, 0.5, 0, 0.3]]).T
+    return LinkedExpectation(forms.Linked(forms.Linear(coef, [0.0, -2.0]), "logistic"))
+
+
+def at(exact, family, rows):
+    assert serves_rows(exact, family)
+    _, moments = at_rows(exact, family, rows, family.cells(rows), lambda count: None)
+    return moments
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize(
+    "exact", [*map(additive, ("logistic", "probit", "cloglog", "exp")), lines()], ids=lambda e: e._form.link
+)
+def test_rows_have_the_moments_of_each(exact, options):
+    family, rows = family_and_rows(options)
+    moments = at(exact, family, rows)
+    for i, row in enumerate(rows):
+        design = family.at(row).in_units()
+        alone = exact.moments(design, row)
+        size = np.maximum(np.abs(alone.mean), np.abs(alone.gamma / design.variance.max()).max(axis=0))
+        assert np.allclose(moments.mean[i], alone.mean, rtol=EXACT, atol=0)
+        assert np.allclose(moments.gamma[i], alone.gamma, rtol=EXACT, atol=EXACT * size)
+
+
+@pytest.mark.parametrize("options", OPTIONS[::2])
+def test_a_row_has_the_same_bits_in_any_company(options):
+    family, rows = family_and_rows(options)
+    exact = additive("logistic")
+    whole = at(exact, family, rows)
+    for i in range(len(rows)):
+        alone = at(exact, family, rows[i : i + 1])
+        assert np.array_equal(alone.mean[0], whole.mean[i])
+        assert np.array_equal(alone.gamma[0], whole.gamma[i])
+
+
+@pytest.mark.parametrize("shift", [-40.0, 40.0])
+def test_tiny_probabilities_keep_their_digits(shift):
+    family, rows = family_and_rows({"weights": "euclidean"})
+    exact = additive("logistic", shift)
+    moments = at(exact, family, rows)
+    for i, row in enumerate(rows):
+        alone = exact.moments(family.at(row).in_units(), row)
+        assert np.allclose(moments.mean[i], alone.mean, rtol=EXACT, atol=0)
+        assert np.allclose(moments.gamma[i], alone.gamma, rtol=EXACT, atol=EXACT * np.abs(alone.gamma).max())
+
+
+def test_a_curve_that_is_not_finite_is_refused():
+    family, rows = family_and_rows({"weights": "euclidean", "law": "empirical"})
+    form = forms.Linked(
+        forms.Additive([SmoothFunctions(lambda x: 1.0 / (x[None] - x)), *[None] * 6]), "logistic"
+    )
+    with pytest.raises(ModelError, match="no finite value"):
+        at(LinkedExpectation(form), family, rows)
+
+
+def test_a_margin_that_ranges_too_far_is_refused():
+    family, rows = family_and_rows({"bins": None})
+    with pytest.raises(InputError, match="too far"):
+        at(lines(60.0), family, rows)
