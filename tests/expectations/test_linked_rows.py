@@ -9,7 +9,7 @@ import pytest
 import limes
 from limes._expectations.at_rows import at_rows, serves_rows
 from limes._expectations.linked import LinkedExpectation
-from limes._functions import Identity, Lookup, Shape, SmoothFunctions, Step
+from limes._functions import Filled, Identity, Lookup, Shape, SmoothFunctions, Step
 from limes.exceptions import InputError, ModelError
 from limes.models import forms
 from oracle import EXACT
@@ -23,7 +23,8 @@ OPTIONS = [
     {"bins": None, "bandwidth": 0.1},
 ]
 LEVELS = Lookup(np.array([0.0, 1.0, 2.0]), np.array([[0.5, -1.0, 2.0]]), np.zeros(1), np.zeros(1))
-STEPS = Step(np.array([-0.5, 0.3]), np.array([[1.0, -2.0, 0.7]]), np.zeros(1))
+STEPS = Step(np.array([-0.5, 0.3]), np.array([[1.0, -2.0, 0.7]]), np.array([0.6]))
+FILLED = Filled(Shape(np.tanh), np.array([2.0]), np.array([-1.0]))
 
 
 def family_and_rows(options):
@@ -37,24 +38,27 @@ def family_and_rows(options):
             "constant": np.ones(80),
             "unused": rng.normal(size=80),
             "level": rng.choice(["a", "b", "c"], size=80),
+            "holes": np.where(rng.random(80) < 0.3, np.nan, rng.normal(size=80)),
+            "steps with holes": np.where(rng.random(80) < 0.3, np.nan, rng.normal(size=80)),
         }
     )
     explainer = limes.TabularExplainer(lambda X: np.zeros(len(X)), table, **options)
     rows = table.sample(7, random_state=1).reset_index(drop=True)
     rows.loc[0, "line"], rows.loc[1, "curve"] = 9.0, -6.0  # far out, so that their ranges differ
+    rows.loc[2:3, ["holes", "steps with holes"]] = [[np.nan, 0.1], [0.4, np.nan]]
     model, matrix = explainer.model_at(rows)
     return model.family, matrix
 
 
 def additive(link, shift=0.0):
     """Lines, curves, steps, levels and a column without effect."""
-    functions = (Identity(), Shape(np.arctan), STEPS, Identity(), Identity(), None, LEVELS)
+    functions = (Identity(), Shape(np.arctan), STEPS, Identity(), Identity(), None, LEVELS, FILLED, STEPS)
     return LinkedExpectation(forms.Linked(forms.Additive(functions, intercept=shift), link))
 
 
 def lines(size=1.0):
     """Two margins."""
-    coef = size * np.array([[1, 2, 0, 1, 1, 0, 1], [2, 0, 1, -1, 0.5, 0, 0.3]]).T
+    coef = size * np.array([[1, 2, 0, 1, 1, 0, 1, 0, 0], [2, 0, 1, -1, 0.5, 0, 0.3, 0, 0]]).T
     return LinkedExpectation(forms.Linked(forms.Linear(coef, [0.0, -2.0]), "logistic"))
 
 
@@ -104,7 +108,7 @@ def test_tiny_probabilities_keep_their_digits(shift):
 def test_a_curve_that_is_not_finite_is_refused():
     family, rows = family_and_rows({"weights": "euclidean", "law": "empirical"})
     form = forms.Linked(
-        forms.Additive([SmoothFunctions(lambda x: 1.0 / (x[None] - x)), *[None] * 6]), "logistic"
+        forms.Additive([SmoothFunctions(lambda x: 1.0 / (x[None] - x)), *[None] * 8]), "logistic"
     )
     with pytest.raises(ModelError, match="no finite value"):
         at(LinkedExpectation(form), family, rows)

@@ -16,7 +16,8 @@ from limes._expectations.moments import CombinedExpectation, Moments, concatenat
 from limes._functions import Function
 from limes.designs._features import FeatureTable, InUnits
 from limes.designs._product import ProductFamily
-from limes.designs._tilted_rows import TiltedColumn, numbers_of, serves, tilted_columns
+from limes.designs._tilted_columns import TiltedColumn
+from limes.designs._tilted_rows import numbers_of, serves, tilted_columns
 
 # Rows of a block at most, and numbers of an array of its integrals
 _ROWS, _NUMBERS = 256, 1 << 20

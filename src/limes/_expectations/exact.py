@@ -21,7 +21,8 @@ from limes._functions import Function
 from limes.designs._coordinates import CellMeans, Coordinate, functionals
 from limes.designs._marginals import Marginal
 from limes.designs._product import ProductDesign, ProductFamily
-from limes.designs._tilted_rows import TiltedColumn, bases
+from limes.designs._tilted_columns import TiltedColumn
+from limes.designs._tilted_rows import bases
 from limes.exceptions import InputError, ModelError
 from limes.models.forms._base import Reducible, Sum, SumOfProducts
 

@@ -33,7 +33,8 @@ from limes._functions import Function, Interval, Members
 from limes._threads import LRUCache, in_threads, workers
 from limes.designs._coordinates import CellMeans, Coordinate
 from limes.designs._product import ProductDesign, ProductFamily
-from limes.designs._tilted_rows import TiltedColumn, bases
+from limes.designs._tilted_columns import TiltedColumn
+from limes.designs._tilted_rows import bases
 from limes.exceptions import InputError
 from limes.models.forms._trees import Forest
 

@@ -38,7 +38,7 @@ from limes._expectations.tabulated import (
 )
 from limes._functions import Function
 from limes.designs._coordinates import Coordinate
-from limes.designs._tilted_rows import TiltedColumn
+from limes.designs._tilted_columns import TiltedColumn
 from limes.exceptions import ModelError
 from limes.models.forms._linked import Linked
 from limes.models.forms._links import Complexes, Contour, Exponential, ExponentialSum, Link

@@ -18,7 +18,7 @@ from limes._arrays import Floats, Ints, times
 from limes._expectations.tabulated import ColumnTables, NodeGroup
 from limes._functions import Function
 from limes._kernels import add_exponentials
-from limes.designs._tilted_rows import TiltedColumn
+from limes.designs._tilted_columns import TiltedColumn
 from limes.exceptions import ModelError
 from limes.models.forms._linked import Linked
 from limes.models.forms._links import Complexes
@@ -78,7 +78,7 @@ class ColumnAtRows:
         if not np.isfinite(value).all():
             raise ModelError(f"the margin has no finite value somewhere in column {place}")
         start = np.searchsorted(points.row, np.arange(len(column.mixing) + 1))
-        return cls(place, value, points.weight, start, column.mixing)
+        return cls(place, value, np.ascontiguousarray(points.weight), start, column.mixing)
 
     @property
     def places(self) -> Ints:

@@ -52,7 +52,7 @@ class TiltedLaws:
     @classmethod
     def of(cls, law: Marginal, x: Floats, scale: float, weights: EuclideanWeights) -> TiltedLaws:
         """Tilt a law at the values x (n,)."""
-        products = [measure.times(x[:, None], weights.precision, scale) for measure in law.measures]
+        products = [weights.times(measure, x[:, None], scale) for measure in law.measures]
         with np.errstate(divide="ignore"):
             each = [factor + np.log(m.weight) for m, (_, factor) in zip(law.measures, products, strict=True)]
         weight, log_cell = law.normalized(np.concatenate(each, axis=1))

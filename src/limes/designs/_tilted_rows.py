@@ -1,71 +1,31 @@
-r"""One column's tilted laws at many rows, where distances count: with smooth weights every row has a law.
+"""The designs of many rows where distances count: with smooth weights every row has laws.
 
-What ``_coordinates.py`` computes for a row is computed here for n rows at once, by the same formulas. Pieces
-of laws have an axis of rows, and numbers of a row are made of its pieces alone, added up in one order:
-they are the same to the last bit whatever other rows there are.
+Numbers of a row are made of its laws alone: they are the same to the last bit whatever other rows there are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Protocol
+from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit
 
-from limes._arrays import Floats, Ints, power_of_two
-from limes._functions import Function, Identity, Interval, by_category, texture
-from limes.designs._coordinates import SMALLEST_MASS, IndicatorCoordinate
+from limes._arrays import Floats, Ints
+from limes._functions import Function
 from limes.designs._features import FeatureTable, InUnits
-from limes.designs._gaussian import CentredPieces, GaussianPieces
-from limes.designs._marginals import Atoms, Levels, Marginal
+from limes.designs._marginals import Levels, Marginal
+from limes.designs._partial_slopes import numbers_alone
 from limes.designs._product import ProductFamily
-from limes.designs._tilted_laws import BasisPoints, TiltedLaws, Waves, points_of
+from limes.designs._tilted_columns import (
+    IndicatorColumn,
+    LevelColumn,
+    PointColumn,
+    SlopeColumn,
+    TiltedColumn,
+)
+from limes.designs._tilted_laws import TiltedLaws
+from limes.designs._tilted_missing import MixedColumn, PartialSlopeColumn
 from limes.designs._weights import EuclideanWeights
-
-
-class TiltedColumn(Protocol):
-    """A column at n rows; members as of ``Coordinate``, with an axis of rows."""
-
-    @property
-    def center(self) -> Floats:
-        """E_w h, (n,)."""
-        ...
-
-    @property
-    def variance(self) -> Floats:
-        """Var_w (h / unit), (n,)."""
-        ...
-
-    @property
-    def at_instance(self) -> Floats:
-        """Value of h at the rows, (n,)."""
-        ...
-
-    @property
-    def unit(self) -> Floats:
-        """About how far h spreads, powers of two, (n,)."""
-        ...
-
-    @property
-    def log_weight(self) -> Floats:
-        """Log of the column's factor of E[π], (n,)."""
-        ...
-
-    @property
-    def mixing(self) -> Floats:
-        """(n, 2, 2): mean and contrast of the feature in units are mixing @ basis."""
-        ...
-
-    def basis(self, function: Function) -> Floats:
-        """Two functionals of m functions that mean and contrast are mixed from, (m, n, 2)."""
-        ...
-
-    def points(self, function: Function, waves: Waves) -> BasisPoints:
-        """Points that give the ``basis`` of all functions g(function(x)) which are as smooth as ``waves``."""
-        ...
 
 
 def serves(family: ProductFamily) -> bool:
@@ -80,25 +40,55 @@ def _serves_column(law: Marginal, slope: bool) -> bool:
     if isinstance(law.cells, Levels):
         return not slope
     # without bins a column's law is one normal, or one value; law="empirical" has many
-    one_piece = law.owners.size == 1
-    return law.cells.of_missing < 0 and (one_piece or not slope)
+    return not slope or law.owners.size == 1 + (law.cells.of_missing >= 0)
 
 
 def tilted_columns(family: ProductFamily, rows: Floats, cells: Ints) -> list[TiltedColumn]:
     """Tilt each column's law at rows (n, d) with these cells (n, d)."""
     assert isinstance(family.weights, EuclideanWeights)  # noqa: S101 - as `serves` says
-    columns: list[TiltedColumn] = []
-    for j, law in enumerate(family.marginals):
-        if isinstance(law.cells, Levels):
-            columns.append(LevelColumn(family.weights, law, cells[:, j]))
-            continue
-        scale = 1.0 if family.scales is None else float(family.scales[j])
-        laws = TiltedLaws.of(law, rows[:, j], scale, family.weights)
-        if family.slopes is None or not family.slopes[j]:
-            columns.append(IndicatorColumn(laws, cells[:, j]))
-        else:
-            columns.append((PointColumn if law.is_point else SlopeColumn)(laws, rows[:, j]))
-    return columns
+    scales = np.ones(len(family.marginals)) if family.scales is None else family.scales
+    slopes = np.zeros(scales.size, dtype=np.bool_) if family.slopes is None else family.slopes
+    return [
+        _column(Tilting(law, float(scale), family.weights), bool(slope), x, cell)
+        for law, scale, slope, x, cell in zip(family.marginals, scales, slopes, rows.T, cells.T, strict=True)
+    ]
+
+
+def _column(tilting: Tilting, slope: bool, x: Floats, cell: Ints) -> TiltedColumn:
+    """One column at values x (n,) in cells (n,)."""
+    missing = np.isnan(x) | isinstance(tilting.law.cells, Levels)
+    parts: list[tuple[Ints, TiltedColumn]] = []
+    if not missing.all():
+        rows = np.flatnonzero(~missing)
+        parts.append((rows, tilting.slope(x[rows]) if slope else tilting.indicator(x[rows], cell[rows])))
+    if missing.any():
+        rows = np.flatnonzero(missing)
+        parts.append((rows, LevelColumn(tilting.weights, tilting.law, cell[rows])))
+    return parts[0][1] if len(parts) == 1 else MixedColumn(tuple(parts))
+
+
+class Tilting(NamedTuple):
+    """How a column's law is tilted at rows that hold a number."""
+
+    law: Marginal
+    scale: float
+    weights: EuclideanWeights
+
+    def indicator(self, x: Floats, cell: Ints) -> TiltedColumn:
+        """The column whose feature is the indicator of the rows' cells."""
+        return IndicatorColumn(self._laws(self.law, x), cell)
+
+    def slope(self, x: Floats) -> TiltedColumn:
+        """The column whose feature is x."""
+        if self.law.cells.of_missing < 0:
+            return self._numbers(self.law, x)
+        return PartialSlopeColumn(self._numbers(numbers_alone(self.law), x), self._laws(self.law, x).log_mass)
+
+    def _numbers(self, law: Marginal, x: Floats) -> SlopeColumn | PointColumn:
+        return (PointColumn if law.is_point else SlopeColumn)(self._laws(law, x), x)
+
+    def _laws(self, law: Marginal, x: Floats) -> TiltedLaws:
+        return TiltedLaws.of(law, x, self.scale, self.weights)
 
 
 def bases(columns: Sequence[TiltedColumn], functions: Sequence[Function | None]) -> list[Floats | None]:
@@ -119,265 +109,5 @@ def numbers_of(columns: Sequence[TiltedColumn]) -> InUnits:
     with np.errstate(over="ignore"):
         features = FeatureTable(center, variance * unit * unit, at_instance, log_weight)
     inner = FeatureTable(center / unit, variance, at_instance / unit, log_weight)
-    slopes = np.array([isinstance(column, _OfValues) for column in columns])
-    return InUnits(features, inner, unit, np.broadcast_to(slopes, unit.shape))
-
-
-def _step_points(column: TiltedColumn, breaks: Floats) -> BasisPoints:
-    """One point between two breaks, where functions are constant."""
-    ends = np.concatenate([[-np.inf], breaks, [np.inf]])
-    masses = column.basis(Interval(ends[:-1], ends[1:], np.zeros(breaks.size + 1, dtype=np.bool_)))
-    row, place = np.nonzero(masses.any(axis=2).T)
-    return BasisPoints(row, ends[1:][place], np.ascontiguousarray(masses[place, row].T))
-
-
-class _OfCells:
-    """What columns have whose feature is z, of rows in each ``cell`` (n,)."""
-
-    cell: Ints
-
-    @property
-    def at_instance(self) -> Floats:
-        """1."""
-        return np.ones(self.cell.size)
-
-    @property
-    def unit(self) -> Floats:
-        """1."""
-        return np.ones(self.cell.size)
-
-
-@dataclass(frozen=True, eq=False)
-class IndicatorColumn(_OfCells):
-    """h = z: see ``IndicatorCoordinate``. ``cell`` (n,) are the rows'."""
-
-    laws: TiltedLaws
-    cell: Ints
-
-    @property
-    def center(self) -> Floats:
-        """E_w h, (n,)."""
-        return self._odds[0]
-
-    @property
-    def variance(self) -> Floats:
-        """Var_w h, (n,)."""
-        return self._odds[0] * self._odds[1]
-
-    @property
-    def log_weight(self) -> Floats:
-        """Log of the column's factor of E[π], (n,)."""
-        return self._odds[3]
-
-    @cached_property
-    def _odds(self) -> tuple[Floats, Floats, Floats, Floats]:
-        """α, 1 - α, the law of the cell given z = 0 (n, p), and log E[π]: ``IndicatorCoordinate.tilted``."""
-        others, rows = self.laws.log_mass.copy(), np.arange(self.cell.size)
-        inside = others[rows, self.cell]
-        others[rows, self.cell] = -np.inf
-        rest = np.logaddexp.reduce(others, axis=1)
-        varies = rest > -np.inf
-        odds = np.where(varies, inside, np.inf) - np.where(varies, rest, 0.0)
-        elsewhere = np.exp(others - np.where(varies, rest, 0.0)[:, None])
-        elsewhere /= np.where(varies, elsewhere.sum(axis=1), 1.0)[:, None]
-        return (
-            np.maximum(expit(odds), SMALLEST_MASS),
-            np.where(varies, np.maximum(expit(-odds), SMALLEST_MASS), 0.0),
-            elsewhere,
-            np.logaddexp(inside, rest),
-        )
-
-    @property
-    def mixing(self) -> Floats:
-        """(n, 2, 2)."""
-        inclusion, exclusion, *_ = self._odds
-        varies = (exclusion > 0.0).astype(np.float64)
-        return np.stack([inclusion, exclusion, varies, -varies], axis=1).reshape(-1, 2, 2)
-
-    def basis(self, function: Function) -> Floats:
-        """E[g | z = 1] and E[g | z = 0] of m functions, (m, n, 2)."""
-        table = self.laws.expect(function)
-        inside = table[:, np.arange(self.cell.size), self.cell]
-        return np.stack([inside, (table * self._odds[2]).sum(axis=2)], axis=2)
-
-    def points(self, function: Function, waves: Waves) -> BasisPoints:
-        """Points of the laws inside and outside the rows' cells."""
-        breaks, constant, _ = texture(function)
-        if constant and not by_category(function):
-            return _step_points(self, breaks)
-        row, cell, x, weight = self.laws.points(function, waves)
-        inside = weight * (cell == self.cell[row])
-        return BasisPoints(row, x, np.stack([inside, weight * self._odds[2][row, cell]]))
-
-
-@dataclass(frozen=True, eq=False)
-class LevelColumn(_OfCells):
-    """A categorical column, whose law depends on the row's category alone."""
-
-    weights: EuclideanWeights
-    marginal: Marginal
-    cell: Ints
-
-    @cached_property
-    def _variants(self) -> tuple[list[IndicatorCoordinate], Ints]:
-        """A coordinate for each category that occurs, and which one each row has."""
-        cells, place = np.unique(self.cell, return_inverse=True)
-        tilted = [
-            IndicatorCoordinate.tilted(self.marginal, np.nan, int(cell), scale=1.0, weights=self.weights)
-            for cell in cells
-        ]
-        return tilted, place
-
-    def _each(self, name: str) -> Floats:
-        variants, place = self._variants
-        return np.array([getattr(variant, name) for variant in variants])[place]
-
-    @property
-    def center(self) -> Floats:
-        """E_w h, (n,)."""
-        return self._each("center")
-
-    @property
-    def variance(self) -> Floats:
-        """Var_w h, (n,)."""
-        return self._each("variance")
-
-    @property
-    def log_weight(self) -> Floats:
-        """Log of the column's factor of E[π], (n,)."""
-        return self._each("log_weight")
-
-    @property
-    def mixing(self) -> Floats:
-        """(n, 2, 2)."""
-        return self._each("mixing")
-
-    def basis(self, function: Function) -> Floats:
-        """E[g | z = 1] and E[g | z = 0] of m functions, (m, n, 2)."""
-        variants, place = self._variants
-        table = variants[0].tabulate(function)  # one law for all categories
-        return np.stack([variant.basis(table) for variant in variants], axis=1)[:, place]
-
-    def points(self, function: Function, waves: Waves) -> BasisPoints:  # noqa: ARG002
-        """The categories."""
-        variants, place = self._variants
-        law = variants[0].marginal
-        values = np.concatenate([measure.value for measure in law.measures if isinstance(measure, Atoms)])
-        weights = [[law.owners == variant.cell, variant.elsewhere[law.owners]] for variant in variants]
-        row = np.repeat(np.arange(place.size), values.size)
-        each = np.array(weights, dtype=np.float64)[place].transpose(1, 0, 2)
-        return BasisPoints(row, np.tile(values, place.size), each.reshape(2, -1))
-
-
-@dataclass(frozen=True, eq=False)
-class _OfValues:
-    """What columns have whose feature is x; ``x`` (n,) are the rows' values."""
-
-    laws: TiltedLaws
-    x: Floats
-
-    @property
-    def at_instance(self) -> Floats:
-        """The rows' values."""
-        return self.x
-
-    @property
-    def log_weight(self) -> Floats:
-        """Log of the column's factor of E[π], (n,)."""
-        return self.laws.log_mass[:, 0]
-
-    @property
-    def mixing(self) -> Floats:
-        """(n, 2, 2)."""
-        return np.broadcast_to(np.eye(2), (self.x.size, 2, 2))
-
-
-@dataclass(frozen=True, eq=False)
-class SlopeColumn(_OfValues):
-    """h = x, under one piece a row: see ``SlopeCoordinate``."""
-
-    @property
-    def _piece(self) -> GaussianPieces:
-        (measure,) = self.laws.measures
-        assert isinstance(measure, GaussianPieces)  # noqa: S101 - as `serves` says
-        return measure
-
-    @cached_property
-    def center(self) -> Floats:
-        """E_w h, (n,)."""
-        return self._piece.mean_from(0.0)
-
-    @cached_property
-    def unit(self) -> Floats:
-        """About how far x spreads, powers of two, (n,)."""
-        left, right = (self._piece.anchor + self._piece.scale * side for side in self._piece.reach)
-        return power_of_two(0.5 * right - 0.5 * left)
-
-    @cached_property
-    def variance(self) -> Floats:
-        """Var_w (h / unit), (n,)."""
-        return np.asarray(self._covariance(Identity())[1][0] / self.unit)
-
-    def basis(self, function: Function) -> Floats:
-        """Mean and contrast of m functions, (m, n, 2)."""
-        values, covariance = self._covariance(function)
-        contrast = np.divide(
-            covariance, self.variance, out=np.zeros_like(covariance), where=self.variance > 0
-        )
-        return np.stack([values, contrast], axis=2)
-
-    def points(self, function: Function, waves: Waves) -> BasisPoints:
-        """Points of the rows' laws, and of the same times x less its mean."""
-        breaks, constant, _ = texture(function)
-        if constant and not by_category(function):
-            return _step_points(self, breaks)
-        row, x, weight = points_of(self._piece, function, waves)
-        away = (x - self.center[row]) / self.unit[row] - self._centred.mean[row]
-        moving = np.where(self.variance > 0, self.variance, np.inf)
-        return BasisPoints(row, x, np.stack([weight, weight * away / moving[row]]))
-
-    def _covariance(self, function: Function) -> tuple[Floats, Floats]:
-        """E_w g and Cov_w(x / unit, g), (m, n)."""
-        values, centred = self._piece.expect(function), self._centred
-        # the mean is rounded, so that x less its mean has a mean too: it must not count as a covariance
-        return values, centred.expect(function) - centred.mean * values
-
-    @cached_property
-    def _centred(self) -> CentredPieces:
-        return self._piece.centred(self.center, self.unit)
-
-
-@dataclass(frozen=True, eq=False)
-class PointColumn(_OfValues):
-    """h = x of a column that has a single value."""
-
-    @property
-    def _value(self) -> Floats:
-        (measure,) = self.laws.marginal.measures
-        assert isinstance(measure, Atoms)  # noqa: S101 - of a column with a single value
-        return measure.value
-
-    @property
-    def center(self) -> Floats:
-        """The value."""
-        return np.repeat(self._value, self.x.size)
-
-    @property
-    def variance(self) -> Floats:
-        """0."""
-        return np.zeros(self.x.size)
-
-    @property
-    def unit(self) -> Floats:
-        """1."""
-        return np.ones(self.x.size)
-
-    def basis(self, function: Function) -> Floats:
-        """Mean and contrast of m functions, (m, n, 2): the value's, and 0."""
-        values = np.repeat(function(self._value), self.x.size, axis=1)
-        return np.stack([values, 0.0 * values], axis=2)
-
-    def points(self, function: Function, waves: Waves) -> BasisPoints:  # noqa: ARG002
-        """The value."""
-        n = self.x.size
-        return BasisPoints(np.arange(n), np.repeat(self._value, n), np.repeat([[1.0], [0.0]], n, axis=1))
+    slopes = np.stack([column.is_slope for column in columns], axis=1)
+    return InUnits(features, inner, unit, slopes)

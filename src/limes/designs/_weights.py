@@ -12,8 +12,9 @@ from typing import Protocol
 
 import numpy as np
 
+from limes._arrays import Floats
 from limes.designs._gaussian import GaussianPieces
-from limes.designs._marginals import BinCells, Marginal
+from limes.designs._marginals import Atoms, BinCells, Marginal
 from limes.exceptions import InputError
 
 
@@ -77,14 +78,17 @@ class EuclideanWeights:
     def tilt(self, marginal: Marginal, x: float, scale: float) -> tuple[Marginal, float]:
         if not isinstance(marginal.cells, BinCells) or np.isnan(x):
             return marginal, _penalty(self.bandwidth)
-        factors = []
-        for measure in marginal.measures:
-            product, log_factor = measure.times(x, self.precision, scale)
-            if not isinstance(measure, GaussianPieces):
-                missing = np.isnan(measure.value)
-                log_factor = np.where(missing, -_penalty(self.bandwidth), log_factor)
-            factors.append((product, log_factor))
+        factors = [self.times(measure, x, scale) for measure in marginal.measures]
         return marginal.reweighted(factors), 0.0
+
+    def times(
+        self, measure: GaussianPieces | Atoms, x: Floats | float, scale: float
+    ) -> tuple[GaussianPieces | Atoms, Floats]:
+        """Multiply a measure by the weight about numbers x; return the product, and log factors of pieces."""
+        product, log_factor = measure.times(x, self.precision, scale)
+        if isinstance(measure, Atoms):
+            log_factor = np.where(np.isnan(measure.value), -_penalty(self.bandwidth), log_factor)
+        return product, log_factor
 
 
 def _penalty(bandwidth: float) -> float:
