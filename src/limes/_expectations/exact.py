@@ -11,13 +11,15 @@ and E_w f is the same with means alone. Nothing large is subtracted beyond the c
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal
+from math import prod
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from limes._arrays import Floats, Ints
+from limes._arrays import Floats, Ints, times
 from limes._expectations.moments import Moments
 from limes._functions import Function
+from limes._kernels import add_node_products
 from limes.designs._coordinates import CellMeans, Coordinate, functionals
 from limes.designs._marginals import Marginal
 from limes.designs._product import ProductDesign, ProductFamily
@@ -26,8 +28,10 @@ from limes.designs._tilted_rows import bases
 from limes.exceptions import InputError, ModelError
 from limes.models.forms._base import Reducible, Sum, SumOfProducts
 
-# columns x terms multiplied at once: 32 MB of float64 for each of three arrays
+# Patterns x terms multiplied at once: 32 MB of float64 for each of four arrays
 _BLOCK = 4_000_000
+# Terms that the kernel adds up at once
+_KERNEL_BLOCK = 256
 
 
 class ExactExpectation:
@@ -57,16 +61,13 @@ class ExactExpectation:
     def moments(self, design: ProductDesign, row: Floats | None = None) -> Moments:  # noqa: ARG002
         """E_w f and Cov_w(h, f), exactly."""
         self._check(design.size)
-        columns: dict[int, tuple[Floats, Floats]] = {}
+        columns: dict[int, _Patterns] = {}
         for j, function in enumerate(self._reduced.functions):
             if function is not None:
                 coordinate = design.coordinates[j]
-                columns[j] = functionals(coordinate, self._table(j, coordinate, function))
-        # infinite values are refused by `check_finite` of the surrogate, which names the features
-        with np.errstate(over="ignore", invalid="ignore"):
-            mean, contrast = _COMBINE[type(self._reduced)](self._reduced, columns)
-            variance = design.variance.reshape(-1, *(1,) * mean.ndim)
-            return Moments.exact(mean, contrast * variance)
+                mean, contrast = functionals(coordinate, self._table(j, coordinate, function))
+                columns[j] = _Patterns(mean[None], contrast[None], np.zeros(1, dtype=np.int64))
+        return self._moments(columns, design.variance[None]).take(np.array(0))
 
     @property
     def functions(self) -> Sequence[Function | None]:
@@ -75,24 +76,12 @@ class ExactExpectation:
 
     def of_columns(self, columns: Sequence[TiltedColumn]) -> Moments:
         """Moments at n rows, given each column's laws there."""
-        each = zip(bases(columns, self.functions), columns, strict=True)
-        pairs = [
-            None if basis is None else np.einsum("nab,mnb->anm", column.mixing, _finite(basis, j))
-            for j, (basis, column) in enumerate(each)
-        ]
-        variance = np.stack([column.variance for column in columns], axis=1)
-        combine = _COMBINE[type(self._reduced)]
-        with np.errstate(over="ignore", invalid="ignore"):
-            rows = [
-                combine(
-                    self._reduced,
-                    {j: (pair[0, i], pair[1, i]) for j, pair in enumerate(pairs) if pair is not None},
-                )
-                for i in range(len(variance))
-            ]
-            mean, contrast = (np.stack(arrays) for arrays in zip(*rows, strict=True))
-            gamma = contrast * variance.reshape(*variance.shape, *(1,) * (contrast.ndim - 2))
-            return Moments.exact(mean, gamma, designs=(len(variance),))
+        patterns, rows = {}, np.arange(columns[0].center.size)
+        for j, (basis, column) in enumerate(zip(bases(columns, self.functions), columns, strict=True)):
+            if basis is not None:
+                mean, contrast = np.einsum("nab,mnb->anm", column.mixing, _finite(basis, j))
+                patterns[j] = _Patterns(mean, contrast, rows)
+        return self._moments(patterns, np.stack([column.variance for column in columns], axis=1))
 
     def serves(self, family: ProductFamily) -> bool:
         """Whether `many` can be used: cells decide the designs, and what it caches is small."""
@@ -108,15 +97,22 @@ class ExactExpectation:
         `moments`, to the same bits.
         """
         self._check(cells.shape[1])
-        columns = {
-            j: {b: self._at_cell(family, j, function, b) for b in np.unique(cells[:, j]).tolist()}
-            for j, function in enumerate(self._reduced.functions)
-            if function is not None
-        }
+        columns = {}
+        for j, function in enumerate(self._reduced.functions):
+            if function is not None:
+                chosen, pattern = np.unique(cells[:, j], return_inverse=True)
+                pairs = [self._at_cell(family, j, function, cell) for cell in chosen.tolist()]
+                mean, contrast = (np.stack(each) for each in zip(*pairs, strict=True))
+                columns[j] = _Patterns(mean, contrast, pattern)
+        return self._moments(columns, variance)
+
+    def _moments(self, columns: Mapping[int, _Patterns], variance: Floats) -> Moments:
+        """Moments at n rows, given Var_w h (n, d)."""
+        # infinite values are refused by `check_finite` of the surrogate, which names the features
         with np.errstate(over="ignore", invalid="ignore"):
-            mean, contrast = _COMBINE_MANY[type(self._reduced)](self._reduced, columns, cells)
+            mean, contrast = _COMBINE[type(self._reduced)](self._reduced, columns, len(variance))
             variance = variance.reshape(*variance.shape, *(1,) * (contrast.ndim - 2))
-            return Moments.exact(mean, contrast * variance, designs=(len(cells),))
+            return Moments.exact(mean, contrast * variance, designs=(len(variance),))
 
     @property
     def _terms(self) -> int:
@@ -160,77 +156,56 @@ def _finite(values: Floats, j: int) -> Floats:
     return values
 
 
-# mean and contrast of each column's functions
-_Functionals = Mapping[int, tuple[Floats, Floats]]
+class _Patterns(NamedTuple):
+    """Mean and contrast of a column's m functions in P patterns, (P, m), and that of each row, (n,)."""
+
+    mean: Floats
+    contrast: Floats
+    pattern: Ints
 
 
-def _sum(form: Sum, columns: _Functionals) -> tuple[Floats, Floats]:
-    mean = form.intercept.astype(np.float64)
-    contrast = np.zeros((len(form.functions), *form.intercept.shape))
-    for j, (average, difference) in columns.items():
-        mean = mean + np.tensordot(average, form.loadings[j], axes=1)
-        contrast[j] = np.tensordot(difference, form.loadings[j], axes=1)
+def _sum(form: Sum, columns: Mapping[int, _Patterns], rows: int) -> tuple[Floats, Floats]:
+    outputs = form.intercept.shape
+    mean = np.broadcast_to(form.intercept.astype(np.float64), (rows, *outputs))
+    contrast = np.zeros((rows, len(form.functions), *outputs))
+    for j, column in columns.items():
+        mean = mean + times(column.mean, form.loadings[j])[column.pattern]
+        contrast[:, j] = times(column.contrast, form.loadings[j])[column.pattern]
     return mean, contrast
 
 
-def _sum_of_products(form: SumOfProducts, columns: _Functionals) -> tuple[Floats, Floats]:
-    mean = form.intercept.astype(np.float64)
-    contrast = np.zeros((len(form.functions), *form.intercept.shape))
-    step = max(1, _BLOCK // max(1, len(columns)))
-    for start in range(0, len(form.coef), step):
+def _sum_of_products(
+    form: SumOfProducts, columns: Mapping[int, _Patterns], rows: int
+) -> tuple[Floats, Floats]:
+    outputs = form.intercept.shape
+    coef = form.coef.reshape(len(form.coef), prod(outputs))
+    total, changes = np.zeros((rows, coef.shape[1])), np.zeros((rows, len(columns), coef.shape[1]))
+    patterns = np.array([column.pattern for column in columns.values()], dtype=np.int64).reshape(-1, rows)
+    sizes = sum(len(column.mean) for column in columns.values())
+    # whole blocks of the kernel: numbers are added in one order however many terms are passed at once
+    step = _KERNEL_BLOCK * max(1, _BLOCK // (_KERNEL_BLOCK * max(1, sizes)))
+    for start in range(0, len(coef), step):
         block = slice(start, start + step)
-        coef = form.coef[block]
-        others, whole = _products_without_one([average[block] for average, _ in columns.values()], len(coef))
-        mean = mean + np.tensordot(whole, coef, axes=1)
-        for j, rest in zip(columns, others, strict=True):
-            contrast[j] += np.tensordot(columns[j][1][block] * rest, coef, axes=1)
-    return mean, contrast
+        add_node_products(
+            [_real(column.mean[:, block]) for column in columns.values()],
+            [_real(column.contrast[:, None, block]) for column in columns.values()],
+            patterns,
+            _real(coef[block].T),
+            total,
+            changes,
+        )
+    contrast = np.zeros((rows, len(form.functions), coef.shape[1]))
+    contrast[:, list(columns)] = changes
+    return form.intercept + total.reshape(rows, *outputs), contrast.reshape(*contrast.shape[:2], *outputs)
 
 
-def _products_without_one(factors: list[Floats], m: int) -> tuple[list[Floats], Floats]:
-    """For each factor the product of all others (no division: factors may be 0), and the whole product."""
-    after = [np.ones(m)]
-    for factor in reversed(factors[1:]):
-        after.append(after[-1] * factor)
-    after.reverse()
-    before, others = np.ones(m), []
-    for factor, rest in zip(factors, after, strict=False):
-        others.append(before * rest)
-        before = before * factor
-    return others, before
+def _real(numbers: Floats) -> Floats:
+    """Real numbers, and imaginary parts of 0 behind them, as the kernel takes complex ones."""
+    parts = np.zeros((*numbers.shape[:-1], 2 * numbers.shape[-1]))
+    parts[..., : numbers.shape[-1]] = numbers
+    return parts
 
 
-# the same, at each cell of a column that occurs
-_ByCell = Mapping[int, Mapping[int, tuple[Floats, Floats]]]
-
-
-def _sums(form: Sum, columns: _ByCell, cells: Ints) -> tuple[Floats, Floats]:
-    n, outputs = len(cells), form.intercept.shape
-    mean = np.broadcast_to(form.intercept.astype(np.float64), (n, *outputs))
-    contrast = np.zeros((n, len(form.functions), *outputs))
-    for j, by_cell in columns.items():
-        table = np.zeros((2, max(by_cell) + 1, *outputs))
-        for cell, (average, difference) in by_cell.items():
-            table[0, cell] = np.tensordot(average, form.loadings[j], axes=1)
-            table[1, cell] = np.tensordot(difference, form.loadings[j], axes=1)
-        mean = mean + table[0, cells[:, j]]
-        contrast[:, j] = table[1, cells[:, j]]
-    return mean, contrast
-
-
-def _sums_of_products(form: SumOfProducts, columns: _ByCell, cells: Ints) -> tuple[Floats, Floats]:
-    rows = (
-        _sum_of_products(form, {j: by_cell[row[j]] for j, by_cell in columns.items()})
-        for row in cells.tolist()
-    )
-    means, contrasts = zip(*rows, strict=True)
-    return np.stack(means), np.stack(contrasts)
-
-
-_COMBINE_MANY: Mapping[type, Callable[..., tuple[Floats, Floats]]] = {
-    Sum: _sums,
-    SumOfProducts: _sums_of_products,
-}
 _COMBINE: Mapping[type, Callable[..., tuple[Floats, Floats]]] = {
     Sum: _sum,
     SumOfProducts: _sum_of_products,
