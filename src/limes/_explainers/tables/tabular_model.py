@@ -200,10 +200,11 @@ class TabularModel:
         Rows with the same cells share a tuple.
         """
         patterns, place = distinct_rows(cells)
-        conditions = [
-            tuple(text[cell] for text, cell in zip(self.texts, pattern, strict=True))
-            for pattern in patterns.tolist()
+        columns = [
+            np.array(text, dtype=np.object_)[of_rows].tolist()
+            for text, of_rows in zip(self.texts, patterns.T, strict=True)
         ]
+        conditions = list(zip(*columns, strict=True))
         if self.family.held is None:
             return tuple(map(conditions.__getitem__, place.tolist()))
         texts = [list(conditions[i]) for i in place.tolist()]
