@@ -14,7 +14,6 @@ import numpy as np
 
 from limes._arrays import Bools, Floats, Ints, distinct_rows, first_of_each
 from limes._expectations.at_rows import at_rows, serves_rows
-from limes._expectations.forest import ForestExpectation
 from limes._expectations.joint import JointExpectation
 from limes._expectations.moments import (
     CombinedExpectation,
@@ -25,7 +24,7 @@ from limes._expectations.moments import (
     concatenate_moments,
     stack_moments,
 )
-from limes._expectations.of_forms import exact_expectation
+from limes._expectations.of_forms import exact_expectation, in_one_order
 from limes._expectations.pooled import PooledExpectation
 from limes._expectations.sampled import CUT_SHORT, SampledExpectation
 from limes._expectations.sampling import CALLS, Progress, Sampling
@@ -233,7 +232,7 @@ class Pipeline:
         """
         return Pipeline(
             self._family,
-            _reproducible(self._expectation),
+            in_one_order(self._expectation),
             penalty=self._penalty,
             scales=self._scales,
             names=self._names,
@@ -417,18 +416,10 @@ def fit_design(
     return Fitted(design, surrogate, np.asarray(at_instance), moments)
 
 
-def _reproducible(expectation: Any) -> Any:
-    """Make forests, alone or as parts of a combination, add up in one order; other forms always do."""
-    if isinstance(expectation, CombinedExpectation):
-        return replace(expectation, parts=[_reproducible(part) for part in expectation.parts])
-    return expectation.reproducible() if isinstance(expectation, ForestExpectation) else expectation
-
-
 def _is_batched(expectation: Any, family: ProductFamily) -> bool:
-    """Whether many patterns are computed together, to the bits of each alone: in sums, forests are not."""
+    """Whether many patterns are computed together."""
     if isinstance(expectation, CombinedExpectation):
-        parts = expectation.parts
-        return all(_is_batched(part, family) and not isinstance(part, ForestExpectation) for part in parts)
+        return all(_is_batched(part, family) for part in expectation.parts)
     return isinstance(expectation, InBlocks) and expectation.serves(family)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.ensemble import RandomForestRegressor
 
 from limes._expectations.of_forms import exact_expectation
 from limes._pipeline import _is_batched
@@ -11,10 +12,13 @@ from limes.designs._columns import binned
 from limes.designs._product import ProductFamily
 from limes.designs._weights import named_weights
 from limes.models import forms
+from limes.models._reading import read
 from limes.models.forms._base import Combination
+from oracle import EXACT
 
 RNG = np.random.default_rng(0)
 D = 4
+FOREST = read(RandomForestRegressor(20, random_state=0).fit(RNG.normal(size=(80, D)), RNG.normal(size=80)))
 FORMS = {
     "linear": forms.Linear(RNG.normal(size=D), 0.3),
     "linear, three outputs": forms.Linear(RNG.normal(size=(D, 3)), RNG.normal(size=3)),
@@ -54,3 +58,17 @@ def test_many_rows_are_each_row_alone(name, family, rows):
         assert np.array_equal(many.gamma[i], one.gamma)
     some = together.many(family, cells[40:41], family.features(cells[40:41]).variance)
     assert np.array_equal(some.gamma[0], many.gamma[40])
+
+
+def test_a_forest_in_a_sum_goes_together_to_the_bits_of_any_number_of_rows(family, rows):
+    form = Combination([FOREST, FORMS["linear"]], np.array([0.4, 2.0]), np.array(-0.1))
+    exact, cells = exact_expectation(form), family.cells(rows)
+    assert _is_batched(exact, family)
+    variance = family.features(cells).variance
+    many = exact.many(family, cells, variance)
+    for i, row in enumerate(rows):
+        alone = exact.many(family, cells[i : i + 1], variance[i : i + 1])
+        assert np.array_equal(many.gamma[i], alone.gamma[0])
+        assert np.array_equal(many.mean[i], alone.mean[0])
+        one = exact.moments(family.at(row).in_units())
+        assert np.allclose(many.gamma[i], one.gamma, rtol=EXACT, atol=EXACT * np.abs(one.gamma).max())

@@ -104,4 +104,5 @@ def test_trees_are_added_up_in_one_order_on_any_number_of_cores(name, options, m
         monkeypatch.setattr(_threads, "WORKERS", cores)
         found.append((explainer.reproducible(X.iloc[:5]).values, explainer(X.iloc[:5]).values))
     assert np.array_equal(found[0][0], found[1][0])
-    assert not np.array_equal(found[0][1], found[1][1])
+    # trees in a sum with others always are
+    assert np.array_equal(found[0][1], found[1][1]) == (name == "combination")

@@ -13,7 +13,7 @@ import numpy as np
 
 from limes._arrays import Floats, Ints
 from limes._expectations.moments import CombinedExpectation, Moments, concatenate_moments
-from limes._functions import Function
+from limes._functions import Filled, Function, Shape, SmoothFunctions, Stacked
 from limes.designs._features import FeatureTable, InUnits
 from limes.designs._product import ProductFamily
 from limes.designs._tilted_columns import TiltedColumn
@@ -71,13 +71,25 @@ def _moments(expectation: object, columns: Sequence[TiltedColumn]) -> Moments:
 
 
 def _numbers(expectation: object, family: ProductFamily) -> int:
-    """Integrals of a row: functions times pieces of laws, over all columns."""
+    """Integrals of a row over all columns: functions times pieces of laws, times parts between breaks."""
     if isinstance(expectation, CombinedExpectation):
         return max(_numbers(part, family) for part in expectation.parts)
     assert isinstance(expectation, OfColumns)  # noqa: S101 - as `serves_rows` says
     assert expectation.functions is not None  # noqa: S101 - as it says too
     pairs = zip(expectation.functions, family.marginals, strict=True)
-    return max(1, sum(law.owners.size * len(f(np.zeros(1))) for f, law in pairs if f is not None))
+    return max(1, sum(law.owners.size * _integrals(f) for f, law in pairs if f is not None))
+
+
+def _integrals(function: Function) -> int:
+    """What one piece of a law asks for: quadrature goes from break to break."""
+    match function:
+        case Stacked():
+            return sum(map(_integrals, function.families))
+        case Filled():
+            return _integrals(function.function)
+        case Shape() | SmoothFunctions():
+            return len(function(np.zeros(1))) * (1 + len(function.breaks))
+    return len(function(np.zeros(1)))
 
 
 def _joined(blocks: Sequence[InUnits]) -> InUnits:

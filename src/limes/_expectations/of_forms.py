@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 from limes._expectations.exact import ExactExpectation
 from limes._expectations.exchangeable import PresenceExpectation, SumExpectation, SwitchExpectation
@@ -31,6 +32,8 @@ from limes.models.forms._softmax import Softmax
 from limes.models.forms._switches import SwitchProducts
 from limes.models.forms._trees import Forest
 
+T = TypeVar("T")
+
 
 def exact_expectation(form: Form, kind: type = ProductDesign) -> ExactMoments:
     """Choose the exact expectation of a form under one kind of design, ProductDesign or ExchangeableDesign.
@@ -44,7 +47,7 @@ def exact_expectation(form: Form, kind: type = ProductDesign) -> ExactMoments:
         kinds = " or ".join(sorted(k.__name__ for k in _EXACT))
         raise InputError(f"expected a design, {kinds}; got {kind.__name__}")
     if isinstance(form, Combination):
-        parts = [exact_expectation(part, kind) for part in form.parts]
+        parts = [in_one_order(exact_expectation(part, kind)) for part in form.parts]
         return CombinedExpectation(parts, form.weights, form.intercept)
     if not isinstance(form, Form):
         raise InputError(f"expected a form of limes.models.forms, got {type(form).__name__}")
@@ -55,6 +58,11 @@ def exact_expectation(form: Form, kind: type = ProductDesign) -> ExactMoments:
             f"{type(form).__name__} has no exact expectation under {kind.__name__}, which takes {accepted}"
         )
     return expectation
+
+
+def in_one_order(expectation: T) -> T | ForestExpectation:
+    """Return an expectation that adds up in one order, for any number of rows; in sums, all of them do."""
+    return expectation.reproducible() if isinstance(expectation, ForestExpectation) else expectation
 
 
 def _over_columns(form: Form) -> ExactMoments | None:
