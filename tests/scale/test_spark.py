@@ -23,7 +23,7 @@ from limes.exceptions import InputError
 from limes.scale import explain_frame
 from limes.scale._engines import Cluster
 from limes.scale._sources import Part, Source
-from limes.scale._spark_session import check_java, session
+from limes.scale._spark_session import check_java, context
 from limes.scale._tables import explain_files
 from limes.scale._work import pickled
 
@@ -32,6 +32,8 @@ try:
     check_java()
 except InputError as why:
     pytest.skip(str(why), allow_module_level=True)
+
+from pyspark.sql import SparkSession
 
 from limes.scale.spark import explain, run
 
@@ -74,8 +76,8 @@ def table():
 
 @pytest.fixture(scope="module")
 def spark():
-    with session(TWO) as spark:
-        yield spark
+    with context(TWO):
+        yield SparkSession.builder.getOrCreate()
 
 
 class Answering:
@@ -252,8 +254,8 @@ def test_a_scheduler_that_does_not_answer_is_said_before_java_starts():
     where = [
         sys.executable,
         "-c",
-        "from limes.scale._spark_session import session; from limes.scale._engines "
-        "import Cluster; session(Cluster(scheduler='spark://127.0.0.1:9')).__enter__()",
+        "from limes.scale._spark_session import context; from limes.scale._engines "
+        "import Cluster; context(Cluster(scheduler='spark://127.0.0.1:9')).__enter__()",
     ]
     started = time.monotonic()
     said = subprocess.run(where, check=False, capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""A Spark session: the active one, or one for this run; else an error that says how to get one."""
+"""A Spark context: the active one, or one for this run; else an error that says how to get one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -18,7 +17,7 @@ from limes.exceptions import InputError
 from limes.scale._engines import Cluster
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark import SparkContext
 
 # Spark 4 needs it
 _JAVA = 17
@@ -30,70 +29,71 @@ _GET_JAVA = (
 _TRIES = 4
 # Seconds that a scheduler has to answer
 _PATIENCE = 10.0
-_CONFIG: dict[str, str | float | bool | None] = {
+_CONFIG: dict[str, str] = {
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
 }
 # On this machine Java has little to do, and starts in half the time when it optimises little
-_LOCAL: dict[str, str | float | bool | None] = {
+_LOCAL: dict[str, str] = {
     "spark.ui.enabled": "false",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 
 
 @contextmanager
-def session(cluster: Cluster) -> Iterator[SparkSession]:
-    """Yield a session on the cluster; an active one is used, and stays active.
+def context(cluster: Cluster) -> Iterator[SparkContext]:
+    """Yield a context on the cluster; an active one is used, and stays active.
+
+    Jobs need no session, which would take as long to start as the context.
 
     Raises
     ------
     InputError
         Java is missing or too old, or the scheduler does not answer.
     """
-    from pyspark.sql import SparkSession
+    from pyspark import SparkContext
 
     if urlsplit(cluster.scheduler or "").scheme == "sc":
         raise InputError(
             f"{cluster.scheduler} is Spark Connect, which takes data frames and no jobs: read the table as "
             "a data frame, and pass it to limes.scale.spark.explain"
         )
-    active = SparkSession.getActiveSession()
+    active = SparkContext._active_spark_context  # noqa: SLF001 - sessions ask so too
     if active is not None:
         _check_active(active, cluster)
         yield active
         return
     check_java()
-    spark = _start(SparkSession.builder, cluster)
+    started = _start(cluster)
     try:
-        yield spark
+        yield started
     finally:
-        spark.stop()
+        started.stop()
 
 
-def _check_active(active: SparkSession, cluster: Cluster) -> None:
-    master = active.conf.get("spark.master", None)
-    if cluster.scheduler not in (None, master):
+def _check_active(active: SparkContext, cluster: Cluster) -> None:
+    if cluster.scheduler not in (None, active.master):
         raise InputError(
-            f"this program has a Spark session on {master}: stop it to use {cluster.scheduler}, or pass no "
-            "scheduler"
+            f"this program has a Spark session on {active.master}: stop it to use {cluster.scheduler}, or "
+            "pass no scheduler"
         )
 
 
-def _start(builder: SparkSession.Builder, cluster: Cluster) -> SparkSession:
+def _start(cluster: Cluster) -> SparkContext:
+    from pyspark import SparkConf, SparkContext
+
+    conf = SparkConf().setAppName("limes").setAll(_CONFIG.items())
     if cluster.scheduler is None:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else the python3 that is first in PATH
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # reachable from this machine only
         cores = cluster.workers * cluster.threads
-        builder = builder.master(f"local[{cores},{_TRIES}]").config("spark.task.cpus", cluster.threads)
-        builder = builder.config(map=_LOCAL)
+        conf = conf.setMaster(f"local[{cores},{_TRIES}]").set("spark.task.cpus", str(cluster.threads))
+        conf = conf.setAll(_LOCAL.items())
     else:
         _check_answers(cluster.scheduler)
-        builder = builder.master(cluster.scheduler)
+        conf = conf.setMaster(cluster.scheduler)
     try:
-        with warnings.catch_warnings():
-            # limes passes data through Arrow, never through pandas
-            warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
-            return builder.appName("limes").config(map=_CONFIG).getOrCreate()
+        return SparkContext(conf=conf)
     except Exception as error:  # Java's errors have no common base
         where = cluster.scheduler or "this machine"
         raise InputError(f"Spark could not be started on {where}: {str(error).splitlines()[0]}") from error
