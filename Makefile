@@ -69,7 +69,7 @@ test-spark: $(INSTALLED)
 		|| echo "Java could not be installed: the tests of Spark will be skipped"
 	$(BIN)/pip install --quiet --editable '.[spark]' \
 		|| echo "pyspark could not be installed: the tests of Spark will be skipped"
-	$(BIN)/pytest tests/scale/test_spark.py tests/scale/test_spark_session.py
+	$(BIN)/pytest tests/scale/test_spark.py tests/scale/test_spark_context.py
 
 test-ray: $(INSTALLED)
 	$(BIN)/pip install --quiet 'ray[data]' || echo "ray could not be installed: its test will be skipped"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import expit
 
 import limes
 from limes._expectations.at_rows import at_rows, serves_rows
@@ -118,3 +119,49 @@ def test_a_margin_that_ranges_too_far_is_refused():
     family, rows = family_and_rows({"bins": None})
     with pytest.raises(InputError, match="too far"):
         at(lines(60.0), family, rows)
+
+
+def test_smooth_weights_over_training_values_by_enumeration():
+    """The law is all pairs of training values, a missing value being one unit away from a number."""
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(40, 2)) * [1.0, 1e3]
+    x[:6, 1] = np.nan
+    options = {"weights": "euclidean", "law": "empirical", "bandwidth": 0.8}
+    family = limes.TabularExplainer(lambda rows: rows[:, 0], x, **options).model_at(x)[0].family
+    curve = Filled(Identity(), np.array([1e-3]), np.array([0.7]))
+    form = forms.Linked(forms.Additive([Identity(), curve], intercept=-0.4), "logistic")
+    rows = np.array([x[0], x[10], x[20], [5.0, x[11, 1]]])
+    moments = at(LinkedExpectation(form), family, rows)
+    pairs = np.array([(a, b) for a in x[:, 0] for b in x[:, 1]])
+    missing = np.isnan(pairs)
+    f = 1.0 / (1.0 + np.exp(0.4 - pairs[:, 0] - np.where(missing[:, 1], 0.7, 1e-3 * pairs[:, 1])))
+    for i, row in enumerate(rows):
+        away = np.where(missing, 0.0, (pairs - row) / np.nanstd(x, axis=0))
+        squares = np.where(missing == np.isnan(row), np.nan_to_num(away) ** 2, 1.0).sum(axis=1)
+        weight = np.exp(-0.5 * squares / options["bandwidth"] ** 2)
+        inside = family.cells(pairs) == family.cells(row[None])
+        root = np.sqrt(weight)[:, None]
+        features = np.column_stack([np.ones(len(pairs)), inside])
+        _, *coef = np.linalg.lstsq(features * root, f * root[:, 0], rcond=None)[0]
+        assert np.isclose(moments.mean[i], np.average(f, weights=weight), rtol=EXACT)
+        assert np.allclose(moments.gamma[i] / family.at(row).variance, coef, rtol=EXACT, atol=EXACT)
+
+
+def test_slopes_by_hermite_quadrature():
+    """One column under a normal law times a normal weight, which is a normal law."""
+    x, bandwidth = np.random.default_rng(4).normal(3.0, 2.0, size=(50, 1)), 0.7
+    explainer = limes.TabularExplainer(lambda rows: rows[:, 0], x, bins=None, bandwidth=bandwidth)
+    exact = LinkedExpectation(forms.Linked(forms.Linear([1.7], -4.0), "logistic"))
+    rows = np.array([[2.0], [9.0]])
+    family = explainer.model_at(rows)[0].family
+    moments = at(exact, family, rows)
+    node, weight = np.polynomial.hermite_e.hermegauss(180)
+    weight /= weight.sum()
+    for i, row in enumerate(rows):
+        variance = 1.0 / (x.std() ** -2.0 + (bandwidth * x.std()) ** -2.0)
+        mean = variance * (x.mean() / x.std() ** 2 + row[0] / (bandwidth * x.std()) ** 2)
+        f = expit(1.7 * (mean + np.sqrt(variance) * node) - 4.0)
+        inner = family.at(row).in_units()
+        slope = weight @ (node * f) / np.sqrt(variance)
+        assert np.isclose(moments.mean[i], weight @ f, rtol=EXACT)
+        assert np.isclose(moments.gamma[i, 0] / inner.variance[0] / inner.units[0], slope, rtol=EXACT)

@@ -23,7 +23,7 @@ from limes.exceptions import InputError
 from limes.scale import explain_frame
 from limes.scale._engines import Cluster
 from limes.scale._sources import Part, Source
-from limes.scale._spark_session import check_java, context
+from limes.scale._spark_context import check_java, spark_context
 from limes.scale._tables import explain_files
 from limes.scale._work import pickled
 
@@ -76,7 +76,7 @@ def table():
 
 @pytest.fixture(scope="module")
 def spark():
-    with context(TWO):
+    with spark_context(TWO):
         yield SparkSession.builder.getOrCreate()
 
 
@@ -254,8 +254,8 @@ def test_a_scheduler_that_does_not_answer_is_said_before_java_starts():
     where = [
         sys.executable,
         "-c",
-        "from limes.scale._spark_session import context; from limes.scale._engines "
-        "import Cluster; context(Cluster(scheduler='spark://127.0.0.1:9')).__enter__()",
+        "from limes.scale._spark_context import spark_context; from limes.scale._engines "
+        "import Cluster; spark_context(Cluster(scheduler='spark://127.0.0.1:9')).__enter__()",
     ]
     started = time.monotonic()
     said = subprocess.run(where, check=False, capture_output=True, text=True)

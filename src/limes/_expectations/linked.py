@@ -222,6 +222,7 @@ class _MarginAtRows(_Margin):
         for exponentials, members in groups.values():
             chosen = np.array(members)
             factors = [factor.select(chosen) for factor in self._factors]
+            # the rows of the rule are its variants: 0, 1, 2, ... in every column, as of all rows
             yield self._rule(factors, exponentials, theta), chosen, cells[: chosen.size]
 
 

@@ -5,6 +5,7 @@ What ``_coordinates.py`` computes for a row is computed here for n rows at once,
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -68,15 +69,73 @@ class TiltedColumn(Protocol):
         ...
 
 
-def _step_points(column: TiltedColumn, breaks: Floats) -> BasisPoints:
-    """One point between two breaks, where functions are constant, and one of missing values."""
-    lower = np.concatenate([[-np.inf], breaks, [np.inf]])
-    upper = np.concatenate([breaks, [np.inf, -np.inf]])
-    missing = np.arange(lower.size) == breaks.size + 1
-    masses = column.basis(Interval(lower, upper, missing))
-    row, place = np.nonzero(masses.any(axis=2).T)
-    x = np.where(missing, np.nan, upper)[place]
-    return BasisPoints(row, x, masses[place, row].T)
+class _SteppedColumn(ABC):
+    """What gives one point between two breaks where functions are constant there."""
+
+    def points(self, function: Function, waves: Waves) -> BasisPoints:
+        """Points that give the ``basis`` of all functions g(function(x)) which are as smooth as ``waves``."""
+        breaks, constant, _ = texture(function)
+        if not constant or by_category(function):
+            return self._points(function, waves)
+        lower = np.concatenate([[-np.inf], breaks, [np.inf]])
+        upper = np.concatenate([breaks, [np.inf, -np.inf]])
+        # the last is no interval: it has the missing values alone
+        missing = np.arange(lower.size) == breaks.size + 1
+        masses = self.basis(Interval(lower, upper, missing))
+        row, place = np.nonzero(masses.any(axis=2).T)
+        x = np.where(missing, np.nan, upper)[place]
+        return BasisPoints(row, x, masses[place, row].T)
+
+    @abstractmethod
+    def basis(self, function: Function) -> Floats:
+        """Two functionals of m functions, (m, n, 2)."""
+
+    @abstractmethod
+    def _points(self, function: Function, waves: Waves) -> BasisPoints:
+        """Points of a quadrature, of atoms and of categories."""
+
+
+class GatheredColumn(ABC):
+    """A column whose numbers are gathered from others, by their names."""
+
+    @abstractmethod
+    def _each(self, name: str) -> Floats:
+        """A member at all rows."""
+
+    @property
+    def center(self) -> Floats:
+        """E_w h, (n,)."""
+        return self._each("center")
+
+    @property
+    def variance(self) -> Floats:
+        """Var_w (h / unit), (n,)."""
+        return self._each("variance")
+
+    @property
+    def at_instance(self) -> Floats:
+        """Value of h at the rows, (n,)."""
+        return self._each("at_instance")
+
+    @property
+    def unit(self) -> Floats:
+        """About how far h spreads, powers of two, (n,)."""
+        return self._each("unit")
+
+    @property
+    def log_weight(self) -> Floats:
+        """Log of the column's factor of E[π], (n,)."""
+        return self._each("log_weight")
+
+    @property
+    def is_slope(self) -> Bools:
+        """Whether h is x at the rows, (n,)."""
+        return np.asarray(self._each("is_slope"), dtype=np.bool_)
+
+    @property
+    def mixing(self) -> Floats:
+        """(n, 2, 2)."""
+        return self._each("mixing")
 
 
 class _OfCells:
@@ -101,7 +160,7 @@ class _OfCells:
 
 
 @dataclass(frozen=True, eq=False)
-class IndicatorColumn(_OfCells):
+class IndicatorColumn(_OfCells, _SteppedColumn):
     """h = z: see ``IndicatorCoordinate``. ``cell`` (n,) are the rows'."""
 
     laws: TiltedLaws
@@ -153,18 +212,15 @@ class IndicatorColumn(_OfCells):
         inside = table[:, np.arange(self.cell.size), self.cell]
         return np.stack([inside, (table * self._odds[2]).sum(axis=2)], axis=2)
 
-    def points(self, function: Function, waves: Waves) -> BasisPoints:
+    def _points(self, function: Function, waves: Waves) -> BasisPoints:
         """Points of the laws inside and outside the rows' cells."""
-        breaks, constant, _ = texture(function)
-        if constant and not by_category(function):
-            return _step_points(self, breaks)
         row, cell, x, weight = self.laws.points(function, waves)
         inside = weight * (cell == self.cell[row])
         return BasisPoints(row, x, np.stack([inside, weight * self._odds[2][row, cell]]))
 
 
 @dataclass(frozen=True, eq=False)
-class LevelColumn(_OfCells):
+class LevelColumn(_OfCells, GatheredColumn, _SteppedColumn):
     """A column at rows without a number: categories, missing values. Its law depends on their cells alone."""
 
     weights: EuclideanWeights
@@ -185,37 +241,14 @@ class LevelColumn(_OfCells):
         variants, place = self._variants
         return np.array([getattr(variant, name) for variant in variants])[place]
 
-    @property
-    def center(self) -> Floats:
-        """E_w h, (n,)."""
-        return self._each("center")
-
-    @property
-    def variance(self) -> Floats:
-        """Var_w h, (n,)."""
-        return self._each("variance")
-
-    @property
-    def log_weight(self) -> Floats:
-        """Log of the column's factor of E[π], (n,)."""
-        return self._each("log_weight")
-
-    @property
-    def mixing(self) -> Floats:
-        """(n, 2, 2)."""
-        return self._each("mixing")
-
     def basis(self, function: Function) -> Floats:
         """E[g | z = 1] and E[g | z = 0] of m functions, (m, n, 2)."""
         variants, place = self._variants
         table = variants[0].tabulate(function)  # one law for all categories
         return np.stack([variant.basis(table) for variant in variants], axis=1)[:, place]
 
-    def points(self, function: Function, waves: Waves) -> BasisPoints:
+    def _points(self, function: Function, waves: Waves) -> BasisPoints:
         """Points of the one law, inside and outside the rows' cells."""
-        breaks, constant, _ = texture(function)
-        if constant and not by_category(function):
-            return _step_points(self, breaks)
         variants, place = self._variants
         law = variants[0].marginal
         _, cell, x, weight = TiltedLaws(law, law.log_mass[None], law.measures).points(function, waves)
@@ -254,7 +287,7 @@ class _OfValues:
 
 
 @dataclass(frozen=True, eq=False)
-class SlopeColumn(_OfValues):
+class SlopeColumn(_OfValues, _SteppedColumn):
     """h = x, under one piece a row: see ``SlopeCoordinate``."""
 
     @property
@@ -287,11 +320,8 @@ class SlopeColumn(_OfValues):
         )
         return np.stack([values, contrast], axis=2)
 
-    def points(self, function: Function, waves: Waves) -> BasisPoints:
+    def _points(self, function: Function, waves: Waves) -> BasisPoints:
         """Points of the rows' laws, and of the same times x less its mean."""
-        breaks, constant, _ = texture(function)
-        if constant and not by_category(function):
-            return _step_points(self, breaks)
         row, x, weight = points_of(self._piece, function, waves)
         away = (x - self.center[row]) / self.unit[row] - self._centred.mean[row]
         moving = np.where(self.variance > 0, self.variance, np.inf)

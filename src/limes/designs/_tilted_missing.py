@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 
 from limes._arrays import Bools, Floats, Ints
 from limes._functions import Function
-from limes.designs._tilted_columns import PointColumn, SlopeColumn, TiltedColumn
+from limes.designs._tilted_columns import GatheredColumn, PointColumn, SlopeColumn, TiltedColumn
 from limes.designs._tilted_laws import BasisPoints, Waves
 
 
@@ -92,45 +92,10 @@ class PartialSlopeColumn:
 
 
 @dataclass(frozen=True, eq=False)
-class MixedColumn:
+class MixedColumn(GatheredColumn):
     """A column of several kinds, each at other rows: ``parts`` have these rows, and the column there."""
 
     parts: Sequence[tuple[Ints, TiltedColumn]]
-
-    @property
-    def center(self) -> Floats:
-        """E_w h, (n,)."""
-        return self._each("center")
-
-    @property
-    def variance(self) -> Floats:
-        """Var_w (h / unit), (n,)."""
-        return self._each("variance")
-
-    @property
-    def at_instance(self) -> Floats:
-        """Value of h at the rows, (n,)."""
-        return self._each("at_instance")
-
-    @property
-    def unit(self) -> Floats:
-        """About how far h spreads, powers of two, (n,)."""
-        return self._each("unit")
-
-    @property
-    def log_weight(self) -> Floats:
-        """Log of the column's factor of E[π], (n,)."""
-        return self._each("log_weight")
-
-    @property
-    def is_slope(self) -> Bools:
-        """Whether h is x at the rows, (n,)."""
-        return np.asarray(self._each("is_slope"), dtype=np.bool_)
-
-    @property
-    def mixing(self) -> Floats:
-        """(n, 2, 2)."""
-        return self._each("mixing")
 
     def basis(self, function: Function) -> Floats:
         """Two functionals of m functions that mean and contrast are mixed from, (m, n, 2)."""

@@ -49,12 +49,12 @@ def tilted_columns(family: ProductFamily, rows: Floats, cells: Ints) -> list[Til
     scales = np.ones(len(family.marginals)) if family.scales is None else family.scales
     slopes = np.zeros(scales.size, dtype=np.bool_) if family.slopes is None else family.slopes
     return [
-        _column(Tilting(law, float(scale), family.weights), bool(slope), x, cell)
+        _column(_Tilting(law, float(scale), family.weights), bool(slope), x, cell)
         for law, scale, slope, x, cell in zip(family.marginals, scales, slopes, rows.T, cells.T, strict=True)
     ]
 
 
-def _column(tilting: Tilting, slope: bool, x: Floats, cell: Ints) -> TiltedColumn:
+def _column(tilting: _Tilting, slope: bool, x: Floats, cell: Ints) -> TiltedColumn:
     """One column at values x (n,) in cells (n,)."""
     missing = np.isnan(x) | isinstance(tilting.law.cells, Levels)
     parts: list[tuple[Ints, TiltedColumn]] = []
@@ -67,7 +67,7 @@ def _column(tilting: Tilting, slope: bool, x: Floats, cell: Ints) -> TiltedColum
     return parts[0][1] if len(parts) == 1 else MixedColumn(tuple(parts))
 
 
-class Tilting(NamedTuple):
+class _Tilting(NamedTuple):
     """How a column's law is tilted at rows that hold a number."""
 
     law: Marginal

@@ -31,7 +31,7 @@ from limes.scale._frames import Explainer, check_columns, check_keys, explain_fr
 from limes.scale._parts import PartRecord
 from limes.scale._processes import supervised
 from limes.scale._sources import Part
-from limes.scale._spark_session import context as started
+from limes.scale._spark_context import spark_context
 from limes.scale._work import Work, pickled, unpickled
 
 __all__ = ["explain"]
@@ -58,7 +58,7 @@ def run(work: Work, parts: Iterable[Part], cluster: Cluster) -> Iterator[PartRec
         cannot be read or written.
     """
     content = work.to_bytes()
-    with started(cluster) as context:
+    with spark_context(cluster) as context:
         shared = context.broadcast(content)
         timeout = cluster.timeout
         yield from _jobs(context, lambda part: _result(shared.value, timeout, part), parts)

@@ -8,7 +8,7 @@ import pytest
 
 from limes._checks import MissingLibraryError
 from limes.exceptions import InputError
-from limes.scale._spark_session import check_java
+from limes.scale._spark_context import check_java
 
 
 @pytest.fixture

@@ -41,7 +41,7 @@ _LOCAL: dict[str, str] = {
 
 
 @contextmanager
-def context(cluster: Cluster) -> Iterator[SparkContext]:
+def spark_context(cluster: Cluster) -> Iterator[SparkContext]:
     """Yield a context on the cluster; an active one is used, and stays active.
 
     Jobs need no session, which would take as long to start as the context.
@@ -64,11 +64,11 @@ def context(cluster: Cluster) -> Iterator[SparkContext]:
         yield active
         return
     check_java()
-    started = _start(cluster)
+    context = _start(cluster)
     try:
-        yield started
+        yield context
     finally:
-        started.stop()
+        context.stop()
 
 
 def _check_active(active: SparkContext, cluster: Cluster) -> None:
