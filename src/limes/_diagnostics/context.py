@@ -220,14 +220,15 @@ class TableContext(DiagnosticContext):
 
     def designs(self, bandwidth: float) -> Sequence[Any]:
         """Return the design at each row."""
-        return self._at_rows(self._family(bandwidth))
+        return self._at_rows(self.family_at(bandwidth))
 
     def _at_rows(self, family: ProductFamily) -> list[ProductDesign]:
         if not family.by_cell:
             return [family.at(row) for row in self.rows]
         return [_at_cells(family, cells) for cells in self.cells]
 
-    def _family(self, bandwidth: float) -> ProductFamily:
+    def family_at(self, bandwidth: float) -> ProductFamily:
+        """Return the family of designs at another bandwidth."""
         if bandwidth == self.bandwidth:
             return self.family
         return replace(self.family, weights=replace(self.family.weights, bandwidth=bandwidth))  # type: ignore[type-var]
@@ -314,7 +315,7 @@ class JointContext(TableContext):
 
     def designs(self, bandwidth: float) -> Sequence[Any]:
         """Return the joint design at each row."""
-        family = replace(self._joint, product=self._family(bandwidth))
+        family = replace(self._joint, product=self.family_at(bandwidth))
         return [family.around(cells).design() for cells in self.cells]
 
     def by_law(self, i: int) -> tuple[Estimate, Estimate]:

@@ -14,11 +14,12 @@ import numpy as np
 from limes._arrays import Floats
 from limes._diagnostics.context import SPREAD, DiagnosticContext, Source, TableContext
 from limes._diagnostics.sample import Estimate
+from limes._expectations.at_rows import at_rows, serves_rows
 from limes._expectations.moments import CombinedExpectation, InBlocks
 from limes._expectations.softmax import SoftmaxExpectation
 from limes._pipeline import Expectation
 from limes.designs._coordinates import IndicatorCoordinate
-from limes.designs._product import ProductDesign
+from limes.designs._product import ProductDesign, ProductFamily
 from limes.surrogates._linear import least_squares
 
 # Rows inside the box, and rows that leave it by one column, for each column
@@ -37,7 +38,7 @@ class ExactSource:
         self._expectation = expectation
 
     def path(self, context: DiagnosticContext, bandwidths: Floats) -> list[Estimate]:
-        coef = [self._coef(context, context.designs(bandwidth)) for bandwidth in bandwidths]
+        coef = [self._coef(context, bandwidth) for bandwidth in bandwidths]
         return [_exact(np.stack([each[i] for each in coef])) for i in range(len(context))]
 
     def profile(self, context: TableContext, i: int, places: Sequence[Place]) -> Estimate:
@@ -56,9 +57,22 @@ class ExactSource:
         _, coef = self._limits([context.box[i]], context.rows[i])
         return _exact(coef[0, :, context.positions[i]])
 
-    def _coef(self, context: DiagnosticContext, designs: Sequence[Any]) -> list[Floats]:
-        _, coef = self._limits(designs, context.rows)
+    def _coef(self, context: DiagnosticContext, bandwidth: float) -> list[Floats]:
+        """Coefficients (d,) of the output of each row."""
+        if isinstance(context, TableContext) and serves_rows(
+            self._expectation, family := context.family_at(bandwidth)
+        ):
+            coef = self._coef_at_rows(context, family)
+        else:
+            _, coef = self._limits(context.designs(bandwidth), context.rows)
         return [coef[i, :, k] for i, k in enumerate(context.positions)]
+
+    def _coef_at_rows(self, context: TableContext, family: ProductFamily) -> Floats:
+        """β of all rows together where each has laws of its columns, (n, d, k)."""
+        numbers, moments = at_rows(self._expectation, family, context.rows, context.cells, lambda _: None)
+        assert numbers.units is not None  # noqa: S101 - of designs under smooth weights
+        coef = least_squares(numbers.inner, moments).per(numbers.units).coef
+        return coef.reshape(*context.rows.shape, -1)
 
     def _limits(self, designs: Sequence[Any], rows: Floats) -> tuple[Floats, Floats]:
         """Return E_w f (m, k) and β (m, d, k) of m designs."""
