@@ -28,20 +28,28 @@ CURVES = {
 
 
 def discrete(rng):
-    """A design of two or three values a column, its states, and their law."""
+    """Designs of two or three values a column, two rows, and the states and their law at the first."""
     d = int(rng.integers(1, 9))
     values = [np.sort(rng.normal(size=rng.integers(2, 4))) for _ in range(d)]
     columns = [np.r_[v, v[rng.integers(v.size, size=20)]] for v in values]
     bandwidth = float(rng.choice([0.5, 1.0, 0.75 * np.sqrt(d), 20.0]))
-    row = np.array([v[0] for v in values])
-    design = ProductFamily(tuple(map(categorical, columns)), BinWeights(bandwidth)).at(row)
+    row, other = (np.array([v[i] for v in values]) for i in (0, -1))
+    family = ProductFamily(tuple(map(categorical, columns)), BinWeights(bandwidth))
     states = np.array(list(product(*values)), dtype=LONG)
     masses = [
         (c[:, None] == v).sum(axis=0) * np.where(v == x, LONG(1), np.exp(-0.5 / LONG(bandwidth) ** 2))
         for c, v, x in zip(columns, values, row, strict=True)
     ]
     law = np.array([np.prod(each) for each in product(*masses)])
-    return design, states, law / law.sum()
+    return family, np.stack([row, other]), states, law / law.sum()
+
+
+def computed(variance, family, rows):
+    """Of the first row, beside the other and alone; nan where it is refused."""
+    first, _ = variance.at_rows(family, rows, family.cells(rows))
+    alone = variance.variance(family.at(rows[0]))
+    assert np.allclose(alone, first, rtol=EXACT, atol=0, equal_nan=True)
+    return first
 
 
 def variance_of(f, law):
@@ -53,14 +61,14 @@ def variance_of(f, law):
 @pytest.mark.parametrize("seed", range(repeats(200, 6)))
 def test_variances_against_enumeration(link, seed):
     rng = np.random.default_rng(seed)
-    design, states, law = discrete(rng)
+    family, rows, states, law = discrete(rng)
     size, shift = float(rng.choice([0.1, 1.0, 4.0])), float(rng.choice([0.0, -12.0, 12.0]))
     if link != "logistic":
         shift /= 6.0
     weights = size * rng.normal(size=states.shape[1])
     form = forms.Linked(forms.Linear(weights, shift), link, [[-3.0, 2.0]], [5.0, 0.0])
     unit = np.array([4.0, 1.0])
-    found = link_variance(form, unit).variance(design)
+    found = computed(link_variance(form, unit), family, rows)
     f = CURVES[link](states @ weights.astype(LONG) + LONG(shift))
     variance = variance_of(f, law)
     squares = [law @ f**2] + [law @ (1 - f) ** 2] * (link in ("logistic", "probit"))
@@ -76,13 +84,13 @@ def test_variances_against_enumeration(link, seed):
 @pytest.mark.parametrize("seed", range(repeats(200, 6)))
 def test_sums_of_cosines(seed):
     rng = np.random.default_rng(seed)
-    design, states, law = discrete(rng)
+    family, rows, states, law = discrete(rng)
     m = int(rng.integers(1, 9))
     form = forms.Ridges(
         rng.normal(size=(m, states.shape[1])), rng.normal(size=m), rng.normal(size=(m, 2)), "cos", [1.0, 0.0]
     )
     f = np.cos(states @ form.weights.T.astype(LONG) + form.offsets) @ form.scales
-    found = link_variance(form, np.ones(2)).variance(design)
+    found = computed(link_variance(form, np.ones(2)), family, rows)
     expected = np.array([variance_of(f[:, k], law) for k in range(2)])
     refused = np.isnan(found)
     assert (expected < 2.1e-4 * (law @ f**2))[refused].all()

@@ -9,6 +9,7 @@ from scipy.special import expit
 
 import limes
 from limes._expectations.at_rows import at_rows, serves_rows
+from limes._expectations.link_variance import link_variance
 from limes._expectations.linked import LinkedExpectation
 from limes._functions import Filled, Identity, Lookup, Shape, SmoothFunctions, Step
 from limes.exceptions import InputError, ModelError
@@ -23,6 +24,8 @@ OPTIONS = [
     {"bins": None},
     {"bins": None, "bandwidth": 0.1},
 ]
+# A variance may be this share of the mean square that it is the rest of
+CANCELS = 2e-4
 LEVELS = Lookup(np.array([0.0, 1.0, 2.0]), np.array([[0.5, -1.0, 2.0]]), np.zeros(1), np.zeros(1))
 STEPS = Step(np.array([-0.5, 0.3]), np.array([[1.0, -2.0, 0.7]]), np.array([0.6]))
 FILLED = Filled(Shape(np.tanh), np.array([2.0]), np.array([-1.0]))
@@ -104,6 +107,31 @@ def test_tiny_probabilities_keep_their_digits(shift):
         alone = exact.moments(family.at(row).in_units(), row)
         assert np.allclose(moments.mean[i], alone.mean, rtol=EXACT, atol=0)
         assert np.allclose(moments.gamma[i], alone.gamma, rtol=EXACT, atol=EXACT * np.abs(alone.gamma).max())
+
+
+@pytest.mark.parametrize("options", OPTIONS[::2])
+def test_variances_of_rows_are_those_of_each(options):
+    family, rows = family_and_rows(options)
+    variance = link_variance(additive("logistic")._form, np.ones(1))
+    whole = variance.at_rows(family, rows, family.cells(rows))
+    for i, row in enumerate(rows):
+        own_cells = family.cells(rows[i : i + 1])
+        assert np.array_equal(variance.at_rows(family, rows[i : i + 1], own_cells)[0], whole[i])
+        assert np.allclose(variance.variance(family.at(row)), whole[i], rtol=EXACT / CANCELS, atol=0)
+
+
+def test_a_row_without_digits_leaves_the_others_theirs():
+    family, rows = family_and_rows({"bins": None, "bandwidth": 0.1})
+    variance = link_variance(forms.Linked(forms.Linear([40.0, *[0.0] * 8]), "logistic"), np.ones(1))
+    far = rows[1:2].copy()
+    far[0, 0] = 4e3
+    several = np.concatenate([rows[1:], far, rows[1:]])
+    whole = variance.at_rows(family, several, family.cells(several))
+    assert np.isnan(whole[len(rows) - 1]).all()
+    alone = variance.at_rows(family, rows[1:], family.cells(rows[1:]))
+    assert np.isfinite(alone).any()
+    assert np.array_equal(whole[: len(rows) - 1], alone, equal_nan=True)
+    assert np.array_equal(whole[len(rows) :], alone, equal_nan=True)
 
 
 def test_a_curve_that_is_not_finite_is_refused():

@@ -8,19 +8,20 @@ cancels all the same, or a bound is not met, the variance is nan: it is then est
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from limes._arrays import Floats
+from limes._arrays import Floats, Ints
+from limes._expectations.at_rows import at_rows, serves_rows
 from limes._expectations.linked import LinkedExpectation
 from limes._expectations.linked_norms import LinkedNormExpectation
 from limes._expectations.linked_words import LinkedWordsExpectation
-from limes._expectations.moments import ExactMoments
+from limes._expectations.moments import ExactMoments, stack_moments
 from limes._expectations.summed import SummedExpectation
 from limes.designs._exchangeable import ExchangeableDesign
-from limes.designs._product import ProductDesign
+from limes.designs._product import ProductDesign, ProductFamily
 from limes.exceptions import InputError, ModelError
 from limes.models.forms._base import Combination, Reduced, Sum, outputs_of
 from limes.models.forms._linked import Linked
@@ -53,10 +54,27 @@ class LinkVariance:
 
     def variance(self, design: Design) -> Floats:
         """Return it for one design, (k,); nan where it has no digits."""
-        best = np.full(self._unit.size, np.nan)
-        smallest = np.full(self._unit.size, np.inf)
-        for first, second in self._sides:
-            mean, square = (_mean(each, design, self._unit.size) for each in (first, second))
+
+        def mean(expectation: Any) -> Floats:
+            try:
+                return np.asarray(expectation.moments(design).mean.reshape(-1), dtype=np.float64)
+            except (InputError, ModelError):
+                return np.full(self._unit.size, np.nan)
+
+        return self._variance(mean)
+
+    def at_rows(self, family: ProductFamily, rows: Floats, cells: Ints) -> Floats:
+        """Return it at rows (n, d) with these cells (n, d), (n, k); nan where it has no digits."""
+
+        def means(expectation: Any) -> Floats:
+            return _means(expectation, family, rows, cells, self._unit.size)
+
+        return self._variance(means)
+
+    def _variance(self, mean_of: Callable[[ExactMoments], Floats]) -> Floats:
+        pairs = [(mean_of(first), mean_of(second)) for first, second in self._sides]
+        best, smallest = np.full(pairs[0][0].shape, np.nan), np.full(pairs[0][0].shape, np.inf)
+        for mean, square in pairs:
             variance = square - mean**2
             better = (square < smallest) & (square > self._smallest) & (variance > _CANCELS * square)
             best = np.where(better, variance, best)
@@ -64,12 +82,23 @@ class LinkVariance:
         return np.asarray(best / self._unit**2)
 
 
-def _mean(expectation: ExactMoments, design: Any, outputs: int) -> Floats:
-    """E_w, (k,); nan where it is refused."""
+def _means(expectation: Any, family: ProductFamily, rows: Floats, cells: Ints, outputs: int) -> Floats:
+    """E_w at rows, (n, k); nan where it is refused."""
     try:
-        return np.asarray(expectation.moments(design).mean.reshape(-1), dtype=np.float64)
+        if serves_rows(expectation, family):
+            _, moments = at_rows(expectation, family, rows, cells, lambda _: None)
+        elif expectation.serves(family):
+            moments = expectation.many(family, cells, family.features(cells).variance)
+        else:
+            moments = stack_moments([expectation.moments(family.at(row)) for row in rows])
+        return np.asarray(moments.mean.reshape(len(rows), outputs), dtype=np.float64)
     except (InputError, ModelError):
-        return np.full(outputs, np.nan)
+        if len(rows) == 1:
+            return np.full((1, outputs), np.nan)
+    # one refused row refuses its block
+    half = len(rows) // 2
+    parts = [(rows[:half], cells[:half]), (rows[half:], cells[half:])]
+    return np.concatenate([_means(expectation, family, *part, outputs) for part in parts])
 
 
 def link_variance(form: Linked | Ridges, unit: Floats, kind: type = ProductDesign) -> LinkVariance | None:

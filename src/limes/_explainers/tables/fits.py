@@ -221,10 +221,7 @@ class ReadFits(TableFits):
         By a closed form, or by squares on the pool, for functions base + Σ_j curve_j(cell of x_j), or on rows
         drawn for each row.
         """
-        rest, errors = np.full(explained.shape, np.nan), np.zeros(explained.shape)
-        if self._spread.exact is not None:
-            variances = np.stack([self._spread.exact.variance(row.design) for row in rows])
-            rest = np.maximum(variances - explained, 0.0)
+        rest, errors = np.maximum(self._spread.variances(rows) - explained, 0.0), np.zeros(explained.shape)
         # without a closed form, or where its digits cancel
         pending = np.flatnonzero(np.isnan(rest).any(axis=1))
         in_pool = np.zeros(pending.size, dtype=np.bool_)

@@ -11,8 +11,10 @@ import numpy as np
 
 from limes._arrays import Floats, Ints, power_of_two
 from limes._expectations.cells import CellEffects, exact_cells
+from limes._expectations.link_variance import LinkVariance
 from limes._expectations.spread import ExactVariance, exact_variance
 from limes._expectations.weighted_rows import FormPool, WeightedRows, rows_of_law
+from limes._explainers.tables.fitted_row import FittedRows
 from limes.designs._product import ProductDesign, ProductFamily
 from limes.models.forms._base import Form
 
@@ -51,9 +53,18 @@ class FormSpread:
         return power_of_two(np.abs(answers.reshape(len(rows), -1)).max(axis=0))
 
     @cached_property
-    def exact(self) -> ExactVariance | None:
-        """The closed form of Var_w (f / unit), if there is one."""
+    def _exact(self) -> ExactVariance | LinkVariance | None:
         return exact_variance(self.form, self.unit)
+
+    def variances(self, rows: FittedRows) -> Floats:
+        """Var_w (f / unit) of rows, (n, k); nan where it has no closed form, or that has no digits."""
+        match self._exact:
+            case None:
+                return np.full(rows.mean.shape, np.nan)
+            case LinkVariance() as of_link:
+                return of_link.at_rows(rows.family, rows.rows, rows.cells)
+            case exact:
+                return np.stack([exact.variance(row.design) for row in rows])
 
     @cached_property
     def cells(self) -> CellEffects | None:
