@@ -68,7 +68,7 @@ def lines(size=1.0):
 
 def at(exact, family, rows):
     assert serves_rows(exact, family)
-    _, moments = at_rows(exact, family, rows, family.cells(rows), lambda count: None)
+    _, moments = at_rows(exact, family, rows, family.cells(rows))
     return moments
 
 

@@ -19,7 +19,7 @@ from limes._expectations.moments import CombinedExpectation, InBlocks
 from limes._expectations.softmax import SoftmaxExpectation
 from limes._pipeline import Expectation
 from limes.designs._coordinates import IndicatorCoordinate
-from limes.designs._product import ProductDesign, ProductFamily
+from limes.designs._product import ProductDesign
 from limes.surrogates._linear import least_squares
 
 # Rows inside the box, and rows that leave it by one column, for each column
@@ -59,17 +59,16 @@ class ExactSource:
 
     def _coef(self, context: DiagnosticContext, bandwidth: float) -> list[Floats]:
         """Coefficients (d,) of the output of each row."""
-        if isinstance(context, TableContext) and serves_rows(
-            self._expectation, family := context.family_at(bandwidth)
-        ):
-            coef = self._coef_at_rows(context, family)
+        if isinstance(context, TableContext) and serves_rows(self._expectation, context.family):
+            coef = self._coef_at_rows(context, bandwidth)
         else:
             _, coef = self._limits(context.designs(bandwidth), context.rows)
         return [coef[i, :, k] for i, k in enumerate(context.positions)]
 
-    def _coef_at_rows(self, context: TableContext, family: ProductFamily) -> Floats:
-        """β of all rows together where each has laws of its columns, (n, d, k)."""
-        numbers, moments = at_rows(self._expectation, family, context.rows, context.cells, lambda _: None)
+    def _coef_at_rows(self, context: TableContext, bandwidth: float) -> Floats:
+        """β of all rows together, (n, d, k)."""
+        family = context.family_at(bandwidth)
+        numbers, moments = at_rows(self._expectation, family, context.rows, context.cells)
         assert numbers.units is not None  # noqa: S101 - of designs under smooth weights
         coef = least_squares(numbers.inner, moments).per(numbers.units).coef
         return coef.reshape(*context.rows.shape, -1)

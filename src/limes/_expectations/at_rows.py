@@ -49,17 +49,31 @@ def at_rows(
     family: ProductFamily,
     rows: Floats,
     cells: Ints,
-    on_progress: Callable[[int], object],
+    on_progress: Callable[[int], object] = lambda _: None,
 ) -> tuple[InUnits, Moments]:
     """Features and moments at rows (n, d) with these cells (n, d), where `serves_rows`."""
-    step = min(_ROWS, max(1, _NUMBERS // _numbers(expectation, family)))
-    blocks = []
-    for start in range(0, len(rows), step):
-        columns = tilted_columns(family, rows[start : start + step], cells[start : start + step])
-        blocks.append((numbers_of(columns), _moments(expectation, columns)))
-        on_progress(len(rows[start : start + step]))
-    numbers, moments = zip(*blocks, strict=True)
+    numbers, moments = [], []
+    for block in _blocks(len(rows), _numbers(expectation, family)):
+        columns = tilted_columns(family, rows[block], cells[block])
+        numbers.append(numbers_of(columns))
+        moments.append(_moments(expectation, columns))
+        on_progress(len(rows[block]))
     return _joined(numbers), concatenate_moments(moments)
+
+
+def numbers_at(family: ProductFamily, rows: Floats, cells: Ints) -> InUnits:
+    """Features of the designs at rows (n, d) with these cells (n, d)."""
+    if not serves(family):
+        return InUnits.of_designs([family.at(row) for row in rows])
+    pieces = sum(law.owners.size for law in family.marginals)
+    blocks = _blocks(len(rows), pieces)
+    return _joined([numbers_of(tilted_columns(family, rows[block], cells[block])) for block in blocks])
+
+
+def _blocks(rows: int, numbers: int) -> list[slice]:
+    """Cut rows into blocks, given the numbers of arrays that one row takes."""
+    step = min(_ROWS, max(1, _NUMBERS // numbers))
+    return [slice(start, start + step) for start in range(0, rows, step)]
 
 
 def _moments(expectation: object, columns: Sequence[TiltedColumn]) -> Moments:

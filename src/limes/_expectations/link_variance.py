@@ -86,7 +86,7 @@ def _means(expectation: Any, family: ProductFamily, rows: Floats, cells: Ints, o
     """E_w at rows, (n, k); nan where it is refused."""
     try:
         if serves_rows(expectation, family):
-            _, moments = at_rows(expectation, family, rows, cells, lambda _: None)
+            _, moments = at_rows(expectation, family, rows, cells)
         elif expectation.serves(family):
             moments = expectation.many(family, cells, family.features(cells).variance)
         else:

@@ -110,7 +110,7 @@ class ExactAdditive:
             [curve[:count] for curve, count in zip(block.values[i], counts, strict=True)],
             [exact[:count] for count in counts],
             [mass[:count] for mass, count in zip(block.masses[i], counts, strict=True)],
-            block.designs.rows[i].cells.tolist() if rows.designs else rows.cells[i].tolist(),
+            (rows.cells[i] if rows.family.by_cell else rows[i].cells).tolist(),
             block.shares[i],
             *self.r_squared,
         )

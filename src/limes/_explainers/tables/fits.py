@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from limes._arrays import Floats, Ints, Objects
+from limes._expectations.at_rows import numbers_at
 from limes._expectations.cells import CellEffects, cell_masses
 from limes._expectations.one_hot import PairEstimate
 from limes._expectations.weighted_rows import WeightedRows, r_squared
@@ -174,17 +175,15 @@ class TableFits(ABC):
     def _rows_at(self, positions: Sequence[int]) -> FittedRows:
         at = np.asarray(positions, dtype=np.int64)
         coef, gamma, mean = (numbers[at] for numbers in self._numbers)
-        features, rows, designs = self._fitted.features, self._rows[at], None
+        features, rows, cells = self._fitted.features, self._rows[at], self._cells[at]
         inclusion, variance = features.inclusion[at], features.variance[at]
         if not self._family.by_cell:
-            designs = [self._family.at(row).in_units() for row in rows]
+            numbers = numbers_at(self._family, rows, cells)
+            assert numbers.units is not None  # noqa: S101 - cells do not decide the designs
             # as Γ is already
-            coef = coef * np.stack([design.units for design in designs])[:, :, None]
-            inclusion = np.stack([design.inclusion for design in designs])
-            variance = np.stack([design.variance for design in designs])
-        return FittedRows(
-            at, rows, self._cells[at], self._family, coef, gamma, mean, inclusion, variance, designs
-        )
+            coef = coef * numbers.units[:, :, None]
+            inclusion, variance = numbers.inner.inclusion, numbers.inner.variance
+        return FittedRows(at, rows, cells, self._family, coef, gamma, mean, inclusion, variance)
 
 
 class ReadFits(TableFits):
@@ -260,8 +259,8 @@ class ReadFits(TableFits):
         steps, by_line = values / self._unit, np.zeros(())
         if self._family.slopes is not None:
             # what the cells add to the line
-            steps -= np.stack([row.line_in_cells(masses.shape[2]) for row in designs.rows])
-            by_line = np.stack([row.explained_by_line for row in designs.rows])
+            steps -= np.stack([row.line_in_cells(masses.shape[2]) for row in rows])
+            by_line = np.stack([row.explained_by_line for row in rows])
         between = np.einsum("ndb,ndbk->ndk", masses, steps**2) + by_line
         explained = between.sum(axis=1)
 

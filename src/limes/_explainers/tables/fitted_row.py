@@ -29,12 +29,11 @@ class FittedRow:
     mean: Floats
     inclusion: Floats
     variance: Floats
-    design_in_units: ProductDesign | None = None
 
     @cached_property
     def design(self) -> ProductDesign:
         """The design at the row, its features in units."""
-        return self.family.at(self.row) if self.design_in_units is None else self.design_in_units
+        return self.family.at(self.row).in_units()
 
     @cached_property
     def cut(self) -> ProductDesign:
@@ -86,8 +85,7 @@ class FittedRow:
 class FittedRows:
     """Many rows: the arrays of `FittedRow` with a leading axis, and their cells (n, d) of the family.
 
-    A `FittedRow` is made when it is indexed. ``designs`` in units are None where cells decide them: then they
-    are looked up.
+    Each row makes its design when it is first asked for.
     """
 
     positions: Ints
@@ -99,26 +97,31 @@ class FittedRows:
     mean: Floats
     inclusion: Floats
     variance: Floats
-    designs: Sequence[ProductDesign] | None = None
 
     def __len__(self) -> int:
         return len(self.positions)
 
     def __getitem__(self, i: int) -> FittedRow:
-        return FittedRow(
-            int(self.positions[i]),
-            self.rows[i],
-            self.family,
-            self.coef[i],
-            self.gamma[i],
-            self.mean[i],
-            self.inclusion[i],
-            self.variance[i],
-            None if self.designs is None else self.designs[i],
-        )
+        return self._each[i]
 
     def __iter__(self) -> Iterator[FittedRow]:
-        return map(self.__getitem__, range(len(self)))
+        return iter(self._each)
+
+    @cached_property
+    def _each(self) -> list[FittedRow]:
+        return [
+            FittedRow(int(position), row, self.family, *numbers)
+            for position, row, *numbers in zip(
+                self.positions,
+                self.rows,
+                self.coef,
+                self.gamma,
+                self.mean,
+                self.inclusion,
+                self.variance,
+                strict=True,
+            )
+        ]
 
     @property
     def explained(self) -> Floats:
@@ -132,11 +135,6 @@ class Designs(Sequence[ProductDesign]):
     def __init__(self, rows: FittedRows) -> None:
         self._rows = rows
 
-    @cached_property
-    def rows(self) -> list[FittedRow]:
-        """The rows themselves, which cache their designs."""
-        return list(self._rows)
-
     def __len__(self) -> int:
         return len(self._rows)
 
@@ -146,8 +144,8 @@ class Designs(Sequence[ProductDesign]):
     def __getitem__(self, key: slice) -> list[ProductDesign]: ...
     def __getitem__(self, key: int | slice) -> ProductDesign | list[ProductDesign]:
         if isinstance(key, slice):
-            return [row.cut for row in self.rows[key]]
-        return self.rows[key].cut
+            return [self._rows[i].cut for i in range(*key.indices(len(self)))]
+        return self._rows[key].cut
 
 
 def _explained(coef: Floats, gamma: Floats, variance: Floats) -> Floats:

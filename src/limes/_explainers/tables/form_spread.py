@@ -53,7 +53,7 @@ class FormSpread:
         return power_of_two(np.abs(answers.reshape(len(rows), -1)).max(axis=0))
 
     @cached_property
-    def _exact(self) -> ExactVariance | LinkVariance | None:
+    def _exact(self) -> ExactVariance | None:
         return exact_variance(self.form, self.unit)
 
     def variances(self, rows: FittedRows) -> Floats:
