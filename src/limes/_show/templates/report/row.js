@@ -81,7 +81,6 @@ class Coefficients {
   notes() {
     const { model } = this;
     return [
-      model.deviations ? ' Bars of slopes are per standard deviation of their columns.' : '',
       model.errors ? ' Lines across bars reach 1.96 standard errors to each side (± is one): 95 % error bars.' : '',
       model.hasEffects ? ' The whole effect of a column is the average of the model in each of its cells; that of the row is marked.' : '',
     ];
