@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 # The documentation site, in docs/_build/html: pages are executed, warnings are errors, links inside are checked.
 SITE := docs/_build
 
-.PHONY: docs kernels sanitize demo test-coverage test test-deep test-lowest test-wrappers mutants test-spark test-ray test-stores \
+.PHONY: docs kernels sanitize demo test-coverage test test-deep test-lowest test-wrappers mutants test-engines test-spark test-ray test-stores \
 	test-install test-bridges \
 	lint bench fuzz papers test-browser clean
 
@@ -15,7 +15,7 @@ demo: $(INSTALLED)
 	$(BIN)/limes demo
 
 # Bytecode is written even where the environment turns it off: tests start dozens of processes, which load it.
-test test-deep: export PYTHONDONTWRITEBYTECODE =
+test test-deep test-engines docs: export PYTHONDONTWRITEBYTECODE =
 
 test: $(INSTALLED)
 	$(BIN)/pytest -n 2 --dist worksteal
@@ -63,26 +63,30 @@ test-bridges:
 	$(BRIDGES)/bin/pip install --quiet --editable '.[bridges]' pytest
 	PYTHONWARNINGS=ignore $(BRIDGES)/bin/pytest -p no:dash tests/test_bridges.py
 
+# Clusters of Dask and processes that are ended, with every engine but Spark.
+test-engines: $(INSTALLED)
+	LIMES_DEEP=1 $(BIN)/pytest -n 2 --dist worksteal -m engines --ignore tests/scale/test_spark.py tests/scale
+
 test-spark: $(INSTALLED)
 	command -v java >/dev/null || (apt-get update && (apt-get install -y openjdk-17-jre-headless \
 		|| apt-get install -y default-jre-headless)) \
 		|| echo "Java could not be installed: the tests of Spark will be skipped"
 	$(BIN)/pip install --quiet --editable '.[spark]' \
 		|| echo "pyspark could not be installed: the tests of Spark will be skipped"
-	$(BIN)/pytest tests/scale/test_spark.py tests/scale/test_spark_context.py
+	$(BIN)/pytest -m engines tests/scale/test_spark.py
 
 test-ray: $(INSTALLED)
 	$(BIN)/pip install --quiet 'ray[data]' || echo "ray could not be installed: its test will be skipped"
-	$(BIN)/pytest tests/scale/test_ray.py
+	$(BIN)/pytest -m engines tests/scale/test_ray.py
 
 test-stores: $(INSTALLED)
 	$(BIN)/pip install --quiet 'moto[s3,server]>=5' deltalake 'pyiceberg[sql-sqlite]' \
 		|| echo "moto could not be installed: the tests of stores will be skipped"
 	$(BIN)/pytest tests/scale/test_stores.py tests/scale/test_inputs.py
 
-# All seeds and examples, of which `make test` takes a part (tests/effort.py)
+# All seeds and examples, of which `make test` takes a part (tests/effort.py), and what other targets run as well.
 test-deep: $(INSTALLED)
-	LIMES_DEEP=1 $(BIN)/pytest -n 2 --dist worksteal
+	LIMES_DEEP=1 $(BIN)/pytest -n 2 --dist worksteal -m "not browser and not coverage and not wrappers"
 
 test-coverage: $(INSTALLED)
 	$(BIN)/pytest -n 2 -m coverage
@@ -113,6 +117,7 @@ sanitize: $(INSTALLED)
 		PYTHONPATH=build/sanitize $(BIN)/pytest tests/kernels
 
 docs: $(INSTALLED)
+	$(BIN)/pytest -n 2 --dist worksteal -m examples
 	$(BIN)/python docs/assemble.py $(SITE)/source
 	$(BIN)/sphinx-build -c docs -d $(SITE)/doctrees -W --keep-going -n -q $(SITE)/source $(SITE)/html
 

@@ -49,6 +49,7 @@ def run(page):
     return names
 
 
+@pytest.mark.examples
 @pytest.mark.parametrize("page", PAGES)
 @pytest.mark.filterwarnings("ignore:The inplace keyword")  # dask calls pandas so
 @pytest.mark.usefixtures("without_lime")

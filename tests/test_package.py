@@ -57,6 +57,7 @@ def test_public_names_exist_and_others_do_not():
         limes.tabular_explainer  # noqa: B018
 
 
+@pytest.mark.examples
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_in_docstrings_run(name):
     result = doctest.testmod(loaded(name), raise_on_error=False)

@@ -36,6 +36,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "limes"
 TESTS = ROOT / "tests"
 RECORDS = ROOT / "build" / "mutants"
+# As in `make test-deep`
+TESTED = "not browser and not coverage and not wrappers"
 # Where another number changes no result: sizes of blocks and caches, details of pictures and of warnings
 SETTINGS = re.compile(
     r"BLOCK|BATCH|CACHE|TOGETHER|READERS|^maxsize$|^stacklevel$|^(fig|font|line)\w+$|^alpha$|^zorder$"
@@ -216,7 +218,7 @@ def pytest_run(
     """Run pytest on a copy of the package with mutants_plugin.py: exit status and output."""
     paths = os.pathsep.join([str(package.parent), str(Path(__file__).parent)])
     names = {f"MUTANTS_{name.upper()}": str(value) for name, value in settings.items()}
-    options = ("-q", "--tb=no", "-rfE", "-p", "no:cacheprovider", "-p", "mutants_plugin")
+    options = ("-q", "--tb=no", "-rfE", "-p", "no:cacheprovider", "-p", "mutants_plugin", "-m", TESTED)
     run = subprocess.Popen(  # noqa: S603 - pytest
         [sys.executable, "-m", "pytest", *options, *arguments],
         cwd=ROOT,

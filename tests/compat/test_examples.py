@@ -23,6 +23,7 @@ TUTORIALS = {
 }
 
 
+@pytest.mark.examples
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_a_tutorial_runs(name, monkeypatch, capsys):
     monkeypatch.syspath_prepend(HOME)

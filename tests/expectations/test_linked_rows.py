@@ -8,6 +8,7 @@ import pytest
 from scipy.special import expit
 
 import limes
+from effort import crossed, repeats
 from limes._expectations.at_rows import at_rows, serves_rows
 from limes._expectations.link_variance import link_variance
 from limes._expectations.linked import LinkedExpectation
@@ -72,9 +73,9 @@ def at(exact, family, rows):
     return moments
 
 
-@pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize(
-    "exact", [*map(additive, ("logistic", "probit", "cloglog", "exp")), lines()], ids=lambda e: e._form.link
+    ("exact", "options"),
+    crossed([*map(additive, ("logistic", "probit", "cloglog", "exp")), lines()], OPTIONS),
 )
 def test_rows_have_the_moments_of_each(exact, options):
     family, rows = family_and_rows(options)
@@ -114,7 +115,7 @@ def test_variances_of_rows_are_those_of_each(options):
     family, rows = family_and_rows(options)
     variance = link_variance(additive("logistic")._form, np.ones(1))
     whole = variance.at_rows(family, rows, family.cells(rows))
-    for i, row in enumerate(rows):
+    for i, row in enumerate(rows[: repeats(len(rows), 3)]):
         own_cells = family.cells(rows[i : i + 1])
         assert np.array_equal(variance.at_rows(family, rows[i : i + 1], own_cells)[0], whole[i])
         assert np.allclose(variance.variance(family.at(row)), whole[i], rtol=EXACT / CANCELS, atol=0)

@@ -28,6 +28,8 @@ distributed = pytest.importorskip("distributed", reason="distributed is not inst
 
 from limes.scale import dask as engine  # noqa: E402
 
+pytestmark = pytest.mark.engines
+
 
 @pytest.fixture
 def source(tmp_path, table):

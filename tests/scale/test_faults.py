@@ -30,6 +30,7 @@ from limes.scale._processes import _Search
 from limes.scale._sources import Part, Source
 from limes.scale._tables import explain_files
 
+pytestmark = pytest.mark.engines
 ALONE, PROCESSES, DASK = ("local", 1), ("local", 2), ("dask", repeats(2, 1))
 
 

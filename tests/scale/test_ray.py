@@ -9,7 +9,7 @@ import pytest
 import limes
 
 # of ray's own modules, imported and at work
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.engines, pytest.mark.filterwarnings("ignore")]
 
 
 @pytest.fixture(scope="module")

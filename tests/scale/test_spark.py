@@ -37,7 +37,10 @@ from pyspark.sql import SparkSession
 
 from limes.scale.spark import explain, run
 
-pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+pytestmark = [
+    pytest.mark.engines,
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+]
 TWO = Cluster(workers=2)
 PARTS = [Part(n, 10 * n, ()) for n in range(6)]
 # A driver that takes about a quarter of a second a part
