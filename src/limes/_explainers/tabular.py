@@ -276,7 +276,7 @@ class TabularExplainer(Described):
         return self._to_explanation(self._fit(X, ids=ids, progress=progress, workers=workers))
 
     @one_blas_thread()
-    def _fit(self, X: Any, *, ids: Any = None, progress: bool = True, workers: int = 1) -> FittedRows:
+    def _fit(self, X: Any, *, ids: Any = None, progress: bool = True, workers: int = 1) -> TabularFit:
         """Fit the rows' surrogates, of which `_to_explanation` makes the explanation."""
         model, encoded, predictions = self._current(X)
         rows, names = encoded.matrix, row_names(X, ids, encoded)
@@ -293,12 +293,12 @@ class TabularExplainer(Described):
             partial = None
             if stop.fitted is not None:
                 at = stop.rows
-                some = FittedRows(model, rows[at], cells[at], predictions[at], stop.fitted, names.at(at))
+                some = TabularFit(model, rows[at], cells[at], predictions[at], stop.fitted, names.at(at))
                 partial = self._to_explanation(some)
             raise interrupted(stop.__cause__, partial, len(rows)) from stop.__cause__
-        return FittedRows(model, rows, cells, predictions, fitted, names)
+        return TabularFit(model, rows, cells, predictions, fitted, names)
 
-    def _to_explanation(self, fit: FittedRows) -> Explanation:
+    def _to_explanation(self, fit: TabularFit) -> Explanation:
         """Build the explanation of fitted rows: with conditions, warnings and provenance."""
         model, rows, cells, predictions, fitted, row_names = fit
         names, outputs = model.table.names, model.bound.outputs
@@ -439,7 +439,7 @@ class TabularExplainer(Described):
         )
 
 
-class FittedRows(NamedTuple):
+class TabularFit(NamedTuple):
     """Rows (n, d), their cells (n, d), the model's predictions (n, ...) there, their surrogates and names."""
 
     model: TabularModel
