@@ -65,7 +65,7 @@ test-bridges:
 
 # Clusters of Dask and processes that are ended, with every engine but Spark.
 test-engines: $(INSTALLED)
-	LIMES_DEEP=1 $(BIN)/pytest -n 2 --dist worksteal -m engines --ignore tests/scale/test_spark.py tests/scale
+	LIMES_DEEP=1 $(BIN)/pytest -n 2 --dist worksteal -m engines --ignore tests/scale/test_spark.py tests/scale tests/cli
 
 test-spark: $(INSTALLED)
 	command -v java >/dev/null || (apt-get update && (apt-get install -y openjdk-17-jre-headless \

@@ -62,6 +62,7 @@ def test_what_is_wrong_is_said(files):
         assert said in str(found.exception)
 
 
+@pytest.mark.engines
 @pytest.mark.parametrize("workers", repeats(["1", "2"], ["1"]))
 def test_ctrl_c_ends_all_processes_with_130_and_the_command_goes_on(files, workers):
     X = pd.read_parquet(files / "wine.parquet")

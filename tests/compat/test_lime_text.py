@@ -104,8 +104,9 @@ def test_any_other_function_is_sampled_with_error_bars_that_hold_the_limit():
 def test_the_limit_is_lime_s_with_many_samples(count, selection):
     options = {"feature_selection": selection}
     limit = explained(num_features=count, options=options)
-    # 2^10 deletions are enumerated; lime draws 60,000
-    many = explained(num_features=count, num_samples=60_000, options=options | {"engine": "lime"})
+    # 2^10 deletions are enumerated; lime draws many
+    draws = repeats(60_000, 30_000)
+    many = explained(num_features=count, num_samples=draws, options=options | {"engine": "lime"})
     assert limit.limes.method == "exact"
     assert set(dict(limit.as_map()[1])) == set(dict(many.as_map()[1]))
     errors = dict(many.standard_errors[1])

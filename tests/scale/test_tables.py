@@ -42,6 +42,7 @@ def test_the_numbers_are_the_same_to_the_bit_for_any_parts(source, explainer, tm
     assert len([*(tmp_path / "out").glob("*.parquet")]) == -(-442 // rows)
 
 
+@pytest.mark.engines
 @pytest.mark.parametrize("processes", repeats([Cluster(2)], [Cluster(1, timeout=600)]))
 def test_other_processes_say_the_same(source, explainer, tmp_path, whole, processes):
     explain(source, explainer, tmp_path / "out", cluster=processes)

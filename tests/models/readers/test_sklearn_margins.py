@@ -23,6 +23,7 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 import boosters
 import limes
 import oracle
+from effort import repeats
 from limes.exceptions import InputError, ModelError
 from limes.models import forms
 from limes.models._calling.caller import ModelCaller
@@ -288,7 +289,7 @@ def test_the_margin_serves_as_control_of_what_is_behind_it(model, target, output
     model.fit(X, target)
     options = {"output": output, "law": "empirical", "max_calls": 512, "method": "sampled"}
     ratios = []
-    for seed in range(6):
+    for seed in range(repeats(6, 3)):
         plain = limes.TabularExplainer(model, X, control="none", rng=seed, **options)(X[:8])
         helped = limes.TabularExplainer(model, X, control="margin", rng=seed, **options)(X[:8])
         ratios.append(np.median(helped.standard_errors) / np.median(plain.standard_errors))
