@@ -7,9 +7,8 @@ INSTALLED := $(VENV)/.installed
 # The documentation site, in docs/_build/html: pages are executed, warnings are errors, links inside are checked.
 SITE := docs/_build
 
-.PHONY: docs kernels sanitize demo test-coverage test test-deep test-lowest test-wrappers mutants test-engines test-spark test-ray test-stores \
-	test-install test-bridges \
-	lint bench fuzz papers test-browser clean
+.PHONY: docs kernels sanitize demo test-coverage test test-deep test-lowest test-wrappers mutants \
+	test-engines test-spark test-ray test-stores test-install test-bridges lint bench fuzz papers test-browser clean
 
 demo: $(INSTALLED)
 	$(BIN)/limes demo
@@ -26,7 +25,7 @@ test-lowest:
 	test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST)
 	$(LOWEST)/bin/pip install --quiet $$($(PYTHON) tools/lowest.py pandas scale images)
 	$(LOWEST)/bin/pip install --quiet --no-deps --editable .
-	PYTHONWARNINGS=default $(LOWEST)/bin/pytest -W ignore::DeprecationWarning -W ignore::FutureWarning \
+	PYTHONWARNINGS=default $(LOWEST)/bin/pytest -W ignore::DeprecationWarning -W ignore::FutureWarning -m '' \
 		'tests/test_documents.py::test_the_blocks_of_a_page_run[README.md]' tests/test_limit.py tests/test_pipeline.py \
 		tests/designs/test_product.py tests/designs/test_marginals.py tests/expectations/test_exact.py \
 		tests/explainers/tables/test_laws.py tests/show/test_terminal.py tests/show/test_html.py tests/cli/test_explain.py \

@@ -16,15 +16,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Collecting tests imports hundreds of modules, all of which stay: a quarter of its time was the search for
-# garbage among them, through which every later search went again. Tests search once in so many new objects,
-# of which models have hundreds of thousands: 700, Python's number, takes a twentieth of their time
+# garbage among them, through which every later search went again
 gc.disable()
-_NEW_OBJECTS = 50_000
 
 
 def pytest_collection_finish():
     gc.freeze()
-    gc.set_threshold(_NEW_OBJECTS)
     gc.enable()
 
 

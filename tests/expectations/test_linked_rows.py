@@ -76,6 +76,7 @@ def at(exact, family, rows):
 @pytest.mark.parametrize(
     ("exact", "options"),
     crossed([*map(additive, ("logistic", "probit", "cloglog", "exp")), lines()], OPTIONS),
+    ids=lambda part: part._form.link if isinstance(part, LinkedExpectation) else None,
 )
 def test_rows_have_the_moments_of_each(exact, options):
     family, rows = family_and_rows(options)
