@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.linear_model import Ridge
+from sklearn.metrics import r2_score
 
 import limes
 import oracle
@@ -112,3 +113,13 @@ def test_bad_backgrounds_are_refused(background, message):
 def test_unknown_options_are_refused(rows):
     with pytest.raises(UnknownOptionError, match="trees"):
         limes.MapleExplainer(curved, rows, tree=3)
+
+
+def test_fidelity_is_the_weighted_r_squared_on_training_rows(explainer, rows):
+    explanation = explainer(rows[:3])
+    weights = explainer.example_weights(rows[:3])
+    for i in range(3):
+        fitted = rows @ explanation.values[i] + explanation.intercepts[i]
+        expected = r2_score(curved(rows), fitted, sample_weight=weights[i])
+        assert expected < 0.99
+        assert explanation.fidelity[i] == pytest.approx(expected, rel=oracle.EXACT)

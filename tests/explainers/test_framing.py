@@ -127,3 +127,12 @@ def test_unknown_options():
         Preprocess(fit="cut")
     with pytest.raises(InputError, match="did you mean 'image'"):
         explained("crop").mask(of="images")
+
+
+def test_pixels_beside_the_upper_and_left_edge_lie_outside():
+    """Of 10 x 10 pixels the inner 8 x 8 are seen one by one: the ring around them has no label."""
+    framing = Framing((10, 10), (1, 1, 8, 8), (8, 8), "bilinear")
+    labels = np.arange(64).reshape(8, 8)
+    expected = np.full((10, 10), -7)
+    expected[1:9, 1:9] = labels
+    np.testing.assert_array_equal(framing.labels_on(labels, (10, 10), -7), expected)
