@@ -21,6 +21,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 import limes
 from limes.compat.lime import engine
+from limes.compat.lime import explanation as lime_explanation
 from limes.compat.lime.discretize import BaseDiscretizer, QuartileDiscretizer
 from limes.compat.lime.exceptions import LimeError
 from limes.compat.lime.lime_tabular import LimeTabularExplainer
@@ -440,3 +441,18 @@ def test_selections_of_the_limit_are_those_of_a_large_sample(selection, binned):
         return {j for j, _ in found.as_map()[1]}
 
     assert kept("limit") == kept("lime")
+
+
+def test_labels_that_a_classifier_predicts_are_no_quantity_to_read():
+    """In regression mode ``predict`` of a classifier is a function like any other; a regressor's is read."""
+    of_labels = explained(FOREST.predict, options={"mode": "regression"}, num_samples=500)
+    assert of_labels.engine == "limit"
+    assert of_labels.limes.method == "sampled"
+    read = LimeTabularExplainer(BODIES, mode="regression").explain_instance(BODIES[0], REGRESSOR.predict)
+    assert read.limes.method == "exact"
+
+
+def test_an_explanation_of_named_labels_has_no_top_labels():
+    assert explained(labels=(0, 1)).top_labels is None
+    assert explained(top_labels=2).top_labels is not None
+    assert lime_explanation.Explanation(lime_explanation.DomainMapper()).top_labels is None

@@ -9,7 +9,10 @@ from sklearn.tree import DecisionTreeRegressor
 
 import limes
 from flaws import diagnosed, linear
+from limes._diagnostics.alignment import Alignment
 from limes._diagnostics.bandwidth import grid
+from limes._diagnostics.finding import RowOutput
+from limes._diagnostics.sample import Estimate
 from oracle import EXACT, Z_LIMIT, atoms_column, bin_weighted
 from oracle import grid as all_rows
 
@@ -192,3 +195,24 @@ def test_slopes_are_diagnosed_too():
     assert not row.profiles
     assert row.diagnostics["fit"].fidelity == pytest.approx(1.0, abs=0.3)
     assert not row.findings
+
+
+def test_an_effect_of_rounding_alone_is_written_as_0():
+    """Of three coefficients of 2, the model moves by -0.1, by rounding, and not at all near the row."""
+    row = RowOutput(
+        names=tuple("abc"),
+        conditions=tuple("abc"),
+        output="y",
+        values=np.full(3, 2.0),
+        errors=np.zeros(3),
+        intercept=0.0,
+        prediction=1.0,
+        surrogate=1.0,
+        surrogate_error=0.0,
+        fidelity=1.0,
+        fidelity_error=0.0,
+    )
+    effects = Estimate(np.array([-0.1, 1e-12, 0.0]), np.zeros(3))
+    findings = list(Alignment(row=row, effects=effects, inside=0.0, around=1.0).findings())
+    assert [finding.number for finding in findings] == [-0.1, 0.0, 0.0]
+    assert ["changes it by 0:" in finding.sentence for finding in findings] == [False, True, True]

@@ -120,6 +120,13 @@ def test_several_outputs_are_named():
     np.testing.assert_allclose(explanation.values[0, :, 0], -explanation.values[0, :, 1], rtol=1e-9)
 
 
+def test_the_five_largest_of_many_outputs_are_explained():
+    """Output k is (k + 1) / 7 of the price, so that the last five of seven are the largest."""
+    shares = np.arange(1, 8) / 7
+    explanation = CompositeExplainer(lambda batch: np.multiply.outer(price(batch), shares), PARTS)(INPUT)
+    assert sorted(explanation.output_names) == [str(k) for k in range(2, 7)]
+
+
 def test_pictures_of_the_parts():
     explanation = CompositeExplainer(price, {**PARTS, "remark": TextPart()})({**INPUT, "remark": "none"})
     page = explanation.to_html()

@@ -335,6 +335,8 @@ def test_unknown_keyword_is_refused_with_the_nearest(diabetes):
         ({"control": "trees"}, "did you mean 'tree'"),
         ({"control": "margin", "method": "sampled"}, "margin that can be read"),
         ({"tolerance": "5"}, "'5%'"),
+        ({"tolerance": "100%"}, "'5%'"),
+        ({"tolerance": "150%"}, "'5%'"),
         ({"tolerance": "many%"}, "'5%'"),
         ({"batch_size": 0}, "batch_size"),
         ({"retry": 3}, "retry must be a callable"),

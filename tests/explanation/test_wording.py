@@ -5,7 +5,7 @@ import math
 import pytest
 
 from limes._explanation.view import fit_remark, is_poor
-from limes._explanation.wording import cell, count, difference, error, number, one_line, shorten
+from limes._explanation.wording import cell, count, difference, error, estimate, number, one_line, shorten
 from limes._explanation.wording import signed_column as column
 from samples import explanation
 
@@ -39,6 +39,20 @@ def test_columns_share_their_decimals_and_tell_zero_from_rounded():
 def test_error_and_difference():
     assert [error(x) for x in (0.0123, 0.02, 0.0, 12.0)] == ["± 0.012", "± 0.020", "± 0", "± 12"]
     assert [difference(x) for x in (1.5, -1.5, 0.0)] == ["+1.5", "-1.5", "0"]
+
+
+@pytest.mark.parametrize(
+    ("standard_error", "texts"),
+    [
+        (0.19, ("3.14", "± 0.19")),
+        (0.2, ("3.1", "± 0.2")),
+        (0.3, ("3.1", "± 0.3")),
+        (2.0, ("3", "± 2")),
+        (10.0, ("3", "± 10")),
+    ],
+)
+def test_an_error_decides_the_decimals_one_digit_of_it_from_2_on(standard_error, texts):
+    assert estimate(3.14159, standard_error) == texts
 
 
 def test_cell():

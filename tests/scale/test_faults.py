@@ -256,8 +256,9 @@ def test_too_many_errors_end_the_run_and_keep_what_was_done(tmp_path, source, ta
     assert explain(source, explainer, tmp_path / "out").resumed == 128
     with pytest.raises(InputError, match=r"100 of 442 rows have no explanation"):
         explain(source, explainer, tmp_path / "out", max_errors=0.1)
-    with pytest.raises(InputError, match="share"):
-        explain(source, explainer, tmp_path / "out", max_errors=2)
+    for no_share in (2, -0.1):
+        with pytest.raises(InputError, match="share"):
+            explain(source, explainer, tmp_path / "out", max_errors=no_share)
 
 
 def test_two_runs_in_a_folder_keep_out_of_each_others_way(tmp_path, source, explainer):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from limes.models._folding.feature_maps import LookupMap
+from limes.models._folding.feature_maps import LookupMap, StepMap
 from limes.models._folding.guards import Accepted, Guard
 from limes.models._folding.operations import ModelColumn
 
@@ -24,3 +24,13 @@ def test_categories_whose_code_a_step_refuses_are_nan():
 def test_categories_that_a_step_takes_need_no_guard():
     assert guarded([4.0, 1.0, 9.0]) is None
     assert guarded([4.0, np.nan, 9.0], missing=True) is None
+
+
+def test_steps_of_a_number_that_a_step_refuses_are_nan_between_their_cuts():
+    def guarded_steps(*values, **accepted):
+        pieces = StepMap(np.array([1.0, 2.0]), np.array(values), missing=0.0)
+        return Guard(ModelColumn(0, pieces), Accepted(**accepted), "Step").function()
+
+    x = np.array([0.5, 1.5, 2.5])
+    np.testing.assert_array_equal(guarded_steps(4.0, -1.0, 9.0, lower=0.0)(x), [[0.0, np.nan, 0.0]])
+    assert guarded_steps(4.0, 1.0, 9.0, lower=0.0) is None
