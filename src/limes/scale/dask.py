@@ -12,6 +12,7 @@ require("distributed", "limes.scale.dask", package="'limes[dask]'")
 require("pyarrow", "limes.scale.dask", package="'limes[dask]'")
 
 import asyncio
+import gc
 import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
@@ -162,9 +163,7 @@ def _client(cluster: Cluster) -> Iterator[Client]:
     if cluster.scheduler is None:
         kept = {name: value for name, value in config.get(_ENVIRONMENT).items() if name != _TRIM}
         with config.set({_ENVIRONMENT: kept}):
-            local = LocalCluster(
-                n_workers=cluster.workers, threads_per_worker=1, dashboard_address="localhost:0"
-            )
+            local = LocalCluster(n_workers=cluster.workers, threads_per_worker=1, dashboard_address=None)
         with local, Client(local) as client:
             yield client
         return
@@ -231,6 +230,8 @@ class _WorkPlugin(WorkerPlugin):
         else:
             self._pool = supervised(self._content, self._timeout, threads)
             self.work = self._pool.record_of
+        if self._threads:  # all that is loaded stays: the end of the process need not search it for garbage
+            gc.freeze()
 
     def teardown(self, worker: Any) -> None:  # noqa: ARG002 - the library's signature
         if self._pool is not None:
