@@ -107,12 +107,13 @@ def changes(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
 def computing(node: ast.AST, function: str = "") -> Iterator[tuple[ast.AST, str]]:
     """Yield the nodes that compute, each with the qualified name of its function.
 
-    No annotations, decorators, messages of errors and warnings, parts of f-strings, and no settings.
+    No annotations, decorators, messages of errors and warnings, parts of f-strings, and no settings; nor
+    ``strict=True`` of zip, without which equal lengths have the same result.
     """
     match node:
         case ast.Raise() | ast.JoinedStr() | ast.Assert() | ast.If(ast.Name("TYPE_CHECKING")):
             return
-        case ast.Call(ast.Attribute(attr="warn")):
+        case ast.Call(ast.Attribute(attr="warn")) | ast.keyword("strict", ast.Constant(True)):
             return
         case ast.Assign([ast.Name(name)]) | ast.keyword(name) if name and SETTINGS.search(name):
             return

@@ -10,9 +10,9 @@ import numpy as np
 import limes
 from benchmarks.coverage import truth
 from benchmarks.coverage.functions import Case, Switches, Table
+from limes._bars import progress_of
 from limes._explainers._masked import CONTROLS, MaskedModel
 from limes._explainers.options import SamplingOptions
-from limes._explainers.progress import progress_of
 from limes._explainers.sampling_warnings import RARE, sampling_warnings
 from limes._pipeline import fitted_at
 from limes.models.forms._base import BlackBox

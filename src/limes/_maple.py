@@ -22,7 +22,7 @@ from scipy.linalg import solve_triangular
 from limes import __version__
 from limes._arrays import Floats, Ints
 from limes._checks import check_count, check_seed, check_size, refuse_unknown
-from limes._explainers.progress import ids_of
+from limes._explainers.results import ids_of
 from limes._explainers.tables.table import Table
 from limes._explanation import Explanation
 from limes._explanation.drawing import Described

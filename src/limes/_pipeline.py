@@ -13,6 +13,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints, distinct_rows, first_of_each
+from limes._bars import Progress
 from limes._expectations.at_rows import at_rows, serves_rows
 from limes._expectations.joint import JointExpectation
 from limes._expectations.moments import (
@@ -27,7 +28,7 @@ from limes._expectations.moments import (
 from limes._expectations.of_forms import exact_expectation, in_one_order
 from limes._expectations.pooled import PooledExpectation
 from limes._expectations.sampled import CUT_SHORT, SampledExpectation
-from limes._expectations.sampling import CALLS, Progress, Sampling
+from limes._expectations.sampling import CALLS, Sampling
 from limes._threads import one_blas_thread
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.designs._features import FeatureNumbers, Features, InUnits, weighted_sum

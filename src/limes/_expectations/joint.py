@@ -20,6 +20,7 @@ from typing import Any, Literal
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
+from limes._bars import Progress
 from limes._expectations.estimate import check_squares
 from limes._expectations.moments import (
     Moments,
@@ -31,7 +32,7 @@ from limes._expectations.moments import (
 from limes._expectations.questions import Questions
 from limes._expectations.residual import LEAST_LEFT, student_factors
 from limes._expectations.rule_of_three import UNSEEN, AnswerStatistics, RareAnswers
-from limes._expectations.sampling import CALLS, Progress, Sampling
+from limes._expectations.sampling import CALLS, Sampling
 from limes._threads import Locked
 from limes.designs._joint import JointDesign, JointFamily, OccurringRows
 

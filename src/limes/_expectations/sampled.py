@@ -20,9 +20,10 @@ from typing import Any, Literal
 import numpy as np
 
 from limes._arrays import Floats, fingerprint, streams
+from limes._bars import Progress
 from limes._expectations.estimate import SEQUENCES, Sample, enumerate_states, estimate
 from limes._expectations.moments import Moments
-from limes._expectations.sampling import CALLS, Draw, Progress, SampledDesign, Sampler, Sampling
+from limes._expectations.sampling import CALLS, Draw, SampledDesign, Sampler, Sampling
 from limes._threads import in_workers
 from limes.exceptions import InputError, ModelError
 from limes.models._calling.caller import Calls

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
 from limes._arrays import Floats, Ints
+from limes._bars import Progress
 from limes._expectations.controls import CONTROLS, Control
 from limes.designs._features import Features
 from limes.models._calling.caller import Retry
@@ -67,14 +67,6 @@ class Sampling:
 
 # What a bar counts where the model is called
 CALLS = "calls"
-
-
-class Progress(Protocol):
-    """Shows how far work is."""
-
-    def __call__(self, total: int, unit: str = "rows", /) -> AbstractContextManager[Callable[[int], object]]:
-        """Return a context whose value is called with numbers of finished steps, ``total`` in all."""
-        ...
 
 
 @runtime_checkable

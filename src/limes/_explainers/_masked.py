@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeAlias, TypeV
 import numpy as np
 
 from limes._arrays import Floats, Ints, Objects
+from limes._bars import progress_of
 from limes._checks import check_count, check_size
 from limes._diagnostics.context import SubsetContext
 from limes._diagnostics.finding import row_outputs
@@ -29,12 +30,11 @@ from limes._expectations.moments import ExactMoments, Moments
 from limes._expectations.of_forms import exact_expectation
 from limes._expectations.sampled import SampledExpectation
 from limes._explainers.options import SamplingOptions
-from limes._explainers.progress import (
+from limes._explainers.results import (
     UNFINISHED,
     explain_each,
     explanation_fields,
     output_positions,
-    progress_of,
 )
 from limes._explainers.sampling_warnings import sampling_warnings
 from limes._explainers.subset_fits import SubsetFits

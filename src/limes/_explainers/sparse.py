@@ -10,6 +10,7 @@ import numpy as np
 
 from limes import __version__
 from limes._arrays import Floats, Ints, fingerprint, streams
+from limes._bars import progress_of
 from limes._checks import check_choice, check_count, check_size, refuse_unknown
 from limes._explainers.options import (
     SamplingOptions,
@@ -20,7 +21,7 @@ from limes._explainers.options import (
     check_names,
     check_scale,
 )
-from limes._explainers.progress import compute_each, ids_of, interrupted, progress_of
+from limes._explainers.results import compute_each, ids_of, interrupted
 from limes._explainers.sparse_contrast import (
     Goal,
     changes_among,

@@ -11,7 +11,7 @@ from limes._expectations.boxes import Bounds, Box, bounds_of, least
 from limes._expectations.moments import ExactMoments
 from limes._expectations.of_forms import exact_expectation
 from limes._expectations.ranges import answer_range
-from limes._explainers.progress import UNFINISHED
+from limes._explainers.results import UNFINISHED
 from limes._explainers.tables.rule_rows import SignRows, TableRows
 from limes._explainers.verification import check_agreement
 from limes._sparse_pipeline import ModelReading

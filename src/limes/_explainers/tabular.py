@@ -16,18 +16,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from limes._arrays import Floats, Ints
+from limes._bars import progress_of
 from limes._checks import check_choice, check_count, check_size, refuse_unknown
 from limes._diagnostics.context import JointContext, TableContext
 from limes._diagnostics.finding import row_outputs
 from limes._diagnostics.source import source_of
 from limes._expectations.controls import CONTROLS
 from limes._explainers.options import SamplingOptions
-from limes._explainers.progress import (
+from limes._explainers.results import (
     RowNames,
     explanation_fields,
     interrupted,
     output_positions,
-    progress_of,
     row_names,
 )
 from limes._explainers.sampling_warnings import sampling_warnings

@@ -18,8 +18,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
+from limes._bars import progress_of
 from limes._expectations.moments import Moments
-from limes._explainers.progress import progress_of
 from limes._explainers.tables.table import Table
 from limes._pipeline import Expectation, Pipeline
 from limes.designs._columns import categorical

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats
+from limes._bars import Progress
 from limes._expectations.controls import CONTROLS
 from limes._expectations.controls.control import Control
 from limes._expectations.controls.tables import MarginControl
@@ -18,7 +19,7 @@ from limes._expectations.joint import JointExpectation
 from limes._expectations.moments import ExactMoments, Moments
 from limes._expectations.of_forms import exact_expectation
 from limes._expectations.pooled import PooledExpectation
-from limes._expectations.sampling import Progress, SharedAnswers
+from limes._expectations.sampling import SharedAnswers
 from limes._explainers.options import SamplingOptions
 from limes._explainers.tables.read_model import ReadModel
 from limes._explainers.tables.table import Table

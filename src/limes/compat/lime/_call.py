@@ -19,8 +19,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from limes._arrays import Floats
+from limes._bars import progress_of
 from limes._checks import check_choice, check_count
-from limes._explainers.progress import progress_of
 from limes._threads import one_blas_thread, user_blas_threads
 from limes.compat.lime._lenient import object_to
 from limes.compat.lime._limit import LimitEngine, Limits

@@ -1,18 +1,15 @@
-"""From inputs to results: progress bars, several inputs, partial results, names of rows, fields."""
+"""From computed rows to results: several inputs, partial results, fields of an explanation, names of rows."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
 from threading import Event
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from limes._arrays import Ints
-from limes._bars import progress_bar
-from limes._expectations.sampling import Progress
+from limes._bars import Progress, progress_of
 from limes._explainers.tables.table import EncodedRows
 from limes._explanation import Explanation
 from limes._pipeline import Fitted
@@ -21,37 +18,9 @@ from limes.exceptions import InputError, Interrupted, ModelError
 
 # Inputs whose explanation was cut short, of which the model's answers are kept
 UNFINISHED = 16
-# Where there is neither a terminal nor a notebook, every refresh is a line of a log
-_LOG_SECONDS = 30.0
-# The bar counts what takes time: rows, or calls of the model
-_FORMAT = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} {unit} [{elapsed}, {remaining} left]"
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-
-
-def progress_of(*, shown: bool) -> Progress:
-    """Return a bar that appears when work takes more than a second, or no bar."""
-    return _bar if shown else _no_bar
-
-
-@contextmanager
-def _bar(total: int, unit: str = "rows", /) -> Iterator[Callable[[int], object]]:
-    if total == 1:
-        yield _ignore
-        return
-    live = sys.stderr.isatty() or "ipykernel" in sys.modules
-    interval = 0.1 if live else _LOG_SECONDS
-    with progress_bar(total, "explaining", unit=unit, bar_format=_FORMAT, mininterval=interval) as bar:
-        yield bar.update
-
-
-def _no_bar(total: int, unit: str = "rows", /) -> nullcontext[Callable[[int], object]]:  # noqa: ARG001 - one signature
-    return nullcontext(_ignore)
-
-
-def _ignore(count: int) -> None:
-    pass
 
 
 def compute_each(
