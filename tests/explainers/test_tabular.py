@@ -500,3 +500,13 @@ def test_a_model_fitted_on_other_columns_says_so(diabetes):
     X, _, model = diabetes
     with pytest.raises(ModelError, match="feature names"):
         limes.TabularExplainer(model, X.rename(columns={"bmi": "mass"}))
+
+
+def test_another_design_is_reproducible_by_itself(diabetes):
+    X, _, model = diabetes
+    explainer = limes.TabularExplainer(model, X)
+    first = explainer.reproducible(X.iloc[:2])
+    other = explainer.with_design(bins="decile")
+    np.testing.assert_array_equal(other.reproducible(X.iloc[:2]).conditions, other(X.iloc[:2]).conditions)
+    np.testing.assert_allclose(other.reproducible(X.iloc[:2]).values, other(X.iloc[:2]).values, rtol=1e-9)
+    assert (first.conditions != other(X.iloc[:2]).conditions).any()

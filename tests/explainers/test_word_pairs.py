@@ -43,6 +43,12 @@ def enumerated(kind, d, predict):
     return z, w, f, f - basis @ np.linalg.lstsq(basis * root[:, None], root * f, rcond=None)[0]
 
 
+def of_features(explanation, names, top):
+    """The pairs of some features, out of all pairs."""
+    several = math.comb(len(explanation.feature_names), 2)
+    return [p.features for p in explanation.interactions(several) if {*p.features} <= {*names}][:top]
+
+
 def agrees(explanation, every, tolerance, top=4):
     z, w, f, rest = every
     variance = w @ (f - w @ f) ** 2
@@ -51,6 +57,8 @@ def agrees(explanation, every, tolerance, top=4):
     pairs = explanation.interactions(top)
     assert len(pairs) == top
     names = list(explanation.feature_names)
+    some = names[1:]
+    assert [p.features for p in explanation[:, some].interactions(2)] == of_features(explanation, some, 2)
     for pair in pairs:
         i, j = (names.index(feature) for feature in pair.features)
         share = 0.0

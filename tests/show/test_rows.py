@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import matplotlib as mpl
 import numpy as np
 import pytest
@@ -130,6 +132,18 @@ def test_dependence_is_the_coefficient_against_the_value(color):
     assert got == sorted(
         zip(np.round(e.data[:, 2].astype(float), 9), np.round(e.values[:, 2], 9), strict=True)
     )
+
+
+def test_rows_that_lack_a_number_lie_beside_the_others():
+    e = explanation(5)
+    cells = e.data.copy()
+    cells[:, 2] = [30.0, None, 60.0, 40.0, np.nan]
+    ax = drawn(replace(e, data=cells).plot.dependence("bmi"))
+    x = np.concatenate([c.get_offsets() for c in ax.collections])[:, 0]
+    assert sorted(x.round(9).tolist()) == [27.0, 27.0, 30.0, 40.0, 60.0]
+    cells[:, 2] = None
+    ax = drawn(replace(e, data=cells).plot.dependence("bmi"))
+    assert len(np.concatenate([c.get_offsets() for c in ax.collections])) == 5
 
 
 def curve(feature, values, errors=0.0, current=1):

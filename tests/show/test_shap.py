@@ -7,6 +7,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
+from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
 
 import limes
@@ -48,6 +49,16 @@ def test_base_and_values_add_up_to_the_surrogate(bins, output):
     X, y = load_iris(return_X_y=True, as_frame=True)
     model = LogisticRegression(max_iter=1000).fit(X, y) if output == "predict_proba" else Ridge().fit(X, y)
     e = limes.TabularExplainer(model, X, bins=bins, max_calls=1024, rng=0)(X.iloc[[0, 60, 120]])
+    s = to_shap(e)
+    np.testing.assert_allclose(s.base_values + s.values.sum(axis=1), e.surrogate_predictions, rtol=1e-9)
+
+
+def test_a_row_that_lacks_the_value_of_a_slope_adds_up_too():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    X = X.mask(np.random.default_rng(0).random(X.shape) < 0.2)
+    model = HistGradientBoostingRegressor(max_iter=10).fit(X, y)
+    rows = X[X.isna().any(axis=1)].iloc[:4]
+    e = limes.TabularExplainer(model, X, bins=None)(rows)
     s = to_shap(e)
     np.testing.assert_allclose(s.base_values + s.values.sum(axis=1), e.surrogate_predictions, rtol=1e-9)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
@@ -33,16 +34,15 @@ class FeaturePair:
 
 
 def largest_pairs(
-    rows: WeightedRows, rest: Floats, masses: Floats, top: int, *, exact: bool
+    rows: WeightedRows, rest: Floats, masses: Floats, top: int, features: Sequence[int], *, exact: bool
 ) -> Sequence[FeaturePair]:
-    """Return the ``top`` pairs that explain most of one output, largest first.
+    """Return the ``top`` pairs of these features that explain most of one output, largest first.
 
     ``rest`` (m,) is what least squares leaves of f on rows of w, ``masses`` (2, 2) the law of two features,
     and ``exact`` tells that the rows are all there are.
     """
-    d = len(rows.h)
     every = (rows.h * (rows.weights * rest)) @ rows.h.T
-    first, second = np.triu_indices(d, 1)
+    first, second = np.array(list(combinations(features, 2))).T
     order = np.argsort(-np.abs(every[first, second]), kind="stable")[: 4 * top]
     pairs = [_pair(rows, rest, masses, (int(first[o]), int(second[o])), exact=exact) for o in order]
     return sorted(pairs, key=lambda pair: -pair.variance)[:top]

@@ -78,9 +78,15 @@ class SubsetFits:
     is_quick = True
     has_curves = False  # present or absent: the coefficient says it all
 
-    def pairs(self, row: int, output: int, top: int) -> list[RowPair]:  # noqa: ARG002 - there is one row
-        """The pairs of features that explain most beyond the surrogate of least squares, largest first."""
-        if self._is_sum or self._design.size < 2:
+    def pairs(
+        self,
+        row: int,  # noqa: ARG002 - there is one row
+        output: int,
+        top: int,
+        columns: Sequence[int],
+    ) -> list[RowPair]:
+        """The ``top`` pairs of these features that explain most beyond the surrogate, largest first."""
+        if self._is_sum or len(columns) < 2:
             return []
         coef, (rows, exact) = self._design.solve(self._gamma), self._rows()
         rest = rows.residuals(self._mean, self._design.inclusion, coef)[:, output]
@@ -96,7 +102,7 @@ class SubsetFits:
                 pair.variance / total,
                 pair.variance_error / total,
             )
-            for pair in largest_pairs(rows, rest, self._masses_of_two, top, exact=exact)
+            for pair in largest_pairs(rows, rest, self._masses_of_two, top, columns, exact=exact)
         ]
 
     @property
@@ -121,7 +127,7 @@ class SubsetFits:
         values = np.stack([-gamma / safe[0], gamma / safe[1]], axis=1)  # (d, 2, k)
         errors = np.zeros_like(values)
         if self._fitted.sampled is not None:
-            values, errors = self._estimated_effects(self._unit)
+            values, errors = self._estimated_effects()
         coef = design.solve(gamma)
         additive, additive_errors = self._r_squared(coef)
         whole = explained_variance(design, coef, gamma)
@@ -207,11 +213,11 @@ class SubsetFits:
             np.ascontiguousarray(z.T), answers.reshape(len(z), -1) / self._unit, weights, groups
         )
 
-    def _estimated_effects(self, unit: Floats) -> tuple[Floats, Floats]:
+    def _estimated_effects(self) -> tuple[Floats, Floats]:
         """Return means of the answers in either cell less their mean, (d, 2, k), and standard errors."""
         rows, _ = self._rows()
         mean = rows.weights @ rows.f
-        values, errors = np.zeros((2, self._design.size, 2, unit.size))
+        values, errors = np.zeros((2, self._design.size, 2, self._unit.size))
         for j, z in enumerate(rows.h):
             for cell in (0, 1):
                 weights = rows.weights * (z == cell)

@@ -360,7 +360,8 @@ class TabularExplainer(Described):
         options = replace(self._options, bins=bins, bandwidth=present)
         other = copy(self)
         model = TabularModel.fit(self._explained, self._background, options)
-        vars(other).update(_options=options, _model=model, _is_reproducible=False)
+        vars(other).pop("reproducible", None)  # computed of this design
+        vars(other).update(_options=options, _model=model, _is_reproducible=False, _suggestion=None)
         return other
 
     @property

@@ -230,7 +230,7 @@ class Explanation(Page, Pictured, Reported, Ruled):
         return self._computed("additive_fidelity_errors").additive()[1]
 
     def interactions(self, top: int = 3) -> tuple[Interaction, ...]:
-        """Return the ``top`` pairs of features that matter most beyond their effects, of each row and output.
+        """Return the ``top`` pairs of these features that matter most beyond their effects, row by row.
 
         E_w[rest | both cells], rest being what the best sum of functions of single features leaves of f, and
         the share of Var_w f that it explains. Where columns are independent, it is E_w[f | both cells] -

@@ -85,8 +85,8 @@ class RowFits(Protocol):
         """Whether effects have a closed form, so that those of thousands of rows take seconds."""
         ...
 
-    def pairs(self, row: int, output: int, top: int) -> list[RowPair]:
-        """The pairs of columns that explain most beyond the effects, at most ``top``, largest first."""
+    def pairs(self, row: int, output: int, top: int, columns: Sequence[int]) -> list[RowPair]:
+        """The pairs of these columns that explain most beyond the effects, at most ``top``, largest first."""
         ...
 
     def cell_texts(self, row: int, column: int) -> tuple[str, ...]:
@@ -187,21 +187,20 @@ class Fit:
         for place, row in enumerate(self.rows.tolist()):
             effects = self.source.effects([row])(0)
             for k, output in zip(self.outputs.tolist(), outputs, strict=True):
-                for pair in self.source.pairs(row, k, top):
+                for pair in self.source.pairs(row, k, top, sorted(names)):
                     i, j = pair.columns
-                    if i in names and j in names:
-                        yield Interaction(
-                            features=(names[i], names[j]),
-                            output=output,
-                            row=place,
-                            cells=(self.source.cell_texts(row, i), self.source.cell_texts(row, j)),
-                            values=pair.values,
-                            standard_errors=pair.errors,
-                            masses=pair.masses,
-                            current=(effects.current[i], effects.current[j]),
-                            share=pair.share,
-                            share_error=pair.share_error,
-                        )
+                    yield Interaction(
+                        features=(names[i], names[j]),
+                        output=output,
+                        row=place,
+                        cells=(self.source.cell_texts(row, i), self.source.cell_texts(row, j)),
+                        values=pair.values,
+                        standard_errors=pair.errors,
+                        masses=pair.masses,
+                        current=(effects.current[i], effects.current[j]),
+                        share=pair.share,
+                        share_error=pair.share_error,
+                    )
 
     def stacked(self, rows: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
         """Stack values and errors (k,) of the rows, with an axis of the chosen outputs if they have one."""

@@ -98,14 +98,16 @@ def _contributions(explanation: Explanation) -> tuple[Floats, Floats]:
     """Return what each feature adds at the row, and the base that these are added to.
 
     A condition adds its coefficient; a slope adds its product with the distance from the column's mean, and
-    the base is then the surrogate at the means.
+    the base is then the surrogate at the means. A row that lacks the value has a condition in the slope's
+    place.
     """
     values, base = explanation.values.copy(), explanation.intercepts.copy()
     for name, facts in slope_facts(explanation).items():
         j = explanation.feature_names.index(name)
         distance = explanation.data[:, j].astype(np.float64) - facts["mean"]
-        base += facts["mean"] * values[:, j]
-        values[:, j] *= distance.reshape(-1, *(1 for _ in values.shape[2:]))
+        distance = distance.reshape(-1, *(1 for _ in values.shape[2:]))
+        base += np.where(np.isnan(distance), 0.0, facts["mean"]) * values[:, j]
+        values[:, j] *= np.where(np.isnan(distance), 1.0, distance)
     return values, base
 
 

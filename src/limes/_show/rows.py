@@ -257,10 +257,9 @@ def _places(cells: Objects) -> tuple[Floats, list[str]]:
     """Return positions along x, and the names of categories, [] of numbers; missing ones lie at the left."""
     if not _has_texts(cells):
         numbers = _numbers(cells)
-        if np.isnan(numbers).any():
-            low, span = np.nanmin(numbers, initial=0.0), float(np.ptp(numbers[~np.isnan(numbers)] or [0.0]))
-            numbers = np.where(np.isnan(numbers), low - 0.1 * (span or 1.0), numbers)
-        return numbers, []
+        present = numbers[~np.isnan(numbers)]
+        low, span = (present.min(), np.ptp(present)) if present.size else (0.0, 0.0)
+        return np.where(np.isnan(numbers), low - 0.1 * (span or 1.0), numbers), []
     names = [cell(value) for value in cells.tolist()]
     levels = sorted(set(names))
     codes = np.array([levels.index(name) for name in names], dtype=float)

@@ -112,6 +112,11 @@ def test_fidelity_effects_and_interactions_are_those_of_enumeration(name, option
         assert errors.any() == (name not in CLOSED and bool(rest.any()))
     pairs = explanation.interactions(top=6)
     assert bool(pairs) == (name != "linear")
+    some = explanation.feature_names[1:]
+    expected = [p.features for p in pairs if p.output == explanation.output_names[0]]
+    expected = [features for features in expected if {*features} <= {*some}][:1]
+    few = explanation[:, some].interactions(1)
+    assert [p.features for p in few if p.output == explanation.output_names[0]] == expected
     for pair in pairs:
         k = explanation.output_names.index(pair.output)
         i, j = (explanation.feature_names.index(feature) for feature in pair.features)

@@ -169,9 +169,9 @@ def estimated(rows: WeightedRows, row: FittedRow, unit: Floats) -> EstimatedAddi
     return EstimatedAdditive(effects, total, row, fit)
 
 
-def pairs_of_columns(masses: list[Floats]) -> list[tuple[int, int]]:
-    """Return all pairs of columns that have several cells."""
-    return list(combinations((j for j, mass in enumerate(masses) if mass.size > 1), 2))
+def pairs_of_columns(masses: list[Floats], columns: Sequence[int]) -> list[tuple[int, int]]:
+    """Return all pairs of those of the columns that have several cells."""
+    return list(combinations((j for j in columns if masses[j].size > 1), 2))
 
 
 def ranked_pairs(

@@ -80,9 +80,9 @@ class TableFits(ABC):
 
     @abstractmethod
     def _pairs_of(
-        self, row: FittedRow, additive: Additive, output: int, top: int
+        self, row: FittedRow, additive: Additive, output: int, top: int, pairs: list[tuple[int, int]]
     ) -> list[tuple[tuple[int, int], PairEstimate]]:
-        """Return columns that may add most, at least ``top`` pairs of them where there are as many."""
+        """Return those of the pairs that may add most, at least ``top`` of them where there are as many."""
 
     def fidelities(self, rows: Sequence[int]) -> list[tuple[Floats, Floats]]:
         """R² of rows and their standard errors, 0 where exact, (k,) each."""
@@ -99,23 +99,23 @@ class TableFits(ABC):
         additive = self._additive_at(rows)
         return lambda place: additive[place].effects
 
-    def pairs(self, row: int, output: int, top: int) -> list[RowPair]:
-        """The pairs of columns that explain most beyond the effects, at most ``top``, largest first."""
-        (additive,) = self._additive_at([row])
-        pairs = self._pairs_of(self._row(row), additive, output, top)
+    def pairs(self, row: int, output: int, top: int, columns: Sequence[int]) -> list[RowPair]:
+        """The pairs of these columns that explain most beyond the effects, at most ``top``, largest first."""
+        (additive,), at = self._additive_at([row]), self._row(row)
+        pairs = self._pairs_of(at, additive, output, top, pairs_of_columns(at.masses, columns))
         pairs = sorted(pairs, key=lambda pair: -pair[1].variance[output])[:top]
         total, unit = float(additive.total[output]) or 1.0, self._unit[output]
         masses = [coordinate.probability for coordinate in additive.cut.coordinates]
         return [
             RowPair(
-                columns,
+                pair,
                 estimate.values[:, :, output] * unit,
                 estimate.errors[:, :, output] * unit,
-                np.multiply.outer(*(masses[column] for column in columns)),
+                np.multiply.outer(*(masses[column] for column in pair)),
                 float(estimate.variance[output]) / total,
                 float(estimate.variance_error[output]) / total,
             )
-            for columns, estimate in pairs
+            for pair, estimate in pairs
         ]
 
     has_curves = True
@@ -293,20 +293,20 @@ class ReadFits(TableFits):
         return self._spread.rows(row.design, row.row, row.cells_of)
 
     def _pairs_of(
-        self, row: FittedRow, additive: Additive, output: int, top: int
+        self, row: FittedRow, additive: Additive, output: int, top: int, pairs: list[tuple[int, int]]
     ) -> list[tuple[tuple[int, int], PairEstimate]]:
-        cells, columns = self._spread.cells, pairs_of_columns(row.masses)
+        cells = self._spread.cells
         if cells is not None and not cells.interacts:
             return []
-        if cells is None or len(columns) > max(_ALL_PAIRS, _CANDIDATES * top):
-            ranked = ranked_pairs(row.masses, columns, additive, output)[: max(_ALL_PAIRS, _CANDIDATES * top)]
-            columns = [pair for pair, _ in ranked]
-        values = None if cells is None else cells.pairs(additive.cut, columns)
+        if cells is None or len(pairs) > max(_ALL_PAIRS, _CANDIDATES * top):
+            ranked = ranked_pairs(row.masses, pairs, additive, output)[: max(_ALL_PAIRS, _CANDIDATES * top)]
+            pairs = [pair for pair, _ in ranked]
+        values = None if cells is None else cells.pairs(additive.cut, pairs)
         if values is None:
-            return ranked if cells is None else ranked_pairs(row.masses, columns, additive, output)
+            return ranked if cells is None else ranked_pairs(row.masses, pairs, additive, output)
         return [
             (pair, _exact_pair(v / self._unit, [row.masses[j] for j in pair]))
-            for pair, v in zip(columns, values, strict=True)
+            for pair, v in zip(pairs, values, strict=True)
         ]
 
 

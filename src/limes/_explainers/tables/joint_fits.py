@@ -65,22 +65,22 @@ class JointFits:
             additive_errors=errors,
         )
 
-    def pairs(self, row: int, output: int, top: int) -> list[RowPair]:
-        """The pairs of columns that explain most beyond the effects, at most ``top``, largest first."""
+    def pairs(self, row: int, output: int, top: int, columns: Sequence[int]) -> list[RowPair]:
+        """The pairs of these columns that explain most beyond the effects, at most ``top``, largest first."""
         effects = self._at(row)
-        several = [j for j, texts in enumerate(self._texts) if len(texts) > 1]
-        pairs = [(columns, effects.pair(*columns)) for columns in combinations(several, 2)]
+        several = [j for j in columns if len(self._texts[j]) > 1]
+        pairs = [(both, effects.pair(*both)) for both in combinations(several, 2)]
         pairs.sort(key=lambda pair: -pair[1].share[output])
         return [
             RowPair(
-                columns,
+                both,
                 pair.values[:, :, output],
                 pair.errors[:, :, output],
                 pair.masses,
                 float(pair.share[output]),
                 float(pair.share_error[output]),
             )
-            for columns, pair in pairs[:top]
+            for both, pair in pairs[:top]
         ]
 
     has_curves = True

@@ -16,7 +16,6 @@ from limes._expectations.weighted_rows import WeightedRows, r_squared
 from limes._explainers.tables.additive import (
     Additive,
     estimated,
-    pairs_of_columns,
     ranked_pairs,
     size_of_answers,
 )
@@ -66,8 +65,9 @@ class SampledFits(TableFits):
         additive: Additive,
         output: int,
         top: int,  # noqa: ARG002 - all are as cheap
+        pairs: list[tuple[int, int]],
     ) -> list[tuple[tuple[int, int], PairEstimate]]:
-        return ranked_pairs(row.masses, pairs_of_columns(row.masses), additive, output)
+        return ranked_pairs(row.masses, pairs, additive, output)
 
     def _rows_of(self, row: FittedRow) -> WeightedRows:
         sampled = self._fitted.moments.sampled
