@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.tree import DecisionTreeRegressor
@@ -216,3 +219,12 @@ def test_an_effect_of_rounding_alone_is_written_as_0():
     findings = list(Alignment(row=row, effects=effects, inside=0.0, around=1.0).findings())
     assert [finding.number for finding in findings] == [-0.1, 0.0, 0.0]
     assert ["changes it by 0:" in finding.sentence for finding in findings] == [False, True, True]
+
+
+def test_a_column_without_a_value_has_no_correlation():
+    X = pd.DataFrame(np.random.default_rng(3).normal(size=(200, 3)), columns=list("abc"))
+    X["c"] = np.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        diagnosis = limes.diagnose(limes.TabularExplainer(lambda x: x["a"] * x["b"], X)(X[:1]))
+    assert diagnosis.rows

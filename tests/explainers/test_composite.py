@@ -196,11 +196,18 @@ def test_bad_inputs(given, message):
         ({}, "parts must be a mapping"),
         ({"a": "texts"}, "did you mean 'text'"),
         ({"a": TextPart}, "or a part"),
+        ({1: "text"}, "no text for a name"),
     ],
 )
 def test_bad_parts(parts, message):
     with pytest.raises(InputError, match=message):
         CompositeExplainer(price, parts)
+
+
+@pytest.mark.parametrize(("option", "value"), [("bag", "speling"), ("mask", True), ("mask", 3)])
+def test_bad_options_of_a_text(option, value):
+    with pytest.raises(InputError, match=option):
+        TextPart(**{option: value})
 
 
 def test_a_model_that_fails_keeps_its_batch():

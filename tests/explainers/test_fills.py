@@ -124,3 +124,8 @@ def test_a_colour_is_one_fill():
 def test_wrong_lists(fill):
     with pytest.raises(InputError, match="fill"):
         explained(fill)
+
+
+def test_fewer_calls_than_fills_are_refused():
+    with pytest.raises(InputError, match="max_calls=1 is less than a call for each of 2 fills"):
+        limes.ImageExplainer(lambda images: images[:, 0, 0, 0], fill=["mean", 0], max_calls=1)

@@ -615,3 +615,22 @@ def test_diagnostics_ask_about_the_image_again():
     assert len(diagnosis.rows) == 1
     exact = limes.diagnose(ImageExplainer(READABLE[0][0], segments=LABELS)(IMAGE))
     assert exact.method == "exact"
+
+
+@pytest.mark.parametrize(
+    ("output", "labels", "names"),
+    [
+        (2, ["zero", "one", "two"], ("two",)),
+        ([2, 0], ["zero", "one", "two"], ("two", "zero")),
+        ([2, 0], ["last", "first"], ("last", "first")),
+        (2, ["last"], ("last",)),
+    ],
+)
+def test_labels_name_all_classes_of_an_estimator_or_those_chosen(output, labels, names):
+    pixels = np.random.default_rng(0).random((60, 16))
+    model = LogisticRegression().fit(pixels, np.arange(60) % 3)
+    options = {"segments": "grid", "segment_options": {"rows": 2, "columns": 2}}
+    explanation = ImageExplainer(model, output=output, labels=labels, **options)(pixels[0].reshape(4, 4))
+    assert explanation.output_names == names
+    with pytest.raises(InputError, match="4 labels"):
+        ImageExplainer(model, output=output, labels=["a"] * 4, **options)(pixels[0].reshape(4, 4))

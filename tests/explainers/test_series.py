@@ -245,3 +245,16 @@ def test_other_mistakes():
         SeriesExplainer(largest)(PAIR).plot.series(channel="x")
     with pytest.raises(InputError, match="no series to draw"):
         SeriesExplainer(largest, segments="frequency", count=4)(SERIES).plot.series()
+
+
+def test_several_series_that_are_cut_short_are_counted_as_series():
+    calls = []
+
+    def stops(batch):
+        calls.append(len(batch))
+        if len(calls) > 3:
+            raise KeyboardInterrupt
+        return batch[:, 0]
+
+    with pytest.raises(limes.exceptions.Interrupted, match="of 3 series are explained"):
+        SeriesExplainer(stops, count=4)([SERIES, SERIES + 1.0, SERIES + 2.0], progress=False)

@@ -322,3 +322,19 @@ def test_the_theorem_is_shown_for_the_papers_form_alone():
     explanation = limes.SparseExplainer(model, k=2, intercept=False)(x)
     assert explanation.certificate.theory["samples_for_0.1"] > 1e6
     assert "theor" not in str(explanation).lower()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"solver": "branch_and_bound", "tolerance": "5%"}, "tolerance must be a finite number >= 0"),
+        ({"solver": "branch_and_bound", "gap": 1.0}, "gap is a share"),
+        ({"solver": "branch_and_bound", "gap": 0.1, "tolerance": 0.1}, "two names"),
+        ({"solver": "branch_and_bound", "time_limit": 0}, "time_limit"),
+        ({"solver": "branch_and_bound", "threads": 0}, "threads"),
+        ({"solver": "projection", "gap": 0.1}, "proves no optimum"),
+    ],
+)
+def test_options_of_the_search_are_checked_before_a_row_is_explained(options, message):
+    with pytest.raises(InputError, match=message):
+        limes.SparseExplainer(lambda rows: rows[:, 0], **options)

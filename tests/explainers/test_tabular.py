@@ -337,6 +337,7 @@ def test_unknown_keyword_is_refused_with_the_nearest(diabetes):
         ({"tolerance": "5"}, "'5%'"),
         ({"tolerance": "100%"}, "'5%'"),
         ({"tolerance": "150%"}, "'5%'"),
+        ({"bins": None, "weights": "eucldean"}, "did you mean 'euclidean'"),
         ({"tolerance": "many%"}, "'5%'"),
         ({"batch_size": 0}, "batch_size"),
         ({"retry": 3}, "retry must be a callable"),
@@ -505,8 +506,8 @@ def test_a_model_fitted_on_other_columns_says_so(diabetes):
 def test_another_design_is_reproducible_by_itself(diabetes):
     X, _, model = diabetes
     explainer = limes.TabularExplainer(model, X)
-    first = explainer.reproducible(X.iloc[:2])
+    quartiles = explainer.reproducible(X.iloc[:2])
     other = explainer.with_design(bins="decile")
-    np.testing.assert_array_equal(other.reproducible(X.iloc[:2]).conditions, other(X.iloc[:2]).conditions)
-    np.testing.assert_allclose(other.reproducible(X.iloc[:2]).values, other(X.iloc[:2]).values, rtol=1e-9)
-    assert (first.conditions != other(X.iloc[:2]).conditions).any()
+    deciles = other.reproducible(X.iloc[:2])
+    assert deciles.conditions == other(X.iloc[:2]).conditions != quartiles.conditions
+    np.testing.assert_allclose(deciles.values, other(X.iloc[:2]).values, rtol=1e-9)

@@ -235,8 +235,8 @@ def _most_correlated(rows: Floats, numeric: Bools, names: tuple[str, ...]) -> tu
     """Return the two numeric columns with the largest rank correlation, in size, and that."""
     from scipy.stats import rankdata
 
-    # the standard deviation of equal numbers may be a rounding error
-    columns = np.flatnonzero(numeric & (np.nanmax(rows, axis=0) > np.nanmin(rows, axis=0)))
+    varies = [np.unique(column[~np.isnan(column)]).size > 1 for column in rows.T]
+    columns = np.flatnonzero(numeric & varies)
     if columns.size < 2:
         return None
     ranks = rankdata(np.nan_to_num(rows[:, columns]), axis=0)

@@ -189,6 +189,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
     """Explains a text or an image: binds the model to it, fits, and makes the explanation."""
 
     _kind: ClassVar[str]
+    _several: ClassVar[str]
     _features: ClassVar[str]
 
     def __init__(
@@ -244,7 +245,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             lambda item: self._to_explanation(self._fit(item, progress=False)),
             progress=progress,
             workers=check_count("workers", workers),
-            name=f"{self._kind}s",
+            name=self._several,
         )
 
     def _numbered(self, raw: Any, place: int) -> Item:

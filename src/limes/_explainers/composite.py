@@ -144,6 +144,7 @@ class CompositeExplainer(MaskedExplainer[CompositeInput]):
     """
 
     _kind = "input"
+    _several = "inputs"
     _features = "features"
     _design = staticmethod(ExchangeableDesign.word_deletions)
 
@@ -239,7 +240,12 @@ def _checked(parts: Any) -> dict[str, Part]:
         raise InputError(
             f"parts must be a mapping from names to parts, such as {{'text': 'text'}}; got {parts!r}"
         )
-    return {str(name): _part(name, part) for name, part in parts.items()}
+    for name in parts:
+        if not isinstance(name, str):
+            raise InputError(
+                f"the part {name!r} has no text for a name: the model gets a dict by these names"
+            )
+    return {name: _part(name, part) for name, part in parts.items()}
 
 
 def _part(name: Any, part: Any) -> Part:

@@ -126,6 +126,7 @@ class ImageExplainer(MaskedExplainer[Photograph]):
     """
 
     _kind = "image"
+    _several = "images"
     _features = "superpixels"
     _design = staticmethod(ExchangeableDesign.superpixel_switches)
 
@@ -154,7 +155,11 @@ class ImageExplainer(MaskedExplainer[Photograph]):
     ) -> None:
         refuse_unknown(unknown, ImageExplainer)
         self._segment, self._fills = segmenter(segments, segment_options), fills_of(fill)
-        calls = check_count("max_calls", max_calls) // len(self._fills)
+        if check_count("max_calls", max_calls) < len(self._fills):
+            raise InputError(
+                f"max_calls={max_calls} is less than a call for each of {len(self._fills)} fills"
+            )
+        calls = max_calls // len(self._fills)
         options = SamplingOptions(
             method, tolerance, calls, control, rng, batch_size, retry, controls=CONTROLS
         )

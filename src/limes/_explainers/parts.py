@@ -25,7 +25,14 @@ from limes._explainers.images.pixels import (
 )
 from limes._explainers.images.superpixels import filled, filler, segmenter, superpixels
 from limes._explainers.tables.table import Table
-from limes._explainers.texts.bound_model import parse_text, splitter, word_conditions, word_spans
+from limes._explainers.texts.bound_model import (
+    check_bag,
+    check_mask,
+    parse_text,
+    splitter,
+    word_conditions,
+    word_spans,
+)
 from limes._explainers.time_series import segments as time_segments
 from limes._explainers.time_series.series import Series, SplitSeries, Splitter
 from limes._explanation.wording import number
@@ -85,13 +92,18 @@ class TextPart:
 
     Parameters
     ----------
-    split, bag, mask
+    split
         As for :class:`limes.TextExplainer`.
+    bag
+        True: a word is one feature, wherever it stands, and words are the same if they are spelt alike.
+        False: every place is a feature.
+    mask
+        A text in the place of a word that is deleted; None leaves its place empty.
 
     Raises
     ------
     InputError
-        If the split is not usable.
+        If one of them is not usable.
 
     Examples
     --------
@@ -106,10 +118,12 @@ class TextPart:
 
     def __post_init__(self) -> None:
         splitter(self.split)
+        check_bag(self.bag)
+        check_mask(self.mask, None)
 
     def parse(self, raw: Any) -> Piece:
         """Split a text, ``raw``, into words."""
-        return _TextPiece(parse_text(raw, splitter(self.split), bag=self.bag, mask=self.mask or ""))
+        return _TextPiece(parse_text(raw, splitter(self.split), bag=bool(self.bag), mask=self.mask or ""))
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,7 @@ def _few_rows(fitted: Fitted, i: int, names: Sequence[str], kind: SampleKind) ->
         return ()
     return (
         f"only about {effective:.0f} {kind.rows} count around this row, for {len(names)} coefficients: "
-        f"{kind.more}, or the bandwidth",
+        f"{kind.more}, or widen the bandwidth",
     )
 
 
@@ -132,7 +132,7 @@ def _few(unlike: int, carriers: float, calls: int, kind: SampleKind) -> str:
     if unlike == 0:
         return (
             f"the model answered the same in all {calls:,} {kind.rows}: rarer answers were not seen, and "
-            f"{RARE} beyond a rule of three; {kind.more} or the bandwidth"
+            f"{RARE} beyond a rule of three; {kind.more}, or widen the bandwidth"
         )
     if unlike < _ENOUGH_ANSWERS:
         return (

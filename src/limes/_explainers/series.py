@@ -83,6 +83,7 @@ class SeriesExplainer(MaskedExplainer[SplitSeries]):
     """
 
     _kind = "series"
+    _several = "series"
     _features = "segments"
     _design = staticmethod(ExchangeableDesign.word_deletions)
 

@@ -15,11 +15,11 @@ from limes._checks import check_choice, check_count, check_size, refuse_unknown
 from limes._explainers.options import (
     SamplingOptions,
     check_confidence,
-    check_gap,
     check_intercept,
     check_literals,
     check_names,
     check_scale,
+    search_options,
 )
 from limes._explainers.results import compute_each, ids_of, interrupted
 from limes._explainers.sparse_contrast import (
@@ -186,11 +186,6 @@ class SparseExplainer(Described):
         check_columns(model, self._rows)
         self._output = resolve(model, output)
         self._ask = OneOutput(ModelCaller(model, self._output, self._rows.decode), self._output)
-        search: dict[str, Any] = {
-            "tolerance": check_gap(gap, tolerance),
-            "time_limit": time_limit,
-            "threads": threads,
-        }
         self._config = SparseConfig(
             solver=solver,
             sizes=(),
@@ -200,7 +195,7 @@ class SparseExplainer(Described):
             seed=self._options.sampling.seed,
             error=error,
             certify=certify,
-            search=tuple((name, search[name]) for name in SOLVERS[solver].options),
+            search=search_options(solver, gap, tolerance, time_limit, threads),
             intercept=check_intercept(intercept),
         )
         self._reader = RuleModel(
@@ -264,6 +259,13 @@ class SparseExplainer(Described):
             self._bound = self._reader.bind()
         return self._bound
 
+    def _current(self, rows: Floats) -> BoundRule:
+        """Return the model as it is now: it is read again if it was fitted again since."""
+        model = self._model
+        if not model.watch.unchanged(rows):
+            self._bound = model = self._reader.bind()
+        return model
+
     @one_blas_thread()
     def __call__(
         self, X: Any, *, exclude: Sequence[str] = (), progress: bool = True, workers: int = 1
@@ -292,9 +294,7 @@ class SparseExplainer(Described):
             If the user stops it (Ctrl-C), with the same ``partial``; a KeyboardInterrupt.
         """
         rows = self._rows.encode(X)
-        model = self._model
-        if not model.watch.unchanged(rows):
-            self._bound = model = self._reader.bind()
+        model = self._current(rows)
         near = [self._rows.near(row, self._spread) for row in rows]
         excluded = self._rows.positions((*self._exclude, *check_names("exclude", exclude)), rows.shape[1])
         config = self._with_sizes(near[0], excluded)
@@ -351,12 +351,11 @@ class SparseExplainer(Described):
         if len(rows) != 1:
             raise InputError(f"a contrast is of one row, got {len(rows)}: pass X.iloc[[i]], or X[i : i + 1]")
         (row,) = rows
-        if not self._model.watch.unchanged(rows):
-            self._bound = self._reader.bind()
+        model = self._current(rows)
         still = self._rows.positions((*self._exclude, *check_names("exclude", exclude)), row.size)
         values = fixed(self._rows.box(row, np.zeros(0, dtype=np.int64)), row, still)
-        if self._model.bounds is not None:
-            fewest = changes_by_bounds(self._model.bounds, row, values, goal)
+        if model.bounds is not None:
+            fewest = changes_by_bounds(model.bounds, row, values, goal)
         else:
             near, (stream,) = (
                 self._rows.near(row, self._spread),
@@ -366,7 +365,7 @@ class SparseExplainer(Described):
             drawn = near.rows(near.law.flips(rng, self._config.fresh), rng)
             drawn[:, still] = row[still]
             fewest = changes_among(drawn, row, self._ask, goal)
-        fewest = nearest(fewest, row, values, self._model.reading.predict or self._ask, goal)
+        fewest = nearest(fewest, row, values, model.reading.predict or self._ask, goal)
         return contrast_of(fewest, row, self._rows, self._ask, goal, self._ask.name)
 
     def _explain_row(

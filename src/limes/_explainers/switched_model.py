@@ -133,12 +133,12 @@ class SwitchedModel:
 
     def _chosen(self, output: Output, whole: Floats) -> tuple[Output, tuple[str, ...]]:
         """Return the output with the explained columns of the answers (1, ...), and their names."""
+        if output.columns is not None:
+            return output, self._names_of_columns(output, whole)
         if whole.ndim == 1:
             if self.labels is not None:
                 _check_labels(self.labels, 1)
             return output, self.labels or output.names(())
-        if output.columns is not None:
-            return output, output.names(whole.shape[1:])
         if self.labels is not None:
             _check_labels(self.labels, whole.shape[1])
         names = self.labels or output.names(whole.shape[1:])
@@ -148,6 +148,16 @@ class SwitchedModel:
         positions = chosen(wanted, names, whole[0], self.top)
         chosen_names = tuple(names[k] for k in np.atleast_1d(positions))
         return replace(output, columns=positions, labels=chosen_names), chosen_names
+
+    def _names_of_columns(self, output: Output, whole: Floats) -> tuple[str, ...]:
+        """Return the names of chosen columns: labels name these alone, or all classes of the estimator."""
+        if self.labels is None:
+            return output.names(whole.shape[1:])
+        chosen_columns = np.atleast_1d(output.columns).tolist()
+        if len(self.labels) == len(getattr(self.model, "classes_", ())):
+            return tuple(self.labels[k] for k in chosen_columns)
+        _check_labels(self.labels, len(chosen_columns))
+        return self.labels
 
     def _read(self, output: Output, inputs: SwitchedInputs, ask: _LinkedModel) -> Form | BlackBox:
         form = read_output(self.model, output)
@@ -266,7 +276,7 @@ def link_of(link: Any) -> Link | None:
 
 def _softmax(answers: Floats) -> Floats:
     if answers.ndim == 1:
-        raise InputError("link='softmax' needs several answers an image, and the model gives one")
+        raise InputError("link='softmax' needs several answers for each input; the model gives one")
     powers = np.exp(answers - answers.max(axis=1, keepdims=True))
     return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 

@@ -43,6 +43,7 @@ from limes._threads import one_blas_thread
 from limes.designs._features import FeatureNumbers
 from limes.designs._joint import JointDesign
 from limes.designs._product import ProductDesign, ProductFamily
+from limes.designs._weights import WEIGHTS
 from limes.exceptions import InputError
 from limes.models._calling.bound_methods import behind_method
 from limes.models._calling.caller import Retry
@@ -182,7 +183,7 @@ class TabularExplainer(Described):
             target=target,
             law=check_choice("law", law, tuple(TABLE_LAWS)),
             bandwidth=bandwidth,
-            weights=weights,
+            weights=check_choice("weights", weights, tuple(WEIGHTS)),
             ridge=check_size("ridge", ridge, zero=True),
             sampling=SamplingOptions(
                 method, tolerance, max_calls, control, rng, batch_size, retry, controls=controls

@@ -13,7 +13,15 @@ from limes._checks import refuse_unknown
 from limes._diagnostics.context import SubsetContext
 from limes._explainers._masked import CONTROLS, Description, MaskedExplainer, MaskedModel
 from limes._explainers.options import SamplingOptions
-from limes._explainers.texts.bound_model import bind, parse_text, splitter, word_conditions, word_spans
+from limes._explainers.texts.bound_model import (
+    bind,
+    check_bag,
+    check_mask,
+    parse_text,
+    splitter,
+    word_conditions,
+    word_spans,
+)
 from limes._explainers.texts.features import Grouping
 from limes._explainers.warnings import text_warnings
 from limes._explanation import Explanation
@@ -26,7 +34,6 @@ from limes.models._calling.outputs import resolve
 from limes.models._documents import Document, TextModel
 from limes.models.readers.word_rows import word_normalizer
 
-_SPELLING = "spelling"
 _MEANING = "change of the surrogate when the word is in the text against when it is removed"
 
 
@@ -106,6 +113,7 @@ class TextExplainer(MaskedExplainer[Document]):
     """
 
     _kind = "text"
+    _several = "texts"
     _features = "words"
     _design = staticmethod(ExchangeableDesign.word_deletions)
 
@@ -138,7 +146,7 @@ class TextExplainer(MaskedExplainer[Document]):
         self._spans, self._grouping = splitter(split), Grouping.of(group, ignore)
         name = type(model).__name__
         model = adapted(model)
-        self._bag, self._mask = _check_bag(bag), _check_mask(mask, model)
+        self._bag, self._mask = check_bag(bag), check_mask(mask, model)
         model, output = behind_method(model, output)
         self._model = TextModel.from_model(model, vectorizer)
         self._output = resolve(self._model.head, output)
@@ -259,22 +267,3 @@ def _group_text(group: Any) -> str:
         if several
         else (type(group).__name__)
     )
-
-
-def _check_bag(bag: Any) -> bool | str:
-    if not isinstance(bag, bool) and (not isinstance(bag, str) or bag != _SPELLING):
-        raise InputError(f"bag must be True, False or {_SPELLING!r}, got {bag!r}")
-    return bag
-
-
-def _check_mask(mask: Any, model: Any) -> str:
-    if mask is True:
-        mask = getattr(model, "mask_token", None)
-        if mask is None:
-            raise InputError("mask=True needs a model of transformers whose tokenizer has a mask token")
-    if mask is not None and not isinstance(mask, str):
-        raise InputError(
-            f"mask must be None, to delete words, a text to put in their places, or True for the tokenizer's "
-            f"own; got {mask!r}"
-        )
-    return mask or ""

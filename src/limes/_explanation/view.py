@@ -278,12 +278,12 @@ def _is_bare(name: str) -> bool:
 
 
 def row_warnings(explanation: Explanation, row: int) -> tuple[str, ...]:
-    """Return the warnings of a row, first that its tolerance was not reached."""
+    """Return the warnings of a row; that sampling ended early, where none of them says so."""
     warnings = tuple(one_line(warning) for warning in explanation.row_warnings[row])
-    if explanation.row_converged[row]:
+    if warnings or explanation.row_converged[row]:
         return warnings
     calls = count(int(explanation.calls[row]) + _shared(explanation, row), "model call")
-    return (f"The tolerance was not reached within {calls}: the errors are larger than allowed.", *warnings)
+    return (f"Sampling ended after {calls}, before standard errors were small enough.",)
 
 
 def headlined_rule(facts: Mapping[str, Any]) -> str:

@@ -179,7 +179,9 @@ def _gathered_warnings(explanation: Explanation) -> list[str]:
     warnings = [f"{number:,} of {n:,} rows: {one_line(text)}" for text, number in counts.items()]
     missed = n - int(explanation.row_converged.sum())
     if missed:
-        warnings.insert(0, f"{missed:,} of {n:,} rows: the tolerance was not reached")
+        warnings.insert(
+            0, f"{missed:,} of {n:,} rows: sampling ended before standard errors were small enough"
+        )
     if explanation.errors:
         warnings.insert(0, left_out(explanation))
     return warnings

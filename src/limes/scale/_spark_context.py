@@ -104,15 +104,18 @@ def _check_answers(address: str) -> None:
     where = urlsplit(address)
     if where.scheme != "spark":
         return
-    try:
-        for host, _, port in (name.partition(":") for name in where.netloc.split(",")):
+    reasons = []
+    for master in where.netloc.split(","):  # of several, one leads and the others stand by
+        host, _, port = master.partition(":")
+        try:
             with socket.create_connection((host, int(port)), timeout=_PATIENCE):
                 return
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"the scheduler {address} does not answer ({error}): start it (sbin/start-master.sh, and "
-            "workers), correct the address, or leave it out to work on this machine"
-        ) from error
+        except (OSError, ValueError) as error:
+            reasons.append(str(error))
+    raise InputError(
+        f"the scheduler {address} does not answer ({'; '.join(reasons)}): start it (sbin/start-master.sh, "
+        "and workers), correct the address, or leave it out to work on this machine"
+    )
 
 
 def check_java() -> None:

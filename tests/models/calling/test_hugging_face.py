@@ -8,6 +8,7 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 import pytest
 
+import limes
 import words
 from limes import ImageExplainer, TextExplainer
 from limes.exceptions import InputError, ModelError
@@ -78,6 +79,27 @@ def test_a_pipeline_is_asked_by_its_labels(pipeline, mask, shown):
         _, coef, _ = words.surrogate(words.law("words", 6, 0.25), answers[:, k])
         np.testing.assert_allclose(explanation[..., label].values[0], coef, rtol=1e-9, atol=1e-12)
     assert pipeline.calls[0][1] == {"top_k": None, "truncation": True, "max_length": 5}
+
+
+def test_an_image_is_asked_for_all_labels(pipeline):
+    """Of an image transformers answers the five likeliest labels, unless it is asked for more."""
+    labels = {k: f"class {k}" for k in range(7)}
+
+    def answer(images, top_k=None):
+        shares = np.arange(1, 8) / 28
+        brightness = [np.asarray(image).mean() / 255 for image in images]
+        every = [[{"label": labels[k], "score": b * shares[k]} for k in range(7)] for b in brightness]
+        return [sorted(one, key=lambda each: -each["score"])[: top_k or 5] for one in every]
+
+    type(pipeline).__call__ = lambda _, images, **options: answer(images, **options)
+    pipeline.tokenizer, pipeline.model.config.id2label = None, labels
+    image = np.full((4, 4, 3), 200, dtype=np.uint8)
+    halves = {"segments": "grid", "segment_options": {"rows": 1, "columns": 2}, "fill": 0}
+    explanation = limes.ImageExplainer(pipeline, top=7, **halves)(image)
+    assert sorted(explanation.output_names) == list(labels.values())
+    for k, label in labels.items():
+        effect = 200 / 255 * (k + 1) / 28 / 2
+        np.testing.assert_allclose(explanation[..., label].values[0], effect, rtol=1e-9)
 
 
 def test_a_label_is_chosen_by_its_name(pipeline):

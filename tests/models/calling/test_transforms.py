@@ -94,6 +94,17 @@ def test_compositions_presets_and_processors_agree():
         np.testing.assert_array_equal(network_input(other), network_input(preset()))
 
 
+@pytest.mark.parametrize(("scale", "factor"), [(True, 1 / 255), (False, 1.0)])
+def test_a_change_of_dtype_scales_if_it_says_so(scale, factor):
+    steps = composition(
+        step("Resize", size=(20, 24), interpolation=Interpolation.BILINEAR),
+        step("ToDtype", scale=scale),
+        step("Normalize", mean=MEAN, std=STD),
+    )
+    resized = np.asarray(Image.fromarray(PHOTO).resize((24, 20), Image.Resampling.BILINEAR)) * factor
+    np.testing.assert_allclose(network_input(steps), expected(resized), rtol=1e-5, atol=1e-4)
+
+
 def test_shares_of_a_processor():
     small = preprocess_like(processor(size={"shortest_edge": 224}, crop_pct=0.875))
     large = preprocess_like(processor(size={"shortest_edge": 384}, crop_pct=0.875))
@@ -126,6 +137,9 @@ def test_an_explainer_takes_them():
         processor(resample=9),
         composition(step("RandomCrop", size=3)),
         composition(step("CenterCrop", size=3)),
+        composition(
+            step("CenterCrop", size=40), step("Resize", size=(20, 20), interpolation=Interpolation.BILINEAR)
+        ),
     ],
 )
 def test_what_is_not_read(transform):

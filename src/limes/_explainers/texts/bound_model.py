@@ -26,8 +26,8 @@ from limes.models.forms._linked import Linked
 from limes.models.readers.sklearn_text import text_form
 from limes.models.readers.word_rows import WordRows, word_rows
 
-# Name of a split that is no regular expression
-_SENTENCE = "sentence"
+# Name of a split that is no regular expression, and of one way to tell words apart
+_SENTENCE, _SPELLING = "sentence", "spelling"
 
 
 def splitter(split: Any) -> Spans:
@@ -269,3 +269,24 @@ def _check(document: Document, rows: Floats, answers: Floats, tolerance: float, 
         return f"the text {text[:200]!r}"
 
     check_agreement(answers, predict(rows), tolerance * float(np.abs(answers).max()), where)
+
+
+def check_bag(bag: Any) -> bool | str:
+    """Return the option ``bag``, checked."""
+    if not isinstance(bag, bool) and (not isinstance(bag, str) or bag != _SPELLING):
+        raise InputError(f"bag must be True, False or {_SPELLING!r}, got {bag!r}")
+    return bag
+
+
+def check_mask(mask: Any, model: Any) -> str:
+    """Return the text in the place of a deleted word, the model's own if ``mask`` is True."""
+    if mask is True:
+        mask = getattr(model, "mask_token", None)
+        if mask is None:
+            raise InputError("mask=True needs a model of transformers whose tokenizer has a mask token")
+    if mask is not None and not isinstance(mask, str):
+        raise InputError(
+            f"mask must be None, to delete words, a text to put in their places, or True for the tokenizer's "
+            f"own; got {mask!r}"
+        )
+    return mask or ""

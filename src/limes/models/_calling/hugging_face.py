@@ -113,7 +113,9 @@ class PipelineClassifier(HuggingFace):
         """
         of_texts = self._tokenizer is not None
         items = list(inputs) if of_texts else [_picture(image) for image in inputs]
-        answers = self._pipeline(items, top_k=None, **(self._cut if of_texts else {}))
+        # None means all labels of a text, and five of an image
+        options = {"top_k": None, **self._cut} if of_texts else {"top_k": len(self.classes_)}
+        answers = self._pipeline(items, **options)
         place = {label: k for k, label in enumerate(self.classes_.tolist())}
         scores = np.full((len(items), len(place)), np.nan)
         for row, answer in zip(scores, answers, strict=True):

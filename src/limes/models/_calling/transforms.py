@@ -17,9 +17,9 @@ from limes.models._calling.networks import Preprocess
 from limes.models._framing import RESAMPLINGS
 
 # Transforms of a composition that change no number but to shares of 255, and those that convert nothing
-_TO_SHARES = ("ToTensor", "ConvertImageDtype", "ToDtype")
+_TO_SHARES = ("ToTensor", "ConvertImageDtype")
 _CONVNEXT_WHOLE = 384
-_UNCHANGED = ("PILToTensor", "ToImage", "ToImageTensor", "Identity")
+_UNCHANGED = ("PILToTensor", "ToImage", "ToImageTensor", "ToDtype", "Identity")
 
 
 @dataclass(frozen=True)
@@ -100,6 +100,11 @@ def _composition(transform: Any) -> _Steps:
     steps = _Steps()
     for step in transform.transforms:
         match name := type(step).__name__:
+            case "Resize" if steps.crop is not None:
+                raise InputError(
+                    "preprocess crops before it resizes, which limes does not read: pass limes.Preprocess, "
+                    "or preprocess inside the model"
+                )
             case "Resize":
                 resample = _resampling(step.interpolation)
                 steps = replace(steps, resize=_resized(step.size), resample=resample)
@@ -107,7 +112,7 @@ def _composition(transform: Any) -> _Steps:
                 steps = replace(steps, crop=_height_width(step.size))
             case "Normalize":
                 steps = replace(steps, mean=_list(step.mean), std=_list(step.std))
-            case _ if name in _TO_SHARES:
+            case _ if name in _TO_SHARES or (name == "ToDtype" and step.scale):
                 steps = replace(steps, factor=1 / 255)
             case _ if name not in _UNCHANGED:
                 raise InputError(
