@@ -180,6 +180,16 @@ def test_house_rules_are_checked(tmp_path):
     ]
 
 
+def test_two_classes_of_one_name_are_found(tmp_path):
+    for place in ("one", "two", "compat"):
+        (tmp_path / place).mkdir()
+        (tmp_path / place / "file.py").write_text("class Fit:\n    pass\n\n\nclass _Fit:\n    pass\n")
+    doubled = runpy.run_path(str(ROOT / "tools" / "house_rules.py"))["doubled_classes"]
+    (line,) = doubled(sorted(tmp_path.rglob("*.py")))
+    assert "one/file.py:1 and " in line
+    assert "two/file.py:1: 'Fit'" in line
+
+
 def test_a_release_has_its_notes_and_its_citation():
     assert f"\nversion: {limes.__version__}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
     command = [sys.executable, ROOT / "tools" / "release_notes.py", limes.__version__]

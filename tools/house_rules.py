@@ -97,6 +97,19 @@ def problems(path: Path) -> Iterator[tuple[int, str, str]]:
             yield line, match[0], PHRASES[[*PHRASES][int(str(match.lastgroup)[1:])]]
 
 
+def doubled_classes(files: list[Path]) -> Iterator[str]:
+    """Yield the places of public classes that have a name in common; lime's modules keep lime's names."""
+    places: dict[str, list[str]] = {}
+    for file in files:
+        if "compat" not in file.parts:
+            for node in ast.parse(file.read_text(encoding="utf-8")).body:
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    places.setdefault(node.name, []).append(f"{file}:{node.lineno}")
+    for name, several in places.items():
+        if len(several) > 1:
+            yield f"{' and '.join(several)}: {name!r}: write two names for two things"
+
+
 def main(arguments: list[str]) -> int:
     """Check the files under paths."""
     paths = [Path(name) for name in arguments if name != "--count"]
@@ -107,9 +120,12 @@ def main(arguments: list[str]) -> int:
             counts[str(file.parent)] += 1
             if "--count" not in arguments:
                 print(f"{file}:{line}: {word!r}: write {advice}")
+    doubled = list(doubled_classes(files))
     if "--count" in arguments:
         print("\n".join(f"{count:5d} {folder}" for folder, count in sorted(counts.items())))
-    return int(bool(counts))
+    else:
+        print("".join(f"{line}\n" for line in doubled), end="")
+    return int(bool(counts or doubled))
 
 
 if __name__ == "__main__":

@@ -171,7 +171,7 @@ class Fitted:
         return self.moments.sampled
 
 
-class Interrupted(Exception):  # noqa: N818 - caught by explainers, never seen by users
+class CutShort(Exception):  # noqa: N818 - caught by explainers, never seen by users
     """Explaining stopped early, for the reason in ``__cause__``; carries the rows that can be explained.
 
     ``rows`` (m,) are their positions; ``fitted`` is None if m = 0.
@@ -319,7 +319,7 @@ class Pipeline:
             moments = stack_moments(list(finished.values()))
             fitted = self._fitted(numbers.select(positions), moments, predictions[positions])
         if error is not None:
-            raise Interrupted(positions, fitted) from error
+            raise CutShort(positions, fitted) from error
         assert fitted is not None  # noqa: S101 - without an error all rows are finished, and there is one
         return fitted
 
@@ -335,7 +335,7 @@ class Pipeline:
         try:
             expectation.fill(progress, workers=workers)
         except CUT_SHORT as cause:
-            raise Interrupted(np.empty(0, dtype=np.int64), None) from cause
+            raise CutShort(np.empty(0, dtype=np.int64), None) from cause
         patterns, place = distinct_rows(cells)
         ends = np.cumsum(np.bincount(place))[:-1]
         order = np.argsort(place, kind="stable")

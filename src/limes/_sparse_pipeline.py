@@ -23,7 +23,15 @@ from limes._expectations.precision import (
 )
 from limes._explanation.fields import Certificate
 from limes._pipeline import Expectation
-from limes._sparse_rows import Ask, Draws, RowCalls, RowProblem, SparseConfig, Stability, standard_errors
+from limes._sparse_rows import (
+    Ask,
+    Draws,
+    RowCalls,
+    RowProblem,
+    SparseConfig,
+    SupportStability,
+    standard_errors,
+)
 from limes.designs._literals import LiteralNeighbourhood
 from limes.surrogates._solvers import SOLVERS
 from limes.surrogates._sparse import (
@@ -95,7 +103,7 @@ class EvaluatedRule:
     excess: float
     risk: float
     calls: int
-    stability: Stability
+    stability: SupportStability
 
     @property
     def target(self) -> float:

@@ -158,10 +158,12 @@ class RowProblem:
             return solve(problem, k, **search)
         return solve(problem.among(self.candidates), k, **search).within(self.candidates, problem.size)
 
-    def stability(self, solution: SparseSolution, rng: np.random.Generator, *, exact: bool) -> Stability:
+    def stability(
+        self, solution: SparseSolution, rng: np.random.Generator, *, exact: bool
+    ) -> SupportStability:
         """Solve again for the moments of resampled rows: each row's part of Γ and E f has a normal factor."""
         if exact or SOLVERS[self.config.solver].needs is SampleProblem:
-            return Stability(np.nan)
+            return SupportStability(np.nan)
         estimate = self.population(*self.control(solution.support))
         errors = -self.seen.errors(*self.control(solution.support))
         errors -= errors.mean()
@@ -179,7 +181,7 @@ class RowProblem:
         kept[solution.support] = True
         shares = np.where(kept, 0.0, chosen.mean(axis=0))
         others = [int(j) for j in np.argsort(-shares, kind="stable") if shares[j] >= _NEAR_TIE]
-        return Stability(
+        return SupportStability(
             float((chosen == kept).all(axis=1).mean()), tuple((j, float(shares[j])) for j in others)
         )
 
@@ -203,7 +205,7 @@ class RowProblem:
 
 
 @dataclass(frozen=True)
-class Stability:
+class SupportStability:
     """How often resampled rows choose the same literals: the share, and that of each other literal.
 
     ``others`` are (position, share) of literals outside the rule that are chosen often: near-ties.

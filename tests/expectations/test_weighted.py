@@ -8,7 +8,7 @@ from scipy.stats import chi2, t
 from tests import oracle
 
 from limes._expectations.controls.control import ControlMoments
-from limes._expectations.explained import CellEffects, ExplainedRows, cell_codes
+from limes._expectations.explained import CellMoments, ExplainedRows, cell_codes
 from limes._expectations.weighted import PoolSample, WeightedFits
 from limes.designs._columns import binned, categorical
 from limes.designs._coordinates import CellMeans, functionals
@@ -141,7 +141,7 @@ def test_effects_of_cells_have_the_moments_of_any_function(bandwidth):
     laws = family(bandwidth)
     rng = np.random.default_rng(3)
     effects = [rng.normal(size=(law.cells.count, 2)) for law in laws.marginals]
-    table = CellEffects.of(laws, effects)
+    table = CellMoments.of(laws, effects)
     for j, column in enumerate(laws.variants):
         for b, coordinate in enumerate(column):
             mean, contrast = functionals(coordinate, CellMeans(effects[j].T, np.zeros_like(effects[j].T)))

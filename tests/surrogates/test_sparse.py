@@ -19,7 +19,7 @@ from limes.exceptions import InputError
 from limes.surrogates._branch_and_bound import branch_and_bound
 from limes.surrogates._branch_and_bound.nodes import Node
 from limes.surrogates._branch_and_bound.perspective import PerspectiveSearch, perspective_bound
-from limes.surrogates._branch_and_bound.relaxation import Point, Quadratic, Relaxed
+from limes.surrogates._branch_and_bound.relaxation import FreeQuadratic, Point, Relaxed
 from limes.surrogates._projection import hard_thresholding, project, projection
 from limes.surrogates._solvers import SOLVERS
 from limes.surrogates._sparse import PopulationProblem, SampleProblem, boxed, summing_to
@@ -330,7 +330,7 @@ def test_every_point_of_the_relaxation_bounds_every_support(intercept):
         rng = np.random.default_rng(seed)
         problem = sample(rng, d=7, m=60, correlation=0.3, intercept=intercept)
         free, chosen = np.split(rng.permutation(7), [5])
-        quadratic = Quadratic.from_sample(problem).reduced(chosen, free)
+        quadratic = FreeQuadratic.from_sample(problem).reduced(chosen, free)
         dense = np.linalg.solve(quadratic.gram, quadratic.moments)
         largest = quadratic.smallest_eigenvalue() * np.diag(quadratic.gram)
         u, eta = dense * rng.normal(1.0, 0.2, 5), 0.1 * rng.normal() * (not intercept)

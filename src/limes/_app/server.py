@@ -60,10 +60,10 @@ def application(desk: Desk, token: str) -> ASGIApp:
         Route("/api/diagnosis", _poster(desk.diagnosis), methods=["POST"]),
     ]
     handlers: Any = {LimesError: _advice, HTTPException: _refusal, Exception: _failure}
-    return Guard(Starlette(routes=routes, exception_handlers=handlers), token)
+    return RequestGuard(Starlette(routes=routes, exception_handlers=handlers), token)
 
 
-class Guard:
+class RequestGuard:
     """Refuse requests without the token, for another host or from another site; add headers to answers."""
 
     def __init__(self, app: ASGIApp, token: str) -> None:

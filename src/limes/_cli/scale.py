@@ -27,7 +27,7 @@ from limes._explanation.wording import one_line
 
 if TYPE_CHECKING:
     from limes.scale._sources import Source
-    from limes.scale._tables import Summary
+    from limes.scale._tables import RunSummary
 
 # Rows from which bins are learnt if no background is passed: from this many up to twice as many
 _BACKGROUND = 10_000
@@ -194,7 +194,7 @@ def _hash(path: Path) -> str:
     return sha256(path.read_bytes()).hexdigest()[:16]
 
 
-def _print(summary: Summary, explainer: Any, out: str) -> None:
+def _print(summary: RunSummary, explainer: Any, out: str) -> None:
     import rich
     from rich.table import Table
     from rich.text import Text

@@ -49,7 +49,7 @@ _VANISHED, _PRESENT = 0.02, 0.2
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Path:
+class BandwidthPath:
     """Coefficients (G, d) at bandwidths (G,), standard errors, and the position of the explainer's ν."""
 
     row: RowOutput
@@ -193,12 +193,12 @@ def placed_grid(bandwidth: float) -> tuple[Floats, int]:
     return bandwidths, current
 
 
-def paths(context: DiagnosticContext) -> list[Path]:
+def paths(context: DiagnosticContext) -> list[BandwidthPath]:
     """Return the path of each row."""
     bandwidths, current = placed_grid(context.bandwidth)
     estimates = context.source.path(context, bandwidths)
     return [
-        Path(row=row, bandwidths=bandwidths, values=e.value, errors=e.error, current=current)
+        BandwidthPath(row=row, bandwidths=bandwidths, values=e.value, errors=e.error, current=current)
         for row, e in zip(context.row_outputs, estimates, strict=True)
     ]
 

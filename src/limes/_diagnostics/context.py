@@ -1,8 +1,8 @@
 """What diagnostics see of an explainer: its designs at any bandwidth, and its model.
 
 A context is about n rows and one output of each. Tables (`TableContext`) and texts or images
-(`SubsetContext`) differ in how a neighbourhood is drawn; a `Source` (``source.py``) computes numbers from the
-read model or from a sample.
+(`SubsetContext`) differ in how a neighbourhood is drawn; a `NumberSource` (``source.py``) computes numbers
+from the read model or from a sample.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 from limes._arrays import Bools, Floats, Ints, Objects
 from limes._diagnostics.finding import RowOutput
-from limes._diagnostics.sample import Estimate, Sample, kernel
+from limes._diagnostics.sample import Estimate, MixtureSample, kernel
 from limes.designs._coordinates import IndicatorCoordinate
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.designs._joint import JointFamily
@@ -31,7 +31,7 @@ SPREAD = (1.0, 0.25, 0.5, 4.0)
 _BOX_BANDWIDTH = 1e-2
 
 
-class Source(Protocol):
+class NumberSource(Protocol):
     """Computes the numbers of diagnostics for the rows of a context.
 
     A *place* is a pair (j, b) of a column and one of its cells.
@@ -88,7 +88,7 @@ class DiagnosticContext(ABC):
     rows: Floats
     positions: Ints
     predict: Callable[[Floats], Floats]
-    source: Source
+    source: NumberSource
     bandwidth: float
     ridge: float
     budget: int | None
@@ -107,7 +107,7 @@ class DiagnosticContext(ABC):
         """Return D of rows x from row i, (m,): π = exp(-D / (2ν²))."""
 
     @abstractmethod
-    def all_states(self, i: int) -> Sample | None:
+    def all_states(self, i: int) -> MixtureSample | None:
         """Return all possible rows around row i with their predictions; None if they are too many."""
 
     @abstractmethod
@@ -150,18 +150,18 @@ class DiagnosticContext(ABC):
         return np.random.default_rng([self.seed, purpose, *values.view(np.uint64).tolist()])
 
     @cached_property
-    def samples(self) -> tuple[Sample, ...]:
+    def samples(self) -> tuple[MixtureSample, ...]:
         """A sample around each row."""
         return tuple(self.all_states(i) or self._sample(i, self.source.spread) for i in range(len(self)))
 
     @cached_property
-    def wide_samples(self) -> tuple[Sample, ...]:
+    def wide_samples(self) -> tuple[MixtureSample, ...]:
         """A sample around each row that serves other bandwidths as well."""
         if self.source.spread == SPREAD:
             return self.samples
         return tuple(self.all_states(i) or self._sample(i, SPREAD) for i in range(len(self)))
 
-    def _sample(self, i: int, spread: Sequence[float]) -> Sample:
+    def _sample(self, i: int, spread: Sequence[float]) -> MixtureSample:
         bandwidths = [self.bandwidth * factor for factor in spread]
         designs = [self.designs(bandwidth)[i] for bandwidth in bandwidths]
         rng = self.rng(i, 0)
@@ -173,7 +173,7 @@ class DiagnosticContext(ABC):
             for bandwidth, design in zip(bandwidths, designs, strict=True)
         ]
         log_mixture = np.logaddexp.reduce(log_densities) - np.log(len(log_densities))
-        return Sample(x, h, self.predictions(i, x), squared, log_mixture)
+        return MixtureSample(x, h, self.predictions(i, x), squared, log_mixture)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -292,7 +292,7 @@ class TableContext(DiagnosticContext):
         """Return the mean inclusion of the columns that are cut into cells."""
         return float(self.row_designs[i].inclusion[self.binned].mean()) if self.binned.any() else np.nan
 
-    def all_states(self, i: int) -> Sample | None:  # noqa: ARG002
+    def all_states(self, i: int) -> MixtureSample | None:  # noqa: ARG002
         """Return None: laws inside bins are continuous."""
         return None
 
@@ -329,11 +329,11 @@ class JointContext(TableContext):
         rows = self._joint.rows
         return np.asarray(self.predict(rows).reshape(len(rows), -1))
 
-    def _sample(self, i: int, spread: Sequence[float]) -> Sample:  # noqa: ARG002 - it serves all bandwidths
+    def _sample(self, i: int, spread: Sequence[float]) -> MixtureSample:  # noqa: ARG002 - it serves all bandwidths
         z = self._joint.around(self.cells[i]).z
         changed = self.rows.shape[1] - z.sum(axis=1)
         f = self._predictions[:, self.positions[i]]
-        return Sample(self._joint.rows, z, f, changed, np.zeros(len(z)))
+        return MixtureSample(self._joint.rows, z, f, changed, np.zeros(len(z)))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -361,7 +361,7 @@ class SubsetContext(DiagnosticContext):
         """Return the mean share of features that are not removed."""
         return float(self.row_designs[i].inclusion.mean())
 
-    def all_states(self, i: int) -> Sample | None:
+    def all_states(self, i: int) -> MixtureSample | None:
         """Return all subsets if they are no more than a sample would have."""
         states = self.row_designs[i].states(self.calls)
         if states is None:
@@ -371,7 +371,7 @@ class SubsetContext(DiagnosticContext):
         z, squared = z[possible], self.squared_distances(i, z[possible])
         # the law of the subsets before tilting, as the density of the mixture that they were drawn from
         log_law = np.log(probability[possible]) - kernel(squared, self.bandwidth)
-        return Sample(z, z, self.predictions(i, z), squared, -log_law, noise=0.0)
+        return MixtureSample(z, z, self.predictions(i, z), squared, -log_law, noise=0.0)
 
     @property
     def penalty(self) -> float:

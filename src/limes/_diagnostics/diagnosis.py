@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from pathlib import Path as FilePath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
@@ -18,13 +18,13 @@ import numpy as np
 from limes._arrays import Floats
 from limes._bars import progress_bar
 from limes._diagnostics.alignment import alignments
-from limes._diagnostics.bandwidth import Path, paths
+from limes._diagnostics.bandwidth import BandwidthPath, paths
 from limes._diagnostics.cancellation import Cancellation, Profile, cancellations
 from limes._diagnostics.context import DiagnosticContext, JointContext, SubsetContext, TableContext
 from limes._diagnostics.dependence import dependences
 from limes._diagnostics.edges import Edge, edges
 from limes._diagnostics.finding import Diagnostic, Finding, Measure, RowOutput, by_severity, output_positions
-from limes._diagnostics.fit import Fit, fits
+from limes._diagnostics.fit import SurrogateFit, fits
 from limes._diagnostics.sample_size import sample_sizes
 from limes._diagnostics.shrinkage import Shrinkage, shrinkages
 from limes._diagnostics.thresholds import ADDITIVE
@@ -171,7 +171,7 @@ class RowDiagnosis:
     @property
     def fidelity(self) -> float:
         """R² of the surrogate under the weights."""
-        return self._result("fit", Fit).fidelity
+        return self._result("fit", SurrogateFit).fidelity
 
     @property
     def additive(self) -> float:
@@ -195,9 +195,9 @@ class RowDiagnosis:
         return tuple(measure for result in self.diagnostics.values() for measure in result.measures())
 
     @property
-    def path(self) -> Path:
+    def path(self) -> BandwidthPath:
         """The bandwidth path."""
-        return self._result("bandwidth", Path)
+        return self._result("bandwidth", BandwidthPath)
 
     @property
     def lime(self) -> Floats:
@@ -207,7 +207,7 @@ class RowDiagnosis:
     @property
     def shares(self) -> Floats:
         """Each feature's part of R², (d,)."""
-        return self._result("fit", Fit).shares
+        return self._result("fit", SurrogateFit).shares
 
     @property
     def beyond(self) -> Floats | None:
@@ -347,7 +347,7 @@ class Diagnosis(Page):
         """Pictures: ``.plot.bandwidth(row=0)`` and ``.plot.profiles(row=0)``."""
         return DiagnosisPlots(self)
 
-    def to_json(self, path: str | FilePath | None = None) -> str:
+    def to_json(self, path: str | Path | None = None) -> str:
         """Return strictly valid JSON, and write it to `path` if given.
 
         It holds findings, measures and all coefficients that were computed: ``lime`` are those that the

@@ -22,7 +22,7 @@ from limes._diagnostics.thresholds import FAR, POOR
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Fit:
+class SurrogateFit:
     """R² and its standard error, the model's standard deviation under w, and shares (d,) of the variance.
 
     NaN if the model does not vary.
@@ -115,12 +115,12 @@ class Fit:
         )
 
 
-def fits(context: DiagnosticContext) -> list[Fit]:
+def fits(context: DiagnosticContext) -> list[SurrogateFit]:
     """Return fidelity and local error of each row."""
     return [_fit(context, i, row) for i, row in enumerate(context.row_outputs)]
 
 
-def _fit(context: DiagnosticContext, i: int, row: RowOutput) -> Fit:
+def _fit(context: DiagnosticContext, i: int, row: RowOutput) -> SurrogateFit:
     sample = context.samples[i]
     variance = sample.variance(sample.weights(context.bandwidth))
     shares = _shares(context.row_designs[i], row.values, context.limits[i].value, variance)
@@ -134,7 +134,7 @@ def _fit(context: DiagnosticContext, i: int, row: RowOutput) -> Fit:
         # the explanation's R² is exact, or rests on more rows than this sample: shares add up to it
         total = float(shares.sum())
         shares = shares * (fidelity / total) if total > 0 else shares
-    return Fit(
+    return SurrogateFit(
         row=row,
         fidelity=fidelity,
         fidelity_error=error,

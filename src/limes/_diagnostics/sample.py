@@ -32,7 +32,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class MixtureSample:
     """Rows x (m, d), features h (m, d) and predictions f (m,), with what their weights are computed from.
 
     Attributes

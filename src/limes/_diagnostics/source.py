@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats
-from limes._diagnostics.context import SPREAD, DiagnosticContext, Source, TableContext
+from limes._diagnostics.context import SPREAD, DiagnosticContext, NumberSource, TableContext
 from limes._diagnostics.sample import Estimate
 from limes._expectations.at_rows import at_rows, serves_rows
 from limes._expectations.moments import CombinedExpectation, InBlocks
@@ -140,7 +140,7 @@ class SampledSource:
         return Estimate(value, error)
 
 
-def source_of(expectation: Expectation) -> Source:
+def source_of(expectation: Expectation) -> NumberSource:
     """Return the source for an expectation."""
     exact = expectation.method == "exact" and not _makes_large_tables(expectation)
     return (ExactSource if exact else SampledSource)(expectation)

@@ -100,7 +100,7 @@ class ExplainedRows:
 
 
 @dataclass(frozen=True, eq=False)
-class CellEffects:
+class CellMoments:
     """Moments of a sum of effects of cells around rows in each cell of a column.
 
     Attributes
@@ -114,7 +114,7 @@ class CellEffects:
     contrast: Floats
 
     @classmethod
-    def of(cls, family: ProductFamily, effects: Sequence[Floats]) -> CellEffects:
+    def of(cls, family: ProductFamily, effects: Sequence[Floats]) -> CellMoments:
         """Moments of effects (cells, k) of each column."""
         ratio, widest = changed_weight(family), max(len(column) for column in effects)
         mean, contrast = np.zeros((2, len(effects), widest, effects[0].shape[1]))

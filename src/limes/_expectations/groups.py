@@ -26,9 +26,9 @@ from limes.designs._gaussian import GaussianPieces
 from limes.designs._marginals import Marginal
 from limes.exceptions import InputError, ModelError
 from limes.models.forms._interactions import (
-    Interaction,
+    Elimination,
     Margin,
-    Step,
+    StepInteraction,
     columns_of,
     functions_of,
     steps_of_groups,
@@ -133,7 +133,7 @@ class Group:
     """
 
     def __init__(
-        self, steps: Sequence[Step], axes: Sequence[_Axis], interactions: Sequence[Interaction]
+        self, steps: Sequence[Elimination], axes: Sequence[_Axis], interactions: Sequence[StepInteraction]
     ) -> None:
         self.steps, self._axes = steps, axes
         self.places = np.array([step.column for step in steps])
@@ -170,7 +170,9 @@ class Group:
         return GroupTables(self, [w for w, _ in weighted], waves, offsets, derive)
 
 
-def _table(step: Step, interactions: Sequence[Interaction], points: Mapping[int, Floats]) -> Floats:
+def _table(
+    step: Elimination, interactions: Sequence[StepInteraction], points: Mapping[int, Floats]
+) -> Floats:
     """Sum of interactions on the cells of a step's columns, (K, A of its scope, A of its column)."""
     axes = (*step.scope, step.column)
     total: Floats | float = 0.0
@@ -332,7 +334,9 @@ def factors_of(
     return [*columns, *(_group(steps, axes, interactions) for steps in groups)]
 
 
-def _group(steps: Sequence[Step], axes: Mapping[int, _Axis], interactions: Sequence[Interaction]) -> Group:
+def _group(
+    steps: Sequence[Elimination], axes: Mapping[int, _Axis], interactions: Sequence[StepInteraction]
+) -> Group:
     columns = [step.column for step in steps]
     return Group(steps, [axes[j] for j in columns], [e for e in interactions if e.columns[0] in columns])
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from limes._arrays import CellNumbers, Floats, streams
 from limes._expectations.controls.control import ControlMoments
-from limes._expectations.explained import CellCodes, CellEffects, ExplainedRows, by_column, cell_codes
+from limes._expectations.explained import CellCodes, CellMoments, ExplainedRows, by_column, cell_codes
 from limes._expectations.pool import SEQUENCES
 from limes._expectations.residual import student_factors
 from limes.designs._product import ProductFamily, sobol_points
@@ -114,14 +114,14 @@ class SimulatedControl:
 
     cells: CellCodes
     constant: Floats
-    effects: CellEffects
+    effects: CellMoments
     rest: Floats
 
     @classmethod
     def of(cls, family: ProductFamily, x: Floats, cells: CellCodes, values: Floats) -> SimulatedControl:
         """Of values (n, k) at rows x with these cells (n, d)."""
         parts = CellParts.of(family, x, cells, values)
-        return cls(by_column(cells), parts.constant, CellEffects.of(family, parts.effects), parts.rest)
+        return cls(by_column(cells), parts.constant, CellMoments.of(family, parts.effects), parts.rest)
 
     def many(self, rows: ExplainedRows) -> ControlMoments:
         """E_w h and β of the effects, and of the rest by weighted means, whose standard errors are given."""

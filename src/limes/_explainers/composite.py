@@ -16,7 +16,7 @@ from limes._arrays import Floats
 from limes._checks import check_choice, did_you_mean, refuse_unknown
 from limes._explainers._masked import CONTROLS, Description, MaskedExplainer, MaskedModel
 from limes._explainers.options import SamplingOptions
-from limes._explainers.parts import ImagePart, Part, Piece, SeriesPart, TextPart
+from limes._explainers.parts import ImagePart, InputPart, InputPiece, SeriesPart, TextPart
 from limes._explainers.switched_model import SwitchedModel
 from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.exceptions import InputError
@@ -44,7 +44,7 @@ class CompositeInput:
         By the names of the parts.
     """
 
-    pieces: Mapping[str, Piece]
+    pieces: Mapping[str, InputPiece]
     parts: ClassVar[str] = "features"
 
     @cached_property
@@ -235,7 +235,7 @@ class CompositeExplainer(MaskedExplainer[CompositeInput]):
         return Description(item.joined("conditions"), data, (), {"parts": parts, **item.picture})
 
 
-def _checked(parts: Any) -> dict[str, Part]:
+def _checked(parts: Any) -> dict[str, InputPart]:
     if not isinstance(parts, Mapping) or not parts:
         raise InputError(
             f"parts must be a mapping from names to parts, such as {{'text': 'text'}}; got {parts!r}"
@@ -248,18 +248,18 @@ def _checked(parts: Any) -> dict[str, Part]:
     return {name: _part(name, part) for name, part in parts.items()}
 
 
-def _part(name: Any, part: Any) -> Part:
+def _part(name: Any, part: Any) -> InputPart:
     if isinstance(part, str):
         return _BY_NAME[check_choice(f"parts[{name!r}]", part, tuple(_BY_NAME))]()
     if isinstance(part, type) or not hasattr(part, "parse"):
         raise InputError(
             f"parts[{name!r}] must be one of {list(_BY_NAME)}, or a part, as limes.TextPart(); got {part!r}"
         )
-    checked: Part = part
+    checked: InputPart = part
     return checked
 
 
-def _parsed(name: str, part: Part, raw: Mapping[str, Any]) -> Piece:
+def _parsed(name: str, part: InputPart, raw: Mapping[str, Any]) -> InputPiece:
     if name not in raw:
         raise InputError(f"the part {name!r} is missing")
     try:

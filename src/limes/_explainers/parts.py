@@ -43,7 +43,7 @@ from limes.models._images import SwitchedImage
 CHANNELS = ("together", "apart")
 
 
-class Piece(Protocol):
+class InputPiece(Protocol):
     """One input of a kind, taken apart into d features."""
 
     @property
@@ -70,10 +70,10 @@ class Piece(Protocol):
         """Return a batch of n inputs at rows z (n, d): 1 shows a feature, 0 hides it."""
 
 
-class Part(Protocol):
+class InputPart(Protocol):
     """A kind of input."""
 
-    def parse(self, raw: Any) -> Piece:
+    def parse(self, raw: Any) -> InputPiece:
         """Take an input apart.
 
         Raises
@@ -121,7 +121,7 @@ class TextPart:
         check_bag(self.bag)
         check_mask(self.mask, None)
 
-    def parse(self, raw: Any) -> Piece:
+    def parse(self, raw: Any) -> InputPiece:
         """Split a text, ``raw``, into words."""
         return _TextPiece(parse_text(raw, splitter(self.split), bag=bool(self.bag), mask=self.mask or ""))
 
@@ -189,7 +189,7 @@ class ImagePart:
         segmenter(self.segments, self.segment_options)
         filler(self.fill)
 
-    def parse(self, raw: Any) -> Piece:
+    def parse(self, raw: Any) -> InputPiece:
         """Segment an image, ``raw``."""
         pixels = checked_image(raw)
         labels = superpixels(segmenter(self.segments, self.segment_options), pixels)
@@ -329,7 +329,7 @@ class TablePart:
             ]
         )
 
-    def parse(self, raw: Any) -> Piece:
+    def parse(self, raw: Any) -> InputPiece:
         """Take one row, ``raw``, apart into its columns.
 
         Raises

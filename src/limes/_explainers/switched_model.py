@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from limes._arrays import Floats
+from limes._arrays import Floats, Ints
 from limes._checks import check_choice, check_count
 from limes._explainers._masked import MaskedModel
 from limes._explainers.verification import check_agreement, subset_rows
@@ -134,7 +134,7 @@ class SwitchedModel:
     def _chosen(self, output: Output, whole: Floats) -> tuple[Output, tuple[str, ...]]:
         """Return the output with the explained columns of the answers (1, ...), and their names."""
         if output.columns is not None:
-            return output, self._names_of_columns(output, whole)
+            return output, self._names_of_columns(output, np.atleast_1d(output.columns), whole)
         if whole.ndim == 1:
             if self.labels is not None:
                 _check_labels(self.labels, 1)
@@ -149,14 +149,13 @@ class SwitchedModel:
         chosen_names = tuple(names[k] for k in np.atleast_1d(positions))
         return replace(output, columns=positions, labels=chosen_names), chosen_names
 
-    def _names_of_columns(self, output: Output, whole: Floats) -> tuple[str, ...]:
+    def _names_of_columns(self, output: Output, columns: Ints, whole: Floats) -> tuple[str, ...]:
         """Return the names of chosen columns: labels name these alone, or all classes of the estimator."""
         if self.labels is None:
             return output.names(whole.shape[1:])
-        chosen_columns = np.atleast_1d(output.columns).tolist()
         if len(self.labels) == len(getattr(self.model, "classes_", ())):
-            return tuple(self.labels[k] for k in chosen_columns)
-        _check_labels(self.labels, len(chosen_columns))
+            return tuple(self.labels[k] for k in columns.tolist())
+        _check_labels(self.labels, columns.size)
         return self.labels
 
     def _read(self, output: Output, inputs: SwitchedInputs, ask: _LinkedModel) -> Form | BlackBox:

@@ -33,17 +33,16 @@ from limes._explainers.results import (
 from limes._explainers.sampling_warnings import sampling_warnings
 from limes._explainers.tables.suggestion import DesignSuggestion, suggest_design
 from limes._explainers.tables.table import EncodedRows, Table
-from limes._explainers.tables.table_laws import TABLE_LAWS, TabularOptions
+from limes._explainers.tables.table_laws import TabularOptions
 from limes._explainers.tables.tabular_model import TabularModel
 from limes._explanation import Explanation
 from limes._explanation.drawing import Described
 from limes._explanation.fit import Fit
-from limes._pipeline import Fitted, Interrupted, Method
+from limes._pipeline import CutShort, Fitted, Method
 from limes._threads import one_blas_thread
 from limes.designs._features import FeatureNumbers
 from limes.designs._joint import JointDesign
 from limes.designs._product import ProductDesign, ProductFamily
-from limes.designs._weights import WEIGHTS
 from limes.exceptions import InputError
 from limes.models._calling.bound_methods import behind_method
 from limes.models._calling.caller import Retry
@@ -181,9 +180,9 @@ class TabularExplainer(Described):
             output=output,
             bins=bins,
             target=target,
-            law=check_choice("law", law, tuple(TABLE_LAWS)),
+            law=law,
             bandwidth=bandwidth,
-            weights=check_choice("weights", weights, tuple(WEIGHTS)),
+            weights=weights,
             ridge=check_size("ridge", ridge, zero=True),
             sampling=SamplingOptions(
                 method, tolerance, max_calls, control, rng, batch_size, retry, controls=controls
@@ -290,7 +289,7 @@ class TabularExplainer(Described):
                 progress=progress_of(shown=progress),
                 workers=check_count("workers", workers),
             )
-        except Interrupted as stop:
+        except CutShort as stop:
             partial = None
             if stop.fitted is not None:
                 at = stop.rows

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from limes._arrays import Floats
-    from limes._diagnostics.bandwidth import Path
+    from limes._diagnostics.bandwidth import BandwidthPath
     from limes._explanation import Explanation
 
 # Red raises and blue lowers, as in shap; safe for the colour-blind
@@ -192,7 +192,7 @@ def bandwidth_axis(axes: Axes, bandwidths: Floats) -> None:
     axes.minorticks_off()
 
 
-def largest(path: Path, most: int) -> list[int]:
+def largest(path: BandwidthPath, most: int) -> list[int]:
     """Return the features with the largest coefficients at any bandwidth, at most one for each colour."""
     sizes = np.nanmax(np.abs(np.nan_to_num(path.values)), axis=0)
     order = np.argsort(-sizes, kind="stable")[: min(most, len(COLOURS))]

@@ -98,12 +98,12 @@ def _halves(rows: range) -> list[range]:
     return [piece for piece in (rows[:half], rows[half:]) if piece]
 
 
-def supervised(content: bytes, timeout: float, threads: int) -> Pool:
+def supervised(content: bytes, timeout: float, threads: int) -> WorkerPool:
     """Return a process that does the parts of a pickled work, for a worker of another engine."""
     from multiprocessing import current_process
 
     current_process().daemon = False  # of Dask's workers it is set, and forbids children
-    return Pool(content, iter(()), Cluster(timeout=timeout, cores=threads))
+    return WorkerPool(content, iter(()), Cluster(timeout=timeout, cores=threads))
 
 
 def run(work: Work, parts: Iterable[Part], cluster: Cluster) -> Iterator[PartRecord]:
@@ -120,7 +120,7 @@ def run(work: Work, parts: Iterable[Part], cluster: Cluster) -> Iterator[PartRec
     if cluster.workers == 1 and cluster.timeout is None:
         yield from map(work, parts)
         return
-    pool = Pool(work.to_bytes(), iter(parts), cluster)
+    pool = WorkerPool(work.to_bytes(), iter(parts), cluster)
     try:
         yield from pool.records()
     finally:
@@ -142,7 +142,7 @@ class _Worker:
         self.start = monotonic()
 
     def do(self, task: _Task) -> None:
-        """Send a task; if the process is dead, `Pool` notices when it next reads from its pipe."""
+        """Send a task; if the process is dead, `WorkerPool` notices when it next reads from its pipe."""
         self.task, self.start = task, monotonic()
         with suppress(BrokenPipeError, ConnectionResetError):
             self.pipe.send(task)
@@ -166,7 +166,7 @@ class _Worker:
         self.pipe.close()
 
 
-class Pool:
+class WorkerPool:
     """Workers, the tasks that wait for one, and the searches that are under way."""
 
     def __init__(self, content: bytes, parts: Iterator[Part], cluster: Cluster) -> None:

@@ -26,7 +26,7 @@ from limes.scale._work import Work
 
 
 @dataclass(frozen=True)
-class Summary:
+class RunSummary:
     """Counts of a folder's rows and explanations.
 
     Attributes
@@ -70,7 +70,7 @@ def explain_files(
     cluster: Cluster = THIS_PROCESS,
     max_errors: float = 0.5,
     progress: bool = True,
-) -> Summary:
+) -> RunSummary:
     """Explain every row of a table in files into a folder of Parquet files; resume an interrupted run.
 
     Each part has the columns of `limes.scale.explain_frame`, after ``row``, its number in the table from 0,
@@ -136,13 +136,13 @@ class _ErrorLimit:
 
 def _summary(
     folder: Folder, finished: Mapping[int, PartRecord], resumed: int, keys: Sequence[str]
-) -> Summary:
+) -> RunSummary:
     # in the order of parts, whichever was finished first: sums of floats depend on their order
     tally = reduce(add, (finished[number].tally for number in sorted(finished)), NOTHING)
     if not tally.rows:
         raise InputError("the table has no rows")
     distinct, counted = tally.distinct
-    return Summary(
+    return RunSummary(
         rows=tally.rows,
         errors=tally.errors,
         reason=tally.reason,

@@ -39,7 +39,7 @@ from limes.exceptions import InputError
 from limes.scale._engines import Cluster
 from limes.scale._frames import Explainer, explain_frame
 from limes.scale._parts import PartRecord
-from limes.scale._processes import Pool, supervised
+from limes.scale._processes import WorkerPool, supervised
 from limes.scale._sources import Part
 from limes.scale._work import Work
 
@@ -217,7 +217,7 @@ class _WorkPlugin(WorkerPlugin):
         self._content = content
         self._threads = threads  # of a worker that this program started; None on a running cluster
         self._timeout = timeout
-        self._pool: Pool | None = None
+        self._pool: WorkerPool | None = None
         self.work: Callable[[Part], PartRecord] | None = None
 
     def setup(self, worker: Any) -> None:

@@ -31,7 +31,7 @@ from limes._expectations.controls.control import (
     ridge_path,
     share_left,
 )
-from limes._expectations.explained import CellEffects, ExplainedRows
+from limes._expectations.explained import CellMoments, ExplainedRows
 from limes._expectations.forest import ForestExpectation
 from limes._expectations.moments import ExactMoments, Moments
 from limes._threads import LRUCache
@@ -51,7 +51,7 @@ class _Additive:
     intercept: Floats
     coef: Floats
     computed: dict[tuple[int, Coordinate], tuple[Floats, Floats]] = field(default_factory=dict)
-    effects: list[CellEffects] = field(default_factory=list)
+    effects: list[CellMoments] = field(default_factory=list)
 
     def predict(self, x: Floats) -> Floats:
         return self.intercept + self.basis.sums(x, self.design.locate(x), self.coef)
@@ -65,7 +65,7 @@ class _Additive:
         """Under bin weights, where slopes inside cells have no moments."""
         if not self.effects:
             effects = [effect for effect, _ in self.basis.tables(self.coef)]
-            self.effects.append(CellEffects.of(rows.family, effects))
+            self.effects.append(CellMoments.of(rows.family, effects))
         mean, coef = self.effects[0].at(rows.cells)
         return ControlMoments.exact(self.intercept + mean, coef)
 

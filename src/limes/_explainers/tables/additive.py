@@ -18,7 +18,7 @@ from limes._explanation.fit import RowEffects
 from limes.designs._product import ProductDesign
 
 
-class Additive(Protocol):
+class AdditiveFit(Protocol):
     """The additive fit of one row."""
 
     @property
@@ -175,7 +175,7 @@ def pairs_of_columns(masses: list[Floats], columns: Sequence[int]) -> list[tuple
 
 
 def ranked_pairs(
-    masses: list[Floats], columns: Sequence[tuple[int, int]], additive: Additive, output: int
+    masses: list[Floats], columns: Sequence[tuple[int, int]], additive: AdditiveFit, output: int
 ) -> list[tuple[tuple[int, int], PairEstimate]]:
     """Return pairs with what they add on rows of w, largest first."""
     if not columns:

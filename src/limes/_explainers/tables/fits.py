@@ -21,7 +21,7 @@ from limes._expectations.cells import CellEffects, cell_masses
 from limes._expectations.one_hot import PairEstimate
 from limes._expectations.weighted_rows import WeightedRows, r_squared
 from limes._explainers.tables.additive import (
-    Additive,
+    AdditiveFit,
     ExactAdditive,
     ExactBlock,
     estimated,
@@ -58,7 +58,7 @@ class TableFits(ABC):
         self._family, self._texts, self._rows, self._cells = family, texts, rows, cells
         self._fitted = fitted
         self._fidelities: dict[int, tuple[Floats, Floats]] = {}
-        self._additive: LRUCache[int, Additive] = LRUCache(_MOST_EFFECTS)
+        self._additive: LRUCache[int, AdditiveFit] = LRUCache(_MOST_EFFECTS)
 
     @property
     @abstractmethod
@@ -75,12 +75,12 @@ class TableFits(ABC):
         """Return R² and its standard errors, (k,) each, of each row."""
 
     @abstractmethod
-    def _additive_of(self, rows: FittedRows) -> Iterable[Additive]:
+    def _additive_of(self, rows: FittedRows) -> Iterable[AdditiveFit]:
         """Return the additive fit of each row."""
 
     @abstractmethod
     def _pairs_of(
-        self, row: FittedRow, additive: Additive, output: int, top: int, pairs: list[tuple[int, int]]
+        self, row: FittedRow, additive: AdditiveFit, output: int, top: int, pairs: list[tuple[int, int]]
     ) -> list[tuple[tuple[int, int], PairEstimate]]:
         """Return those of the pairs that may add most, at least ``top`` of them where there are as many."""
 
@@ -141,14 +141,14 @@ class TableFits(ABC):
     def _cell_texts(self) -> list[tuple[str, ...]]:
         return [tuple(texts.tolist()) for texts in self._texts]
 
-    def _additive_at(self, rows: Sequence[int]) -> list[Additive]:
+    def _additive_at(self, rows: Sequence[int]) -> list[AdditiveFit]:
         missing = [row for row in dict.fromkeys(rows) if row not in self._additive]
         fresh = dict(zip(missing, self._in_blocks(self._additive_of, missing), strict=True))
 
         for row, additive in fresh.items():
             self._additive.put(row, additive)
 
-        def one(row: int) -> Additive:
+        def one(row: int) -> AdditiveFit:
             # another thread may have pushed the row out of the cache meanwhile
             return next(iter(self._additive_of(self._rows_at([row]))))
 
@@ -246,7 +246,7 @@ class ReadFits(TableFits):
         np.put_along_axis(curves, rows.cells[:, :, None, None], rows.coef[:, :, None], axis=2)
         return curves, rows.mean - np.einsum("nd,ndk->nk", rows.inclusion, rows.coef)
 
-    def _additive_of(self, rows: FittedRows) -> Iterable[Additive]:
+    def _additive_of(self, rows: FittedRows) -> Iterable[AdditiveFit]:
         cells = self._spread.cells
         if cells is not None:
             return self._exactly(cells, rows)
@@ -293,7 +293,7 @@ class ReadFits(TableFits):
         return self._spread.rows(row.design, row.row, row.cells_of)
 
     def _pairs_of(
-        self, row: FittedRow, additive: Additive, output: int, top: int, pairs: list[tuple[int, int]]
+        self, row: FittedRow, additive: AdditiveFit, output: int, top: int, pairs: list[tuple[int, int]]
     ) -> list[tuple[tuple[int, int], PairEstimate]]:
         cells = self._spread.cells
         if cells is not None and not cells.interacts:

@@ -14,7 +14,7 @@ from limes._expectations.pooled import PooledExpectation
 from limes._expectations.sampled import SampledExpectation
 from limes._expectations.weighted_rows import WeightedRows, r_squared
 from limes._explainers.tables.additive import (
-    Additive,
+    AdditiveFit,
     estimated,
     ranked_pairs,
     size_of_answers,
@@ -55,14 +55,14 @@ class SampledFits(TableFits):
             rest, error = weighted.mean(weighted.residuals(row.mean, row.inclusion, row.coef) ** 2)
             yield r_squared(row.explained, rest, error, size_of_answers(row.mean))
 
-    def _additive_of(self, rows: FittedRows) -> Iterable[Additive]:
+    def _additive_of(self, rows: FittedRows) -> Iterable[AdditiveFit]:
         for row in rows:
             yield estimated(self._rows_of(row), row, self._unit)
 
     def _pairs_of(
         self,
         row: FittedRow,
-        additive: Additive,
+        additive: AdditiveFit,
         output: int,
         top: int,  # noqa: ARG002 - all are as cheap
         pairs: list[tuple[int, int]],

@@ -10,11 +10,13 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from limes._arrays import Floats, streams
+from limes._checks import check_choice
 from limes._explainers.options import SamplingOptions
 from limes._explainers.sampling_warnings import OCCURRING, PERTURBED, SampleKind
 from limes.designs._columns import LAWS
 from limes.designs._joint import JointFamily
 from limes.designs._product import ProductFamily
+from limes.designs._weights import WEIGHTS
 from limes.exceptions import InputError
 
 Family: TypeAlias = ProductFamily | JointFamily
@@ -120,7 +122,7 @@ TABLE_LAWS: Mapping[str, TableLaw] = {**{name: ProductLaw(name) for name in LAWS
 
 @dataclass(frozen=True)
 class TabularOptions:
-    """Options of :class:`limes.TabularExplainer`, checked."""
+    """Options of :class:`limes.TabularExplainer`; an InputError if one is not usable."""
 
     output: Any
     bins: Any
@@ -133,6 +135,8 @@ class TabularOptions:
     hold: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        check_choice("law", self.law, tuple(TABLE_LAWS))
+        check_choice("weights", self.weights, tuple(WEIGHTS))
         method = self.sampling.method
         self.table_law.check(bins=self.bins, weights=self.weights, method=method, hold=self.hold)
 

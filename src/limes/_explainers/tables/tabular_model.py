@@ -27,7 +27,7 @@ from limes._explainers.tables.table import EncodedRows, Table
 from limes._explainers.tables.table_laws import TABLE_LAWS, Family, TabularOptions
 from limes._explainers.warnings import RowWarnings
 from limes._explanation.fit import RowFits
-from limes._pipeline import Fitted, Interrupted, Pipeline
+from limes._pipeline import CutShort, Fitted, Pipeline
 from limes._threads import LRUCache
 from limes.designs._marginals import Marginal
 from limes.designs._product import ProductDesign, ProductFamily
@@ -268,7 +268,7 @@ class TabularModel:
             fitted = other.pipeline.explain(
                 rows, other.family.cells(rows), other.bound.predict(rows), progress=progress_of(shown=False)
             )
-        except Interrupted as stop:
+        except CutShort as stop:
             raise stop.__cause__ or stop from None
         coef, errors = fitted.surrogate.coef[0], fitted.surrogate.standard_errors[0]
         return Estimate(coef.reshape(row.size, -1), errors.reshape(row.size, -1))

@@ -229,7 +229,7 @@ class Bands:
 
 @dataclass(frozen=True, eq=False)
 class SplitSeries:
-    """A series with its parts, a :class:`Piece` of composite models.
+    """A series with its parts, a `InputPiece` of composite models.
 
     Examples
     --------

@@ -16,7 +16,7 @@ from limes._show.diagnosis.terminal import also, by_kind, first_of_each
 from limes._show.html import render
 
 if TYPE_CHECKING:
-    from limes._diagnostics.bandwidth import Path
+    from limes._diagnostics.bandwidth import BandwidthPath
     from limes._diagnostics.cancellation import Profile
     from limes._diagnostics.diagnosis import Diagnosis, RowDiagnosis
     from limes._diagnostics.finding import Finding
@@ -104,7 +104,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
     }
 
 
-def _path(path: Path) -> dict[str, Any]:
+def _path(path: BandwidthPath) -> dict[str, Any]:
     finite = np.isfinite(path.bandwidths)
     x, chosen = path.bandwidths[finite], largest(path, MAX_LINES)
     values, reach = path.values[finite][:, chosen], CONFIDENCE * path.errors[finite][:, chosen]

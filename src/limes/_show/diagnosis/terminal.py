@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from limes._diagnostics.bandwidth import Path
+    from limes._diagnostics.bandwidth import BandwidthPath
     from limes._diagnostics.cancellation import Profile
     from limes._diagnostics.diagnosis import Diagnosis, RowDiagnosis
     from limes._diagnostics.finding import Finding
@@ -178,7 +178,7 @@ def first_of_each(diagnosis: Diagnosis) -> list[tuple[str, int, Finding]]:
 _OTHER_CELL = "#b9c3cf"
 
 
-def draw_path(path: Path, ax: Axes | None = None, max_features: int = 6) -> Axes:
+def draw_path(path: BandwidthPath, ax: Axes | None = None, max_features: int = 6) -> Axes:
     """Draw the coefficients that get largest over the bandwidths of one path."""
     axes = axes_or_new(ax, (7.5, 4.2))
     finite = np.isfinite(path.bandwidths)
@@ -206,7 +206,7 @@ def draw_path(path: Path, ax: Axes | None = None, max_features: int = 6) -> Axes
     return axes
 
 
-def _name_lines(axes: Axes, path: Path, chosen: list[int], ends: list[float], x: float) -> None:
+def _name_lines(axes: Axes, path: BandwidthPath, chosen: list[int], ends: list[float], x: float) -> None:
     """Write each feature's condition at the right end of its line, none over another."""
     low, high = axes.get_ylim()
     positions = spread_labels(ends, 0.055 * (high - low))

@@ -28,7 +28,7 @@ from limes._explanation.view import (
 from limes._explanation.wording import cell, one_line
 from limes._show.diagnosis.terminal import also, by_kind
 from limes._show.html import facts_of, method_of, photo_of, tinted_image, title_of
-from limes._show.report.curves import Curves, bandwidth_curves
+from limes._show.report.curves import BandwidthCurves, bandwidth_curves
 from limes._show.series import drawn_lanes
 from limes._show.texts import pieces
 
@@ -245,7 +245,7 @@ def _scaled(values: Floats, errors: Floats, packer: Packer) -> dict[str, Any]:
     }
 
 
-def _curve_content(curves: Curves | str, packer: Packer) -> dict[str, Any]:
+def _curve_content(curves: BandwidthCurves | str, packer: Packer) -> dict[str, Any]:
     if isinstance(curves, str):
         return {"missing": curves}
     return {

@@ -35,7 +35,7 @@ _BLOCK = 2000
 
 
 @dataclass(frozen=True, eq=False)
-class Curves:
+class BandwidthCurves:
     """Curves of n rows, d features and k outputs, per standard deviation where features are slopes.
 
     Attributes
@@ -60,7 +60,7 @@ class Curves:
     error: float
 
     @classmethod
-    def fitted(cls, bandwidths: Floats, current: int, values: Floats) -> Curves:
+    def fitted(cls, bandwidths: Floats, current: int, values: Floats) -> BandwidthCurves:
         """Compress values (n, d, k, G) with as few dimensions as the tolerance allows."""
         scales = np.abs(values).max(axis=(1, 3), initial=0.0)
         scale = np.where(scales > 0, scales, 1.0)
@@ -91,7 +91,9 @@ _NOTHING = 1e-3
 
 
 @one_blas_thread()
-def bandwidth_curves(explanation: Explanation, outputs: list[int], *, progress: bool) -> Curves | str:
+def bandwidth_curves(
+    explanation: Explanation, outputs: list[int], *, progress: bool
+) -> BandwidthCurves | str:
     """Return the curves of all rows and some outputs, or why they are missing, as a sentence.
 
     The model is not called: only explanations of models that were read have curves.
@@ -111,7 +113,7 @@ def bandwidth_curves(explanation: Explanation, outputs: list[int], *, progress: 
         return f"Its bandwidth cannot be moved: {error}"
 
 
-def _curves(explanation: Explanation, outputs: list[int], *, progress: bool) -> Curves | str:
+def _curves(explanation: Explanation, outputs: list[int], *, progress: bool) -> BandwidthCurves | str:
     bandwidths, current = placed_grid(float(explanation.provenance["bandwidth"]))
     blocks: list[Floats] = []
     with progress_bar(len(explanation), "bandwidths", unit="rows", shown=progress) as bar:
@@ -132,7 +134,7 @@ def _curves(explanation: Explanation, outputs: list[int], *, progress: bool) -> 
     values = np.concatenate(blocks) * deviations[:, None, None]
     if not np.isfinite(values).all():
         return "Its bandwidth cannot be moved: some coefficients are not finite at other bandwidths."
-    return Curves.fitted(bandwidths, current, values)
+    return BandwidthCurves.fitted(bandwidths, current, values)
 
 
 def _context(rows: Explanation, output: int) -> Any:

@@ -30,7 +30,7 @@ from limes.compat.lime.lime_base import (
     SELECTIONS,
     LimeBase,
     LocalFit,
-    Neighbourhood,
+    PerturbedRows,
     Surrogates,
     default_kernel,
 )
@@ -204,7 +204,7 @@ class Override:
     """A user's own way to draw rows: a method of lime's that a subclass overrides, or that was rebound."""
 
     name: str
-    draw: Callable[[], Neighbourhood]
+    draw: Callable[[], PerturbedRows]
 
 
 @dataclass(frozen=True, eq=False)
@@ -354,7 +354,7 @@ class BaseExplainer:
         }
         return _Engines(self.random_state, self.feature_selection, self.base, by_name)
 
-    def _override(self, owner: type, method: str, draw: Callable[[], Neighbourhood]) -> Override | None:
+    def _override(self, owner: type, method: str, draw: Callable[[], PerturbedRows]) -> Override | None:
         """The user's own ``method`` in place of that of lime's explainer ``owner``; None without one."""
         function = getattr(getattr(self, method), "__func__", None)
         if function is getattr(owner, method):

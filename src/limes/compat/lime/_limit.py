@@ -24,7 +24,7 @@ import numpy as np
 
 from limes._arrays import Floats, Ints
 from limes._expectations.sampled import least_calls
-from limes.compat.lime.lime_base import LocalFit, NormalEquations, Surrogates, report, selected
+from limes.compat.lime.lime_base import CentredEquations, LocalFit, Surrogates, report, selected
 from limes.designs._exchangeable import LARGEST_ENUMERATION, ExchangeableDesign
 from limes.designs._features import Features
 from limes.exceptions import LimesError, ModelError
@@ -84,11 +84,11 @@ class IndependentLimit:
         explained = np.asarray(self.coef**2 * self.moments.variance)
         return float(explained[fit.features].sum() / answers.var())
 
-    def _equations(self, scaled: Floats) -> NormalEquations:
+    def _equations(self, scaled: Floats) -> CentredEquations:
         """Normal equations of lime's features, which are uncorrelated."""
         variance = self.moments.variance / self.scale**2
         at_instance = (self.moments.at_instance - self.origin) / self.scale
-        return NormalEquations(np.diag(variance), scaled * variance, at_instance, lambda: scaled)
+        return CentredEquations(np.diag(variance), scaled * variance, at_instance, lambda: scaled)
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,10 +140,10 @@ class ExchangeableLimit:
         return variance - covariance, covariance
 
     @property
-    def _equations(self) -> NormalEquations:
+    def _equations(self) -> CentredEquations:
         """Σ β = Γ."""
         gram = self.design.gamma(np.eye(self.design.size))
-        return NormalEquations(gram, self._gamma, self.design.at_instance, lambda: self.coef)
+        return CentredEquations(gram, self._gamma, self.design.at_instance, lambda: self.coef)
 
     def _coef(self, used: Ints) -> Floats:
         """The surrogate's coefficients on the used features alone."""

@@ -17,7 +17,7 @@ import numpy as np
 
 from limes._arrays import Floats
 from limes.compat.lime.discretize import BaseDiscretizer
-from limes.compat.lime.lime_base import LimeBase, LocalFit, Neighbourhood, Surrogates
+from limes.compat.lime.lime_base import LimeBase, LocalFit, PerturbedRows, Surrogates
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -55,13 +55,13 @@ class SamplingEngine:
         scores = {label: fit.score for label, fit in fits.items()}
         return Surrogates(fits, prediction, lambda: scores, lambda: bounds, lambda: explanation)
 
-    def drawn(self, call: Call) -> Neighbourhood:
+    def drawn(self, call: Call) -> PerturbedRows:
         """Lime's rows, and the model's answers."""
         rng = np.random.default_rng([self.seed, *self.kind.fingerprint(call)])
         features, rows = self.kind.draw(call, rng)
         # first what may be refused, then what may take long
         distance = self._distances(call, features)
-        return Neighbourhood(features, self.kind.ask(call, rows), distance)
+        return PerturbedRows(features, self.kind.ask(call, rows), distance)
 
     def _distances(self, call: Call, features: Floats) -> Floats:
         return self.kind.distance_unit * distances(features, call.metric, self.kind.metric)

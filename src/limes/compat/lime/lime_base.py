@@ -38,10 +38,10 @@ _COLLINEAR = 1e-12
 
 __all__ = [
     "SELECTIONS",
+    "CentredEquations",
     "LimeBase",
     "LocalFit",
-    "Neighbourhood",
-    "NormalEquations",
+    "PerturbedRows",
     "Surrogates",
     "default_kernel",
     "report",
@@ -50,7 +50,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, eq=False)
-class Neighbourhood:
+class PerturbedRows:
     """Rows around an instance, the instance's first, as engine "lime" fits them.
 
     Attributes
@@ -102,7 +102,7 @@ class Surrogates:
 
 
 @dataclass(frozen=True, eq=False)
-class NormalEquations:
+class CentredEquations:
     """G (d, d) and c (d,) of centred features, and the features at the instance (d,).
 
     ``ranking`` computes the coefficients (d,) of all features, by which they are ranked.
@@ -114,7 +114,7 @@ class NormalEquations:
     ranking: Callable[[], Floats]
 
 
-def _forward(equations: NormalEquations, count: int) -> Ints:
+def _forward(equations: CentredEquations, count: int) -> Ints:
     """Add the feature that raises R² most, again and again."""
     gram, gamma = equations.gram, equations.gamma
     unused, variance = np.ones(len(gamma), dtype=bool), np.diag(gram).copy()
@@ -132,13 +132,13 @@ def _forward(equations: NormalEquations, count: int) -> Ints:
     return np.array(chosen, dtype=int)
 
 
-def _highest(equations: NormalEquations, count: int) -> Ints:
+def _highest(equations: CentredEquations, count: int) -> Ints:
     """Features whose coefficient times the instance's value is largest."""
     size = np.abs(equations.ranking() * equations.at_instance)
     return np.argsort(-size, kind="stable")[:count]
 
 
-def _lasso(equations: NormalEquations, count: int) -> Ints:
+def _lasso(equations: CentredEquations, count: int) -> Ints:
     """The last features of the lasso's path that are not too many."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import lars_path_gram
@@ -151,15 +151,15 @@ def _lasso(equations: NormalEquations, count: int) -> Ints:
     return np.asarray(few[-1], dtype=int)
 
 
-def _all(equations: NormalEquations, count: int) -> Ints:  # noqa: ARG001 - all of them
+def _all(equations: CentredEquations, count: int) -> Ints:  # noqa: ARG001 - all of them
     return np.arange(len(equations.gamma))
 
 
-def _auto(equations: NormalEquations, count: int) -> Ints:
+def _auto(equations: CentredEquations, count: int) -> Ints:
     return (_forward if count <= _FORWARD_UP_TO else _highest)(equations, count)
 
 
-SELECTIONS: dict[str, Callable[[NormalEquations, int], Ints]] = {
+SELECTIONS: dict[str, Callable[[CentredEquations, int], Ints]] = {
     "auto": _auto,
     "forward_selection": _forward,
     "highest_weights": _highest,
@@ -168,7 +168,7 @@ SELECTIONS: dict[str, Callable[[NormalEquations, int], Ints]] = {
 }
 
 
-def selected(equations: NormalEquations, count: int, method: str) -> Ints:
+def selected(equations: CentredEquations, count: int, method: str) -> Ints:
     """Positions of ``count`` features, or as many as there are, that a method of `SELECTIONS` selects."""
     return SELECTIONS[method](equations, min(count, len(equations.gamma)))
 
@@ -203,10 +203,10 @@ class _Sample:
     def gram(self) -> Floats:
         return self.rooted.T @ self.rooted
 
-    def equations(self, y: Floats) -> NormalEquations:
+    def equations(self, y: Floats) -> CentredEquations:
         """Normal equations of answers y (n,) on all features."""
         gamma = self.rooted.T @ (self.root * (y - self.level(y)))
-        return NormalEquations(
+        return CentredEquations(
             self.gram, gamma, self.x[0], lambda: _ridge(self.gram, gamma, _RANKING_PENALTY)
         )
 
@@ -220,7 +220,7 @@ class _Sample:
         scores = self.rooted[:, used] * (self.root * residual)[:, None]
         return np.asarray(np.sqrt(np.diag(bread @ (scores.T @ scores) @ bread)))
 
-    def fit(self, y: Floats, equations: NormalEquations, used: Ints, regressor: Any) -> LocalFit:
+    def fit(self, y: Floats, equations: CentredEquations, used: Ints, regressor: Any) -> LocalFit:
         """The surrogate of answers y (n,) on the used features: lime's ridge, or another regressor."""
         x, level = self.x[:, used], self.level(y)
         if regressor is None:

@@ -35,7 +35,7 @@ from limes.compat.lime._call import BaseExplainer, Call, Kind, in_batches, model
 from limes.compat.lime._limit import SCORED_ROWS, Limits, exchangeable_limits, least_subset_calls
 from limes.compat.lime._sampling import switches
 from limes.compat.lime.explanation import DomainMapper, Explanation, Pairs
-from limes.compat.lime.lime_base import Neighbourhood
+from limes.compat.lime.lime_base import PerturbedRows
 from limes.compat.lime.wrappers.scikit_image import SegmentationAlgorithm
 from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.designs._weights import check_bandwidth
@@ -405,7 +405,7 @@ class LimeImageExplainer(BaseExplainer):
             override=self._override(
                 LimeImageExplainer,
                 "data_labels",
-                lambda: Neighbourhood(
+                lambda: PerturbedRows(
                     *self.data_labels(*drawn, batch_size=batch_size, progress_bar=progress_bar)
                 ),
             ),

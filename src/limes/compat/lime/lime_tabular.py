@@ -26,7 +26,7 @@ from limes.compat.lime.discretize import (
     StatsDiscretizer,
 )
 from limes.compat.lime.explanation import Explanation
-from limes.compat.lime.lime_base import Neighbourhood
+from limes.compat.lime.lime_base import PerturbedRows
 from limes.exceptions import InputError
 
 # as Python spells a private method of lime's class from outside
@@ -216,7 +216,7 @@ class LimeTabularExplainer(BaseExplainer):
             raise InputError("__data_inverse is of dense tables: pass training_data.toarray()")
         return self._training
 
-    def _inverse_drawn(self, row: Floats, predict: Any, count: int, sampling: str) -> Neighbourhood:
+    def _inverse_drawn(self, row: Floats, predict: Any, count: int, sampling: str) -> PerturbedRows:
         """Rows as a subclass draws them, and the model's answers."""
         method = getattr(self, _DATA_INVERSE)
         # lime's last release has no third parameter
@@ -224,7 +224,7 @@ class LimeTabularExplainer(BaseExplainer):
         data, rows = method(row, count, *options)
         training = self._dense()
         features = (np.asarray(data, dtype=np.float64) - training.origin) / training.unit
-        return Neighbourhood(features, self._kind.ask(_row_call(row, predict=predict), np.asarray(rows)))
+        return PerturbedRows(features, self._kind.ask(_row_call(row, predict=predict), np.asarray(rows)))
 
     def explain_instances(
         self, data_rows: Any, predict_fn: Callable[[Any], Any], **options: Any

@@ -24,7 +24,7 @@ from limes.compat.lime._texts import (
     characters,
 )
 from limes.compat.lime.explanation import DomainMapper, Explanation, Pairs
-from limes.compat.lime.lime_base import Neighbourhood
+from limes.compat.lime.lime_base import PerturbedRows
 
 if TYPE_CHECKING:
     from limes._explanation import Explanation as LimesExplanation
@@ -176,7 +176,7 @@ class LimeTextExplainer(BaseExplainer):
             distance_metric,
             model_regressor,
             progress=progress_bar,
-            override=self._override(LimeTextExplainer, _DATA_LABELS, lambda: Neighbourhood(*draw())),
+            override=self._override(LimeTextExplainer, _DATA_LABELS, lambda: PerturbedRows(*draw())),
         )
         return self._explanation(call, TextDomainMapper(indexed), top_labels)
 

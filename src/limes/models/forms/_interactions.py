@@ -34,7 +34,7 @@ _MOST_PRODUCTS = 2048
 
 
 @dataclass(frozen=True, eq=False)
-class Interaction:
+class StepInteraction:
     """Σ_i coef[i] ∏_c functions[c]_i(x_c) over some columns c, constant on the cells of a grid.
 
     ``coef`` is (m, ...), ``products`` are the positions (m,) of these products among the functions.
@@ -58,10 +58,10 @@ class Margin(NamedTuple):
     """A sum and interactions, with outputs of one shape."""
 
     terms: Sum
-    interactions: tuple[Interaction, ...]
+    interactions: tuple[StepInteraction, ...]
 
 
-class Step(NamedTuple):
+class Elimination(NamedTuple):
     """One column is summed out; ``scope`` are the columns that it then meets, the last to go first."""
 
     column: int
@@ -81,12 +81,14 @@ def as_margin(form: Form) -> Margin:
     return margin
 
 
-def columns_of(interactions: Sequence[Interaction]) -> list[int]:
+def columns_of(interactions: Sequence[StepInteraction]) -> list[int]:
     """The columns that interact, ascending."""
     return sorted({j for each in interactions for j in each.columns})
 
 
-def steps_of_groups(interactions: Sequence[Interaction], sizes: Mapping[int, int]) -> list[list[Step]]:
+def steps_of_groups(
+    interactions: Sequence[StepInteraction], sizes: Mapping[int, int]
+) -> list[list[Elimination]]:
     """The groups of columns that interactions join, each as the order in which its columns are summed out.
 
     ``sizes`` are the numbers of cells of each column.
@@ -103,7 +105,9 @@ def steps_of_groups(interactions: Sequence[Interaction], sizes: Mapping[int, int
     return [_elimination([e.columns for e in interactions], group, sizes) for group in groups]
 
 
-def _elimination(scopes: Sequence[tuple[int, ...]], group: set[int], sizes: Mapping[int, int]) -> list[Step]:
+def _elimination(
+    scopes: Sequence[tuple[int, ...]], group: set[int], sizes: Mapping[int, int]
+) -> list[Elimination]:
     """Sum out the column with the smallest table next."""
     tables = [set(scope) for scope in set(scopes) if set(scope) <= group]
     order: list[tuple[int, set[int]]] = []
@@ -122,7 +126,7 @@ def _elimination(scopes: Sequence[tuple[int, ...]], group: set[int], sizes: Mapp
         order.append((column, scope))
         remaining.remove(column)
     place = {column: i for i, (column, _) in enumerate(order)}
-    return [Step(c, tuple(sorted(scope, key=lambda j: -place[j]))) for c, scope in order]
+    return [Elimination(c, tuple(sorted(scope, key=lambda j: -place[j]))) for c, scope in order]
 
 
 def _pieces(margin: Margin, column: int) -> int:
@@ -131,7 +135,7 @@ def _pieces(margin: Margin, column: int) -> int:
     return int(np.unique(np.concatenate([landmarks(function) for function in functions])).size)
 
 
-def functions_of(interactions: Sequence[Interaction], column: int) -> list[Function]:
+def functions_of(interactions: Sequence[StepInteraction], column: int) -> list[Function]:
     """The functions of a column that interactions read."""
     read = [each.functions[each.columns.index(column)] for each in interactions if column in each.columns]
     return list({id(function): function for function in read}.values())
@@ -167,7 +171,7 @@ def _few_steps(form: Form) -> SumOfProducts | None:
     return terms if constant else None
 
 
-def _taken_apart(terms: SumOfProducts) -> tuple[Floats, tuple[Interaction, ...]]:
+def _taken_apart(terms: SumOfProducts) -> tuple[Floats, tuple[StepInteraction, ...]]:
     """The products that read no column, added up, and the others by the columns that they read."""
     reads = np.zeros((len(terms.coef), len(terms.functions)), dtype=np.bool_)
     for j, function in enumerate(terms.functions):
@@ -182,5 +186,5 @@ def _taken_apart(terms: SumOfProducts) -> tuple[Floats, tuple[Interaction, ...]]
             constant = constant + terms.coef[products].sum(axis=0)
             continue
         functions = tuple(f for f in (terms.functions[j] for j in columns) if f is not None)
-        interactions.append(Interaction(columns, functions, products, terms.coef[products]))
+        interactions.append(StepInteraction(columns, functions, products, terms.coef[products]))
     return constant, tuple(interactions)

@@ -25,7 +25,7 @@ _NUMBERS: Mapping[int, tuple[int, str]] = {1: (4, "<f4"), 7: (7, ""), 11: (10, "
 
 
 @dataclass(frozen=True, eq=False)
-class Node:
+class OnnxNode:
     """An operator, the names of what it reads and writes, and its attributes."""
 
     operator: str
@@ -38,7 +38,7 @@ class Node:
 class Graph:
     """Nodes in the order in which they are computed, constants by name, and inputs and outputs by name."""
 
-    nodes: Sequence[Node]
+    nodes: Sequence[OnnxNode]
     constants: Mapping[str, Any]
     inputs: Sequence[str]
     outputs: Sequence[str]
@@ -72,11 +72,11 @@ def _graph(fields: _Fields) -> Graph:
     return Graph(nodes, constants, [name for name in inputs if name not in constants], outputs)
 
 
-def _node(fields: _Fields) -> Node:
+def _node(fields: _Fields) -> OnnxNode:
     attributes = dict(_attribute(_fields(each)) for each in fields[5])
     domain = _text(fields[7][0]) if fields[7] else ""
     operator = f"{domain}.{_text(fields[4][0])}".removeprefix(".")
-    return Node(operator, list(map(_text, fields[1])), list(map(_text, fields[2])), attributes)
+    return OnnxNode(operator, list(map(_text, fields[1])), list(map(_text, fields[2])), attributes)
 
 
 def _attribute(fields: _Fields) -> tuple[str, Any]:

@@ -32,7 +32,7 @@ from limes.models.readers.links import with_probabilities
 Description = Mapping[str, Any]
 
 
-class Split(NamedTuple):
+class CatBoostSplit(NamedTuple):
     """A test: x <= threshold goes left, or one category does."""
 
     column: int
@@ -41,7 +41,7 @@ class Split(NamedTuple):
     missing_left: bool
 
 
-_LEAF = Split(-1, 0.0, None, missing_left=False)
+_LEAF = CatBoostSplit(-1, 0.0, None, missing_left=False)
 # the child of a missing value, by CatBoost's treatment of them; right is "greater than the border"
 _MISSING_LEFT = {"AsIs": True, "AsFalse": True, "AsTrue": False}
 # whole numbers whose hashes are compared with the categories of a column of numbers
@@ -107,14 +107,14 @@ class _SplitReader:
         self._schema = schema
         self._numbers = {f["feature_index"]: f for f in about.get("float_features", [])}
         self._categories = {f["feature_index"]: f for f in about.get("categorical_features", [])}
-        self._kinds: Mapping[str, Callable[[Description], Split]] = {
+        self._kinds: Mapping[str, Callable[[Description], CatBoostSplit]] = {
             "FloatFeature": self._by_border,
             "OneHotFeature": self._by_category,
         }
         # by column: the hash of every code
         self.codes: dict[int, Floats] = {}
 
-    def split(self, test: Description) -> Split:
+    def split(self, test: Description) -> CatBoostSplit:
         """Translate one test."""
         kind = test["split_type"]
         if kind == "OnlineCtr":
@@ -126,19 +126,19 @@ class _SplitReader:
             raise CannotRead(f"CatBoost splits by {kind!r}, which limes cannot read")
         return self._kinds[kind](test)
 
-    def _by_border(self, test: Description) -> Split:
+    def _by_border(self, test: Description) -> CatBoostSplit:
         about = self._numbers[test["float_feature_index"]]
         threshold = float(float32_threshold(np.float32(test["border"])))
-        return Split(
+        return CatBoostSplit(
             about["flat_feature_index"], threshold, None, _MISSING_LEFT[about["nan_value_treatment"]]
         )
 
-    def _by_category(self, test: Description) -> Split:
+    def _by_category(self, test: Description) -> CatBoostSplit:
         about = self._categories[test["cat_feature_index"]]
         column = int(about["flat_feature_index"])
         if column not in self.codes:
             self.codes[column] = self._code_hashes(column, np.array(about["values"], dtype=np.int64) & _HASH)
-        return Split(column, 0.0, int(test["value"]) & _HASH, missing_left=False)
+        return CatBoostSplit(column, 0.0, int(test["value"]) & _HASH, missing_left=False)
 
     def _code_hashes(self, column: int, used: Ints) -> Floats:
         """The hash of each text, or of each whole number, that the column may hold."""
@@ -173,7 +173,7 @@ def _symmetric(stored: Description, columns: _SplitReader, outputs: int) -> Boos
     return _in_levels(splits, values if outputs == 1 else values.reshape(-1, outputs))
 
 
-def _in_levels(splits: Sequence[Split], values: Floats) -> BoosterTree:
+def _in_levels(splits: Sequence[CatBoostSplit], values: Floats) -> BoosterTree:
     """The tree whose level i tests splits[i], its nodes numbered level by level.
 
     Bit i of a leaf's number is the result of test i: "greater than the border" goes right, "is the
@@ -210,7 +210,7 @@ def _in_levels(splits: Sequence[Split], values: Floats) -> BoosterTree:
 
 def _nested(stored: Description, columns: _SplitReader, outputs: int) -> BoosterTree:
     """A tree of another grow policy, stored as nested nodes; a test that holds goes right."""
-    nodes: list[tuple[Split, Any]] = []
+    nodes: list[tuple[CatBoostSplit, Any]] = []
     waiting = [(stored, -1, 0)]
     children: dict[tuple[int, int], int] = {}
     while waiting:

@@ -22,7 +22,7 @@ from limes.models.readers.links import with_probabilities
 # Weights (inputs, outputs) and offsets (outputs,)
 Layer: TypeAlias = tuple[Floats, Floats]
 # A layer, or the name of an activation
-Step: TypeAlias = Layer | str
+NetworkStep: TypeAlias = Layer | str
 
 
 def regressor(model: Any, method: str, schema: Schema | None) -> Form:  # noqa: ARG001
@@ -50,7 +50,7 @@ def _form(layers: Sequence[Layer], activation: str) -> Form:
     return form_of_steps(steps[1:])
 
 
-def form_of_steps(steps: Sequence[Step]) -> Form:
+def form_of_steps(steps: Sequence[NetworkStep]) -> Form:
     """The form of layers and activations one after the other.
 
     Raises
@@ -75,9 +75,9 @@ def form_of_steps(steps: Sequence[Step]) -> Form:
             )
 
 
-def _joined(steps: Sequence[Step]) -> list[Step]:
+def _joined(steps: Sequence[NetworkStep]) -> list[NetworkStep]:
     """Without identities, and with layers that follow each other as one."""
-    joined: list[Step] = []
+    joined: list[NetworkStep] = []
     for step in steps:
         if isinstance(step, tuple) and joined and isinstance(joined[-1], tuple):
             weights, offsets = joined[-1]
@@ -118,7 +118,7 @@ def sequential(module: Any, method: str, schema: Schema | None) -> Form:  # noqa
     return form_of_steps([step for each in module if (step := _torch_step(each)) is not None])
 
 
-def _torch_step(step: Any) -> Step | None:
+def _torch_step(step: Any) -> NetworkStep | None:
     """The layer or the activation of a module; None without effect where a network is evaluated."""
     kind = qualified_name(type(step))
     options = _TORCH_OPTIONS.get(kind, {})

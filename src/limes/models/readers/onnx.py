@@ -11,8 +11,8 @@ import numpy as np
 from limes._arrays import Floats
 from limes.models._reading import CannotRead, Schema
 from limes.models.forms._base import Form
-from limes.models.readers._onnx_files import Graph, Node, graph_of
-from limes.models.readers.networks import Layer, Step, form_of_steps
+from limes.models.readers._onnx_files import Graph, OnnxNode, graph_of
+from limes.models.readers.networks import Layer, NetworkStep, form_of_steps
 
 _ACTIVATIONS: Mapping[str, str] = {
     "Gelu": "gelu",
@@ -58,11 +58,11 @@ def _bytes_of(model: Any) -> bytes:
         raise CannotRead(f"the session's ONNX file is not there to be read: {error}") from error
 
 
-def _chain(graph: Graph, width: int) -> list[Step]:
+def _chain(graph: Graph, width: int) -> list[NetworkStep]:
     """The steps from the input to the output, each of which reads the one before."""
     if len(graph.inputs) != 1 or len(graph.outputs) != 1:
         raise CannotRead("of ONNX, networks with one input and one output are read")
-    steps: list[Step] = []
+    steps: list[NetworkStep] = []
     rows = graph.inputs[0]
     for node in graph.nodes:
         others = [name for name in node.inputs if name and name not in graph.constants]
@@ -78,7 +78,7 @@ def _chain(graph: Graph, width: int) -> list[Step]:
     return steps
 
 
-def _step(node: Node, constants: Mapping[str, Any], rows: str, width: int) -> Step | None:
+def _step(node: OnnxNode, constants: Mapping[str, Any], rows: str, width: int) -> NetworkStep | None:
     """The layer or the activation of a node; None without effect."""
     name, attributes = node.operator, node.attributes
     if name in _INERT and attributes.get("to", 1) in _FLOATS and attributes.get("axis", 1) == 1:

@@ -20,7 +20,7 @@ from time import perf_counter
 import numpy as np
 
 from limes._arrays import Ints
-from limes.surrogates._branch_and_bound.relaxation import CentralPath, Point, Quadratic
+from limes.surrogates._branch_and_bound.relaxation import CentralPath, FreeQuadratic, Point
 from limes.surrogates._sparse import SampleProblem
 
 # Steps at the root, and at other nodes
@@ -64,7 +64,7 @@ def perspective_bound(problem: SampleProblem, k: int) -> float:
     """Return a lower bound of F over Σu = y and at most k nonzero entries; 0 where the bound is void."""
     if not is_of_use(problem):
         return 0.0
-    quadratic = Quadratic.from_sample(problem)
+    quadratic = FreeQuadratic.from_sample(problem)
     root = _root(quadratic, distinct_literals(problem), k)
     if root is None:
         return 0.0
@@ -84,7 +84,7 @@ def distinct_literals(problem: SampleProblem) -> Ints:
     return np.array(sorted(first.values()), dtype=np.int64)
 
 
-def _root(problem: Quadratic, free: Ints, k: int) -> Branch | None:
+def _root(problem: FreeQuadratic, free: Ints, k: int) -> Branch | None:
     """Return the node in which nothing is decided; None where the bound is void."""
     nothing = np.empty(0, dtype=np.int64)
     among = problem.reduced(nothing, free)
@@ -92,7 +92,7 @@ def _root(problem: Quadratic, free: Ints, k: int) -> Branch | None:
     return Branch(nothing, free, Point.start(among, k, smallest)) if smallest > 0.0 else None
 
 
-def _solved(problem: Quadratic, root: Branch, k: int, scale: float, deadline: float) -> CentralPath:
+def _solved(problem: FreeQuadratic, root: Branch, k: int, scale: float, deadline: float) -> CentralPath:
     """Follow the root's path from the start to the end."""
     path, barrier = CentralPath(problem.reduced(root.chosen, root.free), k, root.point), _ROOT_BARRIER
     for _ in range(_ROOT_STEPS):
@@ -134,7 +134,7 @@ class PerspectiveSearch:
         deadline: float = np.inf,
     ) -> None:
         self.best, self.support, self.nodes = best, support, 0
-        self._problem, self._k = Quadratic.from_sample(problem), k
+        self._problem, self._k = FreeQuadratic.from_sample(problem), k
         self._literals, self._deadline = distinct_literals(problem), deadline
         self._cutoff_of, self._improved = cutoff, improved
         self._open: list[tuple[float, int, Branch]] = []

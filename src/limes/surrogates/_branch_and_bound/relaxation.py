@@ -45,7 +45,7 @@ _MARGIN = 1e-7
 
 
 @dataclass(frozen=True, eq=False)
-class Quadratic:
+class FreeQuadratic:
     """u'Hu - 2(b + ηs)·u + c + 2ηy - δη², to be maximised over η: F of the literals that are free.
 
     Where Σu is constrained, s is 1 and δ is 0 before literals are swept in; where not, s is 0 and δ is 1.
@@ -59,7 +59,7 @@ class Quadratic:
     slack: float
 
     @classmethod
-    def from_sample(cls, problem: SampleProblem) -> Quadratic:
+    def from_sample(cls, problem: SampleProblem) -> FreeQuadratic:
         """Return the problem of the literals alone."""
         y, d = problem.target, problem.size
         if problem.intercept:
@@ -83,17 +83,17 @@ class Quadratic:
             u = np.asarray(np.linalg.lstsq(part, moments, rcond=None)[0])
         return float(u @ part @ u - 2.0 * (moments @ u)) + self.square
 
-    def reduced(self, chosen: Ints, free: Ints) -> Quadratic:
+    def reduced(self, chosen: Ints, free: Ints) -> FreeQuadratic:
         """Return the problem of the free literals, the chosen ones, which are independent, minimised over."""
         gram, sides = self.gram[free[:, None], free], np.stack([self.moments, self.ones], axis=1)
         moments, ones = sides[free].T
         if not chosen.size:
-            return Quadratic(gram, moments, ones, self.square, self.target, self.slack)
+            return FreeQuadratic(gram, moments, ones, self.square, self.target, self.slack)
         factor = np.linalg.cholesky(self.gram[chosen[:, None], chosen])
         cross = self.gram[chosen[:, None], free]
         swept = solve_triangular(factor, np.concatenate([cross, sides[chosen]], axis=1), lower=True)
         cross, (b, s) = swept[:, :-2], swept[:, -2:].T
-        return Quadratic(
+        return FreeQuadratic(
             gram - cross.T @ cross,
             moments - b @ cross,
             ones - s @ cross,
@@ -123,7 +123,7 @@ class Point:
     level: float
 
     @classmethod
-    def start(cls, problem: Quadratic, k: int, smallest: float) -> Point:
+    def start(cls, problem: FreeQuadratic, k: int, smallest: float) -> Point:
         """Return equal shares, and ridges that leave every H - D positive definite."""
         d = problem.moments.size
         shares, ridges = np.full(d, k / d), _INSIDE * smallest * np.diag(problem.gram)
@@ -149,7 +149,7 @@ class Relaxed:
     slots: int
 
     @classmethod
-    def at(cls, problem: Quadratic, slots: int, point: Point) -> Relaxed:
+    def at(cls, problem: FreeQuadratic, slots: int, point: Point) -> Relaxed:
         """Return the bound that a point gives."""
         pull = problem.gram @ point.u - point.ridges * point.u
         scores = (problem.moments + point.eta * problem.ones - pull) ** 2 / point.ridges
@@ -186,7 +186,7 @@ class CentralPath:
         Where to start.
     """
 
-    def __init__(self, problem: Quadratic, slots: int, point: Point) -> None:
+    def __init__(self, problem: FreeQuadratic, slots: int, point: Point) -> None:
         self._problem, self._slots, self.point = problem, slots, point
         self._diagonal = np.diag_indices(problem.moments.size)
         self._factor = self._without_ridges(point.ridges)
