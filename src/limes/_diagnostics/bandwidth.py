@@ -256,7 +256,7 @@ def suggest_bandwidth(
     output
         As in :func:`limes.diagnose`.
     calls
-        Model calls around each row; 4096 unless given.
+        Model calls around each row: 512 unless given, and 4096 where the model cannot be read.
 
     Raises
     ------

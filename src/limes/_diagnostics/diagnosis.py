@@ -81,9 +81,10 @@ def diagnose(
     Parameters
     ----------
     explanation
-        Of :class:`limes.TabularExplainer` or :class:`limes.TextExplainer`, with all its features.
+        Of any explainer with a bandwidth, with all its features.
     explainer
-        The explainer of the explanation; needed only if the explanation came from a file.
+        The explainer of the explanation; needed only if the explanation of a table or text came from a file.
+        Those of images, series and composite inputs cannot be diagnosed from a file.
     output
         Name or position of the output; unless given, the positive one of two classes, else the one with the
         largest prediction of each row.
@@ -126,8 +127,8 @@ def diagnose(
     explainer = explainer if explainer is not None else explanation.explainer
     if not hasattr(explainer, "diagnostic_context"):
         raise InputError(
-            "diagnose needs the explainer that made the explanation, a TabularExplainer or a TextExplainer: "
-            "limes.diagnose(explanation, explainer)"
+            "diagnose needs the explainer that made the explanation, which a file does not hold: "
+            "limes.diagnose(explanation, explainer), of a table or text; others have to be made again"
         )
     positions, rows = output_positions(explanation, output), []
     with progress_bar(len(explanation), "diagnosing", unit="rows", shown=progress) as bar:

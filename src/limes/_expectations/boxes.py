@@ -9,7 +9,6 @@ answers are least ones of -f.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
@@ -248,8 +247,3 @@ class _ForestBounds:
             is_code = (numbers >= 0) & (numbers < codes) & (numbers == np.floor(numbers))
             allowed[j, np.where(is_code, numbers, codes).astype(np.int64)] = True
         return allowed
-
-
-def box_of(values: Sequence[Floats]) -> Box:
-    """Return the box of these values: distinct ones, ascending, missing last."""
-    return tuple(np.unique(np.asarray(column, dtype=np.float64)) for column in values)

@@ -14,7 +14,6 @@ are passed over. The others, far out or under a narrow bandwidth, draw their own
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -22,7 +21,7 @@ from typing import Literal
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
-from limes._bars import Progress
+from limes._bars import Progress, progress_of
 from limes._expectations.controlled import ControlledPool, ControlledPools, Stage
 from limes._expectations.crossfit import moments_around
 from limes._expectations.explained import ExplainedRows, changed_weight
@@ -88,8 +87,7 @@ class PooledExpectation(Locked):
     def fill(self, progress: Progress, *, workers: int = 1) -> None:
         """Ask the model for the largest pool."""
         for size in self._sizes[-1:]:
-            with progress(self.pool.missing(size), CALLS) as on_progress:
-                self.pool.grow(size, on_progress=on_progress, workers=workers)
+            self._grow(size, progress, workers)
 
     def shares(self, rows: ExplainedRows) -> Floats:
         """Share of a pool's rows that count for each explained row, (n,): the least over its columns."""
@@ -108,7 +106,7 @@ class PooledExpectation(Locked):
         if not self._serves(cells)[0]:
             return self.single.moments(design, row)
         results: list[Moments | None] = [None]
-        error = self._from_pool(cells, None, np.array([0]), results, _silent, 1)
+        error = self._from_pool(cells, None, np.array([0]), results, progress_of(shown=False), 1)
         if error is not None:
             raise error
         (moments,) = results
@@ -327,7 +325,3 @@ class _Look:
     def is_of(self, size: int, control: str) -> bool:
         """Whether a pool of this size with this control would say the same."""
         return (self.stage.size, self.control) == (size, control)
-
-
-def _silent(total: int, unit: str = "rows", /) -> nullcontext[Callable[[int], object]]:  # noqa: ARG001 - one signature
-    return nullcontext(lambda count: None)  # noqa: ARG005 - one signature

@@ -29,7 +29,7 @@ from limes._expectations.controls.tables import MarginControl
 from limes._expectations.moments import ExactMoments, Moments
 from limes._expectations.of_forms import exact_expectation
 from limes._expectations.sampled import SampledExpectation
-from limes._explainers.options import SamplingOptions
+from limes._explainers.options import REQUESTED, SamplingOptions
 from limes._explainers.results import (
     UNFINISHED,
     explain_each,
@@ -148,7 +148,7 @@ class MaskedModel:
     @property
     def reason(self) -> str:
         """Why it is sampled."""
-        return self.form.reason if isinstance(self.form, BlackBox) else "asked for by method='sampled'"
+        return self.form.reason if isinstance(self.form, BlackBox) else REQUESTED
 
 
 @dataclass(frozen=True)
@@ -226,7 +226,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
     def _describe(self, item: Item) -> Description:
         """Return the fields of an explanation that need no model."""
 
-    def _scene_maker(self, item: Item) -> Any:
+    def _diagnosable(self, item: Item) -> Any:
         """Return the object whose ``diagnostic_context`` diagnoses call."""
         return ExplainedItem(self, item)
 
@@ -310,7 +310,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
                 "seed": None if exact else sampling.seed,
                 **description.provenance,
             },
-            explainer=self._scene_maker(item),
+            explainer=self._diagnosable(item),
             fit=Fit.of(self._fits(model, fitted), fitted.surrogate.coef.shape),
         )
 
@@ -354,5 +354,5 @@ class ExplainedItem(Generic[Item]):
         self, explanation: Explanation, *, output: Ints, calls: int | None
     ) -> SubsetContext:
         """Return what ``limes.diagnose`` examines."""
-        scene = self.explainer._diagnostic_context  # noqa: SLF001 - part of the explainer
-        return scene(self.item, explanation, output, calls)
+        explainer = self.explainer
+        return explainer._diagnostic_context(self.item, explanation, output, calls)  # noqa: SLF001 - part of it

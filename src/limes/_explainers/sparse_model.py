@@ -11,6 +11,7 @@ from limes._expectations.boxes import Bounds, Box, bounds_of, least
 from limes._expectations.moments import ExactMoments
 from limes._expectations.of_forms import exact_expectation
 from limes._expectations.ranges import answer_range
+from limes._explainers.options import REQUESTED
 from limes._explainers.results import UNFINISHED
 from limes._explainers.tables.rule_rows import SignRows, TableRows
 from limes._explainers.verification import check_agreement
@@ -129,7 +130,7 @@ class RuleModel:
                     f"method='exact' goes with solver='projection'; {solver!r} works on a sample"
                 )
             return f"solver={solver!r} works on a sample"
-        return "asked for by method='sampled'" if method == "sampled" else ""
+        return REQUESTED if method == "sampled" else ""
 
     def _read(self) -> tuple[Form | None, str, float]:
         """Return the model's form and by how much it may differ; None and why, if it cannot be read."""

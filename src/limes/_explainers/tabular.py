@@ -173,12 +173,12 @@ class TabularExplainer(Described):
         **unknown: Never,
     ) -> None:
         refuse_unknown(unknown, TabularExplainer)
-        controls = (*CONTROLS, "margin")
+        controls, automatic = (*CONTROLS, "margin"), isinstance(bins, str) and bins == "auto"
         model, output = behind_method(model, output)
         self._background = Table.fit(background, categorical=categorical)
         self._options = TabularOptions(
             output=output,
-            bins=bins,
+            bins="quartile" if automatic else bins,
             target=target,
             law=law,
             bandwidth=bandwidth,
@@ -192,9 +192,6 @@ class TabularExplainer(Described):
         self._errors = check_choice("errors", errors, ("raise", "row"))
         self._explained = model
         self._is_reproducible = False
-        automatic = isinstance(bins, str) and bins == "auto"
-        if automatic:
-            self._options = replace(self._options, bins="quartile")
         self._model = TabularModel.fit(model, self._background, self._options)
         self._suggestion = self._adopted_suggestion() if automatic else None
 

@@ -214,7 +214,7 @@ class TextExplainer(MaskedExplainer[Document]):
             self._parse(explanation.provenance.get("text", "")), explanation, output, calls
         )
 
-    def _scene_maker(self, item: Document) -> Any:  # noqa: ARG002 - its text is in the provenance
+    def _diagnosable(self, item: Document) -> Any:  # noqa: ARG002 - its text is in the provenance
         return self
 
     def _parse(self, raw: Any) -> Document:

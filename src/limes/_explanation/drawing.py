@@ -90,10 +90,11 @@ class Page(Printable):
 
 @dataclass(frozen=True)
 class Plots:
-    """The pictures of one explanation: they take ``ax=``, return it and show nothing.
+    """The pictures of one explanation.
 
-    All take ``title=`` in place of the usual one; those of tables also ``names=``, a mapping from features to
-    what they are called in the picture, and ``unit=`` of the prediction.
+    Most take ``ax=``, return it, and show nothing; ``images`` returns a figure. Words of a picture, where a
+    method takes them: ``title=`` in place of the usual one; ``names=``, a mapping from features to what they
+    are called; and ``unit=`` of the prediction.
     """
 
     explanation: Any
@@ -178,7 +179,7 @@ class Plots:
         Parameters
         ----------
         output : name or position
-            The default is the last output.
+            The default is the last output; of a single row, the one with the largest prediction.
         ax : matplotlib Axes
             Where to draw; a new figure unless given.
         max_features : int
@@ -228,7 +229,7 @@ class Plots:
         color : name or position
             Another feature, by whose values the dots are coloured.
         output : name or position
-            The default is the last output.
+            The default is the last output; of a single row, the one with the largest prediction.
         ax : matplotlib Axes
             Where to draw; a new figure unless given.
         names, title, unit

@@ -58,6 +58,8 @@ def card(contrast: Contrast) -> cards.Card:
 
 
 def _proof(contrast: Contrast) -> str:
+    if not (contrast.proved or contrast.reached):
+        return f"Not proved: {contrast.reason}."
     if not contrast.proved:
         return f"Not proved to be the fewest columns: {contrast.reason}."
     if not contrast.reached:

@@ -21,7 +21,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import pyarrow as pa
 
-from limes._checks import listed, require
+from limes._checks import listed
 from limes.exceptions import InputError
 from limes.scale._stores import Place, StorePath, absolute, place_of
 

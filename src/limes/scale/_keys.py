@@ -26,12 +26,12 @@ import pyarrow.parquet as pq
 from limes._arrays import Ints
 from limes.scale._parts import Folder
 from limes.scale._stores import Place, parsed
-from limes.scale._tally import Hashes, hashes_of_bits
+from limes.scale._tally import SPREAD, Hashes, hashes_of_bits
 
 # Hashes that the driver holds in memory, eight bytes each; repeated hashes that are looked up
 _HELD, _LOOKED_UP = 1 << 22, 1000
-# Multiplier of hashes of texts, and the hash of a null
-_PRIME, _NULL = np.uint64(0x9E3779B97F4A7C15), np.uint64(0x94D049BB133111EB)
+# Hash of a null
+_NULL = np.uint64(0x94D049BB133111EB)
 
 
 def key_hashes(lines: pa.Table, keys: Sequence[str]) -> tuple[Ints, Hashes]:
@@ -78,7 +78,7 @@ def _text_bits(column: Any) -> Hashes:
     sizes = np.diff(ends)
     text = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
     text = text[ends[0] : ends[-1]].astype(np.uint64) + np.uint64(1)
-    powers = np.full(max(1, sizes.max(initial=0)), _PRIME)
+    powers = np.full(max(1, sizes.max(initial=0)), SPREAD)
     powers[0] = 1
     place = np.arange(len(text)) - np.repeat(ends[:-1] - ends[0], sizes)
     sums = np.concatenate([[np.uint64(0)], np.cumsum(text * np.cumprod(powers)[place], dtype=np.uint64)])

@@ -118,19 +118,19 @@ class _ErrorLimit:
     def __init__(self, folder: Folder, largest: float) -> None:
         self._folder = folder
         self._largest = largest
+        self._reason = ""
         self.rows = self.errors = 0
 
     def add(self, records: Iterable[PartRecord]) -> None:
-        reason = ""
         for record in records:
             self.rows += record.rows
             self.errors += record.errors
-            reason = reason or record.tally.reason
+            self._reason = self._reason or record.tally.reason
         if self.errors > self._largest * self.rows:
             raise InputError(
                 f"{self.errors:,} of {self.rows:,} rows have no explanation, more than was allowed. The "
-                f"first error: {reason}. Finished parts are in {self._folder.path}: correct the cause, or "
-                "allow more errors, and run again"
+                f"first error: {self._reason}. Finished parts are in {self._folder.path}: correct the cause, "
+                "or allow more errors, and run again"
             )
 
 

@@ -28,6 +28,8 @@ from limes._arrays import Floats
 # K: distinct explanations that are counted exactly; beyond, the standard error is 1 / √K, 3 %
 _COUNTED = 1024
 _ALL = 2.0**64
+# 2^64 over the golden ratio, odd: multiples of it are spread evenly
+SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 Hashes = npt.NDArray[np.uint64]
 
@@ -118,7 +120,7 @@ def hashes_of_bits(bits: Hashes) -> Hashes:
     """Hash each row of 64-bit cells to 64 bits: a step of splitmix64 a cell."""
     hashes = np.zeros(len(bits), dtype=np.uint64)
     for column in bits.T:
-        hashes = (hashes ^ column) + np.uint64(0x9E3779B97F4A7C15)
+        hashes = (hashes ^ column) + SPREAD
         hashes = (hashes ^ (hashes >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         hashes = (hashes ^ (hashes >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         hashes ^= hashes >> np.uint64(31)

@@ -23,7 +23,6 @@ from uuid import uuid4
 import pyarrow as pa
 from pyspark import TaskContext
 
-from limes._checks import require
 from limes._threads import use_threads
 from limes.exceptions import InputError, LimesError
 from limes.scale._engines import Cluster

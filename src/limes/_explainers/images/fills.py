@@ -55,8 +55,9 @@ def fills_of(fill: Any) -> dict[str, Fill]:
 def _name(fill: Any, place: int) -> str:
     if isinstance(fill, str):
         return fill
-    colour = np.ravel(fill) if not callable(fill) else np.zeros(9)
-    return str(np.asarray(fill).tolist()) if colour.size < 5 else f"{type(fill).__name__} {place}"
+    if callable(fill) or np.size(fill) > 4:  # no colour
+        return f"{type(fill).__name__} {place}"
+    return str(np.asarray(fill).tolist())
 
 
 def averaged(parts: Mapping[str, Explanation], design: ExchangeableDesign) -> Explanation:

@@ -20,7 +20,7 @@ from limes._expectations.moments import ExactMoments, Moments
 from limes._expectations.of_forms import exact_expectation
 from limes._expectations.pooled import PooledExpectation
 from limes._expectations.sampling import SharedAnswers
-from limes._explainers.options import SamplingOptions
+from limes._explainers.options import REQUESTED, SamplingOptions
 from limes._explainers.tables.read_model import ReadModel
 from limes._explainers.tables.table import Table
 from limes._explainers.tables.table_laws import Family
@@ -50,7 +50,6 @@ from limes.models.forms._trees import Forest
 
 # Rows predicted at once, where only predictions are needed
 _BATCH = 10_000
-_REQUESTED = "asked for by method='sampled'"
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +146,7 @@ class BoundModel:
         if isinstance(family, JointFamily):
             return cls._joint(reading, family, _Check(reading.model, table, family.product, also), options)
         check = _Check(reading.model, table, family, also)
-        form, reason = reading.form, _REQUESTED
+        form, reason = reading.form, REQUESTED
         if isinstance(form, BlackBox):
             reason = form.reason
         elif options.method != "sampled":

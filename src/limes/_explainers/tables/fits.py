@@ -44,7 +44,7 @@ T = TypeVar("T")
 # Rows that are computed together: few enough for their tables of cells
 _TOGETHER = 1024
 # Rows of a call whose effects are cached
-_MOST_EFFECTS = 1000
+MOST_EFFECTS = 1000
 # Number of pairs of columns up to which all are computed exactly; of more, those that rows of w rank highest
 _ALL_PAIRS, _CANDIDATES = 15, 4
 
@@ -58,7 +58,7 @@ class TableFits(ABC):
         self._family, self._texts, self._rows, self._cells = family, texts, rows, cells
         self._fitted = fitted
         self._fidelities: dict[int, tuple[Floats, Floats]] = {}
-        self._additive: LRUCache[int, AdditiveFit] = LRUCache(_MOST_EFFECTS)
+        self._additive: LRUCache[int, AdditiveFit] = LRUCache(MOST_EFFECTS)
 
     @property
     @abstractmethod

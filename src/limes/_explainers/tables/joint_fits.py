@@ -11,12 +11,10 @@ import numpy as np
 from limes._arrays import Floats, Ints, Objects
 from limes._expectations.joint import JointExpectation
 from limes._expectations.joint_effects import JointEffects
+from limes._explainers.tables.fits import MOST_EFFECTS
 from limes._explanation.fit import RowEffects, RowPair
 from limes._pipeline import Fitted
 from limes._threads import LRUCache
-
-# Rows of a call whose effects are cached
-_MOST_EFFECTS = 1000
 
 
 class JointFits:
@@ -26,7 +24,7 @@ class JointFits:
         self, expectation: JointExpectation, texts: Sequence[Objects], cells: Ints, fitted: Fitted
     ) -> None:
         self._expectation, self._texts, self._cells, self._fitted = expectation, texts, cells, fitted
-        self._effects: LRUCache[bytes, JointEffects] = LRUCache(_MOST_EFFECTS)
+        self._effects: LRUCache[bytes, JointEffects] = LRUCache(MOST_EFFECTS)
 
     @cached_property
     def _background_cells(self) -> Ints:

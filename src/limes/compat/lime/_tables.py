@@ -61,7 +61,6 @@ class TableDomainMapper(DomainMapper):
         self.feature_values = feature_values
         self.scaled_row = scaled_row
         self.categorical_features = categorical_features
-        self.all_categorical = len(categorical_features) == len(feature_names)
         self.discretized_feature_names = discretized_feature_names
         self.feature_indexes = feature_indexes
 

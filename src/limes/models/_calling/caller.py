@@ -222,7 +222,9 @@ class OneOutput:
         labels = output.labels
         # the second of two classes determines the first
         self.column = 1 if output.columns is None and labels is not None and len(labels) == 2 else None
-        self.name = "output" if labels is None else labels[self.column or 0] if len(labels) <= 2 else ""
+        self.name = "output" if labels is None else ""
+        if labels is not None and len(labels) <= 2:  # more are refused when the model is called
+            self.name = labels[self.column or 0]
 
     def __call__(self, x: Floats) -> Floats:
         answer = self._caller(x)
