@@ -22,8 +22,7 @@ from scipy.linalg import solve_triangular
 from limes import __version__
 from limes._arrays import Floats, Ints
 from limes._checks import check_count, check_seed, check_size, refuse_unknown
-from limes._explainers.results import ids_of
-from limes._explainers.tables.table import Table
+from limes._explainers.tables.table import Table, ids_of
 from limes._explanation import Explanation
 from limes._explanation.drawing import Described
 from limes._threads import one_blas_thread

@@ -21,7 +21,7 @@ from limes._explainers.options import (
     check_scale,
     search_options,
 )
-from limes._explainers.results import compute_each, ids_of, interrupted
+from limes._explainers.results import compute_each, interrupted
 from limes._explainers.sparse_contrast import (
     Goal,
     changes_among,
@@ -33,6 +33,7 @@ from limes._explainers.sparse_contrast import (
 from limes._explainers.sparse_model import BoundRule, RuleModel
 from limes._explainers.tables.literals import Literals
 from limes._explainers.tables.rule_rows import TableRows, check_columns, rows_of
+from limes._explainers.tables.table import ids_of
 from limes._explainers.warnings import rule_warnings
 from limes._explanation import Explanation
 from limes._explanation.contrast import Contrast
@@ -357,10 +358,8 @@ class SparseExplainer(Described):
         if model.bounds is not None:
             fewest = changes_by_bounds(model.bounds, row, values, goal)
         else:
-            near, (stream,) = (
-                self._rows.near(row, self._spread),
-                streams(self._config.seed, fingerprint(row), 1),
-            )
+            near = self._rows.near(row, self._spread)
+            (stream,) = streams(self._config.seed, fingerprint(row), 1)
             rng = np.random.default_rng(stream)
             drawn = near.rows(near.law.flips(rng, self._config.fresh), rng)
             drawn[:, still] = row[still]

@@ -24,15 +24,13 @@ from limes._diagnostics.source import source_of
 from limes._expectations.controls import CONTROLS
 from limes._explainers.options import SamplingOptions
 from limes._explainers.results import (
-    RowNames,
     explanation_fields,
     interrupted,
     output_positions,
-    row_names,
 )
 from limes._explainers.sampling_warnings import sampling_warnings
 from limes._explainers.tables.suggestion import DesignSuggestion, suggest_design
-from limes._explainers.tables.table import EncodedRows, Table
+from limes._explainers.tables.table import EncodedRows, RowNames, Table, row_names
 from limes._explainers.tables.table_laws import TabularOptions
 from limes._explainers.tables.tabular_model import TabularModel
 from limes._explanation import Explanation

@@ -1,0 +1,218 @@
+"""Tables of any library opened as one array a column, and made again of such arrays."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import narwhals as nw
+import numpy as np
+
+from limes._arrays import Floats, Objects
+from limes._checks import SHOWN, did_you_mean, listed
+from limes._explainers.tables.columns import (
+    TableColumn,
+    narrow,
+    unreadable,
+)
+from limes.exceptions import InputError
+
+
+@dataclass(frozen=True, eq=False)
+class FrameConverter:
+    """Makes dataframes like the background."""
+
+    backend: Any  # narwhals.Implementation of the library
+    labels: Any  # pandas' own index of columns, whose entries need not be strings
+
+    def is_like(self, X: Any) -> bool:
+        """Return whether X is a frame of pandas with these columns in this order."""
+        if not self.backend.is_pandas() or type(X) is not self.backend.to_native_namespace().DataFrame:
+            return False
+        return X.columns is self.labels or bool(X.columns.equals(self.labels))
+
+    def restore(self, columns: tuple[TableColumn, ...], matrix: Floats) -> Any:
+        """Return a frame with the columns' dtypes."""
+        if self.backend.is_pandas() and all(map(_is_usual, columns)):
+            frame = self.backend.to_native_namespace().DataFrame
+            return frame(matrix, columns=self.labels, copy=True)
+        series = [self._series(*pair).alias(pair[0].name) for pair in zip(columns, matrix.T, strict=True)]
+        frame = nw.concat([column.to_frame() for column in series], how="horizontal").to_native()
+        if self.labels is not None:
+            frame.columns = self.labels
+        return frame
+
+    def _series(self, column: TableColumn, values: Floats) -> nw.Series[Any]:
+        if column.template is None:
+            return nw.new_series("", narrow(values, column.dtype), backend=self.backend)
+        template = nw.from_native(column.template, series_only=True)
+        if column.categorical:
+            return nw.maybe_reset_index(template[column.places(values)])
+        blank = np.isnan(values) & column.missing
+        present = narrow(values[~blank], column.dtype)
+        if present.dtype.kind == "f" and column.integer:
+            template = template.cast(nw.Float64())
+        # Gather first, so that missing cells and the dtype stay the library's own.
+        cells = nw.maybe_reset_index(template[blank.astype(np.int64)])
+        filled: nw.Series[Any] = cells.scatter(np.flatnonzero(~blank), present)
+        return filled
+
+
+def _is_usual(column: TableColumn) -> bool:
+    """Return whether a column holds plain float64 numbers."""
+    return column.template is None and column.dtype == np.float64 and not column.categorical
+
+
+@dataclass(frozen=True, eq=False)
+class ArrayConverter:
+    """Makes numpy arrays like the background."""
+
+    dtype: np.dtype[Any]
+
+    def restore(self, columns: tuple[TableColumn, ...], matrix: Floats) -> Any:
+        """Return an array of the background's dtype."""
+        if self.dtype.kind in "biuf":
+            return narrow(matrix, self.dtype)
+        cells = np.empty(matrix.shape, dtype=object)
+        for j, column in enumerate(columns):
+            cells[:, j] = self._cells(column, matrix[:, j])
+        return cells.astype(self.dtype)
+
+    def _cells(self, column: TableColumn, values: Floats) -> Objects:
+        template: Objects = column.template
+        if column.categorical:
+            return template[column.places(values)]
+        blank = np.isnan(values) & column.missing
+        cells = template[blank.astype(np.int64)]
+        cells[~blank] = narrow(values[~blank], column.dtype)
+        return cells
+
+
+class RawTable(NamedTuple):
+    """A table as the user passed it, one array per column."""
+
+    keys: list[Hashable] | None  # the user's names; None where columns go by position
+    arrays: list[Objects]
+    series: list[nw.Series[Any]] | None = None
+    converter: FrameConverter | ArrayConverter | None = (
+        None  # None for a single row, which no background can be
+    )
+
+
+def match_columns(columns: dict[str, Objects], names: tuple[str, ...]) -> list[Objects]:
+    """Put columns into the background's order; refuse missing and unknown ones."""
+    missing = [name for name in names if name not in columns]
+    extra = [name for name in columns if name not in names]
+    if missing:
+        guesses = ", ".join(repr(name) + did_you_mean(name, extra) for name in missing[:SHOWN])
+        raise InputError(f"X has no column {guesses}, which the background has: add what is missing")
+    if extra:
+        raise InputError(f"X has columns that are not in the background: {listed(extra)}. Drop them")
+    return [columns[name] for name in names]
+
+
+def names_of(raw: RawTable) -> list[str]:
+    """Return names as text; x0, x1, ... if missing."""
+    names = [f"x{j}" for j in range(len(raw.arrays))] if raw.keys is None else [*map(str, raw.keys)]
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise InputError(f"columns share a name: {listed(repeated)}. Rename them")
+    return names
+
+
+def open_table(X: Any) -> RawTable:
+    """Read any kind of table or row."""
+    if isinstance(X, Mapping):
+        return _from_mapping(X)
+    try:
+        table = nw.from_native(X, allow_series=True, pass_through=True)
+    except nw.exceptions.DuplicateError as error:
+        raise InputError(f"columns share a name: rename them. {error}") from error
+    if isinstance(table, nw.LazyFrame):
+        raise InputError(f"{type(X).__name__} is lazy: collect it into memory first")
+    if isinstance(table, nw.DataFrame):
+        return _from_frame(table)
+    if not isinstance(table, nw.Series):
+        return _from_array(X)
+    if table.implementation.is_pandas_like():
+        return _from_mapping(dict(zip(X.index, table.to_list(), strict=True)))
+    return _from_array(table.to_list())
+
+
+def _from_frame(table: nw.DataFrame[Any]) -> RawTable:
+    if table.implementation.is_pandas_like():
+        table = _densified(table)
+    series = list(table.iter_columns())
+    labels = table.to_native().columns if table.implementation.is_pandas_like() else None
+    keys: list[Hashable] = list(table.columns if labels is None else labels)
+    return RawTable(
+        keys, [_cells(column) for column in series], series, FrameConverter(table.implementation, labels)
+    )
+
+
+def _densified(table: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
+    """Return a pandas frame whose sparse columns are dense, with the same numbers.
+
+    The model gets such frames too: most rows that it is asked about are not sparse.
+    """
+    frame = table.to_native()
+    sparse = [j for j, dtype in enumerate(frame.dtypes) if type(dtype).__name__ == "SparseDtype"]
+    if not sparse:
+        return table
+    frame = frame.copy(deep=False)
+    for j in sparse:
+        frame.isetitem(j, frame.iloc[:, j].sparse.to_dense())
+    return nw.from_native(frame, eager_only=True)
+
+
+def _from_mapping(row: Mapping[Hashable, Any]) -> RawTable:
+    cells = [np.atleast_1d(_as_array(value)) for value in row.values()]
+    if len({cell.shape for cell in cells}) > 1 or any(cell.ndim > 1 for cell in cells):
+        raise InputError("the columns of X differ in length: pass one value per row for each")
+    return RawTable(list(row), cells)
+
+
+def _from_array(X: Any) -> RawTable:
+    array = _as_array(X)
+    if array.ndim not in (1, 2):
+        raise InputError(
+            f"{type(X).__name__} of {array.ndim} dimensions is not a table: pass a dataframe, "
+            "an array (rows, columns), or one row"
+        )
+    converter = ArrayConverter(array.dtype) if array.ndim == 2 else None
+    return RawTable(None, list(np.atleast_2d(array).T), converter=converter)
+
+
+def _as_array(X: Any) -> Objects:
+    if hasattr(X, "toarray"):
+        raise InputError(f"{type(X).__name__} is sparse: pass X.toarray()")
+    if isinstance(X, np.ma.MaskedArray):
+        raise InputError("a masked array hides cells: pass X.filled(numpy.nan)")
+    try:
+        array = np.asarray(X)
+    except ValueError as error:
+        raise InputError("X is no table: rows differ in length, or a cell holds a list") from error
+    # numpy would turn the numbers beside a text into texts
+    mixed = array.dtype.kind in "US" and not isinstance(X, np.ndarray)
+    return _readable(np.array(X, dtype=object) if mixed else array, "the array")
+
+
+def _cells(series: nw.Series[Any]) -> Objects:
+    if series.null_count() == len(series):
+        return np.full(len(series), np.nan)
+    if series.dtype in (nw.Int128, nw.UInt128):
+        raise unreadable(f"column {series.name!r}", series.dtype)
+    if series.dtype != nw.Categorical or series.null_count() == 0:
+        return _readable(series.to_numpy(), f"column {series.name!r}")
+    # pyarrow loses which categories are null
+    cells = np.full(len(series), None, dtype=object)
+    cells[~series.is_null().to_numpy()] = series.drop_nulls().to_numpy()
+    return cells
+
+
+def _readable(values: Objects, where: str) -> Objects:
+    if values.dtype.kind not in "biufOU":
+        raise unreadable(where, values.dtype)
+    return values
