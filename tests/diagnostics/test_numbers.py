@@ -14,6 +14,7 @@ import limes
 from flaws import diagnosed, linear
 from limes._diagnostics.alignment import Alignment
 from limes._diagnostics.bandwidth import grid
+from limes._diagnostics.cancellation import Profile
 from limes._diagnostics.finding import RowOutput
 from limes._diagnostics.sample import Estimate
 from oracle import EXACT, Z_LIMIT, atoms_column, bin_weighted
@@ -228,3 +229,28 @@ def test_a_column_without_a_value_has_no_correlation():
         warnings.simplefilter("error")
         diagnosis = limes.diagnose(limes.TabularExplainer(lambda x: x["a"] * x["b"], X)(X[:1]))
     assert diagnosis.rows
+
+
+def test_the_error_of_the_variance_between_cells_is_its_first_order():
+    """Errors of the means times the gradient, by differences."""
+    mean, error = np.array([1.0, 3.0, -2.0, 0.5]), np.array([0.1, 0.2, 0.05, 0.3])
+    q = np.array([0.4, 0.3, 0.2, 0.1])
+
+    def between(mean):
+        facts = {"name": "", "current": 0, "cells": (), "texts": (), "probability": q}
+        return Profile(mean=mean, error=np.zeros(4), **facts).between
+
+    gradient = [(between(mean + step) - between(mean - step)) / 2e-4 for step in 1e-4 * np.eye(4)]
+    profile = Profile(name="", current=0, cells=(), texts=(), mean=mean, error=error, probability=q)
+    assert profile.between_error == pytest.approx(np.sqrt(np.square(gradient) @ error**2), rel=1e-6)
+
+
+def test_an_effect_of_categories_is_compared_with_no_line():
+    rng = np.random.default_rng(5)
+    X = pd.DataFrame({"town": rng.choice(list("abc"), 300), "size": rng.normal(size=300)})
+    X.loc[::5, "size"] = np.nan
+    model = lambda x: (x["town"] == "a") + x["size"].fillna(0.0)  # noqa: E731
+    explainer = limes.TabularExplainer(model, X, max_calls=2048)
+    profiles = {profile.name: profile for profile in limes.diagnose(explainer(X[:1])).rows[0].profiles}
+    assert profiles["town"].of_linear == 1.0
+    assert profiles["size"].of_linear == 1.0  # with a cell of missing values

@@ -112,3 +112,9 @@ def test_what_cannot_be_summarised_is_refused(explanation, options, message):
 def test_texts_have_no_summary():
     with pytest.raises(InputError, match="several rows"):
         limes.summary(["no", "explanation"])
+
+
+def test_a_summary_of_all_features_omits_none():
+    X = np.random.default_rng(0).normal(size=(100, 3))
+    explanation = limes.TabularExplainer(lambda x: x @ [1.0, 2.0, 3.0], X)(X[:10])
+    assert "smaller features" not in str(limes.summary(explanation))

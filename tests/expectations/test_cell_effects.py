@@ -9,6 +9,7 @@ import oracle
 from limes._expectations.joint_effects import JointEffects
 from limes._expectations.one_hot import pair_estimate
 from limes._expectations.weighted_rows import WeightedRows, r_squared
+from limes._expectations.word_pairs import largest_pairs
 
 
 @pytest.fixture
@@ -66,3 +67,20 @@ def test_r_squared_is_1_where_f_varies_by_rounding_alone(spread, varies):
     value, error = r_squared(0.25 * variance, 0.75 * variance, 0.1 * variance, size)
     assert value[0] == pytest.approx(0.25 if varies else 1.0, rel=oracle.EXACT)
     assert error[0] == pytest.approx(0.025 if varies else 0.0, rel=oracle.EXACT)
+
+
+def test_the_share_of_a_pair_is_corrected_for_noise_and_its_error_is_its_spread():
+    """c z_0 z_1 less its sum of single features, beside noise: variances over repeated samples."""
+    rng, c, m = np.random.default_rng(11), 0.7, 100
+    masses = np.full((2, 2), 0.25)
+    shares, errors = [], []
+    for _ in range(2000):
+        z = rng.integers(0, 2, (2, m)).astype(float)
+        rest = c * (z[0] - 0.5) * (z[1] - 0.5) + rng.normal(scale=0.5, size=m)
+        rows = WeightedRows(z, rest[:, None], np.full(m, 1 / m))
+        (pair,) = largest_pairs(rows, rest, masses, 1, [0, 1], exact=False)
+        shares.append(pair.variance)
+        errors.append(pair.variance_error)
+    assert np.mean(shares) == pytest.approx(c**2 / 16, rel=0.05)
+    # the pair's size stands in its own error, and is too large by noise
+    assert np.std(shares) < np.sqrt(np.mean(np.square(errors))) < 1.2 * np.std(shares)

@@ -289,3 +289,13 @@ def test_where_only_the_rows_of_the_box_have_weight_the_surrogate_is_their_mean(
     f = box[:, 0] + box[:, 1] ** 2
     assert explanation.surrogate_predictions[0] == pytest.approx(f.mean(), rel=EXACT)
     assert explanation.surrogate_errors[0] == pytest.approx(f.std(ddof=1) / np.sqrt(f.size), rel=0.05)
+
+
+def test_one_row_outside_a_cell_is_too_few_for_a_coefficient():
+    rng = np.random.default_rng(4)
+    X = pd.DataFrame({"a": rng.normal(size=60), "rare": ["usual"] * 59 + ["rare"]})
+    model = lambda x: x["a"] + rng.normal(size=len(x))  # noqa: E731
+    explanation = limes.TabularExplainer(model, X, law="joint")(X.iloc[[0]])
+    errors = dict(zip(explanation.feature_names, explanation.standard_errors[0], strict=True))
+    assert np.isfinite(errors["a"])
+    assert np.isinf(errors["rare"])

@@ -233,3 +233,10 @@ def test_wrong_questions_are_refused():
         limes.SparseExplainer(lambda z: z[:, 0], k=1, worst_case="all")
     with pytest.raises(UnknownOptionError, match="did you mean 'exclude'"):
         limes.SparseExplainer(lambda z: z[:, 0], k=1, exclud=["a"])
+
+
+def test_an_output_without_a_name_is_the_output():
+    rows = np.array([[1.0, 1.0]])
+    contrast = limes.SparseExplainer(lambda X: X[:, 0], k=1).contrast(rows, below=0.0)
+    assert "For the output to fall below 0" in str(contrast)
+    assert "“" not in str(contrast)
