@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from decimal import Decimal
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pytest
 
 from limes.exceptions import InputError
 from limes.scale import _cells as cells
+from limes.scale import _stores
 from limes.scale._cells import Unreadable
 from limes.scale._sources import Source, decimated
 from limes.scale._stores import place_of
@@ -169,3 +171,25 @@ def test_secrets_of_a_url_are_not_in_messages():
     with pytest.raises(InputError) as refused:
         Source.of("s3://user:secret@bucket/t?no_such_option=secret")
     assert "secret" not in str(refused.value)
+
+
+class BrokenFile(io.BytesIO):
+    """A file of a store that stops answering after the first bytes."""
+
+    def read(self, size=-1):
+        if self.tell() > 0:
+            raise OSError("the store is away")
+        return super().read(size)
+
+
+@pytest.mark.parametrize(
+    ("file", "error", "message"),
+    [
+        (lambda: io.BytesIO(b"no parquet, " * 10), pa.ArrowInvalid, "magic bytes"),
+        (lambda: BrokenFile(b"PAR1" * 30_000), InputError, "the store is away"),
+    ],
+)
+def test_a_damaged_file_is_told_from_a_store_that_fails(monkeypatch, file, error, message):
+    monkeypatch.setattr(_stores, "opened", lambda place: file())
+    with pytest.raises(error, match=message):
+        _stores.parsed(_stores.StorePath("bucket/name", "s3://bucket"), pq.read_metadata)
