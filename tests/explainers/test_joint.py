@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 from sklearn.datasets import load_diabetes
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
 
@@ -299,3 +300,37 @@ def test_one_row_outside_a_cell_is_too_few_for_a_coefficient():
     errors = dict(zip(explanation.feature_names, explanation.standard_errors[0], strict=True))
     assert np.isfinite(errors["a"])
     assert np.isinf(errors["rare"])
+
+
+def test_errors_of_a_small_background_by_their_formulas():
+    """Not below HC2 sandwich errors times Student's t of the effective rows; R² by the delta method."""
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(40, 3))
+    f = X @ [1.0, -2.0, 0.5] + rng.normal(size=40)
+    answers = {row.tobytes(): value for row, value in zip(X, f, strict=True)}
+    model = lambda rows: np.array([answers[row.tobytes()] for row in rows])  # noqa: E731
+    explanation = limes.TabularExplainer(model, X, law="joint", method="sampled")(X[:1])
+    edges = np.percentile(X, [25, 50, 75], axis=0)
+    cells = np.stack([np.searchsorted(edges[:, j], X[:, j], side="left") for j in range(3)], axis=1)
+    z = (cells == cells[0]).astype(float)
+    w = np.exp(-(3 - z.sum(axis=1)) / (2 * 0.75**2 * 3))
+    w /= w.sum()
+    x = np.column_stack([np.ones(40), z])
+    inverse = np.linalg.inv(x.T @ (w[:, None] * x))
+    rest = f - x @ (inverse @ (x.T @ (w * f)))
+    leverage = w * np.einsum("ij,jk,ik->i", x, inverse, x)
+    influence = (inverse @ (x * w[:, None]).T)[1:]
+    plain = np.sqrt(influence**2 @ (rest**2 / (1 - leverage)))
+    effective = [
+        min(w[side].sum() ** 2 / (w[side] ** 2).sum() for side in (z[:, j] > 0, z[:, j] == 0))
+        for j in range(3)
+    ]
+    factors = stats.t.ppf(0.975, np.array(effective) - 1) / stats.norm.ppf(0.975)
+    assert (factors > 1.05).all()
+    # answers that were not seen make them larger
+    assert (explanation.standard_errors[0] > plain * factors).all()
+    away = f - w @ f
+    unexplained = (w @ rest**2) / (w @ away**2)
+    error = np.sqrt((w**2 * (rest**2 - unexplained * away**2) ** 2).sum()) / (w @ away**2)
+    assert explanation.fidelity[0] == pytest.approx(1 - unexplained, rel=1e-9)
+    assert explanation.fidelity_errors[0] == pytest.approx(error, rel=1e-9)
