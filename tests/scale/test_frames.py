@@ -226,3 +226,9 @@ def test_frames_of_other_kinds_are_refused_with_advice(table, explainer):
         explain_frame(pl.from_pandas(table[0]).lazy(), explainer)
     with pytest.raises(InputError, match=r"has no column 'age'"):
         explain_frame(table[0].set_axis([("a", i) for i in range(5)], axis=1), explainer)
+
+
+def test_swapped_arguments_are_named():
+    frame = pd.DataFrame({"a": [1.0, 2.0]})
+    with pytest.raises(InputError, match=r"explain_frame\(frame, explainer\) needs an explainer"):
+        limes.scale.explain_frame(limes.TabularExplainer(lambda X: X["a"], frame), frame)

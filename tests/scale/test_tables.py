@@ -157,3 +157,9 @@ def test_bad_input_is_said(source, explainer, tmp_path, table):
         (tmp_path / "x.csv").write_text("a\n1\n")
         with pytest.raises(InputError, match=r"pass a \.parquet or \.csv file"):
             Source.of(Path(tmp_path / where))
+
+
+def test_a_file_in_the_folder_s_place_is_named(tmp_path, source, explainer):
+    (tmp_path / "out").write_text("a file")
+    with pytest.raises(InputError, match="out is a file: pass a folder"):
+        explain_files(source, explainer, tmp_path / "out", run={}, progress=False)

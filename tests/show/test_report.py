@@ -363,3 +363,14 @@ def test_one_row_of_ten_columns_stays_below_100_kilobytes():
     X, y = load_diabetes(return_X_y=True, as_frame=True)
     model = RandomForestRegressor(10, random_state=0).fit(X, y)
     assert len(report(limes.TabularExplainer(model, X)(X.iloc[:1])).encode()) < 100_000
+
+
+@pytest.mark.parametrize("option", [{"bandwidths": "x"}, {"effects": 1}, {"title": 3}])
+def test_options_of_a_report_are_checked(option):
+    with pytest.raises(InputError, match=next(iter(option))):
+        explanation().to_report(**option)
+
+
+def test_a_folder_is_no_file(tmp_path):
+    with pytest.raises(InputError, match="Is a directory"):
+        explanation().to_html(tmp_path)

@@ -32,7 +32,7 @@ Drop = Annotated[
 Background = Annotated[
     Path | None, typer.Option(help="A table from which bins are learnt; default: the table itself.")
 ]
-Bins = Annotated[str, typer.Option(help="quartile, decile, a number of bins, or none for slopes.")]
+Bins = Annotated[str, typer.Option(help="quartile, decile, auto, a number of bins, or none for slopes.")]
 Law = Annotated[
     str,
     typer.Option(help="Of perturbed rows: truncnorm, uniform or empirical in bins; joint: rows that occur."),
@@ -237,6 +237,8 @@ def parse_bins(text: str) -> str | int | None:
     """Parse the option ``--bins``."""
     if text == "none":
         return None
+    if text == "entropy":
+        raise InputError("--bins entropy needs the answers of the rows: use limes.TabularExplainer in Python")
     return int(text) if text.isdecimal() else text
 
 

@@ -24,6 +24,7 @@ from limes._cli.files import (
     table_explainer,
 )
 from limes._explanation.wording import one_line
+from limes.exceptions import InputError
 
 if TYPE_CHECKING:
     from limes.scale._sources import Source
@@ -93,6 +94,8 @@ def explain_table(
     from limes.scale._sources import Source
     from limes.scale._tables import explain_files
 
+    if scheduler is not None and engine == "local":
+        raise InputError("--scheduler goes with --engine dask or --engine spark")
     source = Source.of(table)
     fitted = load_model(model, trust=trust or [], trust_pickle=trust_pickle)
     names = _features(columns, fitted, source, [*(key or []), *(drop or [])])

@@ -34,14 +34,17 @@ def write_text(text: str, path: str | Path | None) -> str:
     Raises
     ------
     InputError
-        If the folder does not exist.
+        If it cannot be written.
     """
     if path is not None:
         if not Path(path).parent.is_dir():
             raise InputError(
                 f"cannot write {str(path)!r}: the folder {str(Path(path).parent)!r} does not exist"
             )
-        Path(path).write_text(text, encoding="utf-8")
+        try:
+            Path(path).write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"cannot write {str(path)!r}: {error.strerror or error}") from error
     return text
 
 

@@ -149,6 +149,11 @@ class Effects(Sequence[Effect], Printable):
         # first row and what makes the effects of rows from there on, replaced together
         self._block: tuple[int, Callable[[int, int, int], Effect]] | None = None
 
+    def __repr__(self) -> str:
+        axes = self._axes
+        sizes = f"{axes.rows} rows, {len(axes.outputs)} outputs, {len(axes.features)} columns"
+        return f"<Effects: {len(self)} of {sizes}>"
+
     def __len__(self) -> int:
         return len(self._positions)
 

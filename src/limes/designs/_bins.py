@@ -172,7 +172,8 @@ def _strategy(bins: Any) -> _Strategy:
             hint = f"did you mean {near[0]!r}? " if near else ""
             raise InputError(
                 f"bins={bins!r} is unknown: {hint}choose one of "
-                f"{', '.join(map(repr, STRATEGIES))}, a number of bins, or a list of edges"
+                f"{', '.join(map(repr, STRATEGIES))}, 'auto', a number of bins, a list of edges, or None for "
+                "slopes"
             )
         return STRATEGIES[bins]
     if isinstance(bins, bool | np.bool_) or bins < 2:

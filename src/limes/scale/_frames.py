@@ -122,6 +122,10 @@ def explain_frame(
     """
     from threadpoolctl import threadpool_limits
 
+    if not hasattr(explainer, "feature_names"):
+        raise InputError(
+            f"explain_frame(frame, explainer) needs an explainer of tables, got {type(explainer).__name__}"
+        )
     schema = schema_of(explainer, layout)
     table = _eager(frame)
     check_keys(keys or (), schema)

@@ -69,7 +69,7 @@ def inputs_of(where: str | Place) -> Inputs:
     kinds = {kind_of(file) for file in files}
     if len(kinds) != 1 or None in kinds:
         raise InputError(
-            f"{place}: pass a .parquet or .csv file (or .csv.gz), or a folder or pattern of files of one "
+            f"{text}: pass a .parquet or .csv file (or .csv.gz), or a folder or pattern of files of one "
             f"kind; found {listed([file.name for file in files]) if files else 'no such file'}"
         )
     root = str(absolute(place))

@@ -93,6 +93,8 @@ def explain_files(
     if cluster.timeout is not None:
         check_size("timeout", cluster.timeout)
     step, folder = check_count("rows_per_part", rows_per_part), Folder(absolute(place_of(out)))
+    if folder.path.is_file():
+        raise InputError(f"{folder.path} is a file: pass a folder for the parts")
     shape = {"layout": layout, "keys": list(keys), "rows_per_part": step}
     run = {**run, "input": source.fingerprint, "output": shape}
     work = Work.plan(explainer, folder, source.schema, run=run_name(run), layout=layout, keys=keys)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
+from sklearn.linear_model import LinearRegression
 from sklearn.tree import DecisionTreeRegressor
 
 import limes
-from limes._explainers.tables.laws import number_texts
+from limes._explainers.tables.laws import edge_texts, number_texts
 from limes.designs import BinStatistics, ProductDesign
 from limes.exceptions import InputError
 from oracle import EXACT
@@ -94,3 +96,31 @@ def test_features_of_many_rows_are_those_of_their_designs(bins):
 )
 def test_numbers_have_as_few_digits_as_tell_them_apart(numbers, texts):
     assert number_texts(numbers) == texts
+
+
+def holds(condition, name, value):
+    """Whether a printed condition, "3 < x <= 4", is true of a value."""
+    low, _, rest = condition.rpartition(f" < {name}") if " < " in condition else ("", "", condition)
+    if f"{name} > " in rest:
+        return value > float(rest.removeprefix(f"{name} > "))
+    high = rest.partition("<= ")[2]
+    return (not low or value > float(low)) and (not high or value <= float(high))
+
+
+@pytest.mark.parametrize("load", [load_diabetes, load_breast_cancer, load_wine])
+@pytest.mark.parametrize("bins", ["quartile", "decile"])
+def test_printed_conditions_are_true_of_the_rows_that_they_describe(load, bins):
+    X = load(as_frame=True, return_X_y=True)[0]
+    X = X.assign(large=1e9 + np.random.default_rng(0).normal(size=len(X)))
+    explainer = limes.TabularExplainer(LinearRegression().fit(X, X.iloc[:, 0]), X, bins=bins)
+    conditions = explainer(X).conditions
+    for row, texts in zip(X.to_numpy(), conditions, strict=True):
+        for name, value, text in zip(X.columns, row, texts, strict=True):
+            assert holds(text, name, value), (text, value)
+
+
+def test_edges_that_differ_are_written_as_numbers_that_differ():
+    low, high = number_texts([999999999.996, 1000000000.77])
+    assert float(low) < float(high)
+    values = np.array([2224.0, 2228.0, 2300.0])
+    assert edge_texts(np.array([2225.25]), values) in (["2225"], ["2226"])

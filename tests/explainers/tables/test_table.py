@@ -562,3 +562,9 @@ def test_frames_of_plain_numbers_are_read_at_once_as_they_are_column_by_column()
             table.encode(wrong)
     with pytest.raises(InputError, match="has no column 'a'"):
         table.encode(frame.rename(columns={"a": "z"}))
+
+
+def test_a_part_of_an_arrow_table_is_refused():
+    batch = pa.Table.from_pandas(pd.DataFrame({"a": [1.0, 2.0]})).to_batches()[0]
+    with pytest.raises(InputError, match="RecordBatch"):
+        Table.fit(batch)

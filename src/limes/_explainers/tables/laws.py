@@ -5,7 +5,7 @@ Bins of numbers and levels of categories read "bmi <= -0.54", "workclass = Priva
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -26,6 +26,8 @@ _LARGEST = 1e307
 _DIGITS = 3
 # Digits of a number that has no others beside it
 _DIGITS_OF_ONE = 6
+# Sizes between which a person writes no exponent
+_SMALLEST_PLAIN, _LARGEST_PLAIN = 1e-5, 1e9
 
 
 def fit_laws(table: Table, bins: Any, target: ArrayLike | None, law: str) -> tuple[Marginal, ...]:
@@ -88,11 +90,11 @@ def _from_statistics(column: TableColumn, x: Floats, statistics: BinStatistics) 
     return statistics.marginal()
 
 
-def cell_texts(column: TableColumn, marginal: Marginal) -> tuple[str, ...]:
-    """Return one text per cell of the column's marginal."""
+def cell_texts(column: TableColumn, marginal: Marginal, values: Floats) -> tuple[str, ...]:
+    """Return one text per cell of the column's marginal; ``values`` (n,) are the background's."""
     cells = marginal.cells
     if isinstance(cells, BinCells):
-        return (*bin_texts(column.name, cells.edges), *[f"{column.name} is missing"] * cells.missing)
+        return (*bin_texts(column.name, cells.edges, values), *[f"{column.name} is missing"] * cells.missing)
     return tuple(value_text(column, value) for value in cells.values.tolist())
 
 
@@ -101,32 +103,50 @@ def value_text(column: TableColumn, value: float) -> str:
     if np.isnan(value):
         return f"{column.name} is missing"
     (original,) = column.originals(np.array([value]))
-    return f"{column.name} = {original if column.categorical else _plain(value, _DIGITS_OF_ONE)}"
+    plain = _SMALLEST_PLAIN < abs(value) < _LARGEST_PLAIN
+    return (
+        f"{column.name} = {original if column.categorical else _written(value, _DIGITS_OF_ONE, plain=plain)}"
+    )
 
 
-def bin_texts(name: str, edges: Floats) -> list[str]:
-    """Return one text per bin between edges (p + 1,)."""
+def bin_texts(name: str, edges: Floats, values: Floats | None = None) -> list[str]:
+    """Return one text per bin between edges (p + 1,), which are true of these values (n,)."""
     if edges.size == 2:
         return [f"{name} = {number_texts(edges[:1])[0]}" if edges[0] == edges[1] else name]
-    inner = number_texts(edges[1:-1])
+    inner = edge_texts(edges[1:-1], values)
     between = [f"{low} < {name} <= {high}" for low, high in pairwise(inner)]
     return [f"{name} <= {inner[0]}", *between, f"{name} > {inner[-1]}"]
 
 
+def edge_texts(edges: Floats, values: Floats | None = None) -> list[str]:
+    """Return edges with as few digits as put each of the values (n,) on the edge's own side of the text."""
+    if values is None:
+        return number_texts(edges)
+    ordered = np.sort(values[~np.isnan(values)])
+    below = np.searchsorted(ordered, edges, side="right")
+    return _fewest_digits(
+        edges, lambda written: bool((np.searchsorted(ordered, written, side="right") == below).all())
+    )
+
+
 def number_texts(numbers: Floats | Sequence[float]) -> list[str]:
     """Return numbers with as few digits as tell them apart, three at least."""
-    distinct = np.unique(numbers).size
+    return _fewest_digits(np.asarray(numbers, dtype=np.float64), lambda written: True)  # noqa: ARG005
+
+
+def _fewest_digits(numbers: Floats, serves: Callable[[Floats], bool]) -> list[str]:
+    """Return numbers with as few digits as tell them apart and serve; exponents where a person writes one."""
+    distinct, sizes = np.unique(numbers).size, np.abs(numbers[numbers != 0])
+    plain = bool(((sizes > _SMALLEST_PLAIN) & (sizes < _LARGEST_PLAIN)).all())
     texts: list[str] = []
     for digits in range(_DIGITS, 18):
-        texts = [_plain(float(x), digits) for x in numbers]
-        if len(set(texts)) == distinct:
+        texts = [_written(x, digits, plain=plain) for x in numbers.tolist()]
+        written = np.array([float(text) for text in texts])
+        if np.unique(written).size == distinct and serves(written):
             break
     return texts
 
 
-def _plain(x: float, digits: int) -> str:
-    """Return a number without an exponent where a person would write none."""
+def _written(x: float, digits: int, *, plain: bool) -> str:
     text = f"{x:.{digits}g}"
-    if "e" in text and 1e-5 < abs(x) < 1e9:
-        return np.format_float_positional(float(text), trim="-")
-    return text
+    return np.format_float_positional(float(text), trim="-") if plain and "e" in text else text

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from limes._arrays import Bools, Floats, Ints
 from limes._checks import check_choice
-from limes._explainers.tables.laws import cell_texts, number_texts
+from limes._explainers.tables.laws import cell_texts, edge_texts
 from limes._explainers.tables.table import Table
 from limes._threads import LRUCache
 from limes.designs._bins import bin_edges
@@ -100,9 +100,9 @@ class Literals:
         columns = []
         for j, column in enumerate(table.columns):
             law = _law(table.matrix[:, j], edges[j])
-            cells = cell_texts(column, law)
+            cells = cell_texts(column, law, table.matrix[:, j])
             literals_of = _ENCODINGS[encoding if isinstance(law.cells, BinCells) else "bins"]
-            texts = literals_of(column.name, law, cells)
+            texts = literals_of(column.name, law, table.matrix[:, j], cells)
             columns.append(LiteralColumn(column.name, law, table.matrix[:, j], cells, *texts))
         return cls(table, tuple(columns), encoding)
 
@@ -259,7 +259,7 @@ class LiteralColumn:
         edges, bins = self.law.cells.edges, self.law.cells.count - self.law.cells.missing
         if cells[-1] >= bins or cells[-1] - cells[0] >= cells.size:
             return None
-        inner = number_texts(edges[1:-1])
+        inner = edge_texts(edges[1:-1], self.values)
         low = f"{inner[cells[0] - 1]} < " if cells[0] > 0 else ""
         high = f" <= {inner[cells[-1]]}" if cells[-1] < bins - 1 else ""
         if not high:
@@ -288,15 +288,15 @@ def _law(x: Floats, edges: Floats | None) -> Marginal:
 Texts = tuple[tuple[str, ...], Bools]
 
 
-def _per_cell(name: str, law: Marginal, cells: tuple[str, ...]) -> Texts:  # noqa: ARG001 - one signature
+def _per_cell(name: str, law: Marginal, values: Floats, cells: tuple[str, ...]) -> Texts:  # noqa: ARG001 - one signature
     """Return one literal per cell."""
     return cells, np.eye(len(cells), dtype=np.bool_)
 
 
-def _per_cut(name: str, law: Marginal, cells: tuple[str, ...]) -> Texts:
+def _per_cut(name: str, law: Marginal, values: Floats, cells: tuple[str, ...]) -> Texts:
     """Return one literal per cut, and one for missing values, where no other literal holds."""
     assert isinstance(law.cells, BinCells)  # noqa: S101 - categories have one literal a level
-    cuts = number_texts(law.cells.edges[1:-1])
+    cuts = edge_texts(law.cells.edges[1:-1], values)
     holds = np.arange(law.cells.count)[:, None] > np.arange(len(cuts))[None, :]
     names = [f"{name} > {cut}" for cut in cuts]
     if law.cells.missing:
@@ -306,7 +306,7 @@ def _per_cut(name: str, law: Marginal, cells: tuple[str, ...]) -> Texts:
     return tuple(names), holds
 
 
-_ENCODINGS: Mapping[str, Callable[[str, Marginal, tuple[str, ...]], Texts]] = {
+_ENCODINGS: Mapping[str, Callable[[str, Marginal, Floats, tuple[str, ...]], Texts]] = {
     "bins": _per_cell,
     "thresholds": _per_cut,
 }

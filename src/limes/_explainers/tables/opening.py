@@ -126,6 +126,8 @@ def open_table(X: Any) -> RawTable:
     """Read any kind of table or row."""
     if isinstance(X, Mapping):
         return _from_mapping(X)
+    if type(X).__module__.startswith("pyarrow") and type(X).__name__ == "RecordBatch":
+        raise InputError("a RecordBatch is a part of a table: pass pyarrow.Table.from_batches([batch])")
     try:
         table = nw.from_native(X, allow_series=True, pass_through=True)
     except nw.exceptions.DuplicateError as error:

@@ -135,8 +135,8 @@ class TabularModel:
             family,
             law,
             [
-                np.array(cell_texts(column, law), dtype=object)
-                for column, law in zip(table.columns, marginals, strict=True)
+                np.array(cell_texts(column, law, values), dtype=object)
+                for column, law, values in zip(table.columns, marginals, table.matrix.T, strict=True)
             ],
             bound,
             pipeline,

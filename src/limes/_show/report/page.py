@@ -51,6 +51,11 @@ def page(
 ) -> str:
     """Return the report of one explanation, or of two models' explanations of the same rows."""
     explanations = [explanation] if other is None else [explanation, other]
+    for option, value in (("bandwidths", bandwidths), ("effects", effects)):
+        if value is not None and not isinstance(value, bool):
+            raise InputError(f"{option} must be True, False or None, got {value!r}")
+    if title is not None and not isinstance(title, str):
+        raise InputError(f"title must be a text, got {title!r}")
     _check_models(models)
     _check(explanations)
     packer = Packer()

@@ -63,6 +63,7 @@ class TableDomainMapper(DomainMapper):
         self.categorical_features = categorical_features
         self.discretized_feature_names = discretized_feature_names
         self.feature_indexes = feature_indexes
+        self.all_categorical = len(categorical_features) == np.size(scaled_row)  # of lime's, for its users
 
     def map_exp_ids(self, exp: Pairs, **kwargs: Any) -> list[tuple[Any, float]]:  # noqa: ARG002 - lime's signature
         """Replace positions by what holds at the row."""
