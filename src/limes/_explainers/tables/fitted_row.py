@@ -71,6 +71,11 @@ class FittedRow:
         return line
 
     @property
+    def explained(self) -> Floats:
+        """What of Var_w f the surrogate explains, (k,)."""
+        return np.asarray(_explained(self.coef, self.gamma, self.variance).sum(axis=0))
+
+    @property
     def explained_by_line(self) -> Floats:
         """What of Var_w f the slopes explain, (d, k)."""
         return _explained(self.line, self.gamma, self.variance)
