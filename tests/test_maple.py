@@ -123,3 +123,8 @@ def test_fidelity_is_the_weighted_r_squared_on_training_rows(explainer, rows):
         expected = r2_score(curved(rows), fitted, sample_weight=weights[i])
         assert expected < 0.99
         assert explanation.fidelity[i] == pytest.approx(expected, rel=oracle.EXACT)
+
+
+def test_a_constant_model_has_no_fidelity(rows):
+    explainer = limes.MapleExplainer(lambda X: np.full(len(X), 0.1), rows, trees=5)
+    assert np.isnan(explainer(rows[:2]).fidelity).all()

@@ -294,7 +294,9 @@ class Polynomial:
 
     def __call__(self, x: Floats) -> Floats:
         t = x - self.center
-        values = times(np.stack([np.ones_like(t), t, t * t], axis=1), self.coefficients.T).T
+        # squares that nothing needs would overflow
+        powers = [np.ones_like(t), t, *([t * t] if self.coefficients[:, 2].any() else [])]
+        values = times(np.stack(powers, axis=1), self.coefficients[:, : len(powers)].T).T
         return np.where(np.isnan(x), self.missing[:, None], values)
 
     def integrate(self, density: Density) -> Floats:

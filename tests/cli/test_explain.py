@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from contextlib import chdir
+from types import SimpleNamespace
 
 import joblib
 import numpy as np
@@ -23,6 +24,7 @@ from typer.testing import CliRunner
 import limes
 from limes import Explanation
 from limes._cli import app
+from limes._cli.files import features_of
 from limes.exceptions import InputError, LimesError
 from wines import write_wines
 
@@ -325,3 +327,11 @@ def test_a_row_is_explained_by_few_facts(files):
         assert message in str(refused.exception)
     no_table = run(files, "explain", "reviews.skops", "--text", "good", "--sparse", "2")
     assert "tables" in str(no_table.exception)
+
+
+def test_columns_with_numbers_for_names_are_matched_by_name():
+    """Numbers in another order than 0, 1, 2, ... are names that a model was fitted with."""
+    named = SimpleNamespace(feature_name=lambda: ["2020", "2019", "2021"])
+    assert [*features_of(named)] == ["2020", "2019", "2021"]
+    for prefix in ("", "f", "Column_"):
+        assert not features_of(SimpleNamespace(feature_name=lambda p=prefix: [f"{p}{i}" for i in range(3)]))

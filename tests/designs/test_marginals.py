@@ -10,7 +10,7 @@ from scipy import stats
 
 import strategies
 from effort import examples
-from limes._functions import Interval
+from limes._functions import Interval, Polynomial
 from limes.designs._columns import LAWS, binned, categorical, marginals_from_bins, unbinned
 from limes.designs._marginals import BinCells, Levels, marginal
 from limes.exceptions import InputError
@@ -184,3 +184,9 @@ def test_errors_say_what_is_wrong(build, words):
         build()
     for word in words:
         assert word in str(caught.value)
+
+
+def test_a_line_without_a_square_does_not_overflow():
+    line = Polynomial(np.array([[1.0, 2.0, 0.0]]), 0.0, np.zeros(1))
+    with np.errstate(all="raise"):
+        np.testing.assert_array_equal(line(np.array([1e300, -1e300])), [[2e300, -2e300]])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
@@ -225,12 +224,13 @@ def features_of(model: Any) -> Sequence[str]:
     names = names() if callable(names) else names
     if names is None:
         names = getattr(model, "feature_names", None)  # a Booster of XGBoost
-    numbered = names is not None and all(_NUMBERED.fullmatch(str(name)) for name in names)
-    return () if names is None or numbered else [*map(str, names)]
+    names = [] if names is None else [*map(str, names)]
+    numbered = any(names == [f"{prefix}{i}" for i in range(len(names))] for prefix in _PREFIXES)
+    return () if numbered else names
 
 
-# Names that boosting libraries give to columns without names
-_NUMBERED = re.compile(r"(Column_|f)?\d+")
+# Of the names that boosting libraries give to columns without names
+_PREFIXES = ("", "f", "Column_")
 
 
 def parse_bins(text: str) -> str | int | None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import lightgbm
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_diabetes, load_iris
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -279,3 +281,10 @@ def test_small_predictions_are_compared_as_closely_as_large_ones():
     model._decision_function = lambda rows: 2 * right(rows)
     with pytest.raises(limes.exceptions.ReadMismatchError):
         limes.TabularExplainer(model, x, method="exact")
+
+
+@pytest.mark.parametrize("kind", [HistGradientBoostingClassifier, lightgbm.LGBMClassifier])
+def test_a_classifier_of_one_class_that_answers_two_columns(kind):
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    with pytest.raises(ModelError, match="returned 2 columns, and the model has 1 classes"):
+        limes.TabularExplainer(kind().fit(X, np.zeros(200)), X)(X[:1])

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from functools import cache
 
+import lightgbm
 import numpy as np
 import pytest
+import xgboost
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer, load_diabetes
@@ -36,6 +38,7 @@ import oracle
 from effort import crossed, repeats
 from enumerated import explained, table_of
 from limes.models import forms
+from limes.models.forms._base import BlackBox
 
 X, Y = load_breast_cancer(return_X_y=True)
 X = X[:, :6]
@@ -173,3 +176,39 @@ def test_few_trees_of_two_columns_are_exact():
     explanation = limes.TabularExplainer(model, X, output=1, method="exact")(X[:3])
     assert not explanation.standard_errors.any()
     assert not explanation.fidelity_errors.any()
+
+
+ROWS = np.random.default_rng(0).normal(size=(300, 4))
+CLASSES = (ROWS[:, 0] + 0.5 * ROWS[:, 1] > 0).astype(int)
+SMALL = {"n_estimators": 10, "num_leaves": 2, "verbose": -1}
+RANDOM = {"boosting_type": "rf", "bagging_freq": 1, "bagging_fraction": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("model", "is_read"),
+    [
+        (GradientBoostingClassifier(n_estimators=10, max_depth=1), True),
+        (GradientBoostingClassifier(n_estimators=10, max_depth=1, loss="exponential"), False),
+        (lightgbm.LGBMClassifier(**SMALL), True),
+        (lightgbm.LGBMClassifier(**SMALL, objective="cross_entropy"), True),
+        (lightgbm.LGBMClassifier(**SMALL, sigmoid=3.0), False),
+        (lightgbm.LGBMClassifier(**SMALL, **RANDOM), False),
+        (lightgbm.LGBMClassifier(**SMALL, objective="cross_entropy_lambda"), False),
+        (lightgbm.LGBMClassifier(**SMALL, objective="regression"), False),
+        (xgboost.XGBClassifier(n_estimators=10, max_depth=1), True),
+        (xgboost.XGBClassifier(n_estimators=10, max_depth=1, objective="binary:logitraw"), False),
+        (xgboost.XGBClassifier(n_estimators=10, max_depth=1, objective="binary:hinge"), False),
+        (xgboost.XGBClassifier(n_estimators=10, max_depth=1, objective="reg:squarederror"), False),
+    ],
+)
+def test_probabilities_are_read_where_they_are_the_logistic_of_the_margin(model, is_read):
+    """Of other objectives they are another function, or none: the form is the model itself."""
+    form = limes.models.read(model.fit(ROWS, CLASSES))
+    assert isinstance(form, BlackBox) != is_read
+    answers = model.predict_proba(ROWS)[:, -1]
+    np.testing.assert_allclose(form.predict(ROWS).reshape(300, -1)[:, -1], answers, rtol=0, atol=1e-6)
+
+
+def test_three_classes_of_a_random_forest_of_lightgbm_are_no_softmax():
+    model = lightgbm.LGBMClassifier(**SMALL, **RANDOM).fit(ROWS, CLASSES + (ROWS[:, 2] > 0))
+    assert isinstance(limes.models.read(model), BlackBox)

@@ -21,7 +21,7 @@ from sklearn.ensemble import (
 )
 from sklearn.feature_selection import SelectKBest, VarianceThreshold
 from sklearn.impute import KNNImputer, MissingIndicator, SimpleImputer
-from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.linear_model import Lasso, LinearRegression, LogisticRegression, Ridge
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import (
@@ -751,3 +751,16 @@ def test_more_columns_behind_the_transformer_than_in_training():
     model[0].output_indices_ = {"standardscaler": slice(0, 1), "remainder": slice(0, 0)}
     with pytest.raises(CannotRead, match="returns 2 columns and returned another number"):
         read_form(model, "predict", Table.fit(NUMBERS_ONLY).schema)
+
+
+@pytest.mark.parametrize("encoder", [OneHotEncoder(), OrdinalEncoder()])
+@pytest.mark.parametrize("model", [Lasso(0.3), DecisionTreeRegressor(max_depth=2)])
+def test_codes_that_the_model_does_not_use_remain_categories(encoder, model):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.normal(size=200), "k": rng.integers(0, 4, 200)})
+    encode = ColumnTransformer([("k", encoder, ["k"])], remainder="passthrough")
+    model = make_pipeline(encode, model).fit(table, 2 * table["a"] + 0.01 * rng.normal(size=200))
+    explanation = limes.TabularExplainer(model, table)(table[:5])
+    assert explanation.method == "exact"
+    assert [texts[1] for texts in explanation.conditions] == [f"k = {k}" for k in table["k"][:5]]
+    assert not explanation.values[:, 1].any()

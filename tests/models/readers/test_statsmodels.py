@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -164,3 +166,14 @@ def test_a_result_whose_model_was_patched_is_sampled():
     model = sm.OLS(rng.normal(size=60), X).fit()
     model.model.predict = lambda params, exog: np.ones(len(exog))
     assert "was replaced" in limes.models.read(model).reason
+
+
+def test_counts_with_a_dispersion_of_a_formula():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.normal(size=300)})
+    counts = table.assign(count=rng.poisson(np.exp(0.3 * table["a"])))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = smf.negativebinomial("count ~ a", counts).fit(disp=0)
+    explanation = limes.TabularExplainer(model, table)(table[:2])
+    np.testing.assert_allclose(explanation.predictions, model.predict(table[:2]), rtol=1e-9)

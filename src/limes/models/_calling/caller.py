@@ -52,10 +52,20 @@ class ModelCaller:
                 f"{name} raised {type(error).__name__} on a batch of {len(x)} rows: {error}", batch=table
             ) from error
         try:
-            return self.output.pick(self._check(raw, len(x)))
+            return self._named(self.output.pick(self._check(raw, len(x))))
         except ModelError as error:
             error.batch = table
             raise
+
+    def _named(self, answers: Floats) -> Floats:
+        """Return answers, if there is a label for each column of them."""
+        labels = self.output.labels
+        if labels is not None and answers.ndim == 2 and len(labels) != answers.shape[1]:
+            raise ModelError(
+                f"{self._name} returned {answers.shape[1]} columns, and the model has {len(labels)} classes: "
+                "fit it on rows of several classes, or pass a function"
+            )
+        return answers
 
     @property
     def _name(self) -> str:

@@ -25,7 +25,7 @@ import numpy as np
 
 from limes._arrays import Floats
 from limes._functions import Function, Identity, Lookup, SmoothFunctions, Stacked, Step
-from limes.models._algebra import combine, on_columns
+from limes.models._algebra import category_columns, combine, on_columns
 from limes.models._folding.composition import compose, product_of
 from limes.models._folding.feature_maps import (
     Affine,
@@ -86,8 +86,27 @@ def fold(
     if form.size != len(columns):
         raise CannotRead(f"the model reads {form.size} columns and is given {len(columns)}")
     folded = _fold(form, on_common_domains(columns), names)
-    guarding = undefined(guards, len(names), outputs_of(folded))
-    return folded if guarding is None else combine([folded, guarding])
+    others = [_unused_tables(columns, folded, len(names)), undefined(guards, len(names), outputs_of(folded))]
+    others = [form for form in others if form is not None]
+    return combine([folded, *others]) if others else folded
+
+
+def _unused_tables(columns: Sequence[ModelColumn], form: Form, size: int) -> Reduced | None:
+    """Return 0 as a sum over columns that an encoder looks up and the model does not use, None without any.
+
+    So their values remain categories: an encoder refuses other ones.
+    """
+    used, functions = category_columns(form), [None] * size
+    for column in columns:
+        table = column.map
+        if isinstance(table, LookupMap) and table.closed and column.source not in used:
+            zero = np.zeros((1, table.keys.size))
+            functions[column.source] = Lookup(table.keys, zero, np.zeros(1), np.zeros(1))
+    if not any(functions):
+        return None
+    outputs = outputs_of(form)
+    loadings = tuple(np.ones((1, *outputs)) for _ in functions)
+    return Reduced(Sum(tuple(functions), loadings, np.zeros(outputs)))
 
 
 def _fold(form: Form, columns: Sequence[ModelColumn], names: Sequence[str]) -> Form:

@@ -30,6 +30,7 @@ from limes.models.readers.links import with_probabilities
 _IDENTITY = frozenset(
     ("regression", "regression_l1", "huber", "fair", "quantile", "mape", "lambdarank", "rank_xendcg")
 ) | {"", "custom", "none"}
+_LOGISTIC = ("binary sigmoid:1", "cross_entropy")
 _VERSIONS = ("v3", "v4")
 # |x| up to this is zero for LightGBM: 1e-35 as float32
 ZERO = float(np.float32(1e-35))
@@ -41,12 +42,24 @@ _MISSING_ZERO = 1
 Fields = Mapping[str, str]
 
 
+def _head(model: Any) -> Fields:
+    """Return what a model's text says of all trees."""
+    return _sections(getattr(model, "booster_", model).model_to_string(num_iteration=1))[0]
+
+
+def _is_logistic(model: Any) -> bool:
+    """Tell whether probabilities are the logistic of the margin: of the sum, times nothing."""
+    head = _head(model)
+    return head.get("objective", "") in _LOGISTIC and "average_output" not in head
+
+
 def _softmax_scale(model: Any) -> float:
     """1 of the softmax of several classes; 0 where each has a logistic function, or the user's own."""
-    return float(getattr(model, "objective_", "") in ("multiclass", "softmax"))
+    softmax = getattr(model, "objective_", "") in ("multiclass", "softmax")
+    return float(softmax and "average_output" not in _head(model))
 
 
-@partial(with_probabilities, scale=_softmax_scale)
+@partial(with_probabilities, where=_is_logistic, scale=_softmax_scale)
 def booster(model: Any, method: str, schema: Schema | None) -> Forest:
     """Σ trees, or the mean of random forests, of a Booster or a model of scikit-learn's kind."""
     name = type(model).__name__

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,12 @@ def forest(model: Any, method: str, schema: Schema | None) -> Forest:  # noqa: A
     return _in_float32(Forest.joined(trees, intercept=zero))
 
 
-@with_probabilities
+def _is_log_loss(model: Any) -> bool:
+    """Tell whether probabilities are the logistic of the margin; of the exponential loss, of twice that."""
+    return getattr(model, "loss", "log_loss") == "log_loss"
+
+
+@partial(with_probabilities, where=_is_log_loss)
 def boosting(model: Any, method: str, schema: Schema | None) -> Forest:
     """Initial value + learning_rate · Σ trees: predictions of the regressor, margin of the classifier."""
     if hasattr(model, "classes_"):

@@ -79,7 +79,8 @@ def _of_formula(fitted: Any, params: Floats, schema: Schema | None) -> Form:
     intercept = np.zeros(())
     lines = np.zeros(len(schema.names))
     levels: dict[int, dict[float, float]] = {}
-    for name, value in zip(map(str, fitted.exog_names), params, strict=True):
+    names = fitted.exog_names[: params.size]  # behind them stands the dispersion of counts
+    for name, value in zip(map(str, names), params, strict=True):
         if name == "Intercept":
             intercept = intercept + value
         elif name in schema.names:

@@ -65,11 +65,17 @@ _OBJECTIVES: Mapping[str, tuple[Callable[[Floats], Floats], bool]] = {
 }
 
 
+def _is_logistic(model: Any) -> bool:
+    """Tell whether probabilities are the logistic of the margin, as the booster itself says."""
+    objective = json.loads(model.get_booster().save_config())["learner"]["objective"]["name"]
+    return objective in ("binary:logistic", "reg:logistic")
+
+
 def _softmax_scale(model: Any) -> float:
     return float(getattr(model, "objective", "") in ("multi:softprob", "multi:softmax"))
 
 
-@partial(with_probabilities, scale=_softmax_scale)
+@partial(with_probabilities, where=_is_logistic, scale=_softmax_scale)
 def booster(model: Any, method: str, schema: Schema | None) -> Forest | Linear:
     """Base score + Σ trees, of a Booster or a model of scikit-learn's kind."""
     name = type(model).__name__
