@@ -24,7 +24,7 @@ from typer.testing import CliRunner
 import limes
 from limes import Explanation
 from limes._cli import app
-from limes._cli.files import features_of
+from limes._cli.files import features_of, output_of
 from limes.exceptions import InputError, LimesError
 from wines import write_wines
 
@@ -335,3 +335,11 @@ def test_columns_with_numbers_for_names_are_matched_by_name():
     assert [*features_of(named)] == ["2020", "2019", "2021"]
     for prefix in ("", "f", "Column_"):
         assert not features_of(SimpleNamespace(feature_name=lambda p=prefix: [f"{p}{i}" for i in range(3)]))
+
+
+@pytest.mark.parametrize(("classes", "output"), [(None, 1), ([0, 1], "1")])
+def test_a_number_is_the_position_of_an_output_of_a_model_without_classes(classes, output):
+    model = SimpleNamespace(classes_=classes)
+    assert output_of("1", model) == output
+    assert output_of("margin", model) == "margin"
+    assert output_of(None, model) is None

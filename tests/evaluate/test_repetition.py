@@ -154,3 +154,29 @@ def test_score_leaves_out_what_is_not_defined():
     assert score.error == pytest.approx(1.0)
     assert "2" in repr(score)
     assert np.isnan(Score("x", np.array([1.0]), "lower").error)
+
+
+def test_explanations_of_other_rows_or_columns_are_refused():
+    task = EvaluationTask.of(
+        lambda X: X[:, 0], np.random.default_rng(0).normal(size=(50, 3)), np.zeros((2, 3))
+    )
+    shape = task.rows.shape
+    for wrong in ((1, shape[1] + 1), (shape[0] + 1, shape[1])):
+        with pytest.raises(InputError, match=r"explain task\.X"):
+            limes.evaluate.sensitivity(lambda X, seed, wrong=wrong: np.ones(wrong), task)
+        with pytest.raises(InputError, match=r"explain task\.X"):
+            limes.evaluate.stability(lambda X, seed, wrong=wrong: np.ones(wrong), task, k=1)
+    explain = lambda X, seed: np.ones(shape)  # noqa: E731
+    with pytest.raises(InputError, match="draws"):
+        limes.evaluate.sensitivity(explain, task, draws=0)
+    with pytest.raises(InputError, match="noise"):
+        limes.evaluate.stability(explain, task, k=1, noise=np.inf)
+
+
+def test_attributions_are_numbers_and_outputs_are_positions():
+    assert limes.evaluate.Attribution([[1, 2]]).values.dtype == np.float64
+    with pytest.raises(InputError, match="must be numbers"):
+        limes.evaluate.Attribution([["a", "b"]])
+    for output in (2, "1", -1):
+        with pytest.raises(InputError, match="no position"):
+            limes.evaluate.attribution(np.ones((2, 3, 2)), output=output)

@@ -23,6 +23,7 @@ from limes._cli.files import (
     check_outputs,
     check_sparse,
     load_model,
+    output_of,
     parse_bins,
     read_table,
     read_text,
@@ -117,7 +118,7 @@ def explain(
     check_outputs((html, report, json), (model, data, text_file, image, labels))
     target: Any = _read(data, text, text_file, image)
     fitted = load_model(model, trust=trust or [], trust_pickle=trust_pickle)
-    options: dict[str, Any] = {"output": output, "method": method, "rng": seed}
+    options: dict[str, Any] = {"output": output_of(output, fitted), "method": method, "rng": seed}
     options |= {k: v for k, v in (("bandwidth", bandwidth), ("max_calls", max_calls)) if v is not None}
     if image is not None:
         options |= {"top": top, "link": link, "segments": segments, "fill": fill}
@@ -223,7 +224,7 @@ def diagnose(
         raise InputError("pass one thing to diagnose: a table, or --text")
     check_outputs((html, json), (model, data))
     fitted = load_model(model, trust=trust or [], trust_pickle=trust_pickle)
-    options: dict[str, Any] = {"output": output, "method": method, "rng": seed}
+    options: dict[str, Any] = {"output": output_of(output, fitted), "method": method, "rng": seed}
     options |= {} if bandwidth is None else {"bandwidth": bandwidth}
     if data is None:
         explanation = _explain_text(fitted, str(text), options)

@@ -242,6 +242,12 @@ def parse_bins(text: str) -> str | int | None:
     return int(text) if text.isdecimal() else text
 
 
+def output_of(text: str | None, model: Any) -> str | int | None:
+    """Parse the option ``--output``: of a model without classes a number is the position of an output."""
+    is_position = text is not None and text.isdecimal() and getattr(model, "classes_", None) is None
+    return int(text) if is_position and text is not None else text
+
+
 def check_outputs(outputs: Iterable[Path | None], inputs: Iterable[Path | None]) -> None:
     """Raise InputError if a file that is to be written cannot be, or is one that is read."""
     sources = [path.resolve() for path in inputs if path is not None]

@@ -18,6 +18,7 @@ from limes._cli.files import (
     check_sparse,
     features_of,
     load_model,
+    output_of,
     parse_bins,
     read_table,
     select_features,
@@ -100,7 +101,12 @@ def explain_table(
     fitted = load_model(model, trust=trust or [], trust_pickle=trust_pickle)
     names = _features(columns, fitted, source, [*(key or []), *(drop or [])])
     rows = _background(background, source, names)
-    options: dict[str, Any] = {"output": output, "bins": parse_bins(bins), "method": method, "rng": seed}
+    options: dict[str, Any] = {
+        "output": output_of(output, fitted),
+        "bins": parse_bins(bins),
+        "method": method,
+        "rng": seed,
+    }
     if sparse is None:
         options |= {"bandwidth": bandwidth, "law": law, "weights": weights, "max_calls": max_calls}
     else:

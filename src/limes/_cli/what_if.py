@@ -16,6 +16,7 @@ from limes._cli.files import (
     Trust,
     TrustPickle,
     load_model,
+    output_of,
     parse_bins,
     read_table,
     select_features,
@@ -67,7 +68,7 @@ def what_if(
     dropped = [*(drop or []), *([] if ids is None else [ids])]
     rows = select_features(frame, fitted, dropped)
     learnt = rows if background is None else _background(background, fitted, dropped)
-    options = {"output": output, "bins": parse_bins(bins), "method": method, "rng": seed}
+    options = {"output": output_of(output, fitted), "bins": parse_bins(bins), "method": method, "rng": seed}
     of_values = {"law": law, "weights": weights, "bandwidth": bandwidth, "max_calls": max_calls}
     of_rules = {"k": facts, "exclude": exclude or []}
     desk = _desk(fitted, learnt, (options, of_values, of_rules), rows, names, row)

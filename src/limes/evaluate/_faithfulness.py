@@ -21,7 +21,7 @@ from limes.designs._bins import bin_edges
 from limes.designs._columns import binned, categorical
 from limes.designs._product import ProductFamily
 from limes.designs._weights import BinWeights
-from limes.evaluate._task import EvaluationTask, Score, attribution
+from limes.evaluate._task import EvaluationTask, Score, attribution_of
 from limes.exceptions import InputError
 
 
@@ -172,7 +172,7 @@ def fidelity(
     >>> fidelity([[2.0, -1.0]], task).mean > fidelity([[0.0, 1.0]], task).mean
     True
     """
-    values = _values(explanation, task, output)
+    values = attribution_of(task, explanation, output).values
     scores = np.full(len(values), np.nan)
     for i, phi in enumerate(values):
         z, f = _around(task, i, neighbourhood, draws, rng)
@@ -213,7 +213,7 @@ def infidelity(
     >>> infidelity([[0.0, 0.0]], task).mean
     1.0
     """
-    values = _values(explanation, task, output)
+    values = attribution_of(task, explanation, output).values
     scores = np.full(len(values), np.nan)
     for i, phi in enumerate(values):
         z, f = _around(task, i, neighbourhood, draws, rng)
@@ -283,7 +283,7 @@ def curves(
     >>> both.deletion.shape, both.deletion_area.mean < both.insertion_area.mean
     ((1, 3), True)
     """
-    values = _values(explanation, task, output)
+    values = attribution_of(task, explanation, output).values
     d = values.shape[1]
     steps = np.arange(d + 1)
     down, up = np.empty((len(values), d + 1)), np.empty((len(values), d + 1))
@@ -335,16 +335,6 @@ def _mean_predictions(task: EvaluationTask, i: int, kept: Any, others: Floats) -
 def _area(heights: Floats) -> Floats:
     """Areas by trapezoids, over steps of total length 1."""
     return np.asarray((heights[:, 1:] + heights[:, :-1]).mean(axis=1) / 2)
-
-
-def _values(explanation: Any, task: EvaluationTask, output: Any) -> Floats:
-    values = attribution(explanation, output=output).values
-    if values.shape != task.rows.shape:
-        raise InputError(
-            f"the explanation has {values.shape[0]} rows and {values.shape[1]} features, the task "
-            f"{task.rows.shape[0]} and {task.rows.shape[1]}: explain task.X, all of its columns"
-        )
-    return values
 
 
 def _around(

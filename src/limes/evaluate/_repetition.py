@@ -18,7 +18,8 @@ import numpy as np
 from scipy.special import ndtri
 
 from limes._arrays import Floats
-from limes.evaluate._task import Attribution, EvaluationTask, Score, attribution
+from limes._checks import check_count, check_size
+from limes.evaluate._task import Attribution, EvaluationTask, Score, attribution_of
 from limes.exceptions import InputError
 
 # (rows as the model takes them, seed) -> an explanation of all of them
@@ -106,7 +107,7 @@ def stability(
         raise InputError(f"runs={runs!r}: stability needs at least two")
     rows = noisy_rows(task, noise, runs, rng)
     results = [
-        attribution(explain(task.table.decode(x), rng + run), output=output) for run, x in enumerate(rows)
+        attribution_of(task, explain(task.table.decode(x), rng + run), output) for run, x in enumerate(rows)
     ]
     return compare_runs(results, k=k)
 
@@ -147,11 +148,12 @@ def sensitivity(
     >>> sensitivity(lambda X, seed: X * [2.0, -1.0], task, radius=0.01).mean < 0.02
     True
     """
-    values = attribution(explain(task.X, rng), output=output).values
+    check_count("draws", draws)
+    values = attribution_of(task, explain(task.X, rng), output).values
     size = np.linalg.norm(values, axis=1)
     largest = np.zeros(len(values))
     for x in noisy_rows(task, radius, draws, rng):
-        moved = attribution(explain(task.table.decode(x), rng), output=output).values
+        moved = attribution_of(task, explain(task.table.decode(x), rng), output).values
         largest = np.maximum(largest, np.linalg.norm(moved - values, axis=1))
     return Score(
         "max-sensitivity", np.divide(largest, size, out=np.full(size.shape, np.nan), where=size > 0), "lower"
@@ -160,8 +162,7 @@ def sensitivity(
 
 def noisy_rows(task: EvaluationTask, noise: float, runs: int, rng: int) -> list[Floats]:
     """Repeat the task's rows ``runs`` times, each with independent uniform noise on its numbers."""
-    if not noise >= 0:
-        raise InputError(f"noise and radius must be shares of a standard deviation, 0 or more; got {noise!r}")
+    check_size("noise and radius, shares of a standard deviation,", noise, zero=True)
     stream = np.random.default_rng([rng, 1])
     return [task.rows + noise * task.scales * stream.uniform(-1, 1, task.rows.shape) for _ in range(runs)]
 

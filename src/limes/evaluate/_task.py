@@ -17,7 +17,7 @@ from limes._arrays import Floats
 from limes._explainers.tables.table import Table
 from limes.exceptions import InputError
 from limes.models._calling.caller import ModelCaller
-from limes.models._calling.outputs import resolve
+from limes.models._calling.outputs import is_position, resolve
 
 # Rows in a call of the model
 _BATCH = 20_000
@@ -189,6 +189,35 @@ class Attribution:
     values: Floats
     errors: Floats | None = None
 
+    def __post_init__(self) -> None:
+        for name, numbers in vars(self).items():
+            if numbers is not None:
+                object.__setattr__(self, name, _as_numbers(numbers))
+
+
+def _as_numbers(values: Any) -> Floats:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"an explanation's values must be numbers, (rows, features): {error}") from error
+
+
+def attribution_of(task: EvaluationTask, explanation: Any, output: Any) -> Attribution:
+    """Return the values of an explanation of the task's rows.
+
+    Raises
+    ------
+    InputError
+        As :func:`attribution`, or if it is of other rows or columns.
+    """
+    result = attribution(explanation, output=output)
+    if result.values.shape != task.rows.shape:
+        raise InputError(
+            f"the explanation has {result.values.shape[0]} rows and {result.values.shape[1]} features, "
+            f"the task {task.rows.shape[0]} and {task.rows.shape[1]}: explain task.X, all of its columns"
+        )
+    return result
+
 
 def attribution(explanation: Any, *, output: Any = None) -> Attribution:
     """Return the values of an explanation of limes, shap or lime, of a list of such, or an array (n, d).
@@ -233,7 +262,7 @@ def _converted(explanation: Any, output: Any) -> Attribution:
     if _has_values(explanation):
         return _from_values(explanation, output)
     if is_list or isinstance(explanation, np.ndarray):
-        return Attribution(_select_output(np.asarray(explanation, dtype=np.float64), output))
+        return Attribution(_select_output(_as_numbers(explanation), output))
     raise InputError(
         f"cannot read values of a {type(explanation).__name__}: pass an explanation of limes, shap or lime, "
         "a list of them, one a row, or an array (rows, features)"
@@ -286,7 +315,12 @@ def _select_output(values: Floats, output: Any) -> Floats:
         raise InputError(
             f"the explanation has {values.shape[2]} outputs: choose one by its position, output="
         )
-    return np.asarray(values[..., -1 if output is None else output], dtype=np.float64)
+    position = values.shape[2] - 1 if output is None else output
+    if not is_position(position) or position >= values.shape[2]:
+        raise InputError(
+            f"output={output!r} is no position of the explanation's {values.shape[2]} outputs, from 0"
+        )
+    return np.asarray(values[..., position], dtype=np.float64)
 
 
 def _from_lime(explanation: Any, output: Any) -> Attribution:

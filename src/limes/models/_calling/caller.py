@@ -52,20 +52,10 @@ class ModelCaller:
                 f"{name} raised {type(error).__name__} on a batch of {len(x)} rows: {error}", batch=table
             ) from error
         try:
-            return self._named(self.output.pick(self._check(raw, len(x))))
+            return self.output.pick(self._check(raw, len(x)))
         except ModelError as error:
             error.batch = table
             raise
-
-    def _named(self, answers: Floats) -> Floats:
-        """Return answers, if there is a label for each column of them."""
-        labels = self.output.labels
-        if labels is not None and answers.ndim == 2 and len(labels) != answers.shape[1]:
-            raise ModelError(
-                f"{self._name} returned {answers.shape[1]} columns, and the model has {len(labels)} classes: "
-                "fit it on rows of several classes, or pass a function"
-            )
-        return answers
 
     @property
     def _name(self) -> str:
@@ -81,6 +71,8 @@ class ModelCaller:
                 f"{self._name} returned a list of {len(raw)} arrays; pass a callable that returns one of them"
             )
         predictions = self._numbers(raw)
+        if isinstance(targets, np.ndarray) and self.output.method == "predict_proba":
+            _check_classes(predictions, targets.size, self._name)
         if predictions.ndim not in (1, 2) or len(predictions) != rows or 0 in predictions.shape[1:]:
             raise ModelError(
                 f"{self._name} was given {rows} rows and returned shape {predictions.shape}; "
@@ -112,6 +104,14 @@ class ModelCaller:
         if predictions is None:
             raise ModelError(f"{self._name} did not return numbers, but {strange[0]!r}")
         return predictions
+
+
+def _check_classes(predictions: Floats, classes: int, name: str) -> None:
+    if predictions.ndim == 2 and predictions.shape[1] != classes:
+        raise ModelError(
+            f"{name} returned {predictions.shape[1]} columns, and the model has {classes} classes: fit it on "
+            "rows of several classes, or pass a function"
+        )
 
 
 def _join_targets(predictions: Any, classes: Sequence[Any], name: str) -> Any:

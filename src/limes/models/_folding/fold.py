@@ -86,9 +86,12 @@ def fold(
     if form.size != len(columns):
         raise CannotRead(f"the model reads {form.size} columns and is given {len(columns)}")
     folded = _fold(form, on_common_domains(columns), names)
-    others = [_unused_tables(columns, folded, len(names)), undefined(guards, len(names), outputs_of(folded))]
-    others = [form for form in others if form is not None]
-    return combine([folded, *others]) if others else folded
+    others = (
+        _unused_tables(columns, folded, len(names)),
+        undefined(guards, len(names), outputs_of(folded)),
+    )
+    parts = [form for form in others if form is not None]
+    return combine([folded, *parts]) if parts else folded
 
 
 def _unused_tables(columns: Sequence[ModelColumn], form: Form, size: int) -> Reduced | None:
@@ -96,7 +99,8 @@ def _unused_tables(columns: Sequence[ModelColumn], form: Form, size: int) -> Red
 
     So their values remain categories: an encoder refuses other ones.
     """
-    used, functions = category_columns(form), [None] * size
+    used = category_columns(form)
+    functions: list[Function | None] = [None] * size
     for column in columns:
         table = column.map
         if isinstance(table, LookupMap) and table.closed and column.source not in used:
