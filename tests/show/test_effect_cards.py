@@ -103,3 +103,12 @@ def test_names_are_escaped():
     axes = EffectAxes(1, ("risk",), ("bmi",), [0])
     hostile = Effects(axes, lambda first: lambda row, output, feature: one, range(1))
     assert "<script>" not in hostile._repr_html_() + hostile[0]._repr_html_()
+
+
+def test_many_rows_say_how_many_effects_are_not_shown():
+    X = np.random.default_rng(0).normal(size=(100, 4))
+    effects = limes.TabularExplainer(lambda x: x @ [1.0, 2.0, 3.0, 4.0], X)(X[:20]).effects
+    text = " ".join(str(effects).split())
+    assert "whole effects of 4 columns around 20 rows" in text
+    assert "50 smaller ones are not shown: .effects[i]" in text
+    assert repr(effects) == "<Effects: 80 of 20 rows, 1 outputs, 4 columns>"

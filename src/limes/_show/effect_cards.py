@@ -73,9 +73,12 @@ def _(effects: Effects) -> Card:
     reach = _largest([effect.values for effect in entries])
     low, high = ([end(effect.values) for effect in entries] for end in (np.nanmin, np.nanmax))
     numbers = [_signed(np.array(column)) for column in (low, high, current)]
+    rows, names = len({effect.row for effect in effects}), len({effect.feature for effect in effects})
     several = len({(effect.row, effect.output) for effect in effects}) > 1
+    of_rows = f" around {count(rows, 'row')}" if rows > 1 else ""
+    hidden = max(0, len(effects) - _MOST_LINES)
     return Card(
-        title=f"whole effects of {count(len(effects), 'column')}, those that explain most first",
+        title=f"whole effects of {count(names, 'column')}{of_rows}, those that explain most first",
         columns=[
             *(["row", "output"] if several else []),
             "column",
@@ -99,6 +102,7 @@ def _(effects: Effects) -> Card:
         remarks=(
             "share: of the model's variance around the row",
             "lowest, highest: of the effects of the column's cells",
+            *([f"{hidden:,} smaller ones are not shown: .effects[i]"] if hidden else []),
         ),
     )
 

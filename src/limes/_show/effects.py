@@ -96,7 +96,7 @@ def draw_effect(curve: Curve, ax: Axes | None = None, *, title: str | None = Non
     axes.axhline(0.0, color=ink(), alpha=0.6, linewidth=0.8, zorder=1)
     plain_frame(axes, 9)
     axes.grid(axis="x", visible=False)
-    labels = [shorten(without_name(curve.cells[b], curve.feature), 18) for b in chosen]
+    labels = [shorten(without_name(curve.cells[b], curve.feature), 32) for b in chosen]
     axes.set_xticks(positions, labels=labels, fontsize=8.5, parse_math=False)
     if sum(map(len, labels)) > _LABELS_PER_INCH * width_of(axes):
         _turn(axes)

@@ -288,3 +288,16 @@ def test_a_classifier_of_one_class_that_answers_two_columns(kind):
     X = np.random.default_rng(0).normal(size=(200, 2))
     with pytest.raises(ModelError, match="returned 2 columns, and the model has 1 classes"):
         limes.TabularExplainer(kind().fit(X, np.zeros(200)), X)(X[:1])
+
+
+@pytest.mark.parametrize(("output", "columns"), [(np.array(1), 1), (np.array([0, 1]), [0, 1])])
+def test_an_array_names_classes_as_a_list_does(output, columns):
+    X, y = load_iris(return_X_y=True)
+    assert resolve(LogisticRegression(max_iter=200).fit(X, y), output).columns == columns
+
+
+@pytest.mark.parametrize("output", [[[0, 1]], np.array([[0, 1]])])
+def test_a_list_in_a_list_is_no_class(output):
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(InputError, match="is not a class of the model"):
+        resolve(LogisticRegression(max_iter=200).fit(X, y), output)

@@ -285,6 +285,7 @@ def resolve(model: Any, output: Any = None) -> Output:
     InputError
         If the model has no such method or no such class.
     """
+    output = output.tolist() if isinstance(output, np.ndarray) else output
     if not hasattr(model, "predict"):
         if prediction_method(model, "") is None:
             raise InputError(f"model must have a predict method or be callable, got {type(model).__name__}")
@@ -309,10 +310,9 @@ def _positions(method: str, output: Any) -> Output:
     return Output(method, output, tuple(str(i) for i in positions))
 
 
-def is_position(candidate: Any) -> bool:
+def is_position(value: Any) -> bool:
     """Tell whether it can be the position of a column: a whole number from 0."""
-    whole = isinstance(candidate, int | np.integer) and not isinstance(candidate, bool)
-    return whole and bool(candidate >= 0)
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= 0)
 
 
 def _classifier(model: Any, classes: Any, output: Any) -> Output:
@@ -374,7 +374,7 @@ def _labels(model: Any, classes: Any, output: Any) -> Output:
             "predict_proba; use output='margin'"
         )
     candidates: Sequence[Any] = [] if classes is None else list(classes)
-    several = isinstance(output, list | tuple | np.ndarray)
+    several = isinstance(output, list | tuple)
     labels = list(output) if several else [output]
     if not labels:
         raise InputError("output=[] names no class")
@@ -385,7 +385,7 @@ def _labels(model: Any, classes: Any, output: Any) -> Output:
 
 def _column(label: Any, candidates: Sequence[Any]) -> int:
     for position, candidate in enumerate(candidates):
-        if candidate == label or str(candidate) == str(label):
+        if np.ndim(label) == 0 and (candidate == label or str(candidate) == str(label)):
             return position
     close = get_close_matches(str(label), [str(c) for c in candidates], n=1)
     advice = f" (did you mean {close[0]!r}?)" if close else ""
