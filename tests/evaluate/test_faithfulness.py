@@ -166,3 +166,23 @@ def test_precision_of_sparse_explanations():
     assert found.rows.tolist() == [explanation[i].certificate.precision for i in range(2)]
     with pytest.raises(InputError, match="SparseExplainer"):
         precision(limes.TabularExplainer(line, BACKGROUND, max_calls=64)(ROWS[:1], progress=False))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"draws": 0}, "draws"), ({"draws": 1.5}, "draws"), ({"rng": -1}, "rng"), ({"rng": 1.5}, "rng")],
+)
+def test_counts_and_seeds_are_checked(options, message):
+    background = np.random.default_rng(0).normal(size=(50, 2))
+    task = limes.evaluate.Task.of(lambda X: X[:, 0], background, background[:2])
+    for measure in (limes.evaluate.fidelity, limes.evaluate.curves):
+        with pytest.raises(InputError, match=message):
+            measure(np.ones((2, 2)), task, **options)
+
+
+@pytest.mark.parametrize("bandwidth", [-1.0, np.nan, "a"])
+def test_the_bandwidth_of_bins_is_checked(bandwidth):
+    background = np.random.default_rng(0).normal(size=(50, 2))
+    task = limes.evaluate.Task.of(lambda X: X[:, 0], background, background[:2])
+    with pytest.raises(InputError, match="bandwidth"):
+        limes.evaluate.Bins(task, bandwidth)

@@ -16,12 +16,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from limes._arrays import Floats
+from limes._checks import check_count
 from limes._explanation import Explanation
 from limes.designs._bins import bin_edges
 from limes.designs._columns import binned, categorical
 from limes.designs._product import ProductFamily
-from limes.designs._weights import BinWeights
-from limes.evaluate._task import EvaluationTask, Score, attribution_of
+from limes.designs._weights import BinWeights, check_bandwidth
+from limes.evaluate._task import EvaluationTask, Score, attribution_of, generator
 from limes.exceptions import InputError
 
 
@@ -114,7 +115,7 @@ class Bins:
             categorical(x) if cut is None else binned(x, cut)
             for x, cut in zip(table.matrix.T, edges, strict=True)
         )
-        width = 0.75 * np.sqrt(len(laws)) if bandwidth is None else bandwidth
+        width = 0.75 * np.sqrt(len(laws)) if bandwidth is None else check_bandwidth(bandwidth)
         self._family = ProductFamily(laws, BinWeights(width))
 
     def draw(
@@ -291,7 +292,9 @@ def curves(
         rank = np.empty(d, dtype=np.int64)
         rank[np.argsort(-phi, kind="stable")] = np.arange(d)
         first = rank < steps[:, None]
-        others = task.table.matrix[_stream(rng, i).integers(len(task.table.matrix), size=draws)]
+        others = task.table.matrix[
+            generator(rng, i).integers(len(task.table.matrix), size=check_count("draws", draws))
+        ]
         down[i] = _mean_predictions(task, i, ~first, others)
         up[i] = _mean_predictions(task, i, first, others)
     return Curves((down - task.typical) / task.unit, (up - task.typical) / task.unit)
@@ -341,10 +344,5 @@ def _around(
     task: EvaluationTask, i: int, neighbourhood: Neighbourhood | None, draws: int, rng: int
 ) -> tuple[Floats, Floats]:
     """Draw kept features z (m, d) and predictions (m,) around row i."""
-    x, z = (neighbourhood or Removal()).draw(task, i, draws, _stream(rng, i))
+    x, z = (neighbourhood or Removal()).draw(task, i, check_count("draws", draws), generator(rng, i))
     return z, task.predict(x)
-
-
-def _stream(rng: int, i: int) -> np.random.Generator:
-    """Generator of (seed, row) alone: all explanations have the same draws."""
-    return np.random.default_rng([rng, i])

@@ -19,7 +19,7 @@ from scipy.special import ndtri
 
 from limes._arrays import Floats
 from limes._checks import check_count, check_size
-from limes.evaluate._task import Attribution, EvaluationTask, Score, attribution_of
+from limes.evaluate._task import Attribution, EvaluationTask, Score, attribution_of, generator
 from limes.exceptions import InputError
 
 # (rows as the model takes them, seed) -> an explanation of all of them
@@ -163,7 +163,7 @@ def sensitivity(
 def noisy_rows(task: EvaluationTask, noise: float, runs: int, rng: int) -> list[Floats]:
     """Repeat the task's rows ``runs`` times, each with independent uniform noise on its numbers."""
     check_size("noise and radius, shares of a standard deviation,", noise, zero=True)
-    stream = np.random.default_rng([rng, 1])
+    stream = generator(rng, 1)
     return [task.rows + noise * task.scales * stream.uniform(-1, 1, task.rows.shape) for _ in range(runs)]
 
 

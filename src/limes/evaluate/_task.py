@@ -158,6 +158,19 @@ class EvaluationTask:
         return self.predict(self.table.matrix[:_BATCH])
 
 
+def generator(rng: int, key: int) -> np.random.Generator:
+    """Return the generator of a seed and a key: all explanations have the same draws.
+
+    Raises
+    ------
+    InputError
+        If the seed is no whole number >= 0.
+    """
+    if not is_position(rng):
+        raise InputError(f"rng must be a whole number >= 0, got {rng!r}: explanations share draws by it")
+    return np.random.default_rng([rng, key])
+
+
 def _one_output(model: Callable[[Floats], Floats]) -> Callable[[Floats], Floats]:
     def predict(x: Floats) -> Floats:
         predictions = model(x)
