@@ -1,7 +1,8 @@
-"""The README's example: explain one patient, exactly, and save the picture."""
+"""The README's example: explain one patient, exactly, and draw the README's picture."""
 
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 from sklearn.datasets import load_diabetes
 from sklearn.ensemble import RandomForestRegressor
 
@@ -14,5 +15,7 @@ explainer = limes.TabularExplainer(model, X)
 explanation = explainer(X.iloc[[3]])
 
 print(explanation)
-axes = explanation.plot.bar()
-axes.figure.savefig(Path(__file__).parent.parent / "docs" / "diabetes.png", dpi=110, bbox_inches="tight")
+figure, (left, right) = plt.subplots(1, 2, figsize=(12.5, 4), width_ratios=[3, 2], layout="constrained")
+explanation.plot.bar(ax=left, unit="points")
+explanation.plot.effect("bmi", ax=right, unit="points")
+figure.savefig(Path(__file__).parent.parent / "docs" / "diabetes.png", dpi=100)
