@@ -128,3 +128,10 @@ def test_fidelity_is_the_weighted_r_squared_on_training_rows(explainer, rows):
 def test_a_constant_model_has_no_fidelity(rows):
     explainer = limes.MapleExplainer(lambda X: np.full(len(X), 0.1), rows, trees=5)
     assert np.isnan(explainer(rows[:2]).fidelity).all()
+
+
+def test_numbers_beyond_float32_are_refused(explainer, rows):
+    with pytest.raises(InputError, match=r"up to 3\.4e38"):
+        explainer(rows[:1] * 1e39)
+    with pytest.raises(InputError, match=r"up to 3\.4e38"):
+        limes.MapleExplainer(curved, rows * 1e39)

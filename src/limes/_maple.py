@@ -152,7 +152,7 @@ class MapleExplainer(Described):
         ModelError
             If the model fails.
         """
-        rows = self._table.encode(X)
+        rows = _in_float32(self._table.encode(X))
         if not self._watch.unchanged(rows):
             self._watch = watch(self._watch.model)
             self._fit()
@@ -206,7 +206,7 @@ class MapleExplainer(Described):
         >>> weights.shape, round(float(weights.sum()), 9)
         ((1, 200), 1.0)
         """
-        rows = self._table.encode(X)
+        rows = _in_float32(self._table.encode(X))
         weights = np.zeros((len(rows), len(self._table.matrix)))
         weights[:, self._train] = self._weights(rows)
         return weights
@@ -291,6 +291,7 @@ def _numeric_table(background: Any) -> Table:
         raise InputError(f"column {name!r} has missing values: impute them, or use limes.Literals first")
     if len(table.matrix) < _FEWEST_ROWS:
         raise InputError(f"MAPLE needs {_FEWEST_ROWS} background rows at least, got {len(table.matrix)}")
+    _in_float32(table.matrix)
     return table
 
 
@@ -313,3 +314,11 @@ def _ranked(forest: Any, size: int) -> Ints:
         if tree.feature[0] >= 0:
             scores[tree.feature[0]] += tree.impurity[0]
     return np.argsort(-scores, kind="stable")
+
+
+def _in_float32(rows: Floats) -> Floats:
+    """Return rows (n, d), if the forest, which compares float32, can hold their numbers."""
+    largest = float(np.abs(rows).max())
+    if largest > float(np.finfo(np.float32).max):
+        raise InputError(f"MAPLE's forest holds numbers up to 3.4e38, got {largest:.3g}: divide the column")
+    return rows
