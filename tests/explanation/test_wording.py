@@ -56,8 +56,8 @@ def test_an_error_decides_the_decimals_one_digit_of_it_from_2_on(standard_error,
 
 
 def test_cell():
-    cells = [None, math.nan, 3, 2**70, 3.0, 0.123456, True, "a\nb", 1e300]
-    words = ["missing", "missing", "3", str(2**70), "3", "0.1235", "True", "a b", "1.000e+300"]
+    cells = [None, math.nan, 3, 2**70, 3.0, -122.24, 0.12345678, True, "a\nb", 1e300]
+    words = ["missing", "missing", "3", str(2**70), "3", "-122.24", "0.123457", "True", "a b", "1.00000e+300"]
     assert [cell(value) for value in cells] == words
 
 

@@ -113,12 +113,12 @@ def _decimals_of_error(standard_error: float) -> int:
 
 
 def cell(value: Any) -> str:
-    """Write a value of the user's data: texts and whole numbers in full, others with four digits."""
+    """Write a value of the user's data: texts and whole numbers in full, others with six digits at most."""
     if is_missing(value):
         return "missing"
     if isinstance(value, float):
         whole = value.is_integer() and abs(value) < 1e15  # beyond, floats do not hold every integer
-        return str(int(value)) if whole else number(value)
+        return str(int(value)) if whole else number(value, 6)
     return one_line(str(value))
 
 

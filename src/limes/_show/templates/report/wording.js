@@ -44,7 +44,7 @@ function errorText(value) { return `± ${digits(value, 2)}`; }
 
 function cellText(value) {
   if (Number.isNaN(value)) return 'missing';
-  return Number.isInteger(value) && Math.abs(value) < 1e15 ? String(value) : number(value);
+  return Number.isInteger(value) && Math.abs(value) < 1e15 ? String(value) : number(value, 6);
 }
 
 function count(amount, noun) {
