@@ -244,8 +244,9 @@ def parse_bins(text: str) -> str | int | None:
 
 def output_of(text: str | None, model: Any) -> str | int | None:
     """Parse the option ``--output``: of a model without classes a number is the position of an output."""
-    is_position = text is not None and text.isdecimal() and getattr(model, "classes_", None) is None
-    return int(text) if is_position and text is not None else text
+    if text is None or not text.isdecimal() or getattr(model, "classes_", None) is not None:
+        return text
+    return int(text)
 
 
 def check_outputs(outputs: Iterable[Path | None], inputs: Iterable[Path | None]) -> None:

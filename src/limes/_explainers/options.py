@@ -14,7 +14,6 @@ from limes._expectations.sampling import Sampling, Tolerance
 from limes._pipeline import METHODS
 from limes.exceptions import InputError
 from limes.models._calling.caller import Retry
-from limes.surrogates._solvers import SOLVERS
 from limes.surrogates._sparse import AnswerRange
 
 # Most answers behind an explanation where the user sets no limit: a row's own, and those that rows share
@@ -128,24 +127,6 @@ def _tolerance(tolerance: Any) -> Tolerance | None:
             f"tolerance={tolerance!r} is neither a number nor a share of the largest coefficient such as '5%'"
         )
     return Tolerance(share / 100, relative=True)
-
-
-def search_options(
-    solver: str, gap: float | None, tolerance: float | None, time_limit: float, threads: int
-) -> tuple[tuple[str, Any], ...]:
-    """Return the options of a solver's search, checked; the gap is passed under one of its two names."""
-    if gap is not None and tolerance is not None:
-        raise InputError("gap= and tolerance= are two names of one option: pass gap=")
-    name, value = ("gap", gap) if tolerance is None else ("tolerance", tolerance)
-    allowed = check_size(name, 0.0 if value is None else value, zero=True)
-    if allowed >= 1.0:
-        raise InputError(f"{name} is a share of the error, below 1; got {value!r}")
-    if allowed and "tolerance" not in SOLVERS[solver].options:
-        raise InputError(f"{name}= goes with solver='branch_and_bound'; {solver!r} proves no optimum")
-    if time_limit != np.inf:
-        check_size("time_limit", time_limit)
-    search = {"tolerance": allowed, "time_limit": time_limit, "threads": check_count("threads", threads)}
-    return tuple((name, search[name]) for name in SOLVERS[solver].options)
 
 
 def check_confidence(confidence: Any) -> float:

@@ -19,7 +19,6 @@ from limes._explainers.options import (
     check_literals,
     check_names,
     check_scale,
-    search_options,
 )
 from limes._explainers.results import compute_each, interrupted
 from limes._explainers.sparse_contrast import (
@@ -47,7 +46,7 @@ from limes.exceptions import InputError, ModelError
 from limes.models._calling.bound_methods import behind_method
 from limes.models._calling.caller import ModelCaller, OneOutput, Retry
 from limes.models._calling.outputs import resolve
-from limes.surrogates._solvers import SOLVERS
+from limes.surrogates._solvers import SOLVERS, search_options
 from limes.surrogates._sparse import check_sparsity
 
 _MEANING = (

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats
+from limes._checks import check_count, check_size
 from limes.exceptions import InputError
 from limes.surrogates._branch_and_bound import branch_and_bound
 from limes.surrogates._projection import hard_thresholding, projection
@@ -97,3 +98,27 @@ SOLVERS: Mapping[str, Solver] = {
     "branch_and_bound": Solver(branch_and_bound, SampleProblem, ("tolerance", "time_limit", "threads")),
     "convex": Solver(convex, SampleProblem, boxed=True),
 }
+
+
+def search_options(
+    solver: str, gap: float | None, tolerance: float | None, time_limit: float, threads: int
+) -> tuple[tuple[str, Any], ...]:
+    """Return the options of a solver's search, checked; the gap is passed under one of its two names.
+
+    Raises
+    ------
+    InputError
+        If one is out of range, or a gap is passed to a solver that proves none.
+    """
+    if gap is not None and tolerance is not None:
+        raise InputError("gap= and tolerance= are two names of one option: pass gap=")
+    name, value = ("gap", gap) if tolerance is None else ("tolerance", tolerance)
+    allowed = check_size(name, 0.0 if value is None else value, zero=True)
+    if allowed >= 1.0:
+        raise InputError(f"{name} is a share of the error, below 1; got {value!r}")
+    if allowed and "tolerance" not in SOLVERS[solver].options:
+        raise InputError(f"{name}= goes with solver='branch_and_bound'; {solver!r} proves no optimum")
+    if time_limit != np.inf:
+        check_size("time_limit", time_limit)
+    search = {"tolerance": allowed, "time_limit": time_limit, "threads": check_count("threads", threads)}
+    return tuple((name, search[name]) for name in SOLVERS[solver].options)

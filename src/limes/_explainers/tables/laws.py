@@ -5,7 +5,7 @@ Bins of numbers and levels of categories read "bmi <= -0.54", "workclass = Priva
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -103,48 +103,42 @@ def value_text(column: TableColumn, value: float) -> str:
     if np.isnan(value):
         return f"{column.name} is missing"
     (original,) = column.originals(np.array([value]))
-    plain = _SMALLEST_PLAIN < abs(value) < _LARGEST_PLAIN
-    return (
-        f"{column.name} = {original if column.categorical else _written(value, _DIGITS_OF_ONE, plain=plain)}"
-    )
+    if column.categorical:
+        return f"{column.name} = {original}"
+    return f"{column.name} = {_written(value, _DIGITS_OF_ONE, plain=_is_plain(np.array([value])))}"
 
 
 def bin_texts(name: str, edges: Floats, values: Floats | None = None) -> list[str]:
     """Return one text per bin between edges (p + 1,), which are true of these values (n,)."""
     if edges.size == 2:
         return [f"{name} = {number_texts(edges[:1])[0]}" if edges[0] == edges[1] else name]
-    inner = edge_texts(edges[1:-1], values)
+    inner = number_texts(edges[1:-1], values)
     between = [f"{low} < {name} <= {high}" for low, high in pairwise(inner)]
     return [f"{name} <= {inner[0]}", *between, f"{name} > {inner[-1]}"]
 
 
-def edge_texts(edges: Floats, values: Floats | None = None) -> list[str]:
-    """Return edges with as few digits as put each of the values (n,) on the edge's own side of the text."""
-    if values is None:
-        return number_texts(edges)
-    ordered = np.sort(values[~np.isnan(values)])
+def number_texts(numbers: Floats | Sequence[float], values: Floats | None = None) -> list[str]:
+    """Return numbers with as few digits as tell them apart, three at least.
+
+    Edges have as many as keep each of the ``values`` (n,) on its side. Exponents stand where a person writes
+    one.
+    """
+    edges = np.asarray(numbers, dtype=np.float64)
+    ordered = np.zeros(0) if values is None else np.sort(values[~np.isnan(values)])
     below = np.searchsorted(ordered, edges, side="right")
-    return _fewest_digits(
-        edges, lambda written: bool((np.searchsorted(ordered, written, side="right") == below).all())
-    )
-
-
-def number_texts(numbers: Floats | Sequence[float]) -> list[str]:
-    """Return numbers with as few digits as tell them apart, three at least."""
-    return _fewest_digits(np.asarray(numbers, dtype=np.float64), lambda written: True)  # noqa: ARG005
-
-
-def _fewest_digits(numbers: Floats, serves: Callable[[Floats], bool]) -> list[str]:
-    """Return numbers with as few digits as tell them apart and serve; exponents where a person writes one."""
-    distinct, sizes = np.unique(numbers).size, np.abs(numbers[numbers != 0])
-    plain = bool(((sizes > _SMALLEST_PLAIN) & (sizes < _LARGEST_PLAIN)).all())
-    texts: list[str] = []
+    plain, distinct, texts = _is_plain(edges), np.unique(edges).size, list[str]()
     for digits in range(_DIGITS, 18):
-        texts = [_written(x, digits, plain=plain) for x in numbers.tolist()]
+        texts = [_written(x, digits, plain=plain) for x in edges.tolist()]
         written = np.array([float(text) for text in texts])
-        if np.unique(written).size == distinct and serves(written):
+        same_side = np.array_equal(np.searchsorted(ordered, written, side="right"), below)
+        if np.unique(written).size == distinct and same_side:
             break
     return texts
+
+
+def _is_plain(numbers: Floats) -> bool:
+    sizes = np.abs(numbers[numbers != 0])
+    return bool(((sizes > _SMALLEST_PLAIN) & (sizes < _LARGEST_PLAIN)).all())
 
 
 def _written(x: float, digits: int, *, plain: bool) -> str:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from limes._arrays import Bools, Floats, Ints
 from limes._checks import check_choice
-from limes._explainers.tables.laws import cell_texts, edge_texts
+from limes._explainers.tables.laws import cell_texts, number_texts
 from limes._explainers.tables.table import Table
 from limes._threads import LRUCache
 from limes.designs._bins import bin_edges
@@ -259,7 +259,7 @@ class LiteralColumn:
         edges, bins = self.law.cells.edges, self.law.cells.count - self.law.cells.missing
         if cells[-1] >= bins or cells[-1] - cells[0] >= cells.size:
             return None
-        inner = edge_texts(edges[1:-1], self.values)
+        inner = number_texts(edges[1:-1], self.values)
         low = f"{inner[cells[0] - 1]} < " if cells[0] > 0 else ""
         high = f" <= {inner[cells[-1]]}" if cells[-1] < bins - 1 else ""
         if not high:
@@ -296,7 +296,7 @@ def _per_cell(name: str, law: Marginal, values: Floats, cells: tuple[str, ...]) 
 def _per_cut(name: str, law: Marginal, values: Floats, cells: tuple[str, ...]) -> Texts:
     """Return one literal per cut, and one for missing values, where no other literal holds."""
     assert isinstance(law.cells, BinCells)  # noqa: S101 - categories have one literal a level
-    cuts = edge_texts(law.cells.edges[1:-1], values)
+    cuts = number_texts(law.cells.edges[1:-1], values)
     holds = np.arange(law.cells.count)[:, None] > np.arange(len(cuts))[None, :]
     names = [f"{name} > {cut}" for cut in cuts]
     if law.cells.missing:
