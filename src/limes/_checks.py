@@ -11,21 +11,22 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
+from limes._arrays import Floats
 from limes.exceptions import InputError, LimesError, UnknownOptionError
 
 # Names or levels that a message lists
 SHOWN = 10
 
 
-def is_count(value: object) -> TypeGuard[int]:
-    """Return whether a value is a whole number above 0."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= 1)
+def is_count(value: object, least: int = 1) -> TypeGuard[int]:
+    """Return whether a value is a whole number, ``least`` or larger."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= least)
 
 
-def check_count(name: str, value: Any) -> int:
-    """Return the value if it is a whole number >= 1."""
-    if not is_count(value):
-        raise InputError(f"{name} must be a whole number >= 1, got {value!r}")
+def check_count(name: str, value: Any, least: int = 1) -> int:
+    """Return the value if it is a whole number, ``least`` or larger."""
+    if not is_count(value, least):
+        raise InputError(f"{name} must be a whole number >= {least}, got {value!r}")
     return int(value)
 
 
@@ -37,6 +38,14 @@ def check_size(name: str, value: Any, *, zero: bool = False) -> float:
     return float(value)
 
 
+def check_probability(name: str, value: Any) -> float:
+    """Return the value if it is a number between 0 and 1, ends excluded."""
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not number or not 0 < value < 1:
+        raise InputError(f"{name} must be a number between 0 and 1, got {value!r}")
+    return float(value)
+
+
 def check_choice(name: str, value: Any, choices: Sequence[str]) -> str:
     """Return the value if it is one of the choices."""
     if not isinstance(value, str) or value not in choices:
@@ -44,6 +53,27 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> str:
         advice = f"; did you mean {close[0]!r}?" if close else ""
         raise InputError(f"{name}={value!r} is not one of {list(choices)}{advice}")
     return value
+
+
+def float_array(name: str, values: Any, *ndims: int) -> Floats:
+    """Return the values as float64, with one of the given numbers of dimensions; NaN is allowed."""
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} must be numbers, in rows of equal length; {error}") from None
+    if array.ndim not in ndims:
+        raise InputError(
+            f"{name} must have {' or '.join(map(str, ndims))} dimensions, got shape {array.shape}"
+        )
+    return array
+
+
+def finite_array(name: str, values: Any, *ndims: int) -> Floats:
+    """Return the values as finite float64, with one of the given numbers of dimensions."""
+    array = float_array(name, values, *ndims)
+    if not np.isfinite(array).all():
+        raise InputError(f"{name} must be finite; got {array[~np.isfinite(array)][0]}")
+    return array
 
 
 def check_seed(rng: Any) -> int:

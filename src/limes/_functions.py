@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints, times
+from limes._checks import finite_array
 from limes.exceptions import InputError, ModelError
 
 # -LARGEST is below every other finite number; -inf is treated as it
@@ -406,4 +407,4 @@ def as_function(candidate: Callable[[Floats], Floats] | Function, breaks: Sequen
         return candidate  # type: ignore[return-value]  # it has both methods of the protocol
     if not callable(candidate):
         raise InputError(f"expected a callable of one array, got {type(candidate).__name__}")
-    return Shape(candidate, tuple(float(b) for b in breaks))
+    return Shape(candidate, tuple(finite_array("breaks", breaks, 1).tolist()))

@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -311,7 +312,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
                 **description.provenance,
             },
             explainer=self._diagnosable(item),
-            fit=Fit.of(self._fits(model, fitted), fitted.surrogate.coef.shape),
+            fit=Fit.of(partial(self._fits, model, fitted), fitted.surrogate.coef.shape),
         )
 
     def _fits(self, model: MaskedModel, fitted: Fitted) -> SubsetFits:

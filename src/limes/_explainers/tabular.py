@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple, Never
 
 import numpy as np
@@ -304,7 +304,7 @@ class TabularExplainer(Described):
                 options, kind = self._options.sampling.sampling, self._options.table_law.sample
                 sampling = sampling_warnings(fitted, names, outputs, sampling=options, kind=kind)
             warnings = model.row_warnings.of_rows(rows, cells, fitted, predictions, sampling)
-        fits = model.fits(rows, cells, fitted)
+        fits = partial(model.fits, rows, cells, fitted)
         return Explanation(
             **explanation_fields(fitted, asks=model.bound.asks),
             predictions=predictions,
@@ -319,7 +319,7 @@ class TabularExplainer(Described):
             ids=row_names.ids,
             errors=row_names.errors,
             explainer=self,
-            fit=None if fits is None else Fit.of(fits, fitted.surrogate.coef.shape),
+            fit=Fit.of(fits, fitted.surrogate.coef.shape) if model.keeps_fits else None,
         )
 
     def _current(self, X: Any) -> tuple[TabularModel, EncodedRows, Floats]:

@@ -2,14 +2,15 @@
 
 An explainer attaches a `Fit`: a selection of rows, features and outputs of its `RowFits`, which compute row
 by row and cache. The fields of an explanation that depend on it are ``left_to_fit``: nothing is spent on them
-until they are first read. JSON and pickles store the numbers, not the fit.
+until they are first read; the `RowFits` themselves are made then. JSON and pickles store the numbers, not the
+fit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -98,30 +99,36 @@ class RowFits(Protocol):
 class Fit:
     """Rows, features and outputs of `RowFits`, by position.
 
-    ``several`` tells whether arrays have an axis of outputs.
+    ``make`` returns the `RowFits`, which all selections of one explanation share; ``several`` tells whether
+    arrays have an axis of outputs.
     """
 
-    source: RowFits
+    make: Callable[[], RowFits]
     rows: Positions
     features: Positions
     outputs: Positions
     several: bool
 
     @classmethod
-    def of(cls, source: RowFits, shape: tuple[int, ...]) -> Fit:
+    def of(cls, make: Callable[[], RowFits], shape: tuple[int, ...]) -> Fit:
         """Return the fit of all rows and features, for values of this shape, (n, d) or (n, d, k)."""
         n, d, *k = shape
-        return cls(source, np.arange(n), np.arange(d), np.arange(k[0] if k else 1), bool(k))
+        return cls(cache(make), np.arange(n), np.arange(d), np.arange(k[0] if k else 1), bool(k))
 
     def select(self, positions: Mapping[str, Positions], *, drops_axis: bool) -> Fit:
         """Return the fit at positions of the rows, "n", features, "d", and outputs, "k"."""
         return Fit(
-            self.source,
+            self.make,
             self.rows[positions["n"]],
             self.features[positions["d"]],
             self.outputs[positions["k"]],
             self.several and not drops_axis,
         )
+
+    @property
+    def source(self) -> RowFits:
+        """What computes the rows' fits."""
+        return self.make()
 
     @property
     def has_curves(self) -> bool:

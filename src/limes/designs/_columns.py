@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from limes._arrays import Floats, Ints, mean_and_std
+from limes._checks import float_array
 from limes.designs._gaussian import GaussianPieces
 from limes.designs._marginals import Atoms, BinCells, Levels, Marginal, marginal
 from limes.exceptions import InputError
@@ -51,9 +52,7 @@ class BinStatistics:
         InputError
             If lengths disagree, edges descend, or a number is not finite.
         """
-        return _from_statistics(
-            "", *(np.asarray(getattr(self, f.name), dtype=np.float64) for f in fields(self))
-        )
+        return _from_statistics("", self)
 
 
 def binned(x: Floats, edges: Floats, *, law: str = "truncnorm") -> Marginal:
@@ -147,15 +146,18 @@ def marginals_from_bins(
         if len(lists) != d:
             raise InputError(f"{name} has {len(lists)} arrays, edges has {d}: one a column is needed")
     return tuple(
-        _from_statistics(f"column {j}: ", *(np.asarray(a, dtype=np.float64) for a in column))
+        _from_statistics(f"column {j}: ", BinStatistics(*column))
         for j, column in enumerate(zip(edges, *statistics.values(), strict=True))
     )
 
 
-def _from_statistics(where: str, edges: Floats, mean: Floats, std: Floats, mass: Floats) -> Marginal:
+def _from_statistics(where: str, statistics: BinStatistics) -> Marginal:
+    edges, mean, std, mass = (
+        float_array(where + f.name, getattr(statistics, f.name), 1) for f in fields(statistics)
+    )
     count = edges.size - 1
     mass = mass if mass.size else np.ones(max(count, 0))
-    if edges.ndim != 1 or count < 1 or not {mean.shape, std.shape, mass.shape} == {(count,)}:
+    if count < 1 or not {mean.shape, std.shape, mass.shape} == {(count,)}:
         raise InputError(
             f"{where}{edges.size} edges make {max(count, 0)} bins, but means, stds and frequencies have "
             f"shapes {mean.shape}, {std.shape}, {mass.shape}"

@@ -20,6 +20,7 @@ import numpy as np
 
 from limes import _kernels
 from limes._arrays import Bools, Floats, Ints
+from limes._checks import float_array
 from limes.designs._columns import marginals_from_bins
 from limes.designs._coordinates import Coordinate, IndicatorCoordinate, SlopeCoordinate
 from limes.designs._features import FeatureTable, Uncorrelated
@@ -105,7 +106,7 @@ class ProductDesign(Uncorrelated):
         ----------
         Garreau & von Luxburg 2022, section 2 (bins); 2020, eq. 2.4 (smooth weights).
         """
-        row = np.asarray(instance, dtype=np.float64)
+        row = float_array("instance", instance, 0, 1)
         marginals = marginals_from_bins(edges, means, stds, frequencies=frequencies)
         if row.shape != (len(marginals),) or not np.isfinite(row).all():
             raise InputError(

@@ -89,10 +89,14 @@ def test_errors_of_presence_products(products, options, said):
 
 
 def test_rows_need_a_column_a_word():
-    with pytest.raises(InputError, match=r"z must be \(n, 3\).*\(1, 2\)"):
+    with pytest.raises(InputError, match=r"rows must be \(n, 3 or more\).*\(1, 2\)"):
         forms.PresenceProducts([([2], [], 1.0)]).predict([[1, 0]])
-    for z in ([[1.0]], [[1.0, 1.0, 1.0]], [1.0, 1.0]):
-        with pytest.raises(InputError, match=r"z must be \(n, 2\)"):
+    for z, message in (
+        ([[1.0]], r"rows must be \(n, 2\)"),
+        ([[1.0, 1.0, 1.0]], r"rows must be \(n, 2\)"),
+        ([1.0, 1.0], "x must have 2 dimensions"),
+    ):
+        with pytest.raises(InputError, match=message):
             forms.NormalizedLinear([1.0, 1.0], [1.0, 1.0]).predict(z)
 
 

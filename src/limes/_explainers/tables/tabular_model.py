@@ -234,17 +234,20 @@ class TabularModel:
         logs = [2.0 * self.family.at(row).log_weight - squared.at(row).log_weight for row in rows]
         return np.exp(np.array(logs))
 
-    def fits(self, rows: Floats, cells: Ints, fitted: Fitted) -> RowFits | None:
-        """Return what computes R² and effects of explained rows; None where that costs too much memory."""
+    @property
+    def keeps_fits(self) -> bool:
+        """Whether R² and effects can be computed later; not where rows' own draws would fill the memory."""
+        return self.warns or not isinstance(self.bound.expectation, SampledExpectation)
+
+    def fits(self, rows: Floats, cells: Ints, fitted: Fitted) -> RowFits:
+        """Return what computes R² and effects of explained rows."""
         expectation = self.bound.expectation
         if isinstance(expectation, JointExpectation):
             return JointFits(expectation, self.texts, cells, fitted)
         if isinstance(expectation, PooledExpectation):
             return PooledFits(expectation, self.family, self.texts, rows, cells, fitted)
         if isinstance(expectation, SampledExpectation):
-            return (
-                SampledFits(expectation, self.family, self.texts, rows, cells, fitted) if self.warns else None
-            )
+            return SampledFits(expectation, self.family, self.texts, rows, cells, fitted)
         return ReadFits(self._spread, self.texts, rows, cells, fitted)
 
     @property

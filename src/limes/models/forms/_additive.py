@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from limes._arrays import Bools, Floats, times
+from limes._checks import float_array
 from limes._functions import Function, Identity, Interval, as_function
 from limes.exceptions import InputError
 from limes.models.forms._base import (
@@ -16,8 +17,8 @@ from limes.models.forms._base import (
     ReducibleForm,
     Sum,
     SumOfProducts,
+    check_rows,
     coefficients,
-    float_array,
     output_intercept,
     zero,
 )
@@ -65,7 +66,7 @@ class Linear(FormBase):
 
     def predict(self, x: Floats) -> Floats:
         """Values (n, ...) at rows (n, d)."""
-        return np.asarray(times(np.asarray(x, dtype=np.float64), self.coef) + self.intercept)
+        return np.asarray(times(check_rows(x, self.size), self.coef) + self.intercept)
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,6 +147,9 @@ def _as_functions(
     functions: Sequence[Callable[[Floats], Floats] | None],
     breaks: Sequence[Sequence[float]] | None,
 ) -> tuple[Function | None, ...]:
+    for lists in (functions, breaks):
+        if not isinstance(lists, list | tuple | None):
+            raise InputError("functions and breaks must be lists, with one entry a column")
     breaks = [()] * len(functions) if breaks is None else breaks
     if len(breaks) != len(functions):
         raise InputError(f"breaks has {len(breaks)} lists, functions has {len(functions)}: one a column")
@@ -184,7 +188,7 @@ class Boxes(ReducibleForm):
     output_arrays: ClassVar[tuple[str, ...]] = ("value",)
 
     def __post_init__(self) -> None:
-        lower, upper = float_array(self.lower, "lower", 2), float_array(self.upper, "upper", 2)
+        lower, upper = float_array("lower", self.lower, 2), float_array("upper", self.upper, 2)
         value, intercept = coefficients(self.value, self.intercept, "value")
         missing = (
             np.isneginf(lower) & np.isposinf(upper) if self.missing is None else np.asarray(self.missing)

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from limes._arrays import Floats, times
+from limes._checks import finite_array, float_array
 from limes._functions import Function
 from limes.exceptions import InputError
 
@@ -168,36 +169,23 @@ class FormBase:
 class ReducibleForm(FormBase):
     """A form that predicts as the sum, or the sum of products, that it reduces to."""
 
+    @property
+    def size(self) -> int:
+        """Number of columns d."""
+        raise NotImplementedError
+
     def reduce(self) -> Sum | SumOfProducts:
         """The sum, or the sum of products."""
         raise NotImplementedError
 
     def predict(self, x: Floats) -> Floats:
         """Values (n, ...) at rows (n, d)."""
-        return self.reduce().predict(np.asarray(x, dtype=np.float64))
+        return self.reduce().predict(check_rows(x, self.size))
 
 
 def zero() -> Floats:
     """The intercept of a form that is not given one."""
     return np.zeros(())
-
-
-def float_array(values: ArrayLike, name: str, *ndims: int) -> Floats:
-    """Convert to float64, with one of the given numbers of dimensions."""
-    array = np.asarray(values, dtype=np.float64)
-    if array.ndim not in ndims:
-        raise InputError(
-            f"{name} must have {' or '.join(map(str, ndims))} dimensions, got shape {array.shape}"
-        )
-    return array
-
-
-def finite_array(values: ArrayLike, name: str, *ndims: int) -> Floats:
-    """The same, refusing NaN and infinity."""
-    array = float_array(values, name, *ndims)
-    if not np.isfinite(array).all():
-        raise InputError(f"{name} must be finite; got {array[~np.isfinite(array)][0]}")
-    return array
 
 
 def coefficients(coef: ArrayLike, intercept: ArrayLike, name: str = "coef") -> tuple[Floats, Floats]:
@@ -208,13 +196,16 @@ def coefficients(coef: ArrayLike, intercept: ArrayLike, name: str = "coef") -> t
     coef, intercept
         (m, ...) and (...), finite.
     """
-    array = finite_array(coef, name, 1, 2)
+    array = finite_array(name, coef, 1, 2)
     return array, output_intercept(intercept, array.shape[1:])
 
 
 def output_intercept(values: ArrayLike, outputs: tuple[int, ...]) -> Floats:
     """A number, or one for each output."""
-    return np.broadcast_to(finite_array(values, "intercept", 0, 1), outputs).astype(np.float64)
+    intercept = finite_array("intercept", values, 0, 1)
+    if intercept.shape not in ((), outputs):
+        raise InputError(f"intercept must be a number or one an output, {outputs}; got {intercept.shape}")
+    return np.broadcast_to(intercept, outputs).astype(np.float64)
 
 
 def select_outputs(values: Floats, outputs: int | list[int]) -> Floats:
@@ -266,7 +257,7 @@ class Combination:
     intercept: Floats = field(default_factory=zero)
 
     def __post_init__(self) -> None:
-        weights = np.asarray(self.weights, dtype=np.float64)
+        weights = finite_array("weights", self.weights, 1)
         if not self.parts or weights.shape != (len(self.parts),):
             raise InputError(f"{len(self.parts)} parts need as many weights, got shape {weights.shape}")
         for part in self.parts:
@@ -347,9 +338,10 @@ def outputs_of(form: Form) -> tuple[int, ...]:
     return form.predict(np.zeros((1, form.size))).shape[1:]
 
 
-def check_word_rows(z: ArrayLike, fewest: int, most: float) -> Floats:
-    """Check rows z (n, d) of kept words, with ``fewest`` to ``most`` columns."""
-    rows = np.asarray(z, dtype=np.float64)
-    if rows.ndim != 2 or not fewest <= rows.shape[1] <= most:
-        raise InputError(f"z must be (n, {fewest}), a column a word; got shape {rows.shape}")
+def check_rows(x: ArrayLike, columns: int, *, more: bool = False) -> Floats:
+    """Return rows (n, d) as float64; they must have d ``columns``, or ``more``."""
+    rows = float_array("x", x, 2)
+    if rows.shape[1] < columns or (rows.shape[1] > columns and not more):
+        least = " or more" if more else ""
+        raise InputError(f"rows must be (n, {columns}{least}), a column a feature; got shape {rows.shape}")
     return rows

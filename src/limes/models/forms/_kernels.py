@@ -8,14 +8,14 @@ from typing import ClassVar
 import numpy as np
 
 from limes._arrays import Floats, times
+from limes._checks import finite_array, float_array
 from limes._functions import Bump
 from limes.exceptions import InputError
 from limes.models.forms._base import (
     FormBase,
     SumOfProducts,
+    check_rows,
     coefficients,
-    finite_array,
-    float_array,
     zero,
 )
 
@@ -59,11 +59,11 @@ class GaussianKernels(FormBase):
     output_arrays: ClassVar[tuple[str, ...]] = ("coef",)
 
     def __post_init__(self) -> None:
-        centers = finite_array(self.centers, "centers", 2)
+        centers = finite_array("centers", self.centers, 2)
         coef, intercept = coefficients(self.coef, self.intercept)
         if len(centers) != len(coef):
             raise InputError(f"{len(centers)} centers need as many coef, got {len(coef)}")
-        scale = float_array(self.scale, "scale", 0, 1)
+        scale = float_array("scale", self.scale, 0, 1)
         if scale.shape not in ((), centers.shape[1:]):
             raise InputError(f"scale must be a number or one a column, got shape {scale.shape}")
         if not (scale >= _SMALLEST_SCALE).all() or (scale.ndim == 0 and np.isinf(scale)):
@@ -97,7 +97,7 @@ class GaussianKernels(FormBase):
         from scipy.spatial.distance import cdist
 
         read = np.isfinite(self.scales)
-        rows = np.asarray(x, dtype=np.float64)[:, read] / self.scales[read]
+        rows = check_rows(x, self.size)[:, read] / self.scales[read]
         centers = self.centers[:, read] / self.scales[read]
         step = max(1, _BLOCK // max(1, len(centers)))
         blocks = [

@@ -62,6 +62,8 @@ class Linked(FormBase):
     def __post_init__(self) -> None:
         if self.link not in CURVES:
             raise InputError(f"link must be one of {sorted(CURVES)}, got {self.link!r}")
+        if not isinstance(self.margin, Form):
+            raise InputError(f"margin must be a form, got {type(self.margin).__name__}")
         count = outputs_of(self.margin)
         default: ArrayLike = np.eye(count[0]) if count else np.ones(1)
         coef, intercept = coefficients(default if self.coef is None else self.coef, self.intercept)
@@ -114,7 +116,7 @@ class Linked(FormBase):
 
     def predict(self, x: Floats) -> Floats:
         """Values (n, ...) at rows (n, d)."""
-        margins = self.margin.predict(np.asarray(x, dtype=np.float64))
+        margins = self.margin.predict(x)
         assert self.coef is not None  # noqa: S101 - set by __post_init__
         return np.asarray(
             self.intercept + times(self.curve.function(margins.reshape(len(margins), -1)), self.coef)

@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from limes._arrays import Floats, Ints
+from limes._checks import finite_array
 from limes.exceptions import InputError
-from limes.models.forms._base import FormBase, check_word_rows, coefficients, finite_array, zero
+from limes.models.forms._base import FormBase, check_rows, coefficients, zero
 
 Norm = Literal["l2", "l1"]
 # The norm is (Σ a_j z_j) to this power.
@@ -130,7 +131,7 @@ class NormalizedLinear(FormBase):
 
     def __post_init__(self) -> None:
         c, intercept = coefficients(self.c, self.intercept, "c")
-        a = finite_array(self.a, "a", 1)
+        a = finite_array("a", self.a, 1)
         together = np.concatenate([np.zeros(0, dtype=np.int64), *(group.words for group in self.shared)])
         if len(set(together.tolist())) < len(together) or (together >= len(a)).any() or not a[together].all():
             raise InputError("shared words must be words with a > 0, each in one group")
@@ -160,7 +161,7 @@ class NormalizedLinear(FormBase):
 
     def predict(self, z: ArrayLike) -> Floats:
         """Values (n, ...) at rows z ``z`` (n, d)."""
-        z = check_word_rows(z, self.size, self.size)
+        z = check_rows(z, self.size)
         norm = z @ self.a + sum((group.at(z) for group in self.shared), np.zeros(len(z)))
         scale = np.divide(1.0, norm**self.power, out=np.zeros_like(norm), where=norm > 0)
         fraction = (z @ self.c) * scale.reshape(-1, *(1,) * (self.c.ndim - 1))

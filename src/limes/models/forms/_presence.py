@@ -17,9 +17,10 @@ from numpy.typing import ArrayLike
 
 from limes import _kernels
 from limes._arrays import Bools, Floats, Ints
+from limes._checks import finite_array
 from limes.exceptions import InputError
 from limes.models.forms._additive import Boxes
-from limes.models.forms._base import FormBase, check_word_rows, coefficients, select_outputs
+from limes.models.forms._base import FormBase, check_rows, coefficients, select_outputs
 from limes.models.forms._trees import Forest
 
 # rows x literals evaluated at once: 16 MB of float64
@@ -76,6 +77,9 @@ class PresenceProducts(FormBase):
         intercept: ArrayLike = 0.0,
         size: int = 0,
     ) -> None:
+        for i, product in enumerate(products):
+            if len(product) != 3:
+                raise InputError(f"product {i} must be a triple (on, off, coef), got {product!r}")
         sides = [_words(side, i) for i, (on, off, _) in enumerate(products) for side in (on, off)]
         lengths = np.array([side.size for side in sides], dtype=np.int64)
         side = np.repeat(np.arange(len(sides)), lengths)
@@ -114,7 +118,7 @@ class PresenceProducts(FormBase):
 
     def predict(self, z: ArrayLike) -> Floats:
         """Values (n, ...) at rows z ``z`` (n, d)."""
-        z = check_word_rows(z, self.size, np.inf)
+        z = check_rows(z, self.size, more=True)
         step = max(1, _BLOCK // max(1, self.word.size))
         blocks = [self._predict(z[i : i + step]) for i in range(0, len(z), step)]
         return np.concatenate(blocks) if blocks else self._predict(z)
@@ -145,7 +149,7 @@ def _words(side: ArrayLike, i: int) -> Ints:
 
 
 def _coefs(products: Sequence[tuple[ArrayLike, ArrayLike, ArrayLike]]) -> Floats:
-    coefs = [np.asarray(coef, dtype=np.float64) for _, _, coef in products]
+    coefs = [finite_array(f"coef of product {i}", coef, 0, 1) for i, (_, _, coef) in enumerate(products)]
     shapes = {coef.shape for coef in coefs}
     if len(shapes) > 1:
         raise InputError(f"coefs must all be numbers, or all have one entry an output; got shapes {shapes}")

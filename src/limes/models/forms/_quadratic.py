@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from limes._arrays import Floats, times
+from limes._checks import finite_array
 from limes._functions import Power
 from limes.exceptions import InputError
-from limes.models.forms._base import FormBase, SumOfProducts, coefficients, finite_array, zero
+from limes.models.forms._base import FormBase, SumOfProducts, check_rows, coefficients, zero
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +48,7 @@ class Quadratic(FormBase):
     output_arrays: ClassVar[tuple[str, ...]] = ("matrix", "coef")
 
     def __post_init__(self) -> None:
-        matrix = finite_array(self.matrix, "matrix", 2, 3)
+        matrix = finite_array("matrix", self.matrix, 2, 3)
         coef, intercept = coefficients(self.coef, self.intercept)
         if matrix.shape != (len(coef), *coef.shape):
             raise InputError(
@@ -76,7 +77,7 @@ class Quadratic(FormBase):
 
     def predict(self, x: Floats) -> Floats:
         """Values (n, ...) at rows (n, d)."""
-        x = np.asarray(x, dtype=np.float64)
+        x = check_rows(x, self.size)
         slope = self.coef + times(x, self.matrix)  # (n, d, ...)
         sums = [(x * output).sum(axis=1) for output in np.moveaxis(slope.reshape(*x.shape, -1), -1, 0)]
         return np.asarray(self.intercept + np.column_stack(sums).reshape(len(x), *self.intercept.shape))
@@ -84,8 +85,8 @@ class Quadratic(FormBase):
     def affine(self, scale: ArrayLike, shift: ArrayLike) -> Quadratic:
         """f(``scale`` · x + ``shift``), as behind a scaler; a number for each column, or one for all."""
         outputs = (1,) * (self.coef.ndim - 1)
-        s = np.broadcast_to(finite_array(scale, "scale", 0, 1), (self.size,))
-        t = np.broadcast_to(finite_array(shift, "shift", 0, 1), (self.size,))
+        s = np.broadcast_to(finite_array("scale", scale, 0, 1), (self.size,))
+        t = np.broadcast_to(finite_array("shift", shift, 0, 1), (self.size,))
         gradient = self.coef + np.tensordot(t, self.matrix + self.matrix.swapaxes(0, 1), axes=1)
         return Quadratic(
             self.matrix * np.outer(s, s).reshape(self.size, self.size, *outputs),
@@ -111,7 +112,7 @@ def from_polynomial_features(powers: ArrayLike, coef: ArrayLike, intercept: Arra
     InputError
         If a term is no product of at most two columns, or shapes disagree.
     """
-    exponents = finite_array(powers, "powers", 2)
+    exponents = finite_array("powers", powers, 2)
     weights, start = coefficients(coef, intercept)
     degree = exponents.sum(axis=1)
     if (exponents < 0).any() or (exponents != np.floor(exponents)).any() or (degree > 2).any():

@@ -6,12 +6,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar
 
-import numpy as np
-
 from limes._arrays import Floats
+from limes._checks import finite_array
 from limes.exceptions import InputError
 from limes.models.forms._additive import Linear
-from limes.models.forms._base import FormBase, coefficients, finite_array, zero
+from limes.models.forms._base import FormBase, coefficients, zero
 from limes.models.forms._linked import Linked
 
 # Without the identity, which is no curve
@@ -63,7 +62,7 @@ class Ridges(FormBase):
     def __post_init__(self) -> None:
         if self.activation not in ACTIVATIONS:
             raise InputError(f"activation must be one of {list(ACTIVATIONS)}, got {self.activation!r}")
-        weights, offsets = finite_array(self.weights, "weights", 2), finite_array(self.offsets, "offsets", 1)
+        weights, offsets = finite_array("weights", self.weights, 2), finite_array("offsets", self.offsets, 1)
         scales, intercept = coefficients(self.scales, self.intercept, "scales")
         if not len(weights) == len(offsets) == len(scales):
             raise InputError(
@@ -86,4 +85,4 @@ class Ridges(FormBase):
 
     def predict(self, x: Floats) -> Floats:
         """Values (n, ...) at rows (n, d)."""
-        return self.expanded.predict(np.asarray(x, dtype=np.float64))
+        return self.expanded.predict(x)

@@ -103,7 +103,7 @@ class Softmax(FormBase):
     def predict(self, x: Floats) -> Floats:
         """Values (n, ...) at rows (n, d)."""
         assert self.coef is not None  # noqa: S101 - set by __post_init__
-        margins = self.margin.predict(np.asarray(x, dtype=np.float64))
+        margins = self.margin.predict(x)
         return np.asarray(self.intercept + times(softmax(margins, axis=1), self.coef))
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from limes._arrays import Floats, Ints
+from limes._checks import finite_array
 from limes.exceptions import InputError
 from limes.models.forms._additive import Boxes, Linear
 from limes.models.forms._base import (
@@ -23,8 +24,8 @@ from limes.models.forms._base import (
     Reducible,
     Sum,
     SumOfProducts,
+    check_rows,
     coefficients,
-    finite_array,
     zero,
 )
 from limes.models.forms._linked import Linked
@@ -68,7 +69,7 @@ class SwitchProducts(FormBase):
     output_arrays: ClassVar[tuple[str, ...]] = ("coef",)
 
     def __post_init__(self) -> None:
-        on, off = finite_array(self.on, "on", 2), finite_array(self.off, "off", 2)
+        on, off = finite_array("on", self.on, 2), finite_array("off", self.off, 2)
         coef, intercept = coefficients(self.coef, self.intercept)
         if on.shape != off.shape or len(on) != len(coef):
             raise InputError(
@@ -95,10 +96,8 @@ class SwitchProducts(FormBase):
         return int(self.on.shape[1])
 
     def predict(self, z: ArrayLike) -> Floats:
-        """Values (n, ...) at rows z ``z`` (n, d)."""
-        rows = np.asarray(z, dtype=np.float64)
-        if rows.ndim != 2 or rows.shape[1] != self.size:
-            raise InputError(f"z must be (n, {self.size}), got shape {rows.shape}")
+        """Values (n, ...) at rows z (n, d)."""
+        rows = check_rows(z, self.size)
         product = np.ones((len(rows), len(self.coef)))
         for j, column in enumerate(rows.T > 0):
             product *= np.where(column[:, None], self.on[:, j], self.off[:, j])

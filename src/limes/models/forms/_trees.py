@@ -15,7 +15,7 @@ from limes._arrays import Bools, Floats, Ints
 from limes._functions import LARGEST, Function, Interval, Members
 from limes._threads import in_threads
 from limes.exceptions import InputError
-from limes.models.forms._base import FormBase, SumOfProducts
+from limes.models.forms._base import FormBase, SumOfProducts, check_rows
 
 # Rows that one thread takes down all trees
 _BLOCK = 2048
@@ -145,7 +145,7 @@ class Forest(FormBase):
 
     def predict(self, x: Floats) -> Floats:
         """Values (n, ...) at rows (n, d)."""
-        x = np.ascontiguousarray(x, dtype=np.float64)
+        x = np.ascontiguousarray(check_rows(x, self.size))
         value = self.value.reshape(self.value.shape[0], -1)
         total, trees = np.zeros((len(x), value.shape[1])), self.trees
 
