@@ -6,12 +6,14 @@ import os
 from threading import Barrier, Thread
 
 import numpy as np
+import pandas as pd
 import pytest
 from threadpoolctl import threadpool_limits
 
 import limes
+import limes.scale
 from effort import repeats
-from limes._threads import _libraries, one_blas_thread, user_blas_threads
+from limes._threads import _libraries, one_blas_thread, one_blas_thread_in_models, user_blas_threads
 
 X = np.random.default_rng(0).normal(size=(200, 6))
 
@@ -181,3 +183,38 @@ def test_workers_share_the_cores_with_one_thread_each():
     seen.clear()
     explainer(X[:4], workers=2)
     assert 1 in seen
+
+
+def test_long_tables_keep_one_thread_in_models_too():
+    seen = set()
+
+    def model(x):
+        seen.update(blas_threads())
+        return np.asarray(x)[:, 0] * np.asarray(x)[:, 1]
+
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    explainer = limes.TabularExplainer(model, frame, bins=None, max_calls=128, control="none")
+    seen.clear()
+    limes.scale.explain_frame(frame[:2], explainer)
+    assert seen == {1}
+    assert blas_threads() == {2}
+
+
+def test_long_tables_at_the_same_time_leave_the_users_number():
+    """The first begins before the second and ends inside it: neither restores what the other has set."""
+    inside, first_ended = Barrier(2), Barrier(2)
+
+    def first():
+        with one_blas_thread_in_models():
+            inside.wait()
+        first_ended.wait()
+
+    thread = Thread(target=first)
+    thread.start()
+    with one_blas_thread_in_models():
+        inside.wait()
+        first_ended.wait()
+        with user_blas_threads():
+            assert blas_threads() == {1}
+    thread.join()
+    assert blas_threads() == {2}

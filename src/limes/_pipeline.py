@@ -250,7 +250,7 @@ class Pipeline:
 
         Raises
         ------
-        Interrupted
+        CutShort
             If the model fails or the user interrupts while rows are sampled.
         """
         if isinstance(self._expectation, PooledExpectation):

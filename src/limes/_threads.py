@@ -150,11 +150,28 @@ class _ThisThread(local):
 _process, _this_thread = _BLAS(lambda: _libraries()[0]), _ThisThread()
 
 
+def _counters() -> tuple[_BLAS, ...]:
+    return (_process, _this_thread.blas) if _libraries()[1] else (_process,)
+
+
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Compute with BLAS on one thread. Also decorates functions; may be nested."""
     with _computing(computes=True):
         yield
+
+
+@contextmanager
+def one_blas_thread_in_models() -> Iterator[None]:
+    """Keep BLAS on one thread, in the user's model too: no number of cores may change a result."""
+    counters = _counters()
+    for blas in counters:
+        blas.add(1)
+    try:
+        yield
+    finally:
+        for blas in counters:
+            blas.add(-1)
 
 
 @contextmanager
@@ -171,9 +188,7 @@ def user_blas_threads() -> Iterator[None]:
 def _computing(*, computes: bool) -> Iterator[None]:
     before = _this_thread.computes
     change = int(computes) - int(before)
-    switched: tuple[_BLAS, ...] = ()
-    if change:
-        switched = (_process, _this_thread.blas) if _libraries()[1] else (_process,)
+    switched = _counters() if change else ()
     for blas in switched:
         blas.add(change)
     _this_thread.computes = computes

@@ -97,7 +97,8 @@ class ModelError(LimesError, RuntimeError):
     Attributes
     ----------
     partial
-        The explanation of the rows finished so far; None if there is no such row.
+        The explanation of the rows finished so far, None if there is no such row; of several texts, images or
+        series a list of the finished explanations.
 
     Examples
     --------
@@ -125,7 +126,7 @@ class Interrupted(KeyboardInterrupt):
     message
         How far the explanation was.
     partial
-        The explanation of the rows finished so far; None if there is no such row.
+        As in :class:`ModelError`; None where a single text, image or series was stopped.
 
     Examples
     --------

@@ -198,17 +198,30 @@ class MomentCache:
 
     def moments(self, patterns: Ints, compute: Callable[[Ints], Moments]) -> Moments:
         """Moments of patterns (n, d), n >= 1; ``compute`` those at the positions that are not cached."""
-        positions, moments = self._entries
+        positions, cached = self._entries
         keys = [pattern.tobytes() for pattern in patterns]
-        new = [i for i, key in enumerate(keys) if key not in positions]
-        if new or moments is None:
-            computed = compute(np.array(new))
-            positions = {**positions, **{keys[i]: len(positions) + n for n, i in enumerate(new)}}
-            moments = computed if moments is None else concatenate_moments([moments, computed])
-            entry = patterns.shape[1] * patterns.itemsize + _ENTRY_BYTES
-            if moments.nbytes + len(positions) * entry <= _CACHE_BYTES:
-                self._entries = positions, moments
-        return moments.take(np.array([positions[key] for key in keys]))
+        places = np.array([positions.get(key, -1) for key in keys])
+        new = np.flatnonzero(places < 0)
+        if cached is not None and not new.size:
+            return cached.take(places)
+        computed = compute(new)
+        self._add([keys[i] for i in new.tolist()], computed)
+        if cached is None:
+            return computed
+        hits = np.flatnonzero(places >= 0)
+        order = np.argsort(np.concatenate([hits, new]))
+        return concatenate_moments([cached.take(places[hits]), computed]).take(order)
+
+    def _add(self, keys: Sequence[bytes], computed: Moments) -> None:
+        """Cache the moments of new patterns, unless all together would take too many bytes."""
+        positions, cached = self._entries
+        size = computed.nbytes + (0 if cached is None else cached.nbytes)
+        size += (len(positions) + len(keys)) * (len(keys[0]) + _ENTRY_BYTES)
+        if size > _CACHE_BYTES:
+            return
+        moments = computed if cached is None else concatenate_moments([cached, computed])
+        first = len(positions)
+        self._entries = {**positions, **{key: first + n for n, key in enumerate(keys)}}, moments
 
 
 class ExactMoments(Protocol):

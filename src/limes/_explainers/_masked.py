@@ -48,7 +48,8 @@ from limes._pipeline import Expectation, Fitted, fitted_at
 from limes._threads import LRUCache, one_blas_thread
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.designs._weights import check_bandwidth
-from limes.exceptions import InputError, ModelError, NotReadableError, ReadMismatchError
+from limes.exceptions import InputError, Interrupted, ModelError, NotReadableError, ReadMismatchError
+from limes.models._identity import REFIT_ROUNDING
 from limes.models.forms._base import BlackBox, Form
 
 CONTROLS = ("none", "logistic", "kernel", "process", "margin")
@@ -168,6 +169,18 @@ class _Computed:
         return self.computed if design is self.design else self.expectation.moments(design, row)
 
 
+class _Unfinished(NamedTuple):
+    """An expectation with the answers so far, and the model's predictions (1, ...) at the time."""
+
+    expectation: Expectation
+    predictions: Floats
+
+    def is_of(self, predictions: Floats) -> bool:
+        """Return whether the model still answers the same to the whole text or image: else it is another."""
+        same = self.predictions.shape == predictions.shape
+        return same and np.allclose(self.predictions, predictions, rtol=REFIT_ROUNDING, atol=0.0)
+
+
 class FittedItem(NamedTuple, Generic[Item]):
     """A text or image, the model bound to it, its predictions (1, ...) and its surrogate."""
 
@@ -200,8 +213,8 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         self._bandwidth = check_bandwidth(bandwidth)
         self._ridge = check_size("ridge", ridge, zero=True)
         self._provenance = {**provenance, "bandwidth": float(bandwidth), "ridge": self._ridge}
-        # expectations with the answers so far, of items whose model failed; the same call continues from them
-        self._unfinished: LRUCache[Hashable, Expectation] = LRUCache(UNFINISHED)
+        # of items whose explanation was cut short; the same call continues from them
+        self._unfinished: LRUCache[Hashable, _Unfinished] = LRUCache(UNFINISHED)
 
     def _facts(self) -> Mapping[str, Any]:
         return self._provenance
@@ -237,13 +250,20 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
 
     @one_blas_thread()
     def _explain(self, raw: Any, *, progress: bool) -> Explanation:
-        return self._to_explanation(self._fit(self._parse(raw), progress=progress))
+        try:
+            return self._explain_item(self._parse(raw), progress=progress)
+        except KeyboardInterrupt as stop:
+            text = "stopped; the model's answers so far are kept: repeat the call to continue"
+            raise Interrupted(text, None) from stop
+
+    def _explain_item(self, item: Item, *, progress: bool) -> Explanation:
+        return self._to_explanation(self._fit(item, progress=progress))
 
     def _explain_each(self, several: Sequence[Any], *, progress: bool, workers: int) -> list[Explanation]:
         """Explain several texts or images, all of which are parsed before the first is explained."""
         return explain_each(
             [self._numbered(raw, i) for i, raw in enumerate(several)],
-            lambda item: self._to_explanation(self._fit(item, progress=False)),
+            partial(self._explain_item, progress=False),
             progress=progress,
             workers=check_count("workers", workers),
             name=self._several,
@@ -263,8 +283,10 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         model = self._verified(item, design)
         predictions = model.ask(design.at_instance[None]) if model.whole is None else model.whole
         key = self._key(item)
-        expectation = self._unfinished.take(key)
-        if expectation is None:
+        unfinished = self._unfinished.take(key)
+        if unfinished is not None and unfinished.is_of(predictions):
+            expectation = unfinished.expectation
+        else:
             expectation = model.expectation(design, self._options, self._features)
         try:
             fitted = fitted_at(
@@ -276,7 +298,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
                 names=names,
             )
         except (ModelError, KeyboardInterrupt):
-            self._unfinished.put(key, expectation)
+            self._unfinished.put(key, _Unfinished(expectation, predictions))
             raise
         return FittedItem(item, model, predictions, fitted)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import copy
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Never
 
@@ -204,36 +205,26 @@ class ImageExplainer(MaskedExplainer[Photograph]):
         Interrupted
             If the user stops it (Ctrl-C), with the same ``partial``; a KeyboardInterrupt.
         """
-        if len(self._fills) > 1:
-            return self._averaged(images, progress=progress, workers=workers)
         several = as_list(images)
         if several is None:
             return self._explain(images, progress=progress)
         return self._explain_each(several, progress=progress, workers=workers)
 
-    def _averaged(self, images: Any, **options: Any) -> Any:
-        """Explain images with each fill, and average."""
-        by_fill = {}
-        for name, fill in self._fills.items():
-            single = copy(self)
-            single._fills = {name: fill}  # noqa: SLF001 - a copy of this explainer
-            by_fill[name] = single(images, **options)
-        if isinstance(next(iter(by_fill.values())), Explanation):
-            return self._average(by_fill)
-        rows = zip(*by_fill.values(), strict=True)
-        return [self._average(dict(zip(by_fill, row, strict=True))) for row in rows]
-
-    def _average(self, parts: Mapping[str, Explanation]) -> Explanation:
-        size = len(next(iter(parts.values())).feature_names)
-        return averaged(parts, self._design(size, self._bandwidth))
+    def _explain_item(self, item: Photograph, *, progress: bool) -> Explanation:
+        """Explain an image; with several fills, the average over them."""
+        explain = partial(super()._explain_item, progress=progress)
+        if len(self._fills) == 1:
+            return explain(item)
+        by_fill = {name: explain(_filled(item, fill)) for name, fill in self._fills.items()}
+        return averaged(by_fill, self._design(item.image.size, self._bandwidth))
 
     def _parse(self, raw: Any) -> Photograph:
         photo = checked_image(raw)
         framing = (self._preprocess or Preprocess()).framing(photo)
         pixels = framing.apply(photo)
         labels = superpixels(self._segment, pixels)
-        fill = filled(next(iter(self._fills.values())), pixels, labels)
-        return Photograph(photo, framing, SwitchedImage(pixels, fill, labels))
+        first = filled(next(iter(self._fills.values())), pixels, labels)
+        return Photograph(photo, framing, SwitchedImage(pixels, first, labels))
 
     def _bind(self, item: Photograph) -> MaskedModel:
         return self._model.bind(ImageInputs.of_model(self._model.model, item.image, self._preprocess))
@@ -250,6 +241,12 @@ class ImageExplainer(MaskedExplainer[Photograph]):
         warnings = () if image.size > 1 else (_ONE_SUPERPIXEL,)
         picture = image_picture(image, conditions) | photo_picture(item)
         return Description(conditions, image_areas(image.labels), warnings, picture)
+
+
+def _filled(item: Photograph, fill: Any) -> Photograph:
+    """Return the same photograph and superpixels with another fill."""
+    image = item.image
+    return replace(item, image=replace(image, fill=filled(fill, image.shown, image.labels)))
 
 
 def _plain(option: Any) -> Any:

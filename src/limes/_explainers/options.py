@@ -19,7 +19,7 @@ from limes.surrogates._sparse import AnswerRange
 # Most answers behind an explanation where the user sets no limit: a row's own, and those that rows share
 MAX_CALLS, MAX_SHARED = 4096, 16_384
 # Why a model that could be read is sampled
-REQUESTED = "asked for by method='sampled'"
+REQUESTED = "method='sampled' asks for it"
 
 
 @dataclass(frozen=True)

@@ -163,8 +163,10 @@ def _ties(fitted: Fitted, i: int, names: Sequence[str], outputs: Sequence[str]) 
     values = fitted.surrogate.coef[i].reshape(d, -1)
     errors = fitted.surrogate.standard_errors[i].reshape(d, -1)
     by_pairs: dict[str, list[str]] = {}
+    assert fitted.sampled is not None  # noqa: S101 - checked by the caller
+    differ = fitted.sampled.unlike[i].reshape(-1) > 0
     for k, output in enumerate(outputs):
-        tied = _tied(values[:, k], errors[:, k])
+        tied = _tied(values[:, k], errors[:, k]) if differ[k] else []
         if tied:
             by_pairs.setdefault("; ".join(f"{names[a]} and {names[b]}" for a, b in tied), []).append(output)
     return tuple(

@@ -356,7 +356,8 @@ class TabularExplainer(Described):
         other = copy(self)
         model = TabularModel.fit(self._explained, self._background, options)
         vars(other).pop("reproducible", None)  # computed of this design
-        vars(other).update(_options=options, _model=model, _is_reproducible=False, _suggestion=None)
+        model = model.reproducible() if self._is_reproducible else model
+        vars(other).update(_options=options, _model=model, _suggestion=None)
         return other
 
     @property
@@ -414,6 +415,7 @@ class TabularExplainer(Described):
                 "diagnose first, and pick features afterwards"
             )
         model, encoded = self._model.encoded(explanation.data, "raise")
+        model.bound.check_same(encoded.matrix, explanation.predictions)
         table = model.table
         context = TableContext if isinstance(model.law, ProductFamily) else JointContext
         return context(

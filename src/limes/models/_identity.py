@@ -151,7 +151,7 @@ Predict: TypeAlias = Callable[[Floats], Floats]
 # Explained rows at which a model is asked whose state does not show a new fit
 _ROWS = 64
 # Relative rounding of answers that were added up in float32
-_REFIT_ROUNDING = 1e-5
+REFIT_ROUNDING = 1e-5
 
 
 def few_rows(rows: Floats) -> Floats:
@@ -218,7 +218,7 @@ class Watch:
             for source in (self._ask, self._predict)
         )
         # rows far from the background may have larger answers
-        allowed = self._allowed + _REFIT_ROUNDING * float(np.abs(expected).max())
+        allowed = self._allowed + REFIT_ROUNDING * float(np.abs(expected).max())
         return expected.shape == computed.shape and bool((np.abs(expected - computed) <= allowed).all())
 
     def _present(self) -> ModelState | None:

@@ -20,6 +20,7 @@ from limes._arrays import Floats, Ints
 from limes._checks import SHOWN, check_choice, did_you_mean, listed
 from limes._explanation.view import with_outputs
 from limes._explanation.wording import shorten
+from limes._threads import one_blas_thread_in_models
 from limes.exceptions import CellError, InputError, LimesError
 
 if TYPE_CHECKING:
@@ -120,8 +121,6 @@ def explain_frame(
     >>> result["error"].notna().tolist()
     [False, False, True, False]
     """
-    from threadpoolctl import threadpool_limits
-
     if not hasattr(explainer, "feature_names"):
         raise InputError(
             f"explain_frame(frame, explainer) needs an explainer of tables, got {type(explainer).__name__}"
@@ -130,7 +129,7 @@ def explain_frame(
     table = _eager(frame)
     check_keys(keys or (), schema)
     check_columns("the table", table.columns, [*(keys or ()), *explainer.feature_names])
-    with threadpool_limits(1, user_api="blas"):  # sums in one order, however many cores there are
+    with one_blas_thread_in_models():
         pieces = [*_explained(table.select(explainer.feature_names), explainer.reproducible)]
     good = [(positions, outcome) for positions, outcome in pieces if not isinstance(outcome, str)]
     errors = {int(positions[0]): outcome for positions, outcome in pieces if isinstance(outcome, str)}

@@ -1,6 +1,7 @@
-"""What a long run is at: rows, rows a second, time left, and the part that was begun first of those at work.
+"""Progress of a long run: rows, rows a second, time left, and the oldest part that is not finished.
 
-It is written again every second, also while no part is finished: a part that hangs is seen by its time.
+The line is written again every second, also while no part is finished, so that a part that hangs is seen by
+its time. Engines take parts ahead, two for each core at most: the time includes the wait for a worker.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class Heartbeat:
         self._bar.close()
 
     def begun(self, parts: Iterable[Part]) -> Iterator[Part]:
-        """Pass parts on, and note when."""
+        """Yield the parts, and start the clock of each as an engine takes it."""
         for part in parts:
             self._began[part.number] = monotonic()
             yield part
@@ -59,13 +60,13 @@ class Heartbeat:
         self._bar.update(record.rows)
 
     def at_work(self) -> str:
-        """Describe the part that was begun first, for how long, and the errors so far."""
+        """Describe the oldest part that is not finished, since when it was taken, and the errors so far."""
         began = dict(self._began)
         errors = [f"{self._errors:,} errors"] if self._errors else []
         if not began:
             return ", ".join(errors)
         part = min(began, key=lambda number: began[number])
-        return ", ".join([f"part {part}: {monotonic() - began[part]:.0f} s", *errors])
+        return ", ".join([f"part {part} queued or running for {monotonic() - began[part]:.0f} s", *errors])
 
     def _beat(self) -> None:
         while not self._stop.wait(self._interval):

@@ -42,7 +42,7 @@ from limes.models._calling.caller import ModelCaller
 from limes.models._calling.direct import direct_question
 from limes.models._calling.outputs import Output
 from limes.models._calling.rowwise import RowwisePredictions
-from limes.models._identity import Predict, Watch, few_rows
+from limes.models._identity import REFIT_ROUNDING, Predict, Watch, few_rows
 from limes.models._inverse_links import matching_curve
 from limes.models._reading import EXACT_TOLERANCE, SINGLE_TOLERANCE, tolerance_of, watch
 from limes.models.forms._base import BlackBox, Form
@@ -117,6 +117,20 @@ class BoundModel:
             return None
         answers = self.predict_all(rows)
         return answers if self.watch.agrees(rows, answers, by=self.predict) else None
+
+    def check_same(self, rows: Floats, predictions: Floats) -> None:
+        """Raise an InputError if the model was fitted again since rows (n, d) were explained.
+
+        ``predictions`` (n, ...) are those of the explanation, of all outputs or of some.
+        """
+        if self.form is None:
+            return  # a model that is only asked may answer differently at each call
+        answers = self.answers(rows)
+        scale = REFIT_ROUNDING * np.abs(predictions).max(initial=0.0)
+        if answers is None or (
+            answers.shape == predictions.shape and not np.allclose(answers, predictions, rtol=0.0, atol=scale)
+        ):
+            raise InputError("the model was fitted again since this explanation: explain the rows again")
 
     def predict_all(self, rows: Floats) -> Floats:
         """Return the answers at rows (n, d), in batches."""

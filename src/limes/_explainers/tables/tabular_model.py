@@ -155,32 +155,38 @@ class TabularModel:
         try:
             rows = _encode(self.table, X, errors)
         except InputError:
-            wider = self._admitting(X)
+            wider = self._admitting(X, errors)
             if wider is None:
                 raise
         else:
-            wider = self._admitting(X) if rows.errors else None
+            wider = self._admitting(X, errors) if rows.errors else None
             if wider is None:
                 return self, rows
         return wider, _encode(wider.table, X, errors)
 
-    def _admitting(self, X: Any) -> TabularModel | None:
+    def _admitting(self, X: Any, errors: str) -> TabularModel | None:
         """Return the same for rows ``X`` with categories that the background does not have.
 
-        Such a category is a cell without mass. None if the model could not be read, refuses the category, or
-        none is new; and where results must not depend on other rows of a call, to the last bit.
+        Such a category is a cell without mass. None if the model is not read, no category is new, the model
+        refuses it, or results must not depend on other rows of a call, to the last bit.
+
+        Raises
+        ------
+        InputError
+            If a row is not usable on the wider table either; ``errors`` is the explainer's option.
         """
         if self.bound.form is None or not self.warns:
             return None
         table = self.table.with_levels_of(X)
         if table is self.table:
             return None
-        return self._wider.get(table.schema.levels, partial(self._of_table, table, X))
+        rows = few_rows(_encode(table, X, errors).matrix)
+        return self._wider.get(table.schema.levels, partial(self._of_table, table, rows))
 
-    def _of_table(self, table: Table, X: Any) -> TabularModel | None:
+    def _of_table(self, table: Table, rows: Floats) -> TabularModel | None:
+        """Return the same on a wider table; None if the model is not read there, or differs at some rows."""
         try:
-            also = table.encode_good(X).matrix
-            model = TabularModel.fit(self.model, table, self.options, few_rows(also))
+            model = TabularModel.fit(self.model, table, self.options, rows)
         except (InputError, ModelError):
             return None
         return None if model.bound.form is None else model

@@ -80,9 +80,15 @@ def engine_name(choice: str | None) -> str:
     return _chosen.get() or check_choice(VARIABLE, os.environ.get(VARIABLE, ENGINES[0]), ENGINES)
 
 
+def _owner(predict_fn: Any) -> Any:
+    """Return the object whose method this is; None of other functions, and where the method was replaced."""
+    model = getattr(predict_fn, "__self__", None)
+    return model if getattr(model, getattr(predict_fn, "__name__", ""), None) == predict_fn else None
+
+
 def model_behind(predict_fn: Any, mode: str) -> tuple[Any, str | None] | None:
     """The model and output of a bound method such as ``model.predict_proba``; None of any other function."""
-    model, method = getattr(predict_fn, "__self__", None), getattr(predict_fn, "__name__", "")
+    model, method = _owner(predict_fn), getattr(predict_fn, "__name__", "")
     if method not in _READABLE[mode] or not hasattr(model, "predict"):
         return None
     classes = getattr(model, "classes_", None)
@@ -166,7 +172,7 @@ class PredictFunction:
     @cached_property
     def _function(self) -> Callable[[Any], Any]:
         """The function; of networks and boosters what they take for a table."""
-        model = getattr(self.predict_fn, "__self__", None)
+        model = _owner(self.predict_fn)
         method = None if model is None else prediction_method(model, getattr(self.predict_fn, "__name__", ""))
         return method or prediction_method(self.predict_fn, "") or self.predict_fn
 
