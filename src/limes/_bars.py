@@ -15,7 +15,7 @@ _FORMAT = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} {unit} [{elapse
 
 
 class Progress(Protocol):
-    """Shows how far work is."""
+    """Makes a progress bar, or nothing."""
 
     def __call__(self, total: int, unit: str = "rows", /) -> AbstractContextManager[Callable[[int], object]]:
         """Return a context whose value is called with numbers of finished steps, ``total`` in all."""

@@ -191,13 +191,15 @@ class Pipeline:
     family
         The designs, one at each row.
     expectation
-        Of the model that is explained.
+        Expectations of the explained model.
     penalty
-        None for least squares, else the ridge penalty in ``lime``'s finite sample, per ``scales`` (d,).
+        None for least squares, or the ridge penalty of ``lime``'s fit.
+    scales
+        (d,) multiplies the penalty of a slope by its square.
     names
-        Of the columns, for messages.
+        Names of the columns, for messages.
     cache
-        Of moments by pattern of cells, from one call to the next; None computes them in every call.
+        Cache of moments by pattern of cells, shared between calls; None disables it.
     """
 
     def __init__(
@@ -312,7 +314,7 @@ class Pipeline:
         error: BaseException | None,
         predictions: Floats,
     ) -> Fitted:
-        """Fit the rows that have moments, and raise what ended the others."""
+        """Fit the finished rows; raise `CutShort`, with these, if others are not finished."""
         finished = {i: moments for i, moments in enumerate(results) if moments is not None}
         positions, fitted = np.array(list(finished), dtype=np.int64), None
         if finished:

@@ -81,19 +81,19 @@ class EvaluatedRule:
     Attributes
     ----------
     solution, problem
-        Of the scaled model.
+        The solution and its problem, of the scaled model.
     exact
-        Whether Γ is.
+        Whether Γ is exact.
     precision
-        Of the scaled model.
+        Precision on the scaled model.
     excess
         How far answers of the precision's rows leave an assumed range, as a share of its width.
     risk
-        With which one of the bounds may fail.
+        Probability that at least one of the bounds fails.
     calls
-        Rows that the model was asked.
+        Number of rows that the model predicted.
     stability
-        Of the choice of literals; its share is NaN where they are proved to be the best.
+        How stable the choice of literals is; its share is NaN where they are proved to be the best.
     """
 
     solution: SparseSolution

@@ -1,7 +1,7 @@
 """Threads: a pool for compiled loops that release the interpreter's lock, workers that call models, and BLAS.
 
-BLAS starts a thread a core for products so small that the threads' turns take far longer than the product,
-and adds in an order that depends on their number. The matrices of this library are small: while it computes,
+BLAS starts a thread a core even for small products, where synchronisation takes longer than the product, and
+its order of summation depends on their number. The matrices of this library are small: while it computes,
 BLAS has one thread. The user's model has what the user has set. And a cache that threads share.
 """
 
@@ -115,7 +115,7 @@ class _BLAS:
 
     def _set(self, numbers: Sequence[int]) -> None:
         for library, number in zip(self._libraries(), numbers, strict=True):
-            # threadpoolctl lets one Python thread set the number of OpenBLAS; here all are spoken for
+            # threadpoolctl reserves OpenBLAS for the Python thread that set its number: release it
             release = getattr(library, "clear_controlling_thread", None)
             if release is None:
                 library.set_num_threads(number)

@@ -213,7 +213,7 @@ def test_statistics_stand_for_the_data():
     assert dict(found.as_list()) == pytest.approx(dict(explained().as_list()))
     apart = known | {"mins": {j: [low - 1 for low in known["mins"][j]] for j in range(4)}}
     other = LimeTabularExplainer(np.zeros((2, 4)), training_data_stats=apart)
-    assert "bins that do not meet" in other.explain_instance(X[60], FOREST.predict_proba).engine_reason
+    assert "gaps between bins" in other.explain_instance(X[60], FOREST.predict_proba).engine_reason
 
 
 def test_draws_of_one_s_own():

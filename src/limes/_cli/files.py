@@ -44,7 +44,7 @@ _TRUSTED = (
     "sklearn.tree._tree.Tree",
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
 )
-# Of their types a message may write the options that trust them
+# Libraries for whose types an error message suggests --trust
 _LIBRARIES = ("sklearn", "xgboost", "lightgbm", "catboost", "interpret")
 
 

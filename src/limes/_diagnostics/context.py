@@ -27,7 +27,7 @@ from limes.designs._weights import BinWeights
 
 # Bandwidths, as multiples of the explainer's, that make a sample serve all others; the first is 1
 SPREAD = (1.0, 0.25, 0.5, 4.0)
-# So narrow that a row with any other cell weighs nothing
+# So narrow that only rows in the instance's own cells have weight
 _BOX_BANDWIDTH = 1e-2
 
 

@@ -165,7 +165,7 @@ class RowDiagnosis:
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
-        """Warnings first; a low R² is no flaw of the model where whole effects of its columns are large."""
+        """Findings, warnings first; without that of a low R² if single columns' effects capture enough."""
         findings = (finding for result in self.diagnostics.values() for finding in result.findings())
         return by_severity(f for f in findings if f.kind != "fidelity" or not self.additive >= ADDITIVE)
 
@@ -188,7 +188,7 @@ class RowDiagnosis:
         captured = _captured([self.fidelity], [self.additive], "this row")
         if self.findings:
             return f"{captured[0].upper()}{captured[1:]}." if captured else ""
-        return f"No known failure passed its threshold{f'; {captured}' if captured else ''}."
+        return f"All checks stayed below their thresholds{f'; {captured}' if captured else ''}."
 
     @cached_property
     def measures(self) -> tuple[Measure, ...]:
@@ -318,7 +318,7 @@ class Diagnosis(Page):
             [row.fidelity for row in self.rows], [row.additive for row in self.rows], "these rows (medians)"
         )
         return (
-            f"In {silent:,} of {len(self):,} rows no known failure passed its threshold"
+            f"In {silent:,} of {len(self):,} rows all checks stayed below their thresholds"
             f"{f'; {captured}' if captured else ''}."
         )
 

@@ -88,8 +88,8 @@ def _numbers(expectation: object, family: ProductFamily) -> int:
     """Integrals of a row over all columns: functions times pieces of laws, times parts between breaks."""
     if isinstance(expectation, CombinedExpectation):
         return max(_numbers(part, family) for part in expectation.parts)
-    assert isinstance(expectation, OfColumns)  # noqa: S101 - as `serves_rows` says
-    assert expectation.functions is not None  # noqa: S101 - as it says too
+    assert isinstance(expectation, OfColumns)  # noqa: S101 - guaranteed by `serves_rows`
+    assert expectation.functions is not None  # noqa: S101 - as well
     pairs = zip(expectation.functions, family.marginals, strict=True)
     return max(1, sum(law.owners.size * _integrals(f) for f, law in pairs if f is not None))
 

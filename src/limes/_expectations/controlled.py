@@ -1,8 +1,8 @@
 """A pool of answers with a control, at each stage of its growth.
 
-A control variate h is fitted once a stage (``crossfit.py``), and chosen by what it leaves of rows that it has
-not seen. Where quick controls leave much of the largest pool's answers, its rows get a more laborious control
-instead, fitted once, unless that takes longer than asking for such a small pool.
+A control variate h is fitted once a stage (``crossfit.py``), and chosen by the variance that it leaves on
+rows that it has not seen. Where quick controls leave much of it in the largest pool, a slower control is
+fitted to that pool, once, unless the pool is so small that more model calls would take less time.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from limes._expectations.weighted import PoolSample
 from limes._threads import Locked
 from limes.designs._product import ProductFamily
 
-# Controls that "auto" tries: those whose cost is worth it for one row; where the largest pool leaves a row
-# less accurate than wanted, those that take a second, once, if it has this many rows
+# Controls that "auto" tries: quick ones at every size of the pool; the thorough ones, which take about a
+# second, only on the largest pool, if that has this many rows and some row still misses its tolerance
 _QUICK = ("additive", "margin", "network")
 _THOROUGH = (*_QUICK, "tree")
 _FEWEST_THOROUGH = 8192
@@ -43,7 +43,7 @@ class Stage:
     Attributes
     ----------
     before
-        Stage that must have left much of the answers' variance for this one to be worthwhile.
+        The preceding stage; this one runs only if that left more than a quarter of the answers' variance.
     """
 
     size: int

@@ -27,8 +27,8 @@ _FOLDS = 2
 _WORTH = 0.95
 # Variance that simulated rows leave, in units of that of as many independent ones: what a choice assumes
 _EVEN = 0.5
-# Variance that simulated rows may add to what a control leaves, as a share of it; the number of these rows in
-# units of answered ones, which cost some twenty times as much
+# Simulated rows may add this share to the variance that a control leaves; their number per answered row,
+# which costs about twenty times as much
 _ADDED = 0.1
 _FEWEST_TIMES, _MOST_TIMES = 1, 8
 
@@ -69,7 +69,7 @@ class CrossFit:
     expectations
         Of the fits, one for each equal part of the rows; or one, of the mean of all fits.
     simulated
-        Variance of the expectation in units of that of a mean of f - h over the rows, were h = 0: 0 if exact.
+        Variance of the simulated expectation, relative to that of the mean of h over the rows; 0 if exact.
     """
 
     values: Floats

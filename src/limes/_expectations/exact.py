@@ -5,7 +5,7 @@ With mean_j(g) and contrast_j(g) the two functionals of column j (see ``designs/
     f = Σ_j f_j(x_j):          β_j = contrast_j(f_j)
     f = Σ_i a_i ∏_j g_ij(x_j): β_j = Σ_i a_i contrast_j(g_ij) ∏_{k≠j} mean_k(g_ik)
 
-and E_w f is the same with means alone. Nothing large is subtracted beyond the contrast itself.
+and E_w f is the same with means alone. No digits cancel but those of the contrast itself.
 """
 
 from __future__ import annotations

@@ -220,8 +220,8 @@ class ForestExpectation:
     def _shares_of(self, family: ProductFamily) -> Floats:
         """Shares of the edges below every split, (S, 4, ≥ B).
 
-        1 / their probability, by the row's cell, and their probability given each cell, less 1 where that
-        leaves fewer cells to add to: effects are centred in the end.
+        Two tables an edge: 1 / P(edge) by the row's cell, and P(edge | cell). Where most entries of the
+        second are 1, it stores P - 1, so that the kernel skips zeros: effects are centred afterwards.
         """
         layout = self._layout
         column, _, lower, upper, missing, above, is_left = layout.edges

@@ -187,13 +187,13 @@ def with_complement(moments: Moments) -> Moments:
 class MomentCache:
     """Exact moments by pattern of cells.
 
-    Under bin weights a row's cells decide its moments, and a long table meets the same patterns again and
-    again: its price is that of its distinct patterns, however it is cut. Right only where a pattern's moments
-    do not depend, to the last bit, on the patterns computed with it.
+    Under bin weights a row's cells decide its moments, and patterns of cells repeat in long tables: the cost
+    depends on the number of distinct patterns, not of rows. This is valid only if a pattern's moments do not
+    depend, to the last bit, on the patterns computed with it.
     """
 
     def __init__(self) -> None:
-        # replaced as a whole, so that threads may share it: two may compute the same pattern, none sees half
+        # replaced as a whole: threads may compute a pattern twice, but never see a partial update
         self._entries: tuple[Mapping[bytes, int], Moments | None] = ({}, None)
 
     def moments(self, patterns: Ints, compute: Callable[[Ints], Moments]) -> Moments:
@@ -239,10 +239,10 @@ class ExactMoments(Protocol):
 
 @runtime_checkable
 class InBlocks(ExactMoments, Protocol):
-    """An exact expectation that takes many designs of one family at once."""
+    """An exact expectation that computes many designs of one family at once."""
 
     def serves(self, family: Any) -> bool:
-        """Whether it does of this family."""
+        """Return whether `many` supports the family."""
         ...
 
     def many(self, family: Any, cells: Ints, variance: Floats) -> Moments:

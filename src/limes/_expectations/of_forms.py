@@ -61,7 +61,10 @@ def exact_expectation(form: Form, kind: type = ProductDesign) -> ExactMoments:
 
 
 def in_one_order(expectation: T) -> T | ForestExpectation:
-    """Return an expectation that adds up in one order, for any number of rows; in sums, all of them do."""
+    """Return the expectation with one order of summation for any number of rows.
+
+    Only a forest by itself has another: parts of a `CombinedExpectation` are added up in one order already.
+    """
     return expectation.reproducible() if isinstance(expectation, ForestExpectation) else expectation
 
 

@@ -75,7 +75,7 @@ class Pool(Locked):
 
     @property
     def size(self) -> int:
-        """Number of rows with answers, as far as they make a pool."""
+        """Number of rows in the largest pool that is answered completely."""
         complete = (step.questions.missing == 0 for step in self._steps)
         return sum(len(step.x) for step, _ in zip(self._steps, takewhile(bool, complete), strict=False))
 
@@ -147,7 +147,7 @@ class _BackgroundRows:
     def __init__(self, family: ProductFamily, seed: int) -> None:
         self._family = family
         self._seed = seed
-        # where cells decide all values rows repeat, and a pattern of cells is a question
+        # if every cell has one value rows repeat: the model is called once for each pattern of cells
         self._questions: dict[bytes, int] | None = {} if _is_discrete(family) else None
         self._count = 0
         self._points: tuple[int, Any] = (-1, None)

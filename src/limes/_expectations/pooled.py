@@ -43,8 +43,8 @@ from limes.designs._product import ProductDesign, ProductFamily
 DEFAULT_TOLERANCE = Tolerance(0.015, relative=True)
 # Least share of a pool's rows that must count for an explained row
 _LEAST_SHARE = 1 / 32
-# Errors of even points fall about as n^(-2/3): after a pool of n rows, whose error is c times what is wanted,
-# the next has this many times n c^(3/2) rows
+# Errors of even points fall about as n^(-2/3): if n rows leave c times the tolerated error, about n c^(3/2)
+# rows are enough; pools smaller than this share of that are skipped
 _RATE, _POWER = 0.75, 1.5
 # Rows that are fitted at once, and numbers of their normal equations at most
 _BLOCK, _BLOCK_NUMBERS = 32, 1 << 20
@@ -297,7 +297,7 @@ class _Fits:
 
 @dataclass(frozen=True, eq=False)
 class _Look:
-    """What came of one row at one stage.
+    """The fit of one row at one stage.
 
     Attributes
     ----------
@@ -323,5 +323,5 @@ class _Look:
         return not self.is_last and size >= _RATE * self.stage.size * self.excess**_POWER
 
     def is_of(self, size: int, control: str) -> bool:
-        """Whether a pool of this size with this control would say the same."""
+        """Return whether the row was already fitted at this size with this control."""
         return (self.stage.size, self.control) == (size, control)

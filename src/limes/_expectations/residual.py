@@ -8,10 +8,10 @@ is, with C_g = Σ_{i in g} W_i e_i,
 
     variance = Σ_g C_g²,      effective clusters = (Σ_g C_g²)² / Σ_g C_g⁴.
 
-A sum that rests on a few clusters is about as sure as a count: of λ expected clusters with an error of one
-size, Poisson many occur, and ±1.96 √(count + 2.34) holds λ in 94 % of samples whatever λ is, a count of 0
-included (1.96² · 2.34 = 3², the rule of three). The variance is therefore multiplied by
-1 + 2.34 / effective clusters.
+A sum that rests on a few clusters is about as precise as a Poisson count: if λ clusters with errors of one
+size are expected, Poisson(λ) of them occur, and count ± 1.96 √(count + 2.34) covers λ in 94 % of samples
+whatever λ is, a count of 0 included (1.96² · 2.34 = 3², the rule of three). The variance is therefore
+multiplied by 1 + 2.34 / effective clusters.
 
 Scrambled sequences are independent of each other. Between them sums vary by another factor than between
 clusters:

@@ -78,8 +78,8 @@ class MaskedModel:
     margin
         The form behind the model's link, if there is one that could be read.
     often_linear
-        Whether kernels are used only where they predict better than a linear fit does.
-    usual
+        Whether a linear fit is often enough, so that kernels must predict better than one to be used.
+    default_control
         Name of the control that "auto" takes for models without a margin.
     all_outputs
         Whether the explained answers are all that the model has.
@@ -94,7 +94,7 @@ class MaskedModel:
     predict: Predict | None = None
     margin: Form | None = None
     often_linear: bool = False
-    usual: str = "kernel"
+    default_control: str = "kernel"
     all_outputs: bool = True
     computed: tuple[ExchangeableDesign, Moments] | None = None
 
@@ -144,7 +144,7 @@ class MaskedModel:
             exact = exact_expectation(self.margin, ExchangeableDesign)
             controls["margin"] = MarginControl(self.margin.predict, exact, rest=no_control)
         # others take some tenths of a second, and are hardly better than a margin
-        auto = ("none", "logistic", self.usual) if self.margin is None else ("none", "margin")
+        auto = ("none", "logistic", self.default_control) if self.margin is None else ("none", "margin")
         return SampledExpectation(self.ask, options.with_controls(controls, auto))
 
     @property

@@ -131,8 +131,8 @@ def _rare(fitted: Fitted, i: int, outputs: Sequence[str], kind: SampleKind) -> t
 def _few(unlike: int, carriers: float, calls: int, kind: SampleKind) -> str:
     if unlike == 0:
         return (
-            f"the model answered the same in all {calls:,} {kind.rows}: rarer answers were not seen, and "
-            f"{RARE} beyond a rule of three; {kind.more}, or widen the bandwidth"
+            f"the model answered the same in all {calls:,} {kind.rows}: an answer rarer than 3 in {calls:,} "
+            f"may have been missed; {kind.more}, or widen the bandwidth"
         )
     if unlike < _ENOUGH_ANSWERS:
         return (
@@ -152,8 +152,8 @@ def _unseen(fitted: Fitted, i: int, names: Sequence[str], kind: SampleKind) -> t
         return ()
     unchanged = ", ".join(names[j] for j in np.flatnonzero(blind).tolist())
     return (
-        f"{unchanged}: hardly changed in the sample; the coefficient is {kind.undetermined}, and how far off "
-        f"that is, is not known: {kind.more}",
+        f"{unchanged}: hardly changed in the sample; the coefficient is {kind.undetermined}, and its error "
+        f"cannot be estimated: {kind.more}",
     )
 
 

@@ -1,4 +1,4 @@
-r"""How well the surrogate of one text or image fits, and its effects, computed when somebody looks.
+r"""How well the surrogate of one text or image fits, and its effects, computed at first access.
 
 R² = (2 b·Γ - b·Σb) / Var_w f. Var_w f is β·Γ itself for a sum over words or superpixels, follows from second
 moments for a link of a sum, is exact by enumeration where the 2^d sets are few, and is else estimated on sets
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
     from limes._pipeline import Fitted
 
-# Sets that are enumerated, at most; sets that are drawn, in independent sequences; and numbers that these are
+# The most sets that are enumerated; sets that are drawn, in how many independent sequences; the most numbers
+# (sets times features) that these may have
 _STATES, _ROWS, _SEQUENCES, _NUMBERS = 4096, 4096, 4, 4_000_000
 _CELLS = ("removed", "kept")
 

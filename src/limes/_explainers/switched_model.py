@@ -119,8 +119,8 @@ class SwitchedModel:
         )
         if isinstance(form, BlackBox):
             # beside a network's own time a Gaussian process takes little
-            usual = "process" if is_network(self.model) else "kernel"
-            return bound(ask, form, margin=self._margin(output, inputs, ask), usual=usual)
+            default_control = "process" if is_network(self.model) else "kernel"
+            return bound(ask, form, margin=self._margin(output, inputs, ask), default_control=default_control)
         rows = subset_rows(inputs.size, _CHECKED_ROWS)
         where = lambda row: f"the {inputs.parts} {np.flatnonzero(rows[row]).tolist()} alone"  # noqa: E731
         answers = ask(rows)

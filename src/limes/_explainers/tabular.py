@@ -104,13 +104,13 @@ class TabularExplainer(Described):
         Readable model that reduces the sampler's variance (a control variate): "none", "additive", "tree",
         "kernel", "network" (effects of cells and a random layer, on the log odds of probabilities), "margin"
         (of models with a link, where the margin can be read), or "auto": the one that leaves the least
-        variance on rows it has not seen. ``explanation.controls`` says which. Rows that share a pool have a
-        network or a margin, and trees if these leave much; it is fitted once a pool, to 4,096 calls in some
-        tenths of a second, "additive" in a few hundredths. With its own calls each row fits all controls,
-        which takes about a second.
+        variance on rows it has not seen. ``explanation.controls`` says which. With a pool the control is
+        fitted once per size of the pool: a network or the margin, and boosted trees if those leave much
+        variance. At 4,096 calls a network takes some 0.1 s, "additive" some 0.01 s. A row with its own calls
+        fits all controls, which takes about a second.
     errors
-        "raise": a cell that cannot be explained is an error. "row": it costs its own row alone, which is left
-        out; ``explanation.errors`` says why, and ``explanation.ids`` which rows there are.
+        "raise": a cell that cannot be explained raises an error. "row": rows with such a cell are skipped;
+        ``explanation.errors`` lists them with the reason, ``explanation.ids`` the rows that are explained.
 
     Raises
     ------
@@ -323,7 +323,7 @@ class TabularExplainer(Described):
         )
 
     def _current(self, X: Any) -> tuple[TabularModel, EncodedRows, Floats]:
-        """Return the present model, read again if it was fitted again; rows to be explained, and its answers.
+        """Return the current model, read again after a new fit; the encoded rows; and the predictions there.
 
         Threads may read a model twice, but each explains all of its rows from one reading.
         """
@@ -342,8 +342,8 @@ class TabularExplainer(Described):
     def reproducible(self) -> TabularExplainer:
         """The same explainer, with results that are the same to the last bit however a table is cut.
 
-        Else a few rows of a forest are added up in another order than many, and a black box predicts all rows
-        at once, where last bits may depend on their number. Its explanations carry no warnings.
+        Otherwise the order of summation depends on the number of rows, and so do the last bits. Its
+        explanations carry no warnings.
         """
         other = copy(self)
         vars(other).update(_is_reproducible=True, _errors="raise", _model=self._model.reproducible())

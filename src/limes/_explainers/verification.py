@@ -104,7 +104,7 @@ class Probe:
         except ModelError as error:
             ask(self.rows[: self.background])
             raise ReadMismatchError(
-                f"the model does not answer on rows of the background's law, where its form does: {error}"
+                f"the model fails on perturbed rows, which its form predicts: {error}"
             ) from error
 
     def where(self, i: int) -> str:
@@ -172,7 +172,7 @@ def check_draws(moments: Moments, predict: Predict, design: Any, draw: Draw, dra
     """
     if not any(_agrees_with_draws(moments, predict, design, *draw(count)) for count in draws):
         raise ReadMismatchError(
-            f"the expectation of the model's form disagrees with {draws[-1]:,} draws of the form"
+            f"the exact expectation differs from a mean over {draws[-1]:,} draws by more than its error"
         )
 
 

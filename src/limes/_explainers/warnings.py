@@ -132,8 +132,8 @@ class RowWarnings:
 
     def _on_the_edge(self, j: int, x: float) -> str:
         return (
-            f"{self.names[j]} = {x:.6g} lies on an edge of its bin: a hair's breadth away the explanation is "
-            "another one; limes.diagnose shows it"
+            f"{self.names[j]} = {x:.6g} lies on an edge of its bin: an arbitrarily small change of the value "
+            "gives another explanation; limes.diagnose shows it"
         )
 
 
@@ -169,8 +169,8 @@ def _fit_warnings(*, far: bool, poor: bool) -> Iterator[str]:
         )
     if poor:
         yield (
-            "the surrogate tells less than a tenth of how the model varies around the row (R² below 0.1): "
-            "its coefficients are averages, no description; limes.diagnose says more"
+            "the surrogate explains less than a tenth of the model's variance around the row (R² below 0.1): "
+            "its coefficients are averages and do not describe the model there; limes.diagnose says more"
         )
 
 
@@ -189,7 +189,7 @@ def odd_probabilities(predictions: Floats) -> dict[int, tuple[str, ...]]:
     return {
         int(i): (
             f"the model's {predictions.shape[1]} answers lie between 0 and 1 and add up to {total[i]:.3g}: "
-            "as probabilities of classes that would be wrong; they are explained as they are",
+            "probabilities of classes would add up to 1. They are explained as they are; check the model",
         )
         for i in np.flatnonzero(odd)
     }
@@ -270,7 +270,7 @@ def rule_warnings(rule: EvaluatedRule, config: SparseConfig) -> tuple[str, ...]:
         )
     if 0.0 <= rule.r2 < _POOR:
         warnings.append(
-            f"R² is {rule.r2:.3g}: the rule tells less than a tenth of how the model varies around the row; "
+            f"R² is {rule.r2:.3g}: the rule explains less than a tenth of the model's variance around the row; "
             "raise k"
         )
     return tuple(warnings)

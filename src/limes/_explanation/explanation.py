@@ -79,8 +79,7 @@ class Explanation(Page, Pictured, Reported, Ruled):
         Model calls that a row shares with others: the size of the pool that it was sampled from, 0 where it
         was sampled by itself; None where exact.
     effective_rows : (n,), or None
-        Effective number of rows that count for a row, (Σ w)² / Σ w², of those that it was sampled from; None
-        where exact.
+        Effective sample size (Σ w)² / Σ w² of the perturbed rows behind each row; None where exact.
     shares, share_errors : (n, d) or (n, d, k), or None
         Each feature's part of the fidelity, with standard errors; None where exact.
     surrogate_errors : (n,) or (n, k), or None

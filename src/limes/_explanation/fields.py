@@ -342,7 +342,7 @@ class Certificate(Printable):
         Of the problem that the solver solved; see :class:`limes.surrogates._sparse.SparseSolution`.
     proved, optimum
         Whether no rule of this size has a smaller error: under the law itself ("population", where E[s f] is
-        exact), or in the sample that was drawn ("sample"). Of an estimated E[s f] ("estimate") it is not.
+        exact), or in the sample that was drawn ("sample"). Never under an estimated E[s f] ("estimate").
     stability, near_ties
         Of an estimate: how often resampled rows choose the same literals, and how often other ones, by
         condition, where that is at least 10 %. NaN and empty otherwise.

@@ -1,4 +1,4 @@
-"""How well surrogates fit, computed when somebody looks: R² of the rows of an explanation.
+"""How well surrogates fit, computed at first access: R² of the rows of an explanation.
 
 An explainer attaches a `Fit`: a selection of rows, features and outputs of its `RowFits`, which compute row
 by row and cache. The fields of an explanation that depend on it are ``left_to_fit``: nothing is spent on them

@@ -1,7 +1,7 @@
-"""Moments of a design's features h, all that surrogates use of it; of one design or of many at once.
+"""Moments of a design's features h, which is all that surrogates use; of one design or of many at once.
 
-A design does not show Σ, but applies functions of it: Σ⁻¹Γ, or (nCΣ + penalty)⁻¹ for a ridge. Where features
-are uncorrelated Σ is diagonal, and such a function is one of the variances.
+A design does not expose Σ as a matrix. It applies functions of Σ: Σ⁻¹Γ, or (nCΣ + penalty)⁻¹ for a ridge.
+Where features are uncorrelated Σ is diagonal, and such a function acts on the variances alone.
 """
 
 from __future__ import annotations

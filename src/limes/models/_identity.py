@@ -148,7 +148,7 @@ def _collect_all(values: Iterable[Any], state: ModelState) -> bool:
 # -- has it been fitted again? -----------------------------------------------------------------------------
 
 Predict: TypeAlias = Callable[[Floats], Floats]
-# Explained rows at which a model is asked whose state does not show a new fit
+# Rows of a call at which answers are compared, if a new fit may not show in the model's attributes
 _ROWS = 64
 # Relative rounding of answers that were added up in float32
 REFIT_ROUNDING = 1e-5

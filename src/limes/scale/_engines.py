@@ -58,7 +58,7 @@ THIS_PROCESS = Cluster()
 
 Engine: TypeAlias = Callable[[Work, Iterable[Part], Cluster], Iterator[PartRecord]]
 
-# Modules, imported when they are chosen: only who uses an engine needs its library
+# Modules, imported when they are chosen: the library of an engine is needed only if that is used
 _MODULES = {"local": "limes.scale._processes", "dask": "limes.scale.dask", "spark": "limes.scale.spark"}
 
 

@@ -2,9 +2,9 @@
 
 On this machine it is a lock of the operating system, which frees that of a dead process. Stores have no
 locks: there it is a lease, an object with the run's token and a count that a thread raises every few seconds.
-A lease whose count stands still belongs to a dead run, and is taken; no clock is compared with another. Two
-runs that take one at the same moment both write, and the one that reads the other's token gives way. Should
-both go on, they write the same bytes: a part of another run is refused by the worker that writes it.
+A lease whose count stands still belongs to a dead run, and is taken; no clock is compared with another. If
+two runs take the lease at the same moment, both write it, and the run that then reads the other's token
+stops. Should both continue, they write the same bytes: a worker refuses a part of another run.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class _Lease:
         self._thread.start()
 
     def release(self) -> None:
-        """Give it back; a store that does not answer leaves it to die."""
+        """Release the lock; a lease in a store that does not answer expires."""
         self._stop.set()
         self._thread.join()
         if not self._lost:

@@ -98,7 +98,7 @@ class Folder:
     def opened(self, run: Mapping[str, Any]) -> Iterator[dict[int, PartRecord]]:
         """Start or resume a run in the folder, and lock out any other run until it ends.
 
-        Yields the parts that are whole; files that were to be parts of this run, and are not, are deleted.
+        Yields the complete parts; incomplete part files of this run are deleted.
 
         Raises
         ------

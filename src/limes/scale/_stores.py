@@ -198,7 +198,7 @@ def streamed(place: Place, compression: str | None = None) -> Any:
 
 
 class _Watched(io.RawIOBase):
-    """A file that notes when it, and not what is in it, is at fault."""
+    """A file that records I/O errors, to tell a failing store from a damaged file."""
 
     def __init__(self, file: Any) -> None:
         self._file = file

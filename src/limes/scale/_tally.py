@@ -70,7 +70,7 @@ class Tally:
         return cls(rows, errors, outputs, by_name, _packed(hashes), reasons[0].as_py() if errors else "")
 
     def __add__(self, other: Tally) -> Tally:
-        """Of both."""
+        """Return the tally of both together."""
         sizes = {
             name: self.sizes.get(name, 0.0) + other.sizes.get(name, 0.0)
             for name in {**self.sizes, **other.sizes}

@@ -32,7 +32,7 @@ from limes.scale._stores import write_whole
 from limes.scale._tally import Tally
 
 NONE: Mapping[int, str] = {}
-# Before the pickles of a version, which another version may not understand
+# Starts every pickle with the version of limes: another version refuses it
 _HEADER = f"limes {__version__}\n".encode()
 
 

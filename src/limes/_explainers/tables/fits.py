@@ -1,4 +1,4 @@
-r"""How well the surrogates of a table's rows fit, and their effects, computed row by row when somebody looks.
+r"""How well the surrogates of a table's rows fit, and their effects, computed row by row at first access.
 
 R² = (2 b·Γ - b·Σb) / Var_w f. Coefficients b and Γ are the explanation's. Of a model that was read Var_w f is
 exact where its form has a closed form (``_expectations/spread.py``), else estimated on rows of w through the

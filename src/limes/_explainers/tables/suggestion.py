@@ -139,7 +139,7 @@ def suggest_design(explainer: Any, X: Any) -> DesignSuggestion:
     ]
     every = [*first, *more]
     wider_or_narrower = max(more, key=lambda judged: judged.score, default=best)
-    # another bandwidth asks another question: it must be worth it
+    # another bandwidth changes what is explained: R² must rise by enough
     winner = wider_or_narrower if wider_or_narrower.score > best.score + _WORTH else best
     second = max((judged for judged in every if judged is not winner), key=lambda judged: judged.score)
     return DesignSuggestion(

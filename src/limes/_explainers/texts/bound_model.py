@@ -117,9 +117,9 @@ def parse_text(
     keys: list[Any] = list(range(len(pieces)))
     if bag:
         keys = pieces if key is None else [key(piece) for piece in pieces]
-        # a word of which the vectorizer leaves nothing is still a word of the text
+        # a word that the vectorizer normalises to nothing is still a word of the text
         keys = [clean or piece for clean, piece in zip(keys, pieces, strict=True)]
-    # a group may be called as a word is
+    # a group and a word may have the same name: pairs keep them apart
     keys = [
         (clean, None) if group is None else (None, group) for clean, group in zip(keys, groups, strict=True)
     ]

@@ -282,7 +282,7 @@ class Kind(ABC):
         """Fields of limes' explanation: names, conditions, data, and the provenance with more facts."""
 
     def place_features(self, call: Call, fits: dict[int, LocalFit]) -> dict[int, LocalFit]:  # noqa: ARG002
-        """Fits on drawn features, with features counted as those of the instance."""
+        """Renumber the features of fits on drawn rows to the instance's."""
         return fits
 
     def in_input_units(self, fit: LocalFit) -> LocalFit:
@@ -293,9 +293,9 @@ class Kind(ABC):
 class EngineSeeds(NamedTuple):
     """Seeds of the engines, drawn from the user's, if there is one."""
 
-    # else 0: the limit is one number, and its estimate the same every time
+    # 0 without a user's seed, so that results repeat
     limit: int
-    # else another every time: lime's own sample should be seen to scatter
+    # random without a user's seed, so that lime's scatter shows
     lime: int
 
 
@@ -379,7 +379,7 @@ class BaseExplainer:
         return self._engines
 
     def _rebound(self) -> dict[str, bool]:
-        """What of the surrogate's fit is the user's own, so that the limit is of something else."""
+        """Return which parts of the fit the user may replace, which the limit does not cover, and whether."""
         own_base = type(self.base) is not LimeBase
         return {
             type(self.base).__name__: own_base,

@@ -264,7 +264,7 @@ class TableKind(Kind):
         if training.stats and discretizer:
             draws = 1 + _STAND_INS, "gaussian", np.random.default_rng(seed)
             self._background = self._sampler.draw(self._background[0], *draws)[1][1:]
-        # the user's seed of bins is one of lime's rows too
+        # the discretizer's seed also seeds lime's rows
         self._bin_seeds: list[int] = (
             discretizer.random_state.get_state()[1][:2].tolist() if discretizer else []
         )
@@ -277,12 +277,12 @@ class TableKind(Kind):
         unknown = isinstance(bins, list) and any(bins[j] is None for j in np.flatnonzero(numeric))
         return {
             **only_sampled(call, len(self.training.names), self._around),
-            "bins that do not meet, or draws of your own": unknown,
+            "a discretizer with gaps between bins or with its own draws": unknown,
             "training_data_stats of categories": bool(self.training.stats) and not numeric.all(),
         }
 
     def explainer(self, call: Call) -> tuple[Any, Any]:
-        # a function has no state that could be seen to change
+        # changes of a plain function cannot be detected
         model, output = call.predict.model or (None, None)
         if model is None:
             return self._explainer(call.predict.function, None, call, control="additive"), None
@@ -378,7 +378,7 @@ def in_units(fit: LocalFit, unit: Floats, origin: Floats) -> LocalFit:
 
 
 def only_sampled(call: Call, d: int, around: bool) -> dict[str, bool]:
-    """What the limit of no table of d columns covers, and whether a call has it."""
+    """Return the options that only lime's sampling supports, and whether this call uses each."""
     few = call.num_samples < (least := least_calls(d))
     return {
         "sample_around_instance": around,

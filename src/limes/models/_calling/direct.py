@@ -1,7 +1,7 @@
-"""Boosters behind estimators of scikit-learn's kind, asked without the estimator's own checks.
+"""Boosters behind estimators of scikit-learn's kind, called without the estimator's own checks.
 
-These take ten times as long as one row of the booster. Answers to users come from the estimator all the same;
-this is for questions whose answers are compared with a form's.
+The checks take ten times as long as one row of the booster. These predictions are never displayed: they are
+compared with a form's, to detect that the estimator was fitted again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Direct = Callable[[Floats], Floats]
 
 
 def direct_question(model: Any, method: str) -> Direct | None:
-    """Return what asks the booster of a model for the answers of a method; None if that is no shorter."""
+    """Return a function that predicts by the model's booster as a method does; None if that saves nothing."""
     find = _BOOSTERS.get((qualified_name(type(model)), method))
     return None if find is None else find(model, method)
 
@@ -34,7 +34,7 @@ def _lightgbm(model: Any, method: str) -> Direct:
 
 
 def _lightgbm_threads(n_jobs: int | None) -> int:
-    """Return the estimator's own number of threads: LightGBM goes on to train with the one it had last."""
+    """Return the estimator's own number of threads: LightGBM keeps the last one for its next training."""
     from joblib import cpu_count
 
     if n_jobs is None:

@@ -19,8 +19,8 @@ from limes._arrays import Floats
 
 # Rows of a block: a multiple of what the inner loops of matrix products take at once (4, 6, 8, 12, 16, 24)
 _BLOCK = 48
-# Orders of two blocks that are compared: with n of them, a difference between two places goes unnoticed
-# where it rounds away in all n
+# Orders of two blocks that are compared: a difference between two places is missed only if it rounds away in
+# all of them
 _ORDERS = 8
 
 
