@@ -26,6 +26,12 @@ _LARGEST = 1e307
 _DIGITS = 3
 # Digits of a number that has no others beside it
 _DIGITS_OF_ONE = 6
+# More digits than this are written only if they make the very same float64
+_DIGITS_OF_FLOAT = 15
+# Relative size of the noise in the last digit of floats such as 16.400000000000002
+_NOISE = 1e-15
+# Whole numbers up to here are written in full
+_LARGEST_WHOLE = 1e15
 # Sizes between which a person writes no exponent
 _SMALLEST_PLAIN, _LARGEST_PLAIN = 1e-5, 1e9
 
@@ -105,13 +111,20 @@ def value_text(column: TableColumn, value: float) -> str:
     (original,) = column.originals(np.array([value]))
     if column.categorical:
         return f"{column.name} = {original}"
-    return f"{column.name} = {_written(value, _DIGITS_OF_ONE, plain=_is_plain(np.array([value])))}"
+    return f"{column.name} = {_equal_text(value)}"
+
+
+def _equal_text(value: float) -> str:
+    """Return a number that a column is equal to: whole numbers in full, others with six digits."""
+    if value.is_integer() and abs(value) < _LARGEST_WHOLE:
+        return str(int(value))
+    return _written(value, _DIGITS_OF_ONE, plain=_is_plain(np.array([value])))
 
 
 def bin_texts(name: str, edges: Floats, values: Floats | None = None) -> list[str]:
     """Return one text per bin between edges (p + 1,), which are true of these values (n,)."""
     if edges.size == 2:
-        return [f"{name} = {number_texts(edges[:1])[0]}" if edges[0] == edges[1] else name]
+        return [f"{name} = {_equal_text(float(edges[0]))}" if edges[0] == edges[1] else name]
     inner = number_texts(edges[1:-1], values)
     between = [f"{low} < {name} <= {high}" for low, high in pairwise(inner)]
     return [f"{name} <= {inner[0]}", *between, f"{name} > {inner[-1]}"]
@@ -120,8 +133,8 @@ def bin_texts(name: str, edges: Floats, values: Floats | None = None) -> list[st
 def number_texts(numbers: Floats | Sequence[float], values: Floats | None = None) -> list[str]:
     """Return numbers with as few digits as tell them apart, three at least.
 
-    Edges have as many as keep each of the ``values`` (n,) on its side. Exponents stand where a person writes
-    one.
+    Edges have as many as keep each of the ``values`` (n,) on its side, but for noise in their last digits.
+    Exponents stand where a person writes one.
     """
     edges = np.asarray(numbers, dtype=np.float64)
     ordered = np.zeros(0) if values is None else np.sort(values[~np.isnan(values)])
@@ -130,7 +143,11 @@ def number_texts(numbers: Floats | Sequence[float], values: Floats | None = None
     for digits in range(_DIGITS, 18):
         texts = [_written(x, digits, plain=plain) for x in edges.tolist()]
         written = np.array([float(text) for text in texts])
-        same_side = np.array_equal(np.searchsorted(ordered, written, side="right"), below)
+        fewest, most = (
+            np.searchsorted(ordered, written + sign * _NOISE * np.abs(written), side="right")
+            for sign in (-1.0, 1.0)
+        )
+        same_side = ((fewest <= below) & (below <= most)).all()
         if np.unique(written).size == distinct and same_side:
             break
     return texts
@@ -142,5 +159,5 @@ def _is_plain(numbers: Floats) -> bool:
 
 
 def _written(x: float, digits: int, *, plain: bool) -> str:
-    text = f"{x:.{digits}g}"
+    text = f"{x:.{digits}g}" if digits <= _DIGITS_OF_FLOAT else repr(x).removesuffix(".0")
     return np.format_float_positional(float(text), trim="-") if plain and "e" in text else text
