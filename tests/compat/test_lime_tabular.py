@@ -104,6 +104,8 @@ def test_a_model_that_is_read_is_not_asked(monkeypatch):
     found = explainer.explain_instance(X[60], model.predict_proba)
     assert asked == []
     assert 0 < found.score < 1
+    assert asked == []
+    assert found.min_value < found.max_value
     assert asked == [4096]
     np.testing.assert_allclose(found.predict_proba, model.predict_proba(X[60:61])[0])
 
@@ -225,7 +227,7 @@ def test_draws_of_one_s_own():
         lambda x: [[1.0, len(np.unique(x[1:, 0]))]] * len(x), options={"discretizer": Middles(X, [], NAMES)}
     )
     assert found.predict_proba[1] == 4
-    assert "draws of your own" in found.engine_reason
+    assert "with its own draws" in found.engine_reason
 
     class Forgotten(QuartileDiscretizer):
         def undiscretize(self, data):

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_iris
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.tree import DecisionTreeRegressor
 
 from limes.compat.lime._limit import ExchangeableLimit
+from limes.compat.lime.lime_tabular import LimeTabularExplainer
 from limes.designs import ExchangeableDesign
 from oracle import EXACT
 
@@ -97,3 +101,23 @@ def test_one_feature(make):
     fit = ExchangeableLimit(np.array([0.5]), np.array([0.0]), 0.1, 1.0, design).fit(10, "auto")
     assert fit.pairs == [(0, 0.5)]
     assert fit.local_pred == pytest.approx(0.6)
+
+
+@pytest.mark.parametrize("rare", [3, 50])
+def test_scores_of_read_models_are_exact(rare):
+    """The score is R² of the kept features: of a tree on a rare column, by enumeration of its two cells."""
+    X = np.c_[(np.arange(5000) % (5000 // rare) == 0).astype(float), np.random.RandomState(0).randn(5000, 2)]
+    tree = DecisionTreeRegressor(max_leaf_nodes=2).fit(X, X[:, 0])
+    explainer = LimeTabularExplainer(X, mode="regression", categorical_features=[0], random_state=0)
+    explanation = explainer.explain_instance(X[0], tree.predict)
+    assert float(explanation.score) == pytest.approx(1.0, rel=1e-9)
+    assert float(explainer.explain_instance(X[0], tree.predict, num_features=1).score) == pytest.approx(1.0)
+
+
+def test_scores_are_the_explanations_fidelity_where_all_features_are_kept():
+    X, y = load_iris(return_X_y=True)
+    forest = RandomForestClassifier(10, random_state=0).fit(X, y)
+    explanation = LimeTabularExplainer(X).explain_instance(X[60], forest.predict_proba, labels=(0, 2))
+    assert [explanation.score[0], explanation.score[2]] == pytest.approx(
+        explanation.limes.fidelity[0].tolist()
+    )

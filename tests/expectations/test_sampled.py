@@ -456,7 +456,10 @@ def test_the_order_of_features_does_not_change_how_many_rows_carry_a_coefficient
 
 
 def test_errors_of_a_controls_moments_move_fidelity_by_its_slope():
-    """No residual is left, so that R² = βᵀΣβ / Var f moves with β alone; its slope by differences."""
+    """No residual is left, so that R² = βᵀΣβ / Var f moves with β alone; its slope by differences.
+
+    The second order of an error s of β_j adds 2 (Σ_jj s² / Var f)² to the variance.
+    """
     h = np.array(list(product([0.0, 1.0], repeat=3)))
     design, coef = ExchangeableDesign.word_deletions(3), np.array([2.0, -1.0, 0.5])
     f, simulated = (h @ coef)[:, None], np.array([[0.3], [0.02], [0.05], [0.01]])
@@ -476,7 +479,8 @@ def test_errors_of_a_controls_moments_move_fidelity_by_its_slope():
         return float(coef @ design.gamma(coef)) / quality.variance[0]
 
     slopes = np.array([explained(coef + 0.5 * e) - explained(coef - 0.5 * e) for e in np.eye(3)])
-    expected = np.sqrt(((slopes * simulated[1:, 0]) ** 2).sum())
+    second = design.variance * simulated[1:, 0] ** 2 / quality.variance[0]
+    expected = np.sqrt(((slopes * simulated[1:, 0]) ** 2).sum() + 2 * (second**2).sum())
     assert quality.fidelity_errors[0] == pytest.approx(expected, rel=1e-9)
 
 

@@ -85,8 +85,8 @@ class PlainFit:
         between = of_sequences.var(axis=1) * SEQUENCES**2 / (SEQUENCES - 1)
         return (moved**2).sum(axis=1), (moved**4).sum(axis=1), between
 
-    def coef_errors(self):
-        """As residual.py tells, for answers that nearly all differ."""
+    def seen(self):
+        """Variances of the coefficients by the rows of the sample, (1 + m, k), and their effective number."""
         within, fourth, between = self.parts()
         effective, ratio = within**2 / fourth, between / within
         pooled, freedom = ratio.mean(), (SEQUENCES - 1) * len(within)
@@ -95,7 +95,12 @@ class PlainFit:
         factor = np.maximum(reduction, reduction + (1 - reduction) * np.minimum(1, (16 / effective) ** 2))
         surprising = ratio > chi2.ppf(0.99, SEQUENCES - 1) / (SEQUENCES - 1)
         factor = np.where(surprising, np.maximum(factor, ratio), factor)
-        variance = factor * within * (1 + UNSEEN / effective)
+        return factor * within, effective
+
+    def coef_errors(self):
+        """As residual.py tells, for answers that nearly all differ."""
+        seen, effective = self.seen()
+        variance = seen * (1 + UNSEEN / effective)
         student = t.ppf(0.975, self.support[self.used] - 1) / 1.959963984540054
         return np.hypot(np.sqrt(variance[1:]) * student[:, None], self.simulated[1:])
 
@@ -122,7 +127,10 @@ def test_fits_are_plain_weighted_least_squares(outputs, parts):
         fidelity, (explained, rest) = plain.explained / plain.variance, plain.change
         change = (explained - fidelity * (explained + rest)) / plain.variance
         length = 2 * plain.coef[1:] * design.variance[used, None] * plain.simulated[1:] / plain.variance
-        error = np.sqrt((change**2).sum(axis=0) + (length**2).sum(axis=0))
+        noise = design.variance[used, None] * (plain.seen()[0] + plain.simulated**2)[1:]
+        assert oracle.error(quality.noise[i][used], noise) < EXACT
+        second = 2 * ((noise / plain.variance) ** 2).sum(axis=0)
+        error = np.sqrt((change**2).sum(axis=0) + (length**2).sum(axis=0) + second)
         assert oracle.error(quality.fidelity_errors[i], error) < EXACT
 
 

@@ -11,7 +11,7 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from limes._arrays import Floats
+from limes._arrays import Floats, power_of_two
 from limes._expectations.controls import Control
 from limes._expectations.controls.control import ControlMoments, share_left
 from limes._expectations.controls.network import Units, fit_network, units_for
@@ -30,6 +30,8 @@ _EVEN = 0.5
 # Simulated rows may add this share to the variance that a control leaves; their number per answered row,
 # which costs about twenty times as much
 _ADDED = 0.1
+# Sizes of answers between which their squares are numbers of single precision
+_SMALLEST, _LARGEST = 1e-18, 1e18
 _FEWEST_TIMES, _MOST_TIMES = 1, 8
 
 
@@ -106,9 +108,13 @@ def additive(law: SimulatedLaw, rows: PoolRows, f: Floats) -> CrossFit:
 def network(law: SimulatedLaw, rows: PoolRows, f: Floats) -> CrossFit:
     """Fit a network without each sequence in turn, and simulate its expectation."""
     units = Units.of(law.family.marginals, rows.x, rows.cells, units_for(len(f)), law.seed)
-    values, fit = fit_network(units, rows.x, rows.cells, f, SEQUENCES)
+    size = float(np.abs(f).max())
+    # it is fitted in single precision, which has no squares of larger and smaller answers
+    unit = 1.0 if size == 0.0 or _SMALLEST < size < _LARGEST else float(power_of_two(np.array(size)))
+    values, fit = fit_network(units, rows.x, rows.cells, f / unit, SEQUENCES)
+    values = values * unit
     simulated = law.rows(_simulated(law, rows, values, f))
-    mean = SimulatedControl.of(law.family, *simulated, fit.mean(*simulated))
+    mean = SimulatedControl.of(law.family, *simulated, fit.mean(*simulated) * unit)
     # effects of cells are exact: the rest alone is simulated
     share = _variance(mean.rest) / max(_variance(values), np.finfo(np.float64).tiny)
     return CrossFit(values, [mean], simulated=_EVEN * share * len(f) / len(simulated.x))

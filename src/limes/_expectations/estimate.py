@@ -28,8 +28,8 @@ from limes.exceptions import ModelError
 SEQUENCES = 4
 # Largest residual variance of a more laborious control that is preferred, in units of the cheaper one's
 _WORTH = 0.95
-# Answers larger than this have sums of squares that overflow
-_LARGEST = 1e150
+# Answers have sums of squares that are numbers if the largest lies between these
+_LARGEST, _SMALLEST = 1e150, 1e-150
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,6 +142,7 @@ def _moments(
             share_errors=quality.share_errors.reshape(design.size, *shape),
             excess=np.array(excess),
             control=np.array(control, dtype="U16"),
+            noise=quality.noise.reshape(design.size, *shape),
             unlike=fit.rare.n_unlike.reshape(shape),
             carriers=fit.carriers.reshape(shape),
             effective=np.array(float(len(f))),  # all rows weigh alike
@@ -168,8 +169,13 @@ def enumerate_states(
 
 
 def check_squares(f: Floats) -> None:
-    """Raise ModelError, naming the largest answer, if squares of answers overflow."""
+    """Raise ModelError, naming the largest answer, if squares of answers overflow, or all underflow."""
     largest = np.abs(f).max(initial=0.0)
+    if 0.0 < largest < _SMALLEST:
+        raise ModelError(
+            f"the model's answers reach only {largest:.3g}: their squares are below a float64, so that no "
+            "standard errors can be given; explain the answers times a constant, or their logarithm"
+        )
     if largest > _LARGEST:
         raise ModelError(
             f"the model's answers reach {largest:.3g}: their squares are beyond a float64, so that "

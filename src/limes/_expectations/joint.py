@@ -127,6 +127,7 @@ class JointExpectation(Locked):
                 share_errors=fit.share_errors.reshape(columns),
                 excess=np.array(excess),
                 control=np.array("none", dtype="U16"),
+                noise=np.zeros(columns),
                 unlike=fit.rare.n_unlike.reshape(shape),
                 carriers=fit.carriers.reshape(shape),
                 effective=np.array(rows.effective),

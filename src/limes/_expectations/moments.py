@@ -14,6 +14,8 @@ from limes._arrays import Bools, Floats, Ints, Objects
 # Size of a cache of moments, in bytes, and of a dictionary's entry beside its key
 _CACHE_BYTES = 128 << 20
 _ENTRY_BYTES = 150
+# Standard deviations of a model's answers below this share of their size are rounding
+ROUNDING = 1e-12
 # Distance from 1 of the sum of two probabilities in single precision
 _COMPLEMENT = 1e-6
 
@@ -60,6 +62,8 @@ class SampleStatistics(_Arrays):
         The largest error of a coefficient in units of the tolerance; 0 without a tolerance.
     control
         Name of the control variate.
+    noise
+        What errors of the coefficients add to β_j Γ_j in expectation, (d,) or (d, k).
     unlike
         Number of rows whose answer differs from the most frequent one, () or (k,).
     carriers
@@ -78,6 +82,7 @@ class SampleStatistics(_Arrays):
     share_errors: Floats
     excess: Floats
     control: Objects
+    noise: Floats
     unlike: Ints
     carriers: Floats
     effective: Floats
@@ -172,7 +177,7 @@ def with_complement(moments: Moments) -> Moments:
         return np.concatenate([values, values], axis=-1)
 
     if sampled is not None:
-        names = ("surrogate_errors", "fidelity_errors", "share_errors", "unlike", "carriers")
+        names = ("surrogate_errors", "fidelity_errors", "share_errors", "noise", "unlike", "carriers")
         sampled = replace(sampled, **{name: twice(getattr(sampled, name)) for name in names})
     return replace(
         moments,

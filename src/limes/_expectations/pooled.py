@@ -284,6 +284,7 @@ class _Fits:
                 share_errors=quality.share_errors.reshape(columns),
                 excess=np.zeros(n) if tolerance is None else tolerance.excess(self.coef, self.errors),
                 control=np.full(n, self.pool.control, dtype="U16"),
+                noise=quality.noise.reshape(columns),
                 unlike=np.broadcast_to(fits.unlike, (n, fits.unlike.size)).reshape(each),
                 carriers=fits.carriers.reshape(each),
                 effective=fits.normal.effective,

@@ -33,6 +33,7 @@ from functools import cached_property
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
+from limes._expectations.moments import ROUNDING
 from limes._expectations.rule_of_three import UNSEEN, AnswerStatistics, RareAnswers
 from limes.designs._features import Features
 
@@ -48,8 +49,6 @@ _BETWEEN_RISK = 0.01
 LEAST_LEFT = 0.01
 # Effective clusters below which no variance reduction is assumed
 _FEW = 16.0
-# Standard deviations below this share of the largest answer are rounding
-_ROUNDING = 1e-14
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,18 +146,26 @@ class SandwichVariance:
         caution = np.maximum(_CAUTION, 1.0 / _mean_square(_REDUCTION_RISK, np.maximum(freedom, 1)))
         return np.where(count > 0, np.maximum(np.minimum(1.0, caution * pooled), pooled), 1.0)
 
+    @cached_property
+    def seen(self) -> Floats:
+        """Variances of the sums, (m, k), by the clusters that the sample has."""
+        return self._seen(self.variance_reduction)
+
     def variances(self, reduction: Floats, least: Floats) -> Floats:
         """Variances of the sums, (m, k), where sequences change them by a factor ``reduction`` ().
 
         Unseen clusters add ``least`` (m, k) to them, or more.
         """
+        seen = self._seen(reduction)
+        return seen + np.maximum(seen * UNSEEN / self.effective, least)
+
+    def _seen(self, reduction: Floats) -> Floats:
         reduction = reduction[..., None, None]
         few = np.minimum(1.0, (_FEW / self.effective) ** 2)
         factor = np.maximum(reduction, reduction + (1.0 - reduction) * few)
         surprising = self.ratio > _mean_square(1.0 - _BETWEEN_RISK, self.n_sequences - 1)
         factor = np.where(surprising, np.maximum(factor, self.ratio), factor)
-        seen = factor * self.within
-        return seen + np.maximum(seen * UNSEEN / self.effective, least)
+        return np.asarray(factor * self.within)
 
 
 @dataclass(frozen=True, eq=False)
@@ -300,9 +307,11 @@ class ResidualFit:
         unidentified = (self.support.unidentified & (design.departure != 0)).any()
         squares = (f - self.coef[0] - (h - design.inclusion) @ coef) ** 2
         variance = (coef * design.gamma(coef)).sum(axis=0) + squares.mean(axis=0)
-        variance = np.where(variance > (_ROUNDING * np.abs(f).max(axis=0)) ** 2, variance, 0.0)
+        variance = np.where(variance > (ROUNDING * np.abs(f).max(axis=0)) ** 2, variance, 0.0)
+        noise = np.stack([self._noise(design, k) for k in range(f.shape[1])], axis=1)
         shares = [
-            self._shares(design, coef[:, k], squares[:, k], float(variance[k]), k) for k in range(f.shape[1])
+            self._shares(design, coef[:, k], squares[:, k], noise[:, k], float(variance[k]), k)
+            for k in range(f.shape[1])
         ]
         return Quality(
             variance=variance,
@@ -311,24 +320,35 @@ class ResidualFit:
             ),
             fidelity_errors=np.array([total for total, _ in shares]),
             share_errors=np.stack([single for _, single in shares], axis=1),
+            noise=noise,
         )
 
-    def _shares(
-        self, design: Features, coef: Floats, squares: Floats, variance: float, k: int
-    ) -> tuple[float, Floats]:
-        """Errors of R² = Σ s_j and of the shares s_j = β_j (Σβ)_j / Var f, by the delta method.
+    def _noise(self, design: Features, k: int) -> Floats:
+        """Return what errors of β add to β_j (Σβ)_j in expectation, (d,): the diagonal of Cov(β) Σ."""
+        moved = self.clusters.sums(self.influence[1:] * self.errors[:, k])
+        seen, within = self._sandwich.seen[1:, k], self._sandwich.within[1:, k]
+        factor = np.divide(seen, within, out=np.zeros_like(seen), where=within > 0)
+        sampled = factor * (moved * design.gamma(moved)).sum(axis=1)
+        return np.asarray(sampled + design.variance * self.simulated[1:, k] ** 2)
 
-        ``squares`` (n,) are those of the surrogate's residuals.
+    def _shares(
+        self, design: Features, coef: Floats, squares: Floats, noise: Floats, variance: float, k: int
+    ) -> tuple[float, Floats]:
+        """Errors of R² = Σ s_j and of the shares s_j = β_j (Σβ)_j / Var f.
+
+        The delta method, and the second order of the errors of β_j: 2 ``noise``². ``squares`` (n,) are those
+        of the surrogate's residuals. Answers that are all the same show nothing of either.
         """
         gamma = design.gamma(coef)
         if variance == 0:
-            return 0.0, np.full(coef.size, np.nan)
+            return (np.inf if (design.variance > 0).any() else 0.0), np.full(coef.size, np.nan)
         share = coef * gamma / variance
         moved = self.influence[1:] * self.errors[:, k]
         change = gamma[:, None] * moved + coef[:, None] * design.gamma(moved)
         grown = change.sum(axis=0) + (squares - squares.mean()) / squares.size
         change = (change - share[:, None] * grown) / variance
-        simulated = (2.0 * gamma * self.simulated[1:, k] / variance) ** 2
+        second = 2.0 * (noise / variance) ** 2
+        simulated = (2.0 * gamma * self.simulated[1:, k] / variance) ** 2 + second
         sums = self.clusters.sums(np.vstack([change.sum(axis=0), change]))
         squares = (sums**2).sum(axis=1)
         return float(np.sqrt(squares[0] + simulated.sum())), np.sqrt(squares[1:] + simulated)
@@ -336,12 +356,16 @@ class ResidualFit:
 
 @dataclass(frozen=True, eq=False)
 class Quality:
-    """Var_w f, and standard errors of the surrogate at the instance, of R² (k,), and of shares (d, k)."""
+    """Var_w f, and standard errors of the surrogate at the instance, of R² (k,), and of shares (d, k).
+
+    ``noise`` (d, k) is what errors of the coefficients add to β_j (Σβ)_j in expectation.
+    """
 
     variance: Floats
     surrogate_errors: Floats
     fidelity_errors: Floats
     share_errors: Floats
+    noise: Floats
 
 
 def _effective(squares: Floats, total: Floats) -> Floats:

@@ -336,12 +336,15 @@ class WeightedFits:
         at_row = np.insert(features.departure, 0, 1.0, axis=1)[..., None]
         simulated = (at_row**2 * self.simulated**2).sum(axis=1)
         blind = (normal.unidentified & (features.departure != 0)).any(axis=1)[:, None]
-        fidelity, shares = self._share_errors(coef, gamma, variance)
+        v = np.where(np.isinf(self._column[1]), 0.0, self._column[1])
+        noise = v * (self._sandwich.seen[:, 1:] + self.simulated[:, 1:] ** 2)
+        fidelity, shares = self._share_errors(coef, gamma, noise, variance)
         return Quality(
             variance=variance,
             surrogate_errors=np.where(blind, np.inf, np.sqrt(self._variance_at_row() + simulated)),
             fidelity_errors=fidelity,
             share_errors=shares,
+            noise=noise,
         )
 
     def _variance_at_row(self) -> Floats:
@@ -364,9 +367,12 @@ class WeightedFits:
         )
         return sandwich.variances(self._sandwich.variance_reduction, unseen)[:, 0]
 
-    def _share_errors(self, coef: Floats, gamma: Floats, variance: Floats) -> tuple[Floats, Floats]:
+    def _share_errors(
+        self, coef: Floats, gamma: Floats, noise: Floats, variance: Floats
+    ) -> tuple[Floats, Floats]:
         """Errors of R² (n, k) and of the features' shares of it (n, d, k) by the delta method.
 
+        The second order of the errors of β_j adds 2 ``noise``², with ``noise`` (n, d, k) as in `Quality`.
         Row i moves β_j Γ_j by 2 β_j c_i (z_ij - α_j), and their sum by A_i = 2 c_i b · (z_i - α). Var_w f
         moves by A_i + B_i, with B_i the row's part of the residuals' mean square.
         """
@@ -378,7 +384,7 @@ class WeightedFits:
         products = self.powers.moved_grown
         moved_grown = 2.0 * beta * (_inside(products) - alpha * products[:, :1])
         moved_squared = (2.0 * length) ** 2 * self._sandwich.within[:, 1:]
-        simulated = (2.0 * length * self.simulated[:, 1:]) ** 2
+        simulated = (2.0 * length * self.simulated[:, 1:]) ** 2 + 2.0 * noise**2
         share, fidelity = beta * length / total, (coef * gamma).sum(axis=1) / total[:, 0]
         grown_squared = (explained + 2.0 * mixed + scattered)[:, None]
         errors = moved_squared - 2.0 * share * moved_grown + share**2 * grown_squared + simulated
@@ -386,8 +392,10 @@ class WeightedFits:
         change = rest**2 * explained - 2.0 * fidelity * rest * mixed + fidelity**2 * scattered
         of_fidelity = np.sqrt(np.maximum(change, 0.0) + simulated.sum(axis=1)) / total[:, 0]
         live = self.normal.used[..., None] & (variance > 0)[:, None]
+        # answers that are all the same show nothing of the fit
+        blind = (self.unlike == 0) & self.normal.used.any(axis=1)[:, None]
         return (
-            np.where(variance > 0, of_fidelity, 0.0),
+            np.where(blind, np.inf, np.where(variance > 0, of_fidelity, 0.0)),
             np.where(live, np.sqrt(np.maximum(errors, 0.0)) / total, np.nan),
         )
 

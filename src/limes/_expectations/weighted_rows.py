@@ -22,6 +22,7 @@ import numpy as np
 
 from limes import _kernels
 from limes._arrays import Bools, Floats, Ints, fingerprint, padded, streams
+from limes._expectations.moments import ROUNDING
 from limes._threads import in_threads
 from limes.designs._product import ProductDesign, ProductFamily
 from limes.designs._weights import BinWeights
@@ -34,6 +35,11 @@ _FIRST_ROWS = 2048
 _BLOCK = 64
 # Fingerprint of a pool's stream, which belongs to no row
 _POOL_KEY = 0
+
+
+# An exact number may differ from a mean over n draws by this number of standard errors, and by about this
+# number of extreme values, divided by n, which the draws may have missed
+ERRORS, UNSEEN_ROWS = 6.0, 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +84,19 @@ class WeightedRows:
             return np.asarray(np.sqrt(np.einsum("mk,mk->k", influence, influence)))
         sums = np.stack([np.bincount(self.groups, column) for column in influence.T], axis=1)
         return np.asarray(np.sqrt((sums**2).sum(axis=0)))
+
+    def miss(self, gamma: Floats, inclusion: Floats) -> Bools:
+        """Return for which outputs, (k,), the rows cannot be what the exact Γ (d, k) was made of.
+
+        Their own Γ differs from it by more than its error and what rows that they may have missed can add:
+        rare rows decide the variance then, and none of them was drawn.
+        """
+        centred, f = (self.h.T - inclusion) * self.weights[:, None], self.f - self.weights @ self.f
+        errors = np.sqrt((centred**2).T @ f**2)
+        unseen = UNSEEN_ROWS * (self.weights @ self.weights) * np.ptp(self.f, axis=0)
+        largest = np.abs(self.h.T - inclusion).max(axis=0, initial=0.0)[:, None]
+        allowed = ERRORS * errors + largest * (unseen + ROUNDING * np.abs(self.f).max(axis=0))
+        return np.asarray((np.abs(gamma - centred.T @ f) > allowed).any(axis=0))
 
     def residuals(self, mean: Floats, inclusion: Floats, coef: Floats) -> Floats:
         """Return f - mean - Σ_j coef_j (h_j - α_j), (m, k), for means (k,) and coefficients (d, k)."""
@@ -175,16 +194,12 @@ def r_squared(explained: Floats, rest: Floats, rest_error: Floats, size: Floats)
     1 where f does not vary, to the rounding of answers of this size (k,).
     """
     total = explained + rest
-    varies = total > (_ROUNDING * size) ** 2
+    varies = total > (ROUNDING * size) ** 2
     safe = np.where(varies, total, 1.0)
     return (
         np.where(varies, np.minimum(explained / safe, 1.0), 1.0),
         np.where(varies, np.abs(explained) * rest_error / safe**2, 0.0),
     )
-
-
-# Standard deviations below this share of the answers' size are rounding
-_ROUNDING = 1e-14
 
 
 def _first_row(family: ProductFamily) -> Floats:

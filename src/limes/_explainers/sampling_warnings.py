@@ -132,7 +132,7 @@ def _few(unlike: int, carriers: float, calls: int, kind: SampleKind) -> str:
     if unlike == 0:
         return (
             f"the model answered the same in all {calls:,} {kind.rows}: an answer rarer than 3 in {calls:,} "
-            f"may have been missed; {kind.more}, or widen the bandwidth"
+            f"may have been missed, so that {RARE}; {kind.more}, or widen the bandwidth"
         )
     if unlike < _ENOUGH_ANSWERS:
         return (

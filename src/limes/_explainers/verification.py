@@ -20,6 +20,7 @@ import numpy as np
 from limes._arrays import Bools, Floats, Ints
 from limes._bars import progress_of
 from limes._expectations.moments import Moments
+from limes._expectations.weighted_rows import ERRORS, UNSEEN_ROWS
 from limes._explainers.tables.table import Table
 from limes._pipeline import Expectation, Pipeline
 from limes.designs._columns import categorical
@@ -41,9 +42,6 @@ _NARROW = 1e-3
 # Draws of a first comparison with an expectation, and of the second one that decides
 TABLE_DRAWS = (512, 1 << 14)
 SUBSET_DRAWS = (128, 1 << 12)
-# An expectation may differ from the mean of n draws by this number of standard errors, and by about this
-# number of extreme values, divided by n, which the draws may have missed
-_ERRORS, _UNSEEN = 6.0, 3.0
 # Rounding of means, in units of the largest value
 _ROUNDING = 1e-8
 # Columns of a row that messages show
@@ -233,7 +231,7 @@ def _agrees_with_draws(moments: Moments, predict: Predict, design: Any, x: Float
             moments.gamma.reshape(design.size, -1) / (h_unit[:, None] * f_unit),
         ]
     )
-    allowed = _ERRORS * errors + _UNSEEN * np.ptp(f, axis=0) / count + _ROUNDING
+    allowed = ERRORS * errors + UNSEEN_ROWS * np.ptp(f, axis=0) / count + _ROUNDING
     return bool((np.abs(exact - estimates) <= allowed).all())
 
 

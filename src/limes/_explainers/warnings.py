@@ -67,7 +67,10 @@ class RowWarnings:
         """Learn what is ordinary."""
         values = np.ma.masked_invalid(table.matrix)  # a column may be all missing
         laws = family.marginals
-        slopes = np.zeros(len(laws), dtype=np.bool_) if family.slopes is None else family.slopes
+        slopes, held = (
+            np.zeros(len(laws), dtype=np.bool_) if chosen is None else chosen
+            for chosen in (family.slopes, family.held)
+        )
         binned = ~slopes & np.array([law.cells.count > 1 for law in laws])
         return cls(
             names=table.names,
@@ -77,8 +80,8 @@ class RowWarnings:
             crossings=Crossings.learn(laws, table.matrix, binned, units),
             fixed=tuple(
                 f"{name} does not vary in the background (it has one cell): its coefficient is 0"
-                for name, law, slope in zip(table.names, laws, slopes, strict=True)
-                if law.is_point or (law.cells.count == 1 and not slope)
+                for name, law, slope, keeps in zip(table.names, laws, slopes, held, strict=True)
+                if law.is_point or (law.cells.count == 1 and not slope and not keeps)
             ),
         )
 
@@ -270,7 +273,7 @@ def rule_warnings(rule: EvaluatedRule, config: SparseConfig) -> tuple[str, ...]:
         )
     if 0.0 <= rule.r2 < _POOR:
         warnings.append(
-            f"R² is {rule.r2:.3g}: the rule explains less than a tenth of the model's variance around the row; "
+            f"R² is {rule.r2:.3g}: the rule explains less than a tenth of the model's variance around a row; "
             "raise k"
         )
     return tuple(warnings)

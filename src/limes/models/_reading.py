@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from limes._arrays import Floats
-from limes.exceptions import ModelError
+from limes.exceptions import InputError, ModelError
 from limes.models._calling.caller import ModelCaller
 from limes.models._calling.outputs import Output, resolve
 from limes.models._identity import Predict, Watch, qualified_name, replaced_method
@@ -94,9 +94,13 @@ def read_output(
 ) -> Form | BlackBox:
     """Read, for an output that is already resolved; ``decode`` as for :class:`ModelCaller`."""
     try:
-        form = read_form(model, output.method, schema)
+        with np.errstate(over="ignore", invalid="ignore"):
+            form = read_form(model, output.method, schema)
     except CannotRead as reason:
         return BlackBox(ModelCaller(model, output, decode), str(reason))
+    except InputError as error:
+        why = f"{type(model).__name__} has numbers that no form can hold: {error}"
+        return BlackBox(ModelCaller(model, output, decode), why)
     return form if output.columns is None else form.select(output.columns)
 
 

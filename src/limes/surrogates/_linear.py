@@ -12,8 +12,8 @@ from functools import partial
 
 import numpy as np
 
-from limes._arrays import Floats
-from limes._expectations.moments import Moments
+from limes._arrays import Bools, Floats
+from limes._expectations.moments import ROUNDING, Moments
 from limes.designs._features import Features, aligned, weighted_sum
 from limes.exceptions import ModelError
 
@@ -128,15 +128,28 @@ def least_squares(design: Features, moments: Moments) -> Surrogate:
 
 
 def _shares(explained: Floats, moments: Moments, *, axis: int) -> Floats:
-    """What each feature explains, in units of Var_w f; NaN where the variance is unknown or zero."""
-    variance = np.expand_dims(moments.variance, axis)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        return np.where(variance > 0, explained / variance, np.nan)
+    """What each feature explains, in units of Var_w f; NaN where the variance is unknown or zero.
+
+    A square of an estimate is too large by the estimate's variance, in expectation.
+    """
+    if moments.sampled is not None:
+        explained = explained - moments.sampled.noise
+    variance = np.expand_dims(np.where(_is_constant(moments), np.nan, moments.variance), axis)
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.asarray(explained / variance)
 
 
 def _fidelity(shares: Floats, moments: Moments, *, axis: int) -> Floats:
     """R², the sum of the shares; 1 where there is nothing to explain."""
-    return np.where(moments.variance == 0, 1.0, np.minimum(shares.sum(axis=axis), 1.0))
+    total = np.minimum(shares.sum(axis=axis), 1.0)
+    if moments.sampled is not None:
+        total = np.maximum(total, 0.0)
+    return np.where(_is_constant(moments), 1.0, total)
+
+
+def _is_constant(moments: Moments) -> Bools:
+    """Return whether answers vary by rounding alone; False where the variance is unknown."""
+    return np.asarray(np.sqrt(moments.variance) <= ROUNDING * np.abs(moments.mean))
 
 
 def ridge(

@@ -316,9 +316,12 @@ def test_fidelity_is_never_missing(method, options):
         explainer = limes.TabularExplainer(model, X, method=method, **more, **options)
         explanation = explainer(X[:2], progress=False)
         assert np.isfinite(explanation.fidelity).all()
-        assert np.isfinite(explanation.fidelity_errors).all()
         if y is not Y:
             assert explanation.fidelity.tolist() == [1.0, 1.0]
+            # a sample of one answer may have missed rare ones
+            assert (np.isfinite(explanation.fidelity_errors) == (method == "exact")).all()
+        elif options != {"bandwidth": 0.02}:
+            assert np.isfinite(explanation.fidelity_errors).all()
 
 
 def test_answers_whose_squares_overflow_have_a_fidelity():

@@ -223,7 +223,7 @@ def share_left(rest: Floats, f: Floats) -> float:
     The mean over outputs that vary; 1 where none does.
     """
     total = f.var(axis=0)
-    varies = total > 0
+    varies = np.ptp(f, axis=0) > 0  # the variance of equal numbers need not be 0
     return float((rest[varies] / total[varies]).mean()) if varies.any() else 1.0
 
 

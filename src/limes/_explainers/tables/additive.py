@@ -17,6 +17,9 @@ from limes._explainers.tables.fitted_row import Designs, FittedRow, FittedRows
 from limes._explanation.fit import RowEffects
 from limes.designs._product import ProductDesign
 
+# Share of Var_w f that cells without rows may explain before an error of R² is unknown
+_NEGLIGIBLE = 0.01
+
 
 class AdditiveFit(Protocol):
     """The additive fit of one row."""
@@ -144,27 +147,40 @@ class EstimatedAdditive:
         return self.fit.rows, self.fit.residuals
 
 
-def estimated(rows: WeightedRows, row: FittedRow, unit: Floats) -> EstimatedAdditive:
-    """Estimate effects of cells: of what slopes leave of f, where there are slopes."""
+def estimated(
+    rows: WeightedRows, row: FittedRow, unit: Floats, variance: Floats | None = None
+) -> EstimatedAdditive:
+    """Estimate effects of cells: of what slopes leave of f, where there are slopes.
+
+    ``variance`` (k,) is the exact Var_w f, NaN where it is unknown. The effects explain no less than the
+    surrogate, which is one function of the cells and slopes.
+    """
     zero, masses = np.zeros(unit.size), row.masses
     beside_line = replace(rows, f=rows.residuals(zero, row.inclusion, row.line))
     fit, line = OneHotFit(beside_line, masses), row.line_in_cells(max(q.size for q in masses))
     steps, errors = fit.effects()
     between, rest, error = fit.additive()
     by_line = row.explained_by_line
-    explained = between + by_line.sum(axis=0)
+    parts = np.stack([q @ np.nan_to_num(curve) ** 2 for q, curve in zip(masses, steps, strict=True)])
+    # cells without rows have no effects here, but what the surrogate explains of them is exact
+    unseen = np.stack([np.isnan(curve).any(axis=0) for curve in steps])
+    missing = np.where(unseen, np.maximum(row.explained_by_indicators - parts, 0.0), 0.0)
+    parts, between = parts + missing, between + missing.sum(axis=0)
+    explained = np.maximum(between + by_line.sum(axis=0), row.explained)
+    if variance is not None:
+        rest = np.where(np.isnan(variance), rest, np.maximum(variance - explained, 0.0))
     total = explained + rest
     value, _ = r_squared(explained, rest, zero, size_of_answers(row.mean))
     safe = np.where(total > 0, total, 1.0)
-    parts = [q @ np.nan_to_num(curve) ** 2 for q, curve in zip(masses, steps, strict=True)]
+    unknown = missing.sum(axis=0) > _NEGLIGIBLE * total
     effects = RowEffects(
         [(curve + part[: len(curve)]) * unit for curve, part in zip(steps, line, strict=True)],
         [values * unit for values in errors],
         masses,
         row.cells.tolist(),
-        (np.stack(parts) + by_line) / safe,
+        (parts + by_line) / safe,
         value,
-        error * (between + rest) / safe,
+        np.where(unknown, np.inf, error * (between + rest) / safe),
     )
     return EstimatedAdditive(effects, total, row, fit)
 

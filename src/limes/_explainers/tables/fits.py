@@ -232,6 +232,7 @@ class ReadFits(TableFits):
         for i in pending[~in_pool].tolist():
             weighted, unexplained = residuals(i)
             rest[i], errors[i] = weighted.mean(unexplained**2)
+            errors[i, weighted.miss(rows.gamma[i], rows.inclusion[i])] = np.inf
         return rest, errors
 
     def _by_surrogate(self, rows: FittedRows, i: int) -> tuple[WeightedRows, Floats]:
@@ -250,7 +251,10 @@ class ReadFits(TableFits):
         cells = self._spread.cells
         if cells is not None:
             return self._exactly(cells, rows)
-        return (estimated(self._weighted(row), row, self._unit) for row in rows)
+        variances = self._spread.variances(rows)
+        return (
+            estimated(self._weighted(row), row, self._unit, v) for row, v in zip(rows, variances, strict=True)
+        )
 
     def _exactly(self, cells: CellEffects, rows: FittedRows) -> list[ExactAdditive]:
         designs = Designs(rows)

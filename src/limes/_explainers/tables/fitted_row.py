@@ -76,6 +76,11 @@ class FittedRow:
         return np.asarray(_explained(self.coef, self.gamma, self.variance).sum(axis=0))
 
     @property
+    def explained_by_indicators(self) -> Floats:
+        """What of Var_w f the indicators explain, (d, k)."""
+        return _explained(self.coef - self.line, self.gamma, self.variance)
+
+    @property
     def explained_by_line(self) -> Floats:
         """What of Var_w f the slopes explain, (d, k)."""
         return _explained(self.line, self.gamma, self.variance)

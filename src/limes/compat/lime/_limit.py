@@ -34,9 +34,7 @@ if TYPE_CHECKING:
     from limes._explanation import Explanation as LimesExplanation
     from limes.compat.lime._call import Call, Kind
 
-# Share of the answers' size, below which they are all the same
-_ROUNDING = 1e-12
-# Rows that Var_w f and the range of the answers are estimated from
+# Rows that the range of the answers is estimated from
 SCORED_ROWS = 4096
 
 
@@ -60,7 +58,7 @@ class IndependentLimit:
     origin: Floats
 
     def fit(self, count: int, selection: str) -> LocalFit:
-        """Keep the ``count`` features that ``selection`` selects; the score is not known yet."""
+        """Keep the ``count`` features that ``selection`` selects; the score is NaN until it is read."""
         scaled = self.coef * self.scale
         kept = selected(self._equations(scaled), count, selection)
         kept = kept[np.argsort(-np.abs(scaled[kept]), kind="stable")]
@@ -76,13 +74,11 @@ class IndependentLimit:
             local_pred=intercept + float(self.coef[kept] @ self.moments.at_instance[kept]),
         )
 
-    def score(self, fit: LocalFit, answers: Floats) -> float:
-        """Weighted R² of a fit, Var_w f being that of answers (n,) to rows of w."""
-        # rounding errors of answers that are all the same are no variance to explain
-        if answers.std() <= _ROUNDING * np.abs(answers).max():
-            return 1.0
+    def share(self, fit: LocalFit) -> float:
+        """What part of R² the features of a fit keep."""
         explained = np.asarray(self.coef**2 * self.moments.variance)
-        return float(explained[fit.features].sum() / answers.var())
+        total = float(explained.sum())
+        return float(explained[fit.features].sum()) / total if total > 0 else 1.0
 
     def _equations(self, scaled: Floats) -> CentredEquations:
         """Normal equations of lime's features, which are uncorrelated."""
@@ -109,6 +105,7 @@ class ExchangeableLimit:
         single = self.design.size == 1  # nothing to select from
         used = np.zeros(1, dtype=np.int64) if single else selected(self._equations, count, selection)
         coef = self._coef(used)
+        share = self._share(used, coef)
         order = np.argsort(-np.abs(coef), kind="stable")
         mean = self.intercept + float(self.design.inclusion @ self.coef)
         intercept = mean - float(self.design.inclusion[used] @ coef)
@@ -117,14 +114,13 @@ class ExchangeableLimit:
             features=used[order],
             coef=coef[order],
             errors=self.errors[used][order],
-            score=self._share(used, coef) * self.fidelity,
+            score=share * self.fidelity,
             local_pred=intercept + float(coef.sum()),
         )
 
-    def score(self, fit: LocalFit, answers: Floats) -> float:
-        """Weighted R² of a fit, Var_w f being that of answers (n,) to rows of w."""
-        spread = float(np.var(answers))
-        return min(float(fit.coef @ self._gamma[fit.features]) / spread, 1.0) if spread > 0 else 1.0
+    def share(self, fit: LocalFit) -> float:
+        """What part of R² the features of a fit keep."""
+        return self._share(fit.features, fit.coef)
 
     @cached_property
     def _gamma(self) -> Floats:
@@ -153,7 +149,6 @@ class ExchangeableLimit:
         return self.coef[used] + (shared / along * left_out if along > 0 else 0.0)
 
     def _share(self, used: Ints, coef: Floats) -> float:
-        """What part of R² the used features keep."""
         whole = float(self.coef @ self._gamma)
         return float(coef @ self._gamma[used]) / whole if whole > 0 else 1.0
 
@@ -176,8 +171,8 @@ def exchangeable_limits(
 class Limits:
     """What a kind of data computes for one instance: the model's answer (k,) at it, and limits by label.
 
-    ``ask`` calls the model with rows of w, for answers (n, k): once, when a score or bound needs them.
-    ``explanation`` makes that of limes.
+    ``ask`` calls the model with rows of w, for answers (n, k): once, when a bound is read. ``explanation``
+    makes that of limes, whose outputs are the labels in their order.
     """
 
     prediction: Floats
@@ -190,17 +185,13 @@ class Limits:
         return self.ask()
 
     def scores(self, fits: Mapping[int, LocalFit]) -> dict[int, float]:
-        """Weighted R² of each fit."""
-        return {label: self._score(label, fit) for label, fit in fits.items()}
+        """Weighted R² of each fit: that of all features, times the part that the fit's features keep."""
+        whole = dict(zip(self.by_label, np.atleast_1d(self.explanation().fidelity[0]).tolist(), strict=True))
+        return {label: self.by_label[label].share(fit) * whole[label] for label, fit in fits.items()}
 
     def bounds(self) -> tuple[float, float]:
         """Smallest and largest answer."""
         return float(self._answers.min()), float(self._answers.max())
-
-    def _score(self, label: int, fit: LocalFit) -> float:
-        if np.isfinite(fit.score):
-            return fit.score
-        return self.by_label[label].score(fit, self._answers[:, label])
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,7 +220,7 @@ class LimitEngine:
     _cached: _CachedExplainer | None = None
 
     def __call__(self, call: Call) -> Surrogates:
-        """Compute surrogates; scores and bounds call the model when they are asked for."""
+        """Compute surrogates; scores and bounds are computed when they are read."""
         with _unwrapped_errors():
             limits = self.kind.limits(self._explainer(call), call)
         fits = {k: limit.fit(call.num_features, self.selection) for k, limit in limits.by_label.items()}

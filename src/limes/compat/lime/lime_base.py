@@ -70,7 +70,7 @@ class PerturbedRows:
 class LocalFit:
     """One label's surrogate: features (m,), coefficients (m,), largest first, and standard errors (m,).
 
-    The score is NaN where the model would have to be called for it.
+    The score is NaN where it takes some time to compute.
     """
 
     intercept: float
