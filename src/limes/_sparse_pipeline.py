@@ -189,6 +189,20 @@ class EvaluatedRule:
         return "sample" if sampled else "estimate"
 
     @property
+    def errors(self) -> tuple[float, float, float]:
+        """The mean square error of the solver's problem, a lower bound for rules of this size, and the gap.
+
+        With an exact Γ all but Var f is exact in it, which the two have in common: the error on fresh rows
+        takes its place, and the bound lies as far below as in the solver's problem.
+        """
+        unit, solved = self.problem.scale.half**2, self.solution
+        if not self.exact:
+            return unit * solved.objective, unit * solved.lower_bound, solved.gap
+        error = float(self.squares.mean())
+        lower = max(0.0, error - unit * max(0.0, solved.objective - solved.lower_bound))
+        return error, lower, 1.0 - lower / error if error > 0 else 0.0
+
+    @property
     def proved(self) -> bool:
         """Whether no better rule of this size exists, in the population or for the sample."""
         return self.solution.proved and self.optimum != "estimate"
@@ -311,8 +325,8 @@ def _r2(error: float, answers: Floats) -> float:
 
 def certificate(rule: EvaluatedRule, config: SparseConfig, text: str, names: tuple[str, ...]) -> Certificate:
     """Certify a rule with this text; ``names`` are the conditions of all columns."""
-    unit, span, solved = rule.problem.scale.half, rule.problem.span, rule.solution
-    varying = rule.problem.near.varying
+    unit, span = rule.problem.scale.half, rule.problem.span
+    varying, (objective, lower_bound, gap) = rule.problem.near.varying, rule.errors
     return Certificate(
         solver=config.solver,
         fidelity=rule.fidelity,
@@ -323,14 +337,14 @@ def certificate(rule: EvaluatedRule, config: SparseConfig, text: str, names: tup
         coincidence=rule.precision.coincidence,
         confidence=config.confidence,
         bounds=rule.bounds,
-        objective=unit**2 * solved.objective,
-        lower_bound=unit**2 * solved.lower_bound,
-        gap=solved.gap,
+        objective=objective,
+        lower_bound=lower_bound,
+        gap=gap,
         proved=rule.proved,
         optimum=rule.optimum,
         stability=rule.stability.share,
         near_ties={names[varying[j]]: share for j, share in rule.stability.others},
-        nodes=solved.nodes,
+        nodes=rule.solution.nodes,
         samples=0 if rule.exact else config.samples,
         fresh_samples=config.fresh,
         theory={} if config.intercept else rule.theory,

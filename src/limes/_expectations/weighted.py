@@ -393,7 +393,8 @@ class WeightedFits:
         of_fidelity = np.sqrt(np.maximum(change, 0.0) + simulated.sum(axis=1)) / total[:, 0]
         live = self.normal.used[..., None] & (variance > 0)[:, None]
         # answers that are all the same show nothing of the fit
-        blind = (self.unlike == 0) & self.normal.used.any(axis=1)[:, None]
+        fitted = np.asarray(self.normal.used.any(axis=1))[:, None]
+        blind = (self.unlike == 0) & fitted
         return (
             np.where(blind, np.inf, np.where(variance > 0, of_fidelity, 0.0)),
             np.where(live, np.sqrt(np.maximum(errors, 0.0)) / total, np.nan),
