@@ -24,7 +24,7 @@ from limes._arrays import Bools, Floats, Objects
 from limes._checks import is_count
 from limes._explanation import Explanation
 from limes._explanation.drawing import Printable, drawer
-from limes._explanation.view import output_title
+from limes._explanation.view import main_output, output_title
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def summary(
     explanation
         Of several rows of a table.
     output
-        Name or position; the last one unless given.
+        Name or position; the positive class of two, else the output with the largest mean prediction.
     cohorts
         A feature's name (its conditions are the cohorts), or a label for each row, (n,).
     rows, features
@@ -187,7 +187,7 @@ def summary(
     (['bmi', 's5'], 2)
     """
     _check(explanation, rows=rows, features=features)
-    one = explanation[..., -1 if output is None else output]
+    one = explanation[..., main_output(explanation, None) if output is None else output]
     values = one.values
     size = np.abs(values)
     low, high = np.quantile(values, [0.1, 0.9], axis=0)

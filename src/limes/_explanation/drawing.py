@@ -182,7 +182,7 @@ class Plots:
         Parameters
         ----------
         output : name or position
-            The default is the last output; of a single row, the one with the largest prediction.
+            The default is the positive class of two, else the output with the largest mean prediction.
         ax : matplotlib Axes
             Where to draw; a new figure unless given.
         max_features : int
@@ -232,7 +232,7 @@ class Plots:
         color : name or position
             Another feature, by whose values the dots are coloured.
         output : name or position
-            The default is the last output; of a single row, the one with the largest prediction.
+            The default is the positive class of two, else the output with the largest mean prediction.
         ax : matplotlib Axes
             Where to draw; a new figure unless given.
         names, title, unit

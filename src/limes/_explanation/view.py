@@ -241,11 +241,15 @@ def shown_outputs(explanation: Explanation, row: int) -> list[int]:
     return shown_of(with_outputs(explanation.predictions, explanation)[row])
 
 
-def main_output(explanation: Explanation, row: int) -> int:
-    """Return the position of the output with the largest prediction; of two classes the positive one."""
-    shown = shown_outputs(explanation, row)
-    predictions = with_outputs(explanation.predictions, explanation)[row]
-    return shown[int(by_size(predictions[shown])[0])]
+def main_output(explanation: Explanation, row: int | None) -> int:
+    """Return the position of the output with the largest prediction; of two classes the positive one.
+
+    Without a ``row`` it is the largest mean prediction of all rows.
+    """
+    predictions = with_outputs(explanation.predictions, explanation)
+    predictions = predictions if row is None else predictions[row : row + 1]
+    shown = shown_of(predictions)
+    return shown[int(by_size(predictions.mean(axis=0)[shown])[0])]
 
 
 def output_title(explanation: Explanation, output: int) -> str:

@@ -301,7 +301,7 @@ def _coloured_dots(
 def _one_output(explanation: Explanation, output: str | int | None) -> Explanation:
     refuse_empty(explanation)
     several = explanation.values.ndim == 3
-    chosen = (main_output(explanation, 0) if len(explanation) == 1 else -1) if output is None else output
+    chosen = main_output(explanation, None) if output is None else output
     return explanation[..., chosen] if several or output is not None else explanation
 
 

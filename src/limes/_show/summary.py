@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,20 +24,22 @@ if TYPE_CHECKING:
 
 MAX_FEATURES = 15
 _BARS = 16
+# Spaces between two columns of the table
+_GAP = 3
 
 
 def plain_text(summary: Summary) -> str:
     """Return what is printed, without colours."""
-    return captured(lambda _: _printed(summary))
+    return captured(partial(_printed, summary))
 
 
 def printed(summary: Summary, options: ConsoleOptions) -> RenderableType:
     """Return what rich prints."""
-    return ascii_text(plain_text(summary)) if options.ascii_only else _printed(summary)
+    return ascii_text(plain_text(summary)) if options.ascii_only else _printed(summary, options.max_width)
 
 
-def _printed(summary: Summary) -> Group:
-    """Return table and remarks."""
+def _printed(summary: Summary, width: int) -> Group:
+    """Return table and remarks; a narrow table has no bars, then no quantiles: names are kept."""
     from rich import box
     from rich.console import Group
     from rich.table import Table
@@ -44,22 +47,21 @@ def _printed(summary: Summary) -> Group:
 
     order = summary.order()[:MAX_FEATURES]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
-    table.add_column("feature", min_width=10)
-    for name in ("mean |β|", "± spread", "mean β", "10 %", "90 %", "β > 0"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True)
-    columns = [signed_column(a[order], 3) for a in (summary.mean, summary.low, summary.high)]
     largest = summary.mean_abs.max(initial=0.0)
-    for line, j in enumerate(order):
-        bar = "█" * round(_BARS * summary.mean_abs[j] / largest) if largest > 0 else ""
-        table.add_row(
-            Text(shorten(summary.names[j], 32)),
-            number(summary.mean_abs[j], 3),
-            _spread(summary, j),
-            *(column[line] for column in columns),
-            f"{summary.positive[j]:.0%}",
-            Text(bar, style="grey62"),
-        )
+    shares = [summary.mean_abs[j] / largest if largest > 0 else 0.0 for j in order]
+    columns: dict[str, list[Any]] = {
+        "feature": [Text(shorten(summary.names[j], 32)) for j in order],
+        **_columns(summary, order),
+        "": [Text("█" * round(_BARS * share), style="grey62") for share in shares],
+    }
+    for name in ("", "10 %", "90 %"):
+        if sum(max(len(name), *map(len, cells)) + _GAP for name, cells in columns.items()) > width:
+            del columns[name]
+    for name in columns:
+        left = name in ("feature", "")
+        table.add_column(name, justify="left" if left else "right", no_wrap=True)
+    for cells in zip(*columns.values(), strict=True):
+        table.add_row(*cells)
     head = Text.assemble((one_line(summary.output), "bold"), f": {summary.rows:,} rows")
     return Group(head, table, *_remarks(summary, len(order)))
 
@@ -83,23 +85,26 @@ def _remarks(summary: Summary, shown: int) -> Iterator[Text]:
         yield Text.assemble((f"{shorten(cohort.name, 40)}", "bold"), f" ({cohort.rows:,} rows): {largest}")
 
 
+def _columns(summary: Summary, order: list[int]) -> dict[str, list[str]]:
+    """Return the numbers of features in this order, column by column."""
+    return {
+        "mean |β|": [number(summary.mean_abs[j], 3) for j in order],
+        "± spread": [_spread(summary, j) for j in order],
+        "mean β": signed_column(summary.mean[order], 3),
+        "10 %": signed_column(summary.low[order], 3),
+        "90 %": signed_column(summary.high[order], 3),
+        "β > 0": [f"{summary.positive[j]:.0%}" for j in order],
+    }
+
+
 def card(summary: Summary) -> Card:
     """Return the table of the summary, and its rows to look at."""
     order = summary.order()[:MAX_FEATURES]
-    columns = [signed_column(a[order], 3) for a in (summary.mean, summary.low, summary.high)]
+    columns = {"feature": [one_line(summary.names[j]) for j in order], **_columns(summary, order)}
     return Card(
         title=f"{summary.output}: {summary.rows:,} rows",
-        columns=["feature", "mean |β|", "± spread", "mean β", "10 %", "90 %", "β > 0"],
-        rows=[
-            [
-                one_line(summary.names[j]),
-                number(summary.mean_abs[j], 3),
-                _spread(summary, j),
-                *(column[line] for column in columns),
-                f"{summary.positive[j]:.0%}",
-            ]
-            for line, j in enumerate(order)
-        ],
+        columns=list(columns),
+        rows=[list(cells) for cells in zip(*columns.values(), strict=True)],
         remarks=[text.plain for text in _remarks(summary, len(order))],
     )
 
