@@ -34,7 +34,7 @@ class Surrogate:
     coef
         β, (d,) or (d, k).
     standard_errors
-        Of coef, same shape; 0 where exact.
+        Standard errors of coef, same shape; 0 where exact.
     fidelity
         R² of g under w, () or (k,): 1 where f does not vary, NaN where Var_w f was not computed.
     shares
@@ -100,7 +100,7 @@ def least_squares(design: Features, moments: Moments) -> Surrogate:
     design
         One design, or a table of n.
     moments
-        Of f under it, or under each of them (one more leading axis).
+        Moments of f under the design, or under each design of the table (one more leading axis).
 
     References
     ----------
@@ -128,14 +128,14 @@ def least_squares(design: Features, moments: Moments) -> Surrogate:
 
 
 def _shares(explained: Floats, moments: Moments, *, axis: int) -> Floats:
-    """What each feature explains, in units of Var_w f; NaN where the variance is unknown or zero."""
+    """Return the share of Var_w f that each feature explains; NaN where the variance is unknown or zero."""
     variance = np.expand_dims(moments.variance, axis)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         return np.where(variance > 0, explained / variance, np.nan)
 
 
 def _fidelity(shares: Floats, moments: Moments, *, axis: int) -> Floats:
-    """R², the sum of the shares; 1 where there is nothing to explain."""
+    """Return R², the sum of the shares; 1 where f does not vary."""
     return np.where(moments.variance == 0, 1.0, np.minimum(shares.sum(axis=axis), 1.0))
 
 
@@ -152,14 +152,14 @@ def ridge(
     S and s are the centred weighted sums that ``samples`` rows have in expectation: the instance itself,
     with weight 1, and samples - 1 rows drawn from the background's law, of total weight (samples - 1)·C, C
     = E[π]. For an ordinary bandwidth b_j ≈ β_j n C v_j / (n C v_j + penalty); for a narrow one the instance
-    dominates and shrinks everything towards 0, which the unpenalised limit does not. It is a ratio of
+    dominates and shrinks everything towards 0, which the unpenalised limit does not. The fit is a ratio of
     expected sums: where only a few rows share the instance's bins (n·C of order 1), the mean of ``lime``'s
     results differs from it.
 
     Parameters
     ----------
     design, moments
-        As for :func:`least_squares`.
+        See :func:`least_squares`.
     prediction
         f(ξ), () or (k,).
     penalty

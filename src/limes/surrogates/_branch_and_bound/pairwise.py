@@ -76,7 +76,7 @@ class PairwiseSearch:
         self._report = report
 
     def start(self, share: float) -> float:
-        """Search from the root for a share of the time, or as long as it took; return the lower bound."""
+        """Search from the root for a share of the time, at least the root's; return the lower bound."""
         if self.k == 1:
             return self.best  # exchanges have tried every single literal
         began = perf_counter()
@@ -183,7 +183,7 @@ class PairwiseSearch:
             before = node.free.size
             cutoff = problem.cutoff(self.best)
             if perf_counter() > self._deadline:
-                tries = 0  # a bound that is valid, and not the best one
+                tries = 0  # the bound stays valid, but is not improved
             shares = np.empty(node.free.size)
             eta, floor = _kernels.tighten(
                 node.gram, node.moments, node.ones, node.swept, node.slots, problem.square,
