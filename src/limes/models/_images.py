@@ -97,7 +97,7 @@ class Composer:
 
 
 class TensorComposer:
-    """The same with torch, on the model's device.
+    """A :class:`Composer` with torch, on the model's device.
 
     Parameters
     ----------

@@ -3,8 +3,8 @@
 Effects of pairs in explainable boosting, and trees that test two columns or three, are constant on the cells
 of a grid. Under a product law the columns that they join, directly or through others, make a group, and
 E e^{zS} is a product over groups. A group's factor is a sum over the cells of its columns, done one column
-after the other: summing out column c takes the table of c and of those that it still meets (its scope). The
-largest of these tables decides whether that is cheap.
+after the other: summing out column c uses the table of c and of the columns that it still interacts with (its
+scope). The largest of these tables decides whether that is cheap.
 
 References
 ----------
@@ -130,7 +130,7 @@ def _elimination(
 
 
 def _pieces(margin: Margin, column: int) -> int:
-    """Cells of the grid along a column, at most."""
+    """Largest number of cells of the grid along a column."""
     functions = functions_of(margin.interactions, column)
     return int(np.unique(np.concatenate([landmarks(function) for function in functions])).size)
 
