@@ -179,7 +179,7 @@ def _position(channel: str | int | None, names: list[str]) -> int:
 
 
 def _name_ticks(axes: Axes, names: list[str]) -> None:
-    """Write what some steps are called."""
+    """Write the names of some steps."""
     from matplotlib.ticker import MaxNLocator
 
     places = [int(p) for p in MaxNLocator(6, integer=True).tick_values(0, len(names) - 1)]

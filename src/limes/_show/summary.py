@@ -26,12 +26,12 @@ _BARS = 16
 
 
 def plain_text(summary: Summary) -> str:
-    """Return what is printed, without colours."""
+    """Return the printed text, without colours."""
     return captured(lambda _: _printed(summary))
 
 
 def printed(summary: Summary, options: ConsoleOptions) -> RenderableType:
-    """Return what rich prints."""
+    """Return the renderable that rich prints."""
     return ascii_text(plain_text(summary)) if options.ascii_only else _printed(summary)
 
 
@@ -84,7 +84,7 @@ def _remarks(summary: Summary, shown: int) -> Iterator[Text]:
 
 
 def card(summary: Summary) -> Card:
-    """Return the table of the summary, and its rows to look at."""
+    """Return the table of the summary, and its rows to inspect."""
     order = summary.order()[:MAX_FEATURES]
     columns = [signed_column(a[order], 3) for a in (summary.mean, summary.low, summary.high)]
     return Card(
@@ -110,7 +110,7 @@ def _spread(summary: Summary, j: int) -> str:
     return number(spread if spread > _ROUNDING * float(summary.mean_abs[j]) else 0.0, 2)
 
 
-# Of a mean
+# A standard deviation below this share of a mean is rounding
 _ROUNDING = 1e-12
 
 

@@ -1,4 +1,4 @@
-"""What a report holds of one explanation: JSON of names and texts, with references to packed numbers.
+"""The content of a report for one explanation: JSON of names and texts, with references to packed numbers.
 
 Arrays are stored features or outputs first, rows last, since neighbouring rows are alike: the coefficient of
 row i, feature j and the k-th shown output is number (k·d + j)·n + i of ``values``.
@@ -59,7 +59,7 @@ def explanation_content(
     effects: bool | None,
     progress: bool,
 ) -> dict[str, Any]:
-    """Return what the page shows of an explanation; its numbers are stored in the packer."""
+    """Return the page's content for an explanation; its numbers are stored in the packer."""
     outputs = shown_positions(explanation)
     quick = explanation.fit is not None and explanation.fit.is_quick
     few = len(explanation) <= (MOST_ROWS if quick else MOST_SLOW_ROWS)
