@@ -1,4 +1,4 @@
-r"""How fast characteristic functions of a column fall: it decides how many terms the series of a kink takes.
+r"""The decay of a column's characteristic functions: it decides how many terms the series of a kink needs.
 
 For a density p with total variation V(p), jumps that add up to J, and derivative p' between them,
 

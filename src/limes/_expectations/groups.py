@@ -1,8 +1,8 @@
 r"""Columns that interact, as one factor of a product: E_w e^{zF}, F being all that they add to the margin.
 
 F is constant on the cells of a grid, but for the parts of single columns, so that with masses of cells under
-the
-two functionals of each column (``designs/_coordinates.py``), m_j[a] = mean(1[a]) and c_j[a] = contrast(1[a]),
+the two functionals of each column (``designs/_coordinates.py``), m_j[a] = mean(1[a]) and
+c_j[a] = contrast(1[a]),
 
     mean = Σ_{a,b,...} m_1[a] m_2[b] ... e^{zF(a,b,...)},    contrast_j = the same with c_j in place of m_j.
 

@@ -90,7 +90,7 @@ class AnswerStatistics:
 
 @dataclass(frozen=True, eq=False)
 class RareAnswers:
-    """Which answers, and which residuals, differ from the most frequent one of each output.
+    """Answers, and residuals, that differ from the most frequent one of each output.
 
     Attributes
     ----------

@@ -42,8 +42,8 @@ class Sampling:
     max_calls
         Largest number of rows that the model is called with for one explained row alone.
     tolerance
-        Sampling stops once it is met. With None a row alone uses its whole budget, and a pool has to meet 1.5
-        % of a row's largest coefficient.
+        Sampling stops once it is met. With None a row alone uses its whole budget, and a pool has to reach
+        1.5 % of a row's largest coefficient.
     seed
         Same seed and same row, same result.
     controls

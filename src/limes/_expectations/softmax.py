@@ -5,8 +5,8 @@ whose expectations are products over columns, so that E_w p_r and its contrasts 
 (``linked.py``): tables of cells × nodes, made once, serve all rows. Errors are bounded by E e^{±a} and
 E e^{±b}, which are products, too.
 
-The class r that is likely at a row is computed as the complement of the two others, and these as e^{m_c -
-m_r} p_r where that has the smaller bound: probabilities of 1e-12 keep their digits.
+The class r that is likely at a row is computed as the complement of the two others, and these as
+e^{m_c - m_r} p_r where that has the smaller bound: probabilities of 1e-12 keep their digits.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _TINY = 1e-15
 _DIGITS = 30.0
 # Nodes times columns of a class, some 8 ms a row; complex numbers of its tables, 128 MB
 _MOST_WORK, _MOST_NUMBERS = 1_000_000, 8_000_000
-# Complex numbers of a background's tables, 256 MB, and nodes of a class, about
+# Complex numbers of a background's tables, 256 MB, and approximate number of nodes of a class
 _LARGEST, _USUAL_NODES = 16_000_000, 10_000
 # Complex numbers of a table of nodes and values
 _BLOCK = 4_000_000
@@ -156,7 +156,7 @@ class _Classes:
         return _Values(base, rest, contrast, bound)
 
     def _references(self, levels: Floats) -> Ints:
-        """About the class whose sum gives each class the least error, (n, class)."""
+        """The class whose sum gives each class approximately the least error, (n, class)."""
         errors = np.empty((len(levels), CLASSES, CLASSES))
         for c, r in np.ndindex(CLASSES, CLASSES):
             copies = levels[:, _copies(c, r)] - self._periods[c, r]

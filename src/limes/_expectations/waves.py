@@ -132,7 +132,7 @@ class PlaneWaves:
     first, second
         Positions of each node's heights, (N,).
     offset
-        About the largest level.
+        Approximately the largest level.
     """
 
     function: Function

@@ -36,7 +36,7 @@ from limes._expectations.residual import student_factors
 from limes.designs._marginals import BinCells, Marginal
 from limes.designs._product import ProductDesign
 
-# Units: this many times the square root of the number of rows, at most
+# Number of units: the first number times the square root of the number of rows, at most the second
 _UNITS_PER_ROOT, _MOST_UNITS = 4, 512
 # Standard deviation of a function of cells, where units have about 0.7: the ridge prefers what is smooth
 _CELLS = 0.2
