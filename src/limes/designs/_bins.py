@@ -109,7 +109,7 @@ def bin_edges(
     matrix : array (n, d)
         The background.
     numeric : array (d,) of bool
-        Which columns are cut; the others get None.
+        Whether a column is cut; columns that are not get None.
     bins : str, int or list
         ``"quartile"``, ``"decile"``, ``"entropy"`` (needs `target`), a number of bins of equal
         frequency, or a list of d arrays of edges as for `numpy.histogram` (both ends

@@ -48,8 +48,8 @@ class ExchangeableDesign:
     """d features of which a random set is removed: z_j = 1 if feature j is kept.
 
     ``limes.limit(design, form)`` explains a form over z. For narrow bandwidths β tends to a limit, and equals
-    it where the law of s no longer varies in float64: a linear model has its own coefficients at any ν. For d
-    = 1 feature β = f(1) - f(0) and the intercept is f(0), for texts and images alike.
+    it where the law of s no longer varies in float64: a linear model has its own coefficients at any ν. With
+    one feature β = f(1) - f(0) and the intercept is f(0), for texts and images alike.
 
     Parameters
     ----------

@@ -48,9 +48,9 @@ class GaussianPieces:
     ----------
     anchor, slope, precision, lower, upper, weight, scale
         See the module's docstring. ``anchor`` maximises the density on [lower, upper], so slope is 0 inside
-        the interval, >= 0 at its lower end and <= 0 at its upper end. Bounds may be infinite where precision
-        > 0. Slope and precision are in units of the scale; the other lengths are the column's own.
-        Slope and precision are in units of the scale; the other lengths are the column's own.
+        the interval, >= 0 at its lower end and <= 0 at its upper end. Bounds may be infinite where the
+        precision is positive. Slope and precision are in units of the scale; the other lengths are the
+        column's own.
     """
 
     anchor: Floats

@@ -103,8 +103,8 @@ class FlipLaw:
     def flips(self, rng: np.random.Generator, rows: int) -> Bools:
         """Draw which literals flip, (rows, d).
 
-        A random byte decides whether a uniform number is below q; only if it equals the integer part of 256
-        q, one time in 256, another number decides.
+        A random byte decides whether a uniform number is below q; only if the byte is the integer part of
+        256 q, one time in 256, another number decides.
         """
         count = rows * self.size
         bits = rng.integers(0, 2**64, size=-(-count // 8), dtype=np.uint64)

@@ -115,7 +115,7 @@ class Marginal:
     Attributes
     ----------
     cells
-        How the column is cut into p cells.
+        The p cells into which the column is cut.
     log_mass
         log P(cell), (p,), up to a constant.
     measures
