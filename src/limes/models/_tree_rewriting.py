@@ -263,7 +263,7 @@ def without_missing_numbers(tree: BoosterTree, concerned: Bools, window: Window)
     tree
         A tree of a boosting library.
     concerned
-        Which inner nodes, numbered first, send the numbers of the window where they send NaN.
+        Whether each inner node, numbered first, sends the numbers of the window where it sends NaN.
     window
         The numbers that count as missing.
 

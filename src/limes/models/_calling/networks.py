@@ -40,13 +40,13 @@ class Preprocess:
         Height and width, or one number for both, to which the image is scaled before it is explained; None
         keeps its size.
     fit
-        How the image is fitted to the proportions of ``size``: "crop", its largest middle part; "squash", the
+        The way in which the image is fitted to ``size``: "crop", its largest middle part; "squash", the
         whole; "pad", the whole with black borders.
     share
         For "crop" and "squash": the share of the sides of that part that is used, such as 224 / 256 for
         networks that resize to 256 and crop 224.
     resample
-        How pixels are interpolated: "bicubic", "bilinear", "nearest", "lanczos", "box" or "hamming".
+        Interpolation of pixels: "bicubic", "bilinear", "nearest", "lanczos", "box" or "hamming".
     dtype
         Type of the array.
 

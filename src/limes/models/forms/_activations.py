@@ -106,7 +106,7 @@ class Bend(Activation):
     reach: float = 1.0
 
     def sum(self, lower: float, upper: float, tilt: float, decay: Decay = no_decay) -> ExponentialSum:  # noqa: ARG002
-        """As many exponentials as the range requires.
+        """Return as many exponentials as the range requires.
 
         Raises
         ------
@@ -162,7 +162,7 @@ class Rectifier(Activation):
     """max(s, 0) by the Fourier series of |s|; where s keeps its sign it is s, or 0."""
 
     def sum(self, lower: float, upper: float, tilt: float, decay: Decay = no_decay) -> ExponentialSum:  # noqa: ARG002
-        """As many terms as ``decay`` requires.
+        """Return as many terms as ``decay`` requires.
 
         Raises
         ------

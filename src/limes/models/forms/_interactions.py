@@ -29,7 +29,7 @@ from limes.models.forms._trees import Forest
 
 # Cells of all tables of a group: some 20 ms a row
 MOST_CELLS = 50_000
-# Products that are taken apart
+# Largest number of products that are split by the columns that they read
 _MOST_PRODUCTS = 2048
 
 
@@ -62,7 +62,7 @@ class Margin(NamedTuple):
 
 
 class Elimination(NamedTuple):
-    """One column is summed out; ``scope`` are the columns that it then meets, the last to go first."""
+    """One column is summed out; ``scope`` are the columns that it interacts with, latest first."""
 
     column: int
     scope: tuple[int, ...]

@@ -191,7 +191,7 @@ def _reachable(nodes: BoosterTree, roots: Ints) -> tuple[Ints, Ints]:
 
 
 def _sets(nodes: BoosterTree, order: Ints, categories: CategoryCodes) -> tuple[Ints, Bools, Bools]:
-    """Which set a node splits by, the sets, and whether its children are swapped."""
+    """Return which set a node splits by, the sets, and whether its children are swapped."""
     renumbered = np.isin(nodes.feature[order], list(categories.codes))
     by_member = np.isin(order, list(nodes.members)) & (nodes.feature[order] >= 0)
     positions = np.flatnonzero(renumbered | by_member)
@@ -213,7 +213,7 @@ def _sets(nodes: BoosterTree, order: Ints, categories: CategoryCodes) -> tuple[I
 
 
 def _goes_left(nodes: BoosterTree, node: int, categories: CategoryCodes) -> Bools:
-    """Which of the user's codes a node sends left, (L,)."""
+    """Return which of the user's codes a node sends left, (L,)."""
     codes, members = categories.codes.get(int(nodes.feature[node])), nodes.members.get(node)
     if codes is None:
         assert members is not None  # noqa: S101 - true of all nodes that split by set

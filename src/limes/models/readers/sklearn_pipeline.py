@@ -298,8 +298,8 @@ _PASSED_ON_TO = {
 }
 # Steps that check no input themselves
 _CONTAINERS = ("ColumnTransformer", "FeatureUnion", "Pipeline")
-# These round to float32 first, and raise where the result is infinite
-# It checks no numbers, and sends infinite ones down its trees
+# _INFINITE checks no numbers, and sends infinite ones down its trees; classes of _SINGLE round to float32
+# first, and raise where the result is infinite
 _INFINITE = "HistGradientBoosting"
 _SINGLE = ("DecisionTree", "ExtraTree", "ExtraTrees", "GradientBoosting", "IsolationForest", "RandomForest")
 _LARGEST_SINGLE = float(np.finfo(np.float32).max)
