@@ -373,7 +373,7 @@ class AnswerRange:
     low, high
         Ends of the range.
     source
-        Where the range comes from; "" where it is assumed from the answers at hand.
+        Source of the range; "" where it is assumed from the answers at hand.
     """
 
     low: float

@@ -85,7 +85,7 @@ class PairwiseSearch:
         return self.resume(min(self._deadline, now + max(share * (self._deadline - now), now - began)))
 
     def is_proved(self, lower: float) -> bool:
-        """Whether a lower bound proves the incumbent, up to the tolerance."""
+        """Return whether a lower bound proves the incumbent, up to the tolerance."""
         return lower >= self.problem.cutoff(self.best)
 
     def resume(self, deadline: float) -> float:
@@ -144,7 +144,7 @@ class PairwiseSearch:
 
     @staticmethod
     def _is_stale(node: Node, place: int) -> bool:
-        """Whether enough literals are excluded that the node's bound should be computed again."""
+        """Return whether enough literals are excluded that the node's bound should be computed again."""
         return place >= 2 and place > _STALE * node.free.size
 
     def _children(self, node: Node, place: int, bound: float) -> list[Node]:

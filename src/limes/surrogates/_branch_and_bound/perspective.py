@@ -57,7 +57,7 @@ class Branch:
 
 
 def is_of_use(problem: SampleProblem) -> bool:
-    """Whether there are rows enough for the perspective bound."""
+    """Return whether there are enough rows for the perspective bound."""
     return 2 <= problem.size < problem.values.size
 
 

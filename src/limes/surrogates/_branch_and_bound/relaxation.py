@@ -38,8 +38,8 @@ _LIFT = 10.0
 _SMALLEST = 1e-9
 # First ridges as a share of the largest possible: the path starts inside
 _INSIDE = 0.8
-# A step covers at most the first share of the way to a bound of t and D, and is shortened by the second, at
-# most as often as the third, until H - D is positive definite
+# A step covers at most the first share of the way to a bound of t and D, is shortened by the second factor,
+# and at most as often as the third, until H - D is positive definite
 _REACH, _SHORTER, _TRIES = 0.9, 0.6, 12
 # H - D stays positive definite when D grows by this, so that roundings of the bound are harmless
 _MARGIN = 1e-7
