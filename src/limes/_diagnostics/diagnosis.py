@@ -44,7 +44,7 @@ VERSION = 1
 # Rows diagnosed together: samples of 4096 rows of 30 columns are 200 MB
 _BLOCK = 100
 
-# By name, functions from a context to a result for each row, None for rows without one
+# Functions by name, from a context to a result for each row, None for rows without one
 _ANY: Mapping[str, Callable[[Any], Sequence[Diagnostic | None]]] = {
     "fit": fits,
     "bandwidth": paths,

@@ -76,7 +76,7 @@ class Summary(Printable):
     pick
         Rows to inspect.
     cohorts
-        By name, largest first; empty without ``cohorts=``.
+        The cohorts, largest first; empty without ``cohorts=``.
     """
 
     names: tuple[str, ...]
