@@ -366,7 +366,7 @@ def gallery(
     kinds
         Pictures of a row: "original", "overlay", "cutout", "boundaries".
     top, sign
-        Which superpixels are cut out or outlined.
+        Number and sign of the superpixels that are cut out or outlined.
 
     Raises
     ------

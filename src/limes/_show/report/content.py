@@ -38,9 +38,10 @@ if TYPE_CHECKING:
     from limes._explanation import Explanation
     from limes._show.report.packing import Packer
 
-# Of models whose effects and bandwidths take seconds for thousands of rows, and of others, unless asked for
+# Largest numbers of rows with effects and bandwidths, unless asked for: of models that need seconds for
+# thousands of rows, and of others
 MOST_ROWS, MOST_SLOW_ROWS = 10_000, 50
-# Unless asked for, no more effects than this many numbers; no more names of cells than this many
+# Largest number of numbers of effects, unless asked for; largest number of names of cells
 _MOST_EFFECTS, _MOST_CELL_TEXTS = 1_000_000, 20_000
 _BLOCK = 500
 # A column with more distinct values is stored as numbers, if it has nothing else
