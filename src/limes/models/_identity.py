@@ -209,7 +209,7 @@ class Watch:
     def agrees(self, rows: Floats, answers: Floats | None = None, by: Predict | None = None) -> bool:
         """Return whether model and form agree at explained rows, if the state may hide a new fit.
 
-        ``answers`` are the answers at all rows, if the caller has them; ``by`` the model or by its form.
+        ``answers`` are those at all rows, if the caller has them, and ``by`` the function that returned them.
         """
         if self._ask is None or self._predict is None or self._state is None or self._state.complete:
             return True

@@ -160,7 +160,7 @@ class NormalizedLinear(FormBase):
         return POWERS[self.norm]
 
     def predict(self, z: ArrayLike) -> Floats:
-        """Values (n, ...) at rows z ``z`` (n, d)."""
+        """Values (n, ...) at rows ``z`` (n, d)."""
         z = check_rows(z, self.size)
         norm = z @ self.a + sum((group.at(z) for group in self.shared), np.zeros(len(z)))
         scale = np.divide(1.0, norm**self.power, out=np.zeros_like(norm), where=norm > 0)

@@ -117,7 +117,7 @@ class PresenceProducts(FormBase):
         self._freeze(intercept=intercept, size=size)
 
     def predict(self, z: ArrayLike) -> Floats:
-        """Values (n, ...) at rows z ``z`` (n, d)."""
+        """Values (n, ...) at rows ``z`` (n, d)."""
         z = check_rows(z, self.size, more=True)
         step = max(1, _BLOCK // max(1, self.word.size))
         blocks = [self._predict(z[i : i + step]) for i in range(0, len(z), step)]

@@ -96,7 +96,7 @@ class SwitchProducts(FormBase):
         return int(self.on.shape[1])
 
     def predict(self, z: ArrayLike) -> Floats:
-        """Values (n, ...) at rows z (n, d)."""
+        """Values (n, ...) at rows ``z`` (n, d)."""
         rows = check_rows(z, self.size)
         product = np.ones((len(rows), len(self.coef)))
         for j, column in enumerate(rows.T > 0):
